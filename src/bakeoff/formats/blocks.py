@@ -1,4 +1,4 @@
-"""Blocks: the documents one after the other, cut into rows of equal length."""
+"""Blocks: the documents laid one after the other and cut into rows of equal length."""
 
 from typing import Literal, Self
 
@@ -19,20 +19,23 @@ from bakeoff.tokenizer.tokenizer import Tokenizer
 class BlocksConfig(InputBaseConfig):
     """Contiguous text; no token is lost.
 
-    Every document begins with the separator, and for objectives that are not causal rows have [CLS] and [SEP] at their
-    ends. Objectives that make a source and a target of the text are given it without either.
+    For causal objectives every document begins with the separator; for other objectives rows have [CLS] and [SEP] at
+    their ends, too. Objectives that make a source and a target of the text get rows without special tokens.
     """
 
     format: Literal["blocks"] = "blocks"
     """The format's name."""
     isolate: bool = True
-    """Documents that share a row do not see each other."""
+    """Tokens see only their own document, where documents share a row."""
     context: int = Field(default=0, ge=0)
-    """Tokens of the row before with which each row begins, for causal objectives: read, but not predicted again."""
+    """Number of tokens of the previous row at the beginning of each row, for causal objectives; they are read, but not
+    predicted again.
+    """
 
     recurrent: bool = False
-    """Row b of a batch goes on where row b of the batch before ended, and the model remembers what it has read
-    (Transformer-XL: Dai et al. 2019, arXiv:1901.02860, section 3.2)."""
+    """Row b of a batch continues row b of the previous batch, and the model remembers what it has read (Transformer-XL:
+    Dai et al. 2019, arXiv:1901.02860, section 3.2).
+    """
 
     @model_validator(mode="after")
     def _something_to_predict(self) -> Self:
@@ -65,7 +68,7 @@ class BlocksConfig(InputBaseConfig):
 
 
 class Blocks(Format):
-    """Rows cut from the stream."""
+    """Rows cut from the stream of tokens."""
 
     def __init__(self, config: BlocksConfig, split: Split, tokenizer: Tokenizer, marks: RowMarks) -> None:
         self.stream = TokenStream(split, tokenizer, config.isolate, marked=marks != "none")

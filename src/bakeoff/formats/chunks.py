@@ -1,6 +1,6 @@
 """The starts and ends of rows of whole sentences: all documents are walked through at once, chunk by chunk.
 
-Shapes: S sentences, D documents, n chunks that are looked at together.
+Shapes: S sentences, D documents, n chunks that are made together.
 """
 
 from collections.abc import Callable
@@ -12,27 +12,31 @@ from bakeoff.randomness.draws import Draws
 
 Integers = NDArray[np.int64]
 Step = Callable[[Integers, Integers], tuple[Integers, Integers]]
-"""A function of (n,) starts of chunks and (n,) ends that they may not pass; it gives (n,) where the chunks stop, and
-(n,) where the next ones start."""
+"""A step from chunks to the next ones: from (n,) starts of chunks and (n,) ends that they may not pass to (n,) ends of
+these chunks and (n,) starts of the next ones.
+"""
 
 STRETCH = 1 << 20
-"""Tokens of a document, or of documents in a row, that are walked through one chunk after the other. Longer ones are
-cut where a sentence starts, so that there is always much to walk through at once; one chunk in thousands is shorter."""
+"""Number of tokens of the text that are walked through one chunk after the other; all such stretches are walked through
+at once. Longer documents are cut where a sentence starts, so that there are always many stretches; as a result one
+chunk in thousands is shorter.
+"""
 
 
 MEASURED = 1 << 18
-"""Rows whose lengths are read for their mean; where there are more, a part of them, since reading all would take
-seconds."""
+"""Number of rows whose lengths are read for their mean. Of more rows a part is read, since reading all would take
+seconds.
+"""
 MEASURED_TOGETHER = 1 << 8
-"""How many of these rows stand side by side."""
+"""Number of these rows in one run of neighbouring rows."""
 
 
 def mean_length(size: int, lengths_of: Callable[[Integers], Integers]) -> float:
-    """The mean of the lengths of `size` rows: of all, or of a quarter of a million in runs at equal distances.
+    """The mean of the lengths of `size` rows, or of a quarter of a million of them in runs at equal distances.
 
     Args:
-        size: how many rows there are.
-        lengths_of: from (n,) rows their lengths.
+        size: number of rows.
+        lengths_of: a function from (n,) numbers of rows to (n,) lengths.
     """
     if size <= MEASURED:
         return float(lengths_of(np.arange(size)).mean()) if size else 0.0
@@ -44,19 +48,19 @@ def mean_length(size: int, lengths_of: Callable[[Integers], Integers]) -> float:
 def sentence_chunks(
     sentences: Integers, documents: Integers, longest: int, short: float = 0.0
 ) -> tuple[Integers, Integers]:
-    """Chunks of whole sentences, two at least, each as long as fits.
+    """Chunks of two whole sentences or more, each as long as fits.
 
-    What cannot be part of a chunk of two sentences is left out: documents of one sentence, a last sentence that no
-    other one fits beside, and sentences too long.
+    Sentences that cannot be part of such a chunk are left out: the only sentence of a document, a last sentence beside
+    which no other one fits, and sentences that are too long.
 
     Args:
-        sentences: (S + 1,) where sentences start, and the end of the text.
-        documents: (D + 1,) where documents start, and the end of the text.
-        longest: the most tokens of a chunk.
+        sentences: (S + 1,) the starts of sentences, and the end of the text.
+        documents: (D + 1,) the starts of documents, and the end of the text.
+        longest: the largest number of tokens of a chunk.
         short: the share of chunks that are cut shorter, to a length drawn evenly.
 
     Returns:
-        (n,) where they start and (n,) where they stop.
+        (n,) starts and (n,) ends of the chunks.
     """
 
     def step(first: Integers, end: Integers) -> tuple[Integers, Integers]:
@@ -74,19 +78,18 @@ def sentence_chunks(
 def full_chunks(
     sentences: Integers, documents: Integers, longest: int, short: float = 0.0
 ) -> tuple[Integers, Integers]:
-    """Chunks that fill their rows: one that ends inside a sentence is followed by one that starts with that sentence.
+    """Chunks that fill their rows; a chunk that ends in a sentence is followed by one that starts with it.
 
-    A sentence longer than a chunk is cut into pieces, the last of which ends with it.
+    A sentence that is longer than a chunk is cut into pieces, and the last piece ends where the sentence does.
 
     Args:
-        sentences: (S + 1,) where sentences start, and the end of the text.
-        documents: (D + 1,) where documents start, and the end of the text.
-        longest: the most tokens of a chunk.
+        sentences: (S + 1,) the starts of sentences, and the end of the text.
+        documents: (D + 1,) the starts of documents, and the end of the text.
+        longest: the largest number of tokens of a chunk.
         short: the share of chunks that are cut shorter, to a length drawn evenly.
 
     Returns:
-        (n,) where they start and (n,) where they stop; chunks of a single token, which cannot be cut in two, are left
-        out.
+        (n,) starts and (n,) ends of the chunks; chunks of a single token, which cannot be cut in two, are left out.
     """
 
     def step(first: Integers, end: Integers) -> tuple[Integers, Integers]:
@@ -103,9 +106,10 @@ def full_chunks(
 
 
 def sentence_pairs(sentences: Integers, documents: Integers, longest: int) -> tuple[Integers, Integers]:
-    """Two sentences each, none in two of them; pairs that do not fit, and a document's odd last one, are left out.
+    """Chunks of two sentences, each sentence in one at most; pairs that are too long and odd last sentences are left
+    out.
 
-    Args and returns as those of `sentence_chunks`.
+    Arguments and results are those of `sentence_chunks`.
     """
     starts, ends = np.searchsorted(sentences, documents[:-1]), np.searchsorted(sentences, documents[1:])
     counts = (ends - starts) // 2
@@ -118,16 +122,17 @@ def sentence_pairs(sentences: Integers, documents: Integers, longest: int) -> tu
 def packed_sentences(
     sentences: Integers, documents: Integers, longest: int, crossing: bool
 ) -> tuple[Integers, Integers]:
-    """Chunks of as many whole sentences as fit, none in two of them; a sentence longer than a chunk is cut.
+    """Chunks of as many whole sentences as fit, each sentence in one chunk; a sentence longer than a chunk is cut.
 
     Args:
-        sentences: (S + 1,) where sentences start, and the end of the text.
-        documents: (D + 1,) where documents start, and the end of the text.
-        longest: the most tokens of a chunk, one before each further document that begins within it included.
+        sentences: (S + 1,) the starts of sentences, and the end of the text.
+        documents: (D + 1,) the starts of documents, and the end of the text.
+        longest: the largest number of tokens of a chunk, including a separator before each further document that begins
+            in it.
         crossing: chunks go on with the next document; else they stop where a document does.
 
     Returns:
-        (n,) where they start and (n,) where they stop.
+        (n,) starts and (n,) ends of the chunks.
     """
     starts, ends = _stretches(sentences, documents)
     if crossing:
@@ -148,7 +153,7 @@ def packed_sentences(
 
 
 def _wished(first: Integers, longest: int, short: float) -> Integers | int:
-    """(n,) how long chunks are to be: BERT's short sequences, drawn for good from where they start."""
+    """(n,) the wanted lengths of chunks: BERT's short sequences, drawn from the chunks' starts once and for all."""
     if short == 0:
         return longest
     draws = Draws(0, np.zeros_like(first), first)

@@ -1,4 +1,4 @@
-"""XLNet's rows: text that the next row reads on from, two segments, and [CLS] last (Yang et al. 2019)."""
+"""XLNet's rows: text that the next row continues, two segments, and [CLS] last (Yang et al. 2019)."""
 
 from typing import ClassVar, Literal, Self
 
@@ -16,20 +16,22 @@ from bakeoff.randomness.draws import Draws
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 SPECIAL_TOKENS = 3
-"""Two [SEP] and [CLS] in every row."""
+"""Number of special tokens in every row: two [SEP] and [CLS]."""
 
 
 class ContinuedPairConfig(PairConfig):
-    """`reuse` tokens of the running text, segment A that goes on with it, [SEP], segment B, [SEP], [CLS].
+    """`reuse` tokens of the running text, segment A that continues it, [SEP], segment B, [SEP], [CLS].
 
-    The row of the next step begins behind the first `reuse` tokens, whose hidden states it remembers (section 2.4 of
-    arXiv:1906.08237, and the published code).
+    The row of the next step begins behind the first `reuse` tokens, and the model remembers their hidden states
+    (section 2.4 of arXiv:1906.08237, and the published code).
     """
 
     format: Literal["continued_pair"] = "continued_pair"
     """The format's name."""
     reuse: int = Field(gt=0)
-    """Tokens at the beginning of a row that are remembered; the next row begins behind them. 256 of 512 in XLNet."""
+    """Number of tokens at the beginning of a row that are remembered; the next row begins behind them. 256 of 512 in
+    XLNet.
+    """
     unrelated: float = Field(default=0.5, ge=0, le=1)
     """Share of the rows whose segment B comes from another place of the text; in the others it follows A."""
     backwards: bool = True
@@ -45,17 +47,17 @@ class ContinuedPairConfig(PairConfig):
 
     @property
     def continues(self) -> bool:
-        """Rows of a batch always continue those of the batch before."""
+        """True: rows of a batch always continue those of the previous batch."""
         return True
 
     @property
     def remembered_tokens(self) -> int:
-        """Tokens of the row before that a row can attend to: `reuse`."""
+        """Number of tokens of the previous row to which a row can attend: `reuse`."""
         return self.reuse
 
     @property
     def directions(self) -> int:
-        """Directions that the text is read in: 2 with `backwards`, else 1."""
+        """Number of directions in which the text is read: 2 with `backwards`, else 1."""
         return 2 if self.backwards else 1
 
     def build(self, split: Split, tokenizer: Tokenizer, marks: RowMarks, relation: Relation | None) -> "ContinuedPairs":
@@ -64,9 +66,9 @@ class ContinuedPairConfig(PairConfig):
 
 
 class ContinuedPairs(Format):
-    """Rows cut from the stream, and from the stream read from its end; N rows.
+    """Rows cut from the stream of tokens, read forwards or from its end; N rows.
 
-    A place p of the stream that is read from its end is place total - 1 - p of the stream.
+    In the stream that is read from its end, place p is place total - 1 - p of the stream.
     """
 
     def __init__(self, config: ContinuedPairConfig, split: Split, tokenizer: Tokenizer) -> None:
@@ -81,7 +83,7 @@ class ContinuedPairs(Format):
         self.sentences = np.asarray(split.sentences)
 
     def examples(self, indices: NDArray[np.int64], draws: Draws) -> Examples:
-        """The rows; where A ends and where B comes from is drawn anew in every epoch."""
+        """The rows; the end of A and the origin of B are drawn anew in every epoch."""
         reuse, own, total = self.config.reuse, self.own, self.stream.total
         half, number = np.divmod(indices, self.size // self.directions)
         turned = half > 0
@@ -102,7 +104,7 @@ class ContinuedPairs(Format):
         return self._with_marks(ids, sources, in_second, turned, second == end)
 
     def _sentences(self, places: NDArray[np.int64], turned: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """(2, N) the boundaries of sentences around some places, the nearer one first, all in the order of reading."""
+        """(2, N) the boundaries of sentences around some places, the nearer one first, in the order of reading."""
         total = self.stream.total
         tokens = self.stream.tokens(np.where(turned, total - places, places))
         above = np.searchsorted(self.sentences, tokens)
@@ -120,7 +122,7 @@ class ContinuedPairs(Format):
         turned: NDArray[np.bool_],
         follows: NDArray[np.bool_],
     ) -> Examples:
-        """[SEP] behind A, and [SEP] and [CLS] behind B; segments are 0 to the first [SEP], 1 to the second, then 2."""
+        """Rows with [SEP] behind A, and [SEP] and [CLS] behind B; segments are 0 and 1, each with its [SEP], then 2."""
         tokenizer, length = self.stream.tokenizer, self.config.length
         column = np.arange(length)
         ends = (~in_second).sum(1, keepdims=True)  # where the first [SEP] stands

@@ -18,14 +18,14 @@ from bakeoff.randomness.draws import Draws
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 SPECIAL_TOKENS = 2
-"""[CLS] and [SEP] at the ends of a row."""
+"""Number of special tokens in every row: [CLS] and [SEP] at its ends."""
 
 
 class PackedSentencesConfig(InputBaseConfig):
-    """What both formats have in common."""
+    """The common fields of both formats."""
 
     crossing: ClassVar[bool]
-    """Rows go on with the next document."""
+    """Rows continue with the next document."""
     uneven: ClassVar[bool] = True
 
     def build(
@@ -42,12 +42,12 @@ class PackedSentencesConfig(InputBaseConfig):
 
 
 class FullSentencesConfig(PackedSentencesConfig):
-    """Whole sentences of one document or several, a separator between documents (Liu et al. 2019, section 4.2)."""
+    """Whole sentences of one document or several, with a separator between documents (Liu et al. 2019, section 4.2)."""
 
     format: Literal["full_sentences"] = "full_sentences"
     """The format's name."""
     isolate: bool = False
-    """Documents that share a row do not see each other; in the paper they do."""
+    """Tokens see only their own document, where documents share a row; in the paper they see all."""
     crossing: ClassVar[bool] = True
 
     @property
@@ -65,27 +65,27 @@ class DocSentencesConfig(PackedSentencesConfig):
 
 
 class PackedSentences(Format):
-    """Rows for chunks of the stream."""
+    """Rows made of chunks of the stream."""
 
     def __init__(self, chunks: NDArray[np.int64], longest: int, stream: TokenStream) -> None:
-        """`chunks` (2, n): the tokens at which they start and stop, with at most `longest` places of the stream."""
+        """`chunks` is (2, n), starts and ends in tokens; each chunk takes at most `longest` places of the stream."""
         self.starts, self.stops = chunks
         self.longest, self.stream = longest, stream
         self.size = len(self.starts)
         self.tokens_per_example = mean_length(self.size, self._lengths)
 
     def _lengths(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(N,) tokens of these rows."""
+        """(N,) numbers of tokens of these rows."""
         first, last = self.stream.places(self.starts[indices]), self.stream.places(self.stops[indices] - 1)
         return last - first + 1 + SPECIAL_TOKENS
 
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
-        """(size, 1) tokens of all rows."""
+        """(size, 1) numbers of tokens of all rows."""
         return self._lengths(np.arange(self.size))[:, None]
 
     def examples(self, indices: NDArray[np.int64], draws: Draws) -> Examples:
-        """Rows for these chunks; nothing in them is random."""
+        """Rows made of these chunks; nothing in them is random."""
         first = self.stream.places(self.starts[indices])[:, None]
         ends = self.stream.places(self.stops[indices] - 1)[:, None] + 1
         return self.stream.wrapped(*self.stream.rows(first + np.arange(self.longest), ends))

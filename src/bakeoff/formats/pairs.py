@@ -17,26 +17,26 @@ from bakeoff.randomness.draws import Draws
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 SPECIAL_TOKENS = 3
-"""[CLS] and two [SEP] in every row."""
+"""Number of special tokens in every row: [CLS] and two [SEP]."""
 
 
 class PairConfig(InputBaseConfig):
-    """What the formats of pairs have in common; an objective may swap or replace their segments."""
+    """The common fields of the formats of pairs; an objective may swap or replace the segments."""
 
     length: int = Field(gt=SPECIAL_TOKENS + 2)
-    """T, tokens in a row, its three special tokens included; shorter rows are padded."""
+    """T, the number of tokens in a row, its three special tokens included; shorter rows are padded."""
     pairs: ClassVar[bool] = True
     uneven: ClassVar[bool] = True
     single: ClassVar[bool] = False
-    """Each segment is one sentence, and so is what an objective puts in its place."""
+    """Each segment is one sentence, and an objective replaces it by one sentence."""
 
 
 class SegmentPairConfig(PairConfig):
     """Two neighbouring segments, cut where a sentence starts (Devlin et al. 2019).
 
-    Where an objective relates the segments, rows are whole sentences, two at least: a segment that breaks off in the
-    middle of a sentence would give away that it comes last. Else rows are as full as they can be; one that ends inside
-    a sentence is followed by one that starts with that sentence.
+    If an objective relates the segments, each row holds two whole sentences or more: a segment that breaks off in the
+    middle of a sentence would give away that it comes last. Otherwise rows are as full as they can be, and a row that
+    ends inside a sentence is followed by one that starts with that sentence.
     """
 
     format: Literal["segment_pair"] = "segment_pair"
@@ -82,7 +82,7 @@ class SegmentPairs(Format):
         tokenizer: Tokenizer,
         relation: Relation | None,
     ) -> None:
-        """`chunks` (2, n): where they start and where they stop."""
+        """`chunks` is (2, n), the starts and ends of the chunks."""
         self.split = split
         self.tokenizer = tokenizer
         self.length, self.single = config.length, config.single
@@ -93,16 +93,16 @@ class SegmentPairs(Format):
         self.tokens_per_example = mean_length(self.size, self._lengths)
 
     def _lengths(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(N,) tokens of these rows, before any relation."""
+        """(N,) numbers of tokens of these rows, before any relation."""
         return cast(NDArray[np.int64], self.stops[indices] - self.starts[indices] + SPECIAL_TOKENS)
 
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
-        """(size, 1) tokens of all rows."""
+        """(size, 1) numbers of tokens of all rows."""
         return self._lengths(np.arange(self.size))[:, None]
 
     def examples(self, indices: NDArray[np.int64], draws: Draws) -> Examples:
-        """Rows for these chunks, cut and arranged anew in every epoch."""
+        """Rows made of these chunks, cut and arranged anew in every epoch."""
         starts, stops = self.starts[indices], self.stops[indices]
         cuts = self._cuts(starts, stops, draws)
         pairs = TwoSegments(starts, cuts - starts, cuts, stops - cuts, self.single)
@@ -112,11 +112,11 @@ class SegmentPairs(Format):
         return self._rows(pairs, labels)
 
     def _cuts(self, starts: NDArray[np.int64], stops: NDArray[np.int64], draws: Draws) -> NDArray[np.int64]:
-        """(N,) where the second segment starts: at a sentence inside the chunk, else a word, else any token.
+        """(N,) the start of the second segment: at a sentence inside the chunk, else at a word, else at any token.
 
-        It is the sentence nearest to an evenly drawn place. Among sentences drawn evenly those near the end are too
-        often taken, because a chunk ends with short sentences, the ones that still fit: the lengths of the segments
-        would tell their order.
+        The sentence is the one nearest to a place drawn evenly. An even draw among sentences would too often choose one
+        near the end, because a chunk ends with short sentences that still fit, and the lengths of the segments would
+        then tell their order.
         """
         first = np.searchsorted(self.sentences, starts, side="right")
         count = np.searchsorted(self.sentences, stops, side="left") - first

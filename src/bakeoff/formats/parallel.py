@@ -1,4 +1,4 @@
-"""Pairs of a source and a target, as a corpus of translations holds them."""
+"""Pairs of a source and a target from a corpus of translations."""
 
 from typing import ClassVar, Literal
 
@@ -16,9 +16,9 @@ from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
 class ParallelConfig(InputBaseConfig):
-    """A row is a target, and beside it stands its source, each with [SEP] at its end; neither is ever cut.
+    """A target as the row, and a source beside it, each with [SEP] at its end; neither is ever cut.
 
-    `length` bounds both; rows are as long as the longest of those that are made together.
+    `length` bounds both; rows that are made together are padded to the longest of them.
     """
 
     format: Literal["parallel"] = "parallel"
@@ -41,7 +41,7 @@ class Parallel(Format):
     """The pairs of a split; N examples, U length of the source, T of the target.
 
     Attributes:
-        lengths: (size, 2) tokens of source and target, [SEP] included.
+        lengths: (size, 2) numbers of tokens of source and target, [SEP] included.
     """
 
     def __init__(self, config: ParallelConfig, split: Split, tokenizer: Tokenizer) -> None:
@@ -70,7 +70,7 @@ class Parallel(Format):
         )
 
     def _side(self, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Sentences of these numbers with [SEP] at the end, in rows padded to the longest, and True for tokens."""
+        """The sentences of these numbers with [SEP] at the end, in rows padded to the longest, and True for tokens."""
         starts, ends = self.bounds[numbers][:, None], self.bounds[numbers + 1][:, None]
         column = np.arange(padded_length(ends - starts + 1))
         places = np.minimum(starts + column, len(self.split.tokens) - 1)

@@ -1,4 +1,4 @@
-"""The segments of pairs, and what an objective that relates them makes of them."""
+"""The two segments of a pair, and an objective's rearrangement of them."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -15,18 +15,18 @@ class TwoSegments:
     """Two runs of tokens for each of N examples."""
 
     first: NDArray[np.int64]
-    """(N,) where the first segment starts in the split's tokens."""
+    """(N,) the start of the first segment among the split's tokens."""
     first_length: NDArray[np.int64]
-    """(N,) its number of tokens, at least 1."""
+    """(N,) the number of tokens of the first segment, at least 1."""
     second: NDArray[np.int64]
-    """(N,) where the second segment starts."""
+    """(N,) the start of the second segment among the split's tokens."""
     second_length: NDArray[np.int64]
-    """(N,) its number of tokens, at least 1."""
+    """(N,) the number of tokens of the second segment, at least 1."""
     single: bool = False
-    """Whether each segment is one sentence, else a run of them."""
+    """Whether each segment is one sentence; otherwise it is a run of sentences."""
 
     def swapped(self, chosen: NDArray[np.bool_]) -> "TwoSegments":
-        """The pairs, with first and second segment exchanged in the (N,) chosen ones."""
+        """The pairs with first and second segment exchanged where (N,) `chosen` is True."""
         return TwoSegments(
             np.where(chosen, self.second, self.first),
             np.where(chosen, self.second_length, self.first_length),
@@ -37,7 +37,7 @@ class TwoSegments:
 
 
 class Relation(Protocol):
-    """How an objective arranges the two segments of a pair."""
+    """An objective's arrangement of the two segments of a pair."""
 
     def arrange(
         self, pairs: TwoSegments, split: Split, longest: int, draws: Draws
@@ -47,7 +47,7 @@ class Relation(Protocol):
 
 
 class AsTheyAre:
-    """The relation in stages that do not train the objective of the segments: B follows A."""
+    """The relation in stages without an objective of the segments: B follows A."""
 
     def arrange(
         self, pairs: TwoSegments, split: Split, longest: int, draws: Draws

@@ -1,6 +1,6 @@
 """The text as one stream: document d takes places documents[d] + d to documents[d + 1] + d, a separator first.
 
-Or places documents[d] to documents[d + 1] - 1, without separators.
+Without separators, document d takes places documents[d] to documents[d + 1] - 1.
 """
 
 from typing import cast
@@ -21,7 +21,7 @@ class TokenStream:
     Args:
         split: the text.
         tokenizer: its tokenizer.
-        isolate: documents that share a row are told apart.
+        isolate: documents that share a row have different document ids.
         marked: a separator stands before each document.
     """
 
@@ -33,25 +33,25 @@ class TokenStream:
         self.total = len(split.tokens) + self.marks * count
 
     def places(self, tokens: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The places in the stream of tokens of the text."""
+        """The places in the stream of these tokens of the text."""
         return tokens + self.marks * np.searchsorted(np.asarray(self.split.documents), tokens, side="right")
 
     def tokens(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The tokens of the text at places of the stream; for a separator the one before it, or the first of all."""
+        """The text's tokens at places of the stream; for a separator the token before it, or the first of the text."""
         return cast(
             NDArray[np.int64], np.maximum(places - self.marks * np.searchsorted(self.starts, places, side="right"), 0)
         )
 
     def rows(self, places: NDArray[np.int64], ends: NDArray[np.int64] | int) -> Rows:
-        """What stands at some places.
+        """Ids, documents and places in the text at some places of the stream.
 
         Args:
             places: (N, L) places in the stream.
-            ends: (N, 1), or one for all: from here on a row has nothing.
+            ends: (N, 1), or one for all rows: the place from which on a row is empty.
 
         Returns:
-            (N, L) ids, the separator's also where there is nothing; documents, counted from 1 in each row, 0 where
-            there is nothing; and places in the text, -1 for separators and where there is nothing.
+            (N, L) ids, the separator's at empty places; document ids, counted from 1 in each row, 0 at empty places;
+            and places in the text, -1 for separators and at empty places.
         """
         owners = np.searchsorted(self.starts, places, side="right") - 1
         sources = places - self.marks * (owners + 1)

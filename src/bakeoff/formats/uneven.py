@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 from bakeoff.formats.example import Format
 
 LENGTH_STEP = 4
-"""Rows whose lengths have the same multiple of this above them are alike, and padded to it: the larger, the more there
-are to draw from, and the more is padding."""
+"""Row lengths are padded to multiples of this, and rows padded to one length count as alike. A larger step leaves more
+rows of a length to draw from, and more padding.
+"""
 
 
 class Uneven(Format, Protocol):
@@ -17,10 +18,10 @@ class Uneven(Format, Protocol):
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """(S, K) tokens of each example's row, and of its source where it has one, special tokens included."""
+        """(S, K) numbers of tokens of each example's row, and of its source if it has one, special tokens included."""
         ...
 
 
 def padded_length(lengths: NDArray[np.int64]) -> int:
-    """The smallest multiple of `LENGTH_STEP` that is no smaller than any length."""
+    """The smallest multiple of `LENGTH_STEP` that is at least as large as every length."""
     return -(-int(lengths.max(initial=1)) // LENGTH_STEP) * LENGTH_STEP
