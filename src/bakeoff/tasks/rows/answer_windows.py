@@ -1,4 +1,4 @@
-"""Questions with their contexts in windows, and what is learned in each: where the answer begins and where it ends."""
+"""Questions with their contexts as windows, and the target of each: the first and the last token of the answer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,65 +15,65 @@ from bakeoff.tokenizer.offsets import PlacedTokens
 
 
 class TokenSpan(NamedTuple):
-    """An answer in tokens."""
+    """The first and the last token of an answer, by index."""
 
     first: int
-    """Its first token."""
+    """The index of the first token."""
     last: int
-    """Its last token."""
+    """The index of the last token, which belongs to the answer."""
 
 
 NOWHERE = TokenSpan(-1, -1)
-"""The place of an answer that the context does not have."""
+"""The span of a question without an answer, which no window contains."""
 
 
 @dataclass(frozen=True)
 class AnswerWindow:
-    """What is asked for in a window, of n tokens of the context."""
+    """A window of n tokens of the context, and its target."""
 
     question: Question
-    """The question."""
+    """The question whose context the window is of."""
     begin: NDArray[np.int64]
     """(n,) the character of the context at which each token begins."""
     end: NDArray[np.int64]
-    """(n,) the character behind each token."""
+    """(n,) the character of the context behind each token."""
     second: int
-    """The place in the row of the first of them."""
+    """The position in the row of the window's first token of the context."""
     whole: int
-    """The place of the special token that stands for no answer in this window."""
+    """The position in the row of the special token that stands for no answer in this window."""
     target: TokenSpan | None
-    """What is learned: places of the first and the last token of the answer, counted from 1, or 0 twice where it is not
-    in this window; None: nothing."""
+    """The first and the last token of the answer, counted from 1 within the window; (0, 0) where the answer is not in
+    this window; None where the answer is unknown and the window has no loss."""
 
     @property
     def places(self) -> NDArray[np.int64]:
-        """(1 + n,) the places in the row that are told apart: no answer, and the context's tokens."""
+        """(1 + n,) the positions in the row over which the softmax goes: no answer, then the tokens of the context."""
         return np.concatenate([[self.whole], self.second + np.arange(len(self.begin))])
 
 
 class Windows(NamedTuple):
-    """The windows of Q questions; N rows."""
+    """The windows of Q questions; N windows, each a row."""
 
     encoded: EncodedRows
-    """N rows."""
+    """The N rows."""
     owners: NDArray[np.int64]
-    """(N,) the question of each, in rising order."""
+    """(N,) the index of the question of each row, in rising order."""
     windows: list[AnswerWindow]
-    """(N,) what is asked for in each."""
+    """(N,) the window in each row."""
     spans: list[TokenSpan | None]
-    """(Q,) the answer of each question in its context; None where nothing can be learned."""
+    """(Q,) the span of each question's answer in its context: NOWHERE without an answer, None where it is unknown."""
     cut: int
-    """How many questions were too long."""
+    """The number of questions that were too long, and were cut."""
 
 
 def answer_windows(examples: Sequence[Question], format: InputFormat, longest: int, stride: int) -> Windows:
-    """The windows of some questions.
+    """The windows of questions over their contexts.
 
     Args:
         examples: the questions.
-        format: of the rows.
-        longest: the most tokens of a question.
-        stride: tokens from one window to the next, at most.
+        format: the format of the rows.
+        longest: the most tokens of a question; the rest is cut off.
+        stride: the most tokens from the beginning of one window to the beginning of the next.
     """
     # Many questions have the same context, which is encoded once.
     texts = list(dict.fromkeys(text for each in examples for text in each.texts))
@@ -94,16 +94,16 @@ def answer_windows(examples: Sequence[Question], format: InputFormat, longest: i
 
 
 def _span(question: Question, context: PlacedTokens) -> TokenSpan | None:
-    """The first and the last token of a question's first answer that stands in its context.
+    """The tokens of the first of a question's answers that was found in its context.
 
-    NOWHERE, which no window has, where the question has no answer; None where nothing can be learned.
+    NOWHERE where the question has no answer; None where its answers are unknown or were not found.
     """
     if not question.answers:
         return None if question.answers is None else NOWHERE
     for answer in question.answers:
         if answer.start is None or answer.end is None:
             continue
-        # By the stretches that they stand for, so that a token of which the answer is a part belongs to it.
+        # Compared by characters, so that a token that holds more than the answer belongs to it, too.
         tokens = np.flatnonzero((context.begin < answer.end) & (context.end > answer.start))
         if len(tokens):
             return TokenSpan(int(tokens[0]), int(tokens[-1]))
@@ -111,14 +111,14 @@ def _span(question: Question, context: PlacedTokens) -> TokenSpan | None:
 
 
 def window_loss(scores: Tensor, windows: Sequence[AnswerWindow]) -> Tensor:
-    """The mean loss of some windows; that of a window is the mean of -log p(first token) and -log p(last token).
+    """The mean loss of windows; the loss of a window is the mean of -log p(first token) and -log p(last token).
 
-    Both are softmax over the tokens of the context and the place of no answer alone; 0, without a gradient, where
-    nothing is learned in any of them.
+    Both probabilities are softmaxes over `AnswerWindow.places` alone. Windows without a target are left out; where none
+    has a target the loss is 0, and so are its gradients.
 
     Args:
-        scores: (B, T, 2) of each token as beginning and as end.
-        windows: (B,) what is asked for.
+        scores: (B, T, 2) the scores of each token as the first and as the last of the answer.
+        windows: (B,) the window in each row.
     """
     told = torch.zeros(scores.shape[:2], dtype=torch.bool)  # (B, T) the places that are told apart
     targets = torch.zeros((len(windows), 2), dtype=torch.int64)
@@ -134,7 +134,7 @@ def window_loss(scores: Tensor, windows: Sequence[AnswerWindow]) -> Tensor:
 
 
 def mean_window_loss(outputs: Sequence[NDArray[np.float32]], windows: Sequence[AnswerWindow]) -> float:
-    """The mean loss of windows from (1 + n, 2) scores at the places of each, in nats."""
+    """The mean loss of windows in nats, from the (1 + n, 2) scores at the places of each; 0 without targets."""
     losses = [
         -float(torch.from_numpy(own).log_softmax(0)[list(window.target), [0, 1]].mean())
         for own, window in zip(outputs, windows, strict=True)

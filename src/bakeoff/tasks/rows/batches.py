@@ -12,21 +12,22 @@ from bakeoff.randomness.order import permute
 from bakeoff.tasks.rows.inputs import EncodedRows, InputFormat
 
 BATCHES_SORTED = 16
-"""Rows are sorted by length within this many shuffled batches: little padding, and still another batch each epoch."""
+"""The number of shuffled batches within which rows are sorted by length: batches with little padding that still differ
+from epoch to epoch."""
 
 MULTIPLE = 8
-"""Rows are padded to a multiple of this, which keeps shapes few."""
+"""The length of a batch is rounded up to a multiple of this, so that there are few different shapes."""
 
 
 class InputBatch(NamedTuple):
-    """Rows for the model; B rows, T length."""
+    """A batch of B rows of length T."""
 
     ids: Tensor
     """(B, T) token ids."""
     segments: Tensor | None
     """(B, T) segment ids, or None for segment 0 everywhere."""
     real: Tensor | None
-    """(B, T) True for tokens, False for padding; None where there is no padding."""
+    """(B, T) the padding mask: True for tokens, False for padding; None where there is no padding."""
 
     def to(self, device: torch.device) -> "InputBatch":
         """The batch on a device."""
@@ -34,7 +35,7 @@ class InputBatch(NamedTuple):
 
 
 def collate(encoded: EncodedRows, rows: NDArray[np.int64], format: InputFormat) -> InputBatch:
-    """Some rows, padded to the longest of them, which is rounded up but never beyond the format's length."""
+    """The batch of some rows, padded to the longest, rounded up to MULTIPLE but not beyond the format's length."""
     lengths = np.array([len(encoded.ids[row]) for row in rows])
     width = min(-(-int(lengths.max()) // MULTIPLE) * MULTIPLE, format.length)
     ids = np.full((len(rows), width), format.pad, np.int64)
@@ -52,13 +53,13 @@ def collate(encoded: EncodedRows, rows: NDArray[np.int64], format: InputFormat) 
 
 
 def shuffled_batches(lengths: NDArray[np.int64], batch: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
-    """The rows of each batch of an epoch; every row comes once.
+    """The indices of the rows of each batch of an epoch; every row comes once.
 
     Args:
-        lengths: (N,) tokens of each row.
-        batch: rows of a batch; the epoch's last may have fewer.
+        lengths: (N,) the number of tokens of each row.
+        batch: the rows of a batch; one batch of the epoch may have fewer.
         seed: the run's seed.
-        epoch: every epoch has an order of its own.
+        epoch: the number of the epoch; each epoch has an order of its own.
     """
     count = len(lengths)
     order = permute(np.arange(count), count, seed, epoch)

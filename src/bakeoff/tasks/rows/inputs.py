@@ -19,52 +19,52 @@ Truncation = Literal["head", "head+tail", "windows"]
 """The part of a long text that is read; see `FinetuneConfig.truncate`."""
 
 SHORTEST = 8
-"""Fewest tokens that a row may be cut to: special tokens and something of both texts."""
+"""The fewest tokens that a row may be cut to: room for the special tokens and for some tokens of both texts."""
 
 
 @dataclass(frozen=True)
 class EncodedRows:
-    """Rows of token ids; N rows."""
+    """N rows of token ids."""
 
     ids: list[NDArray[np.int64]]
-    """N arrays of (length of the row,) token ids, special tokens included."""
+    """The N arrays of token ids, each as long as its row, special tokens included."""
     second: NDArray[np.int64]
-    """(N,) where the second text starts; the length of the row where there is none."""
+    """(N,) the position at which the second text starts; the length of the row where there is none."""
     truncated: int
-    """How many texts, or pairs, were too long."""
+    """The number of texts, or pairs, that were too long for a row."""
     owners: NDArray[np.int64] | None = None
-    """(N,) the text, or pair, of each row, where one may have several; None: each has its own."""
+    """(N,) the index of the text, or pair, of each row, where one may have several rows; None: each has one row."""
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """(N,) tokens of each row."""
+        """(N,) the number of tokens of each row."""
         return np.array([len(ids) for ids in self.ids], np.int64)
 
 
 @dataclass(frozen=True)
 class PairWindows:
-    """Pairs of texts as rows, each with a stretch of its second text; N rows."""
+    """N windows over pairs of texts, as rows; each has a stretch of the second text."""
 
     encoded: EncodedRows
-    """N rows, those of a pair one behind the other."""
+    """The N rows; the rows of a pair stand one behind the other."""
     owners: NDArray[np.int64]
-    """(N,) the pair of each, in rising order; every pair has a row at least."""
+    """(N,) the index of the pair of each row, in rising order; every pair has at least one row."""
     first: NDArray[np.int64]
-    """(N,) the token of the second text with which the row's stretch begins."""
+    """(N,) the index in the second text of the first token of the row's stretch."""
     counts: NDArray[np.int64]
-    """(N,) tokens of the stretch; they stand in the row from `encoded.second` on."""
+    """(N,) the number of tokens of the stretch, which begins in the row at `encoded.second`."""
     whole: NDArray[np.int64]
-    """(N,) the place of the special token that has seen all of the row: the first, or the last where [CLS] is last or
+    """(N,) the position of the special token that has seen the whole row: the first, or the last where [CLS] is last or
     the model reads forwards."""
     cut: int
-    """How many first texts were too long."""
+    """The number of first texts that were too long, and were cut."""
 
 
 def check_length(model: ModelConfig, length: int) -> None:
-    """Refuse rows that a model cannot read.
+    """Refuse a length of rows that a model cannot read.
 
     Raises:
-        UserError: the length is more than the model has positions for, or too short for anything.
+        UserError: the length is more than the model has positions for, or less than SHORTEST.
     """
     longest = model.longest_input
     if longest is not None and length > longest:
@@ -75,32 +75,34 @@ def check_length(model: ModelConfig, length: int) -> None:
 
 @dataclass(frozen=True)
 class PlacedRows:
-    """A text, or a pair, as rows, with where each token of it stands; W rows, which are several where it is cut."""
+    """A text, or a pair, as W rows (several where it is read in windows), and the place of each of its tokens."""
 
     encoded: EncodedRows
-    """W rows, as `InputFormat.encode` makes them."""
+    """The W rows, as `InputFormat.encode` makes them."""
     sides: list[PlacedTokens]
-    """The tokens of each text of the row, with their positions in the original text."""
+    """The tokens of each of the one or two texts, with their characters in the original text."""
     places: list[list[tuple[int, int, int]]]
-    """(W,) for each token of a text in the row its place there, the side, and which of the side's tokens it is."""
+    """(W,) a list for each row, with an entry for each token of a text: its position in the row, the side of its text
+    (0 or 1), and its index among the side's tokens."""
 
 
 class InputFormat:
-    """[CLS] A [SEP] and [CLS] A [SEP] B [SEP]; decoders alone: [SEP] A and [SEP] A [SEP] B, as documents start.
+    """The format of rows: [CLS] A [SEP] for a text, and [CLS] A [SEP] B [SEP] for a pair of texts.
 
-    These are also the rows of a decoder behind an encoder, which reads the same without [CLS], as in pre-training.
-    Where pre-training has put [CLS] last, as XLNet does, it is: A [SEP] [CLS] and A [SEP] B [SEP] [CLS].
+    A decoder alone reads [SEP] A and [SEP] A [SEP] B, as documents start. A decoder behind an encoder reads the rows
+    with [CLS], and its encoder the same without [CLS], as in pre-training. Where pre-training has put [CLS] last, as
+    XLNet does, the rows are A [SEP] [CLS] and A [SEP] B [SEP] [CLS].
 
     Attributes:
         length: the most tokens of a row.
-        truncate: what is read of longer ones.
+        truncate: the part of a longer text that is read.
         pad: id of the padding token.
-        segments: whether rows have segment ids, 1 for the second text, and 2 for [CLS] where it is last.
+        segments: whether rows have segment ids: 1 for the second text, and 2 for [CLS] where it is last.
         start_last: whether [CLS] is last.
-        reads_forwards: whether a position knows nothing of those behind it.
-        has_source: whether a decoder reads a source through an encoder.
-        prompt: ids that such a decoder reads before what it writes.
-        before_source: ids that such a source begins with, before its text.
+        reads_forwards: whether a position sees none of the positions behind it.
+        has_source: whether the model is a decoder that reads a source through an encoder.
+        prompt: ids that such a decoder reads before the target.
+        before_source: ids that the source of such a decoder begins with, before its text.
     """
 
     def __init__(
@@ -111,10 +113,10 @@ class InputFormat:
         truncate: Truncation = "head",
         separators: int = 1,
     ) -> None:
-        """A format for the models of a recipe, with so many separators between the texts of a pair.
+        """Make the format of a recipe's models, with a number of separators between the texts of a pair.
 
         Raises:
-            UserError: the length is more than the model has positions for, or too short for anything.
+            UserError: the length is more than the model has positions for, or less than SHORTEST.
         """
         model = recipe.model
         check_length(model, length)
@@ -136,21 +138,21 @@ class InputFormat:
 
     @property
     def around(self) -> tuple[list[int], list[int], list[int]]:
-        """Ids of the special tokens in front of a text, between the two of a pair, and behind the last."""
+        """Ids of the special tokens in front of a text, between the two texts of a pair, and behind the last text."""
         return self._around
 
     @property
     def before(self) -> int:
-        """Special tokens in front of a text."""
+        """The number of special tokens in front of a text."""
         return len(self._around[0])
 
     @property
     def room(self) -> int:
-        """The most tokens of a text."""
+        """The most tokens that a single text has in a row."""
         return self.length - self.before - len(self._around[2])
 
     def framed(self, texts: Sequence[NDArray[np.int64]]) -> EncodedRows:
-        """Rows of texts of at most `room` tokens each."""
+        """The rows of texts that are given as token ids, each cut to `room` tokens."""
         before, _, behind = (np.array(part, np.int64) for part in self._around)
         rows = [np.concatenate([before, ids[: self.room], behind]) for ids in texts]
         truncated = sum(len(ids) > self.room for ids in texts)
@@ -159,7 +161,9 @@ class InputFormat:
     def encode(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> EncodedRows:
         """Rows of at most `length` tokens; the longer text of a pair is cut first.
 
-        In windows a pair's longer text is read beside the other one, which has half of the room at most.
+        With windows the longer text of a pair is read in parts, each beside the other text, which has at most half of
+        the
+        room.
 
         Args:
             texts: (N,) texts.
@@ -183,7 +187,7 @@ class InputFormat:
         return EncodedRows(rows, np.array(starts, np.int64), truncated, several)
 
     def placed(self, text: str, pair: str | None) -> PlacedRows:
-        """The rows of a text, or of a pair, with where each of its tokens stands."""
+        """The rows of a text, or of a pair, with the place of each of its tokens."""
         encoded = self.encode([text], None if pair is None else [pair])
         sides = self.tokenizer.encode_placed([text] if pair is None else [text, pair])
         between = 0 if pair is None else len(self._around[1])
@@ -204,7 +208,7 @@ class InputFormat:
     def _cut(
         self, first: NDArray[np.int64], second: NDArray[np.int64], room: int
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """What is read of two texts together, once for each window; the second may be empty."""
+        """The parts of two texts that are read together, a pair for each window; the second text may be empty."""
         kept, other = longest_first(len(first), len(second), room)
         if self.truncate != "windows" or kept + other == len(first) + len(second):
             yield self._shortened(first, kept), self._shortened(second, other)
@@ -219,7 +223,7 @@ class InputFormat:
                 yield first, window
 
     def _shortened(self, ids: NDArray[np.int64], kept: int) -> NDArray[np.int64]:
-        """The tokens that stay of a text."""
+        """The `kept` tokens of a text that stay: its beginning, or with head+tail its beginning and its end."""
         if self.truncate != "head+tail" or kept == len(ids):
             return ids[:kept]
         head = kept // 4
@@ -228,16 +232,17 @@ class InputFormat:
     def windows(
         self, firsts: Sequence[NDArray[np.int64]], seconds: Sequence[NDArray[np.int64]], longest: int, stride: int
     ) -> PairWindows:
-        """Rows of pairs of texts, of as many stretches of the second text as it takes to read all of it.
+        """Rows of pairs of texts, with as many stretches of each second text as it takes to read all of it.
 
-        The rows are those of pairs; behind the second text of a decoder, which has nothing there, comes [SEP], as
-        documents end. A stretch overlaps the next by half at least, so that what is shorter is whole in one of them.
+        The rows have the format of pairs, and a decoder alone has [SEP] behind its second text as well, as documents
+        end. A
+        stretch overlaps the next one by at least half, so that a span of up to half a stretch is whole in one of them.
 
         Args:
             firsts: (P,) token ids of first texts.
             seconds: (P,) token ids of second texts.
             longest: the most tokens of a first text, but never more than half of the room; the rest is cut off.
-            stride: tokens from the beginning of one stretch to that of the next, at most.
+            stride: the most tokens from the beginning of one stretch to the beginning of the next.
         """
         before, between, behind = (np.array(part, np.int64) for part in self._around)
         behind = behind if len(behind) else between
@@ -263,18 +268,18 @@ class InputFormat:
         return PairWindows(encoded, owners, begun, counts, whole, cut)
 
     def ids(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
-        """The tokens of texts, which are normalised as a corpus is."""
+        """The token ids of texts, which are normalised as a corpus is."""
         return [ids for ids, _ in self.tokenizer.encode([clean(text) for text in texts])]
 
 
 def longest_first(first: int, second: int, room: int) -> tuple[int, int]:
-    """How many tokens stay of two texts when the longer one gives up a token until both fit; on a tie the second."""
+    """The lengths of two texts after the longer one has given up tokens until both fit; on a tie the second does."""
     kept = min(first, max(room - second, -(-room // 2)))
     return kept, min(second, room - kept)
 
 
 def _windows(ids: NDArray[np.int64], room: int) -> Iterator[NDArray[np.int64]]:
-    """A text in parts of `room` tokens, the last of which overlaps the one before rather than being a short rest."""
+    """Windows of `room` tokens over a text; the last one overlaps the one before rather than being a short rest."""
     for begin in range(0, len(ids), room):
         begin = max(0, min(begin, len(ids) - room))
         yield ids[begin : begin + room]

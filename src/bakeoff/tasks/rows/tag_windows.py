@@ -10,25 +10,25 @@ from bakeoff.tasks.rows.inputs import EncodedRows, InputFormat
 
 
 class TagTarget(NamedTuple):
-    """What is asked for in a window; n of its words."""
+    """The n words of a window that are tagged there, and their tags."""
 
     places: NDArray[np.int64]
-    """(n,) the place in the row of the token by which each word is tagged."""
+    """(n,) the position in the row of the token by which each word is tagged."""
     words: NDArray[np.int64]
-    """(n,) the place of each in its sentence."""
+    """(n,) the index of each word in its sentence."""
     tags: NDArray[np.int64] | None
-    """(n,) their tags' places in the list."""
+    """(n,) the index of each word's tag in the list of tags; None where tags are not known."""
 
 
 class TagWindows(NamedTuple):
-    """The windows of some sentences; N rows."""
+    """The windows of sentences; N windows, each a row."""
 
     encoded: EncodedRows
-    """N rows."""
+    """The N rows."""
     owners: NDArray[np.int64]
-    """(N,) the sentence of each, in rising order."""
+    """(N,) the index of the sentence of each row, in rising order."""
     targets: list[TagTarget]
-    """(N,) what is asked for."""
+    """(N,) the tagged words of each row."""
 
 
 def tag_windows(
@@ -37,16 +37,16 @@ def tag_windows(
     numbers: Mapping[str, int],
     format: InputFormat,
 ) -> TagWindows:
-    """Sentences in windows of a row, each word tagged in one of them.
+    """Windows over sentences; each word is tagged in one of them.
 
     A word is tagged by its first token (Devlin et al. 2019, section 5.3), or, in a model that reads forwards only, by
-    its last, before which the rest of the word is unknown.
+    its last token, the only one that has seen the whole word.
 
     Args:
-        sentences: (S,) their words.
-        tags: (S,) the tag of each word, None of a sentence that has none.
-        numbers: the place of each tag in the list.
-        format: the rows' format.
+        sentences: (S,) the words of each sentence.
+        tags: (S,) the tags of the words of each sentence; None for a sentence without tags.
+        numbers: the index of each tag in the list of tags.
+        format: the format of the rows.
     """
     rows: list[NDArray[np.int64]] = []
     owners, targets = [], []
@@ -62,9 +62,14 @@ def tag_windows(
 
 
 def _windows(place: NDArray[np.int64], tokens: int, room: int) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
-    """Windows of at most `room` tokens over a sentence: where each begins and ends, and the words that it tags.
+    """Windows of at most `room` tokens over a sentence: the beginning, the end and the tagged words of each.
 
-    They overlap by half, and each word is tagged in the one whose middle is nearest to its token.
+    Windows overlap by half, and each word is tagged in the window whose middle is nearest to its token.
+
+    Args:
+        place: (words,) the index of the token by which each word is tagged.
+        tokens: the number of tokens of the sentence.
+        room: the most tokens of a window.
     """
     if tokens <= room:
         yield 0, tokens, np.arange(len(place))

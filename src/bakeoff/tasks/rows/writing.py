@@ -22,22 +22,24 @@ from bakeoff.tasks.rows.inputs import SHORTEST, EncodedRows, InputFormat
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 LOOKED_AT = 1000
-"""Targets of a split that are decoded again, to see whether the tokenizer can write them."""
+"""The number of a split's targets that are decoded again, to see whether the tokenizer can write them."""
 
 
 class WritingBatch(NamedTuple):
-    """Rows for a model that writes."""
+    """A batch of rows for a model that writes."""
 
     ids: Tensor
-    """(B, T) what it reads: a start token, or the prompt, and behind it the target but for its last token."""
+    """(B, T) token ids that the decoder reads: the prompt (without an encoder: the source), and behind it the target
+    without its last token."""
     real: Tensor | None
-    """(B, T) True for tokens, False for padding; None where there is no padding."""
+    """(B, T) the padding mask: True for tokens, False for padding; None where there is no padding."""
     source: Source | None
-    """(B, U) what the encoder reads, where there is one."""
+    """The (B, U) sources that the encoder reads; None where there is no encoder."""
     prompt: Tensor
-    """(B,) tokens of each row before the target's first: what is seen from both sides, where a model has learnt to."""
+    """(B,) the number of tokens before each row's target, which a model that has learnt prefixes reads in both
+    directions."""
     places: Tensor
-    """(N,) where targets are predicted, in the hidden states flattened to (B * T, D)."""
+    """(N,) the positions from which targets are predicted, in the hidden states flattened to (B * T, D)."""
 
     def to(self, device: torch.device) -> "WritingBatch":
         """The batch on a device."""
@@ -52,41 +54,44 @@ def _moved(part: Tensor | None, device: torch.device) -> Tensor | None:
 
 @dataclass(frozen=True, kw_only=True)
 class WritingItems(Items):
-    """Sources as rows, and as target of each item the (length,) ids of its target, the end included, or None."""
+    """Sources as rows; the target of each item is the (length,) ids of its target, the end included, or None."""
 
     room: int
     """The most tokens of a source."""
     sources_cut: int
-    """Sources that had more."""
+    """The number of sources that were longer, and were cut."""
     longest: int
     """The most tokens of a target, its end included."""
     targets_cut: int
-    """Targets that had more; they have no end."""
+    """The number of targets that were longer, and were cut; they have no end."""
     unknown: int
-    """Targets in which a token stands for something that the vocabulary lacks."""
+    """The number of targets in which a token stands for text that the vocabulary lacks."""
     looked_at: int
-    """Targets that were decoded again."""
+    """The number of targets that were decoded again."""
     changed: list[tuple[str, str]]
-    """Decoded targets that differ from the original: the original, and the decoded text."""
+    """The targets that decoding changed: the original, and the decoded text."""
 
     @property
     @override
     def lengths(self) -> NDArray[np.int64]:
-        """(R,) tokens of each source and its target."""
+        """(R,) the number of tokens of each source together with its target."""
         return self.encoded.lengths + np.array([0 if own is None else len(own) for own in self.targets], np.int64)
 
 
 class WritingFormat:
-    """What a model reads of a source and writes of a target.
+    """The rows of a model that writes: the source that it reads, and the target that it writes.
 
-    With an encoder: it reads A [SEP], the decoder [CLS] B and writes B [SEP], as all objectives of such models have it
-    whose `decoder_begins` and `source_start` do not say otherwise.
-    A decoder alone reads [SEP] A [SEP] B, as documents begin, and writes B [SEP].
+    With an encoder, the encoder reads A [SEP], and the decoder reads [CLS] B and writes B [SEP], unless the objective's
+    `source_start` and `decoder_begins` say otherwise. A decoder alone reads [SEP] A [SEP] B, as documents begin, and
+    writes B [SEP].
 
     Args:
-        format: the rows' format, whose length bounds a source, a target, and what a decoder alone reads of both.
-        longest: the most tokens of a target, its end included; less where rows are shorter: a decoder alone leaves the
-            source half of them.
+        format: the format of the rows; its length bounds a source, a target, and the row of a decoder alone, which
+            holds
+            both.
+        longest: the most tokens of a target, its end included; fewer where rows are shorter: a decoder alone leaves
+            half
+            of its row to the source.
     """
 
     def __init__(self, format: InputFormat, longest: int) -> None:
@@ -100,7 +105,7 @@ class WritingFormat:
             raise UserError(f"longest: {longest} tokens leave no room for a source in rows of {format.length}")
 
     def encode(self, sources: Sequence[str], targets: Sequence[str | None]) -> WritingItems:
-        """The items of (R,) sources, and of their targets as far as these are known."""
+        """The items of (R,) sources, with the targets that are known."""
         tokenizer = self.tokenizer
         given = [ids for ids, _ in tokenizer.encode([clean(text) for text in sources])]
         before = self.format.before_source if self.has_source else [tokenizer.opening]
@@ -126,7 +131,7 @@ class WritingFormat:
         )
 
     def prompts(self, items: Items) -> tuple[list[list[int]], list[list[int]] | None]:
-        """The beginning that the decoder reads for each item, and the encoder's source, if there is an encoder."""
+        """The tokens that the decoder reads first for each item, and the sources of the encoder, if there is one."""
         rows = [row.tolist() for row in items.encoded.ids]
         return ([self.format.prompt] * len(rows), rows) if self.has_source else (rows, None)
 
@@ -139,7 +144,7 @@ def _targets(texts: list[str], tokenizer: Tokenizer) -> list[NDArray[np.int64]]:
 
 
 def collate_targets(items: Items, chosen: NDArray[np.int64], format: InputFormat) -> WritingBatch:
-    """Some items whose targets are known, padded to the longest of them, which is rounded up."""
+    """The batch of some items whose targets are known, padded as `padded` does it."""
     targets = [items.targets[item] for item in chosen]
     sources = [items.encoded.ids[item] for item in chosen]
     prompts = [np.array(format.prompt)] * len(targets) if format.has_source else sources
@@ -156,7 +161,10 @@ def collate_targets(items: Items, chosen: NDArray[np.int64], format: InputFormat
 
 
 def padded(rows: Sequence[NDArray[np.int64]], pad: int) -> tuple[Tensor, Tensor | None]:
-    """(B, T) rows, and (B, T) True for their tokens; None where there is no padding."""
+    """(B, T) padded rows and their (B, T) padding mask, True for tokens; None in its place where nothing is padded.
+
+    T is the length of the longest row, rounded up to MULTIPLE where rows differ in length.
+    """
     lengths = np.array([len(row) for row in rows])
     width = -(-int(lengths.max()) // MULTIPLE) * MULTIPLE
     if (lengths == lengths[0]).all():

@@ -18,7 +18,7 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normalised(text: str) -> str:
-    """An answer as it is compared."""
+    """An answer in the form in which it is compared: words in lower case, without punctuation and articles."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
@@ -32,23 +32,23 @@ def word_f1(right: str, found: str) -> float:
 
 
 class Right(NamedTuple):
-    """How right an answer is, from 0 to 1."""
+    """The scores of an answer, from 0 to 1."""
 
     exact: float
-    """1 where the answer is one of the right ones, else 0."""
+    """1 where the answer is one of the right answers, else 0."""
     f1: float
-    """F1 of words with the nearest of the right ones."""
+    """The F1 of words with the most similar of the right answers."""
 
 
 def compare(right: Sequence[str], found: str) -> Right:
-    """How right an answer is, compared with all right ones; without a right one, the empty answer is right."""
+    """The scores of an answer, compared with all right answers; without a right answer, the empty one is right."""
     texts = [text for text in right if normalised(text)] or [""]
     wanted = normalised(found)
     return Right(float(wanted in map(normalised, texts)), max(word_f1(text, found) for text in texts))
 
 
 def mean_scores(found: Sequence[Right], prefix: str = "") -> dict[str, float]:
-    """The mean scores of some answers, their names behind the prefix; nothing of none."""
+    """The mean scores of some answers, each name behind the prefix; empty without answers."""
     if not found:
         return {}
     means = {each: float(np.mean([getattr(right, each) for right in found])) for each in Right._fields}
@@ -56,14 +56,14 @@ def mean_scores(found: Sequence[Right], prefix: str = "") -> dict[str, float]:
 
 
 def best_threshold(differences: NDArray[np.float64], gains: NDArray[np.float64]) -> float:
-    """The threshold of unanswering that is best: an answer is given where the difference is not above it.
+    """The best threshold for giving an answer: an answer is given where the difference is not above it.
 
-    It stands in the middle between two differences, so that rounding does not move an answer across it. The lowest of
-    several that are equally good is taken, as `find_best_thresh` of the official script does.
+    The threshold lies in the middle between two differences, so that rounding does not move an answer across it. Of
+    equally good thresholds the lowest is taken, as `find_best_thresh` of the official script does.
 
     Args:
-        differences: (N,) by how much the score of no answer is above that of the best answer.
-        gains: (N,) what is gained by giving the answer instead of none.
+        differences: (N,) the score of no answer minus the score of the best answer.
+        gains: (N,) the score gained by giving the answer instead of none.
     """
     order = np.argsort(differences, kind="stable")
     values = differences[order]

@@ -1,8 +1,9 @@
-"""What each test example contributes to a metric, so that the noise of a finite test set can be estimated.
+"""Contributions of the test examples to a metric, from which the noise of a finite test set is estimated.
 
 Jackknife pseudo-values: n * metric(all) - (n - 1) * metric(all but i), one for each of the n examples. For a metric
-that is a mean over examples they are the values that are averaged. For others their variance over n estimates the
-variance of the metric (Tukey 1958; used in the same way, for readers and cases, by Dorfman, Berbaum and Metz 1992).
+that is a mean over examples, the pseudo-values are the averaged values. For other metrics, the variance of the
+pseudo-values over n estimates the variance of the metric (Tukey 1958; used in the same way, for readers and cases, by
+Dorfman, Berbaum and Metz 1992).
 """
 
 from collections.abc import Callable, Sequence
@@ -14,25 +15,22 @@ from numpy.typing import ArrayLike, NDArray
 Vector = NDArray[np.float64]
 
 MOST_PAIRS = 1_000_000
-"""Pairs of examples that stand in memory at a time where all pairs are looked at."""
+"""The most pairs of examples in memory at a time, where a metric compares all pairs."""
 
 
 def of_sums(own: Vector, value: Callable[[Vector], Vector]) -> Vector:
-    """Pseudo-values of a metric that is a function of sums over examples, such as the F1 of all spans; O(n).
+    """(n,) pseudo-values of a metric that is a function of sums over examples, such as the F1 of all spans; O(n).
 
     Args:
         own: (n, K) what each example adds to each of K sums.
-        value: the metric of sums, (..., K) -> (...).
-
-    Returns:
-        Pseudo-values (n,), in the examples' order.
+        value: the metric as a function of the sums, (..., K) -> (...).
     """
     total = own.sum(0)
     return np.asarray(len(own) * value(total) - (len(own) - 1) * value(total - own), dtype=np.float64)
 
 
 def of_ratios(parts: ArrayLike, wholes: ArrayLike) -> Vector:
-    """Pseudo-values of sum(parts) / sum(wholes), 0 where the latter is 0: (n,)."""
+    """(n,) pseudo-values of sum(parts) / sum(wholes), which is 0 where the sum of wholes is 0."""
 
     def ratio(sums: Vector) -> Vector:
         return np.asarray(np.where(sums[..., 1] > 0, sums[..., 0] / np.where(sums[..., 1] > 0, sums[..., 1], 1), 0.0))
@@ -41,17 +39,17 @@ def of_ratios(parts: ArrayLike, wholes: ArrayLike) -> Vector:
 
 
 def of_pearson(first: Sequence[float], second: Sequence[float]) -> Vector:
-    """Pseudo-values of the correlation of numbers (n,) with others, 0 where either side is constant: (n,)."""
+    """(n,) pseudo-values of Pearson's correlation of two lists of n numbers, 0 where either list is constant."""
     # Centred and scaled, so that the sums of squares are exact enough to be taken from each other.
     x, y = (_standard(np.asarray(side, np.float64)) for side in (first, second))
     return of_sums(np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], 1), _correlation)
 
 
 def of_spearman(first: Sequence[float], second: Sequence[float]) -> Vector:
-    """Pseudo-values of the correlation of the ranks of numbers (n,) with others: (n,).
+    """(n,) pseudo-values of Spearman's correlation, of the ranks, of two lists of n numbers.
 
-    Without an example those behind it move up by one rank, and those beside it by half a one. All pairs of examples
-    are looked at: O(n^2), some two seconds for 10,000 examples.
+    Without an example, the ranks of greater numbers fall by one, and the ranks of equal numbers by a half. All pairs of
+    examples are compared: O(n^2), about two seconds for 10,000 examples.
     """
     from scipy.stats import rankdata
 
@@ -71,14 +69,15 @@ def of_spearman(first: Sequence[float], second: Sequence[float]) -> Vector:
 
 
 def of_areas(true: NDArray[np.bool_], scores: Vector) -> Vector:
-    """Pseudo-values of the mean of the areas under the ROC curves of C labels, 0.5 where no label has one: (n,).
+    """(n,) pseudo-values of the mean area under the ROC curves of C labels, 0.5 where no label has an area.
 
-    An area is the share of pairs of an example with the label and one without in which the former has the higher
-    score, half of those with equal scores (Hanley and McNeil 1982); without an example its own pairs are missing.
+    An area is a share of the pairs of an example with the label and one without it: the pairs in which the example with
+    the label has the higher score, and half of the pairs with equal scores (Hanley and McNeil 1982). Leaving out an
+    example leaves out its pairs.
 
     Args:
-        true: (n, C) which example has which label; one that all have, or none has, has no area.
-        scores: (n, C) of the labels.
+        true: (n, C) whether each example has each label; a label that all examples have, or none has, has no area.
+        scores: (n, C) the score of each label for each example.
     """
     from scipy.stats import rankdata
 
@@ -91,7 +90,7 @@ def of_areas(true: NDArray[np.bool_], scores: Vector) -> Vector:
         ranks = rankdata(scores[:, label])
         for kind in (has, ~has):
             won[kind, label] = ranks[kind] - rankdata(scores[kind, label])
-    # An example without the label counts for the area by the pairs that it loses.
+    # An example without the label adds to the area the pairs that it loses.
     own = np.where(true, won, yes - won)
     total = np.where(true, won, 0.0).sum(0)
     left_yes, left_no = yes - true, no - ~true
@@ -105,7 +104,7 @@ def of_areas(true: NDArray[np.bool_], scores: Vector) -> Vector:
 
 
 def _ranks_without(gone: NDArray[np.intp], values: Vector, ranks: Vector) -> Vector:
-    """(len(gone), n) the ranks without each of some examples, around their mean, and 0 for the one that is gone."""
+    """(len(gone), n) the ranks without each example of `gone`, minus their mean; 0 for the example left out."""
     own = values[gone][:, None]
     found = ranks - (values > own) - 0.5 * (values == own) - len(values) / 2
     found[np.arange(len(gone)), gone] = 0.0
@@ -118,29 +117,26 @@ def _standard(values: Vector) -> Vector:
 
 
 def _correlation(sums: Vector) -> Vector:
-    """(...) Pearson's correlation of (..., 6) sums: of ones, x, y, x^2, y^2 and x y."""
+    """(...) Pearson's correlation from (..., 6) sums: of ones, x, y, x^2, y^2 and x y."""
     n, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
     n = np.maximum(n, 1)
     spread_x, spread_y = np.maximum(xx - x * x / n, 0), np.maximum(yy - y * y / n, 0)
     below = np.sqrt(spread_x * spread_y)
-    # What rounding leaves of the spread of a constant side is no spread.
+    # The spread of a constant side is not exactly 0 after rounding, and counts as 0.
     real = (spread_x > 1e-12 * np.maximum(xx, 1e-300)) & (spread_y > 1e-12 * np.maximum(yy, 1e-300))
     return np.asarray(np.where(real, (xy - x * y / n) / np.where(real, below, 1), 0.0))
 
 
 def of_classes(labels: Sequence[Any], predictions: Sequence[Any], metric: str) -> Vector:
-    """Pseudo-values of a classifier's accuracy, macro F1 or Matthews correlation.
+    """(n,) pseudo-values of a classifier's accuracy, macro F1 or Matthews correlation, in the order of the examples.
 
-    For accuracy this is exactly 1 for a right and 0 for a wrong answer. For the others every value is a closed form of
-    the confusion matrix's margins, so the cost is O(n), whatever the number of classes.
+    For accuracy a pseudo-value is exactly 1 for a right and 0 for a wrong answer. For the other metrics it is a closed
+    form of the margins of the confusion matrix, so that the cost is O(n), whatever the number of classes.
 
     Args:
         labels: (n,) the true classes, by number or by name.
-        predictions: (n,) the predicted ones.
+        predictions: (n,) the predicted classes.
         metric: accuracy, macro_f1 or matthews.
-
-    Returns:
-        Pseudo-values (n,), in the examples' order.
     """
     true, guessed = np.asarray(labels), np.asarray(predictions)
     if metric == "accuracy":
@@ -152,7 +148,7 @@ def of_classes(labels: Sequence[Any], predictions: Sequence[Any], metric: str) -
 
 
 def _macro_f1(true: NDArray[np.intp], guessed: NDArray[np.intp], classes: int) -> tuple[float, Vector]:
-    """Macro F1 of all examples, and without each of them: only the F1 of its two classes changes."""
+    """The macro F1 of all examples, and (n,) without each of them, which changes the F1 of its two classes alone."""
     hits = np.bincount(true[true == guessed], minlength=classes)
     margin = np.bincount(true, minlength=classes) + np.bincount(guessed, minlength=classes)
     f1 = 2 * hits / margin
@@ -171,7 +167,7 @@ def _macro_f1(true: NDArray[np.intp], guessed: NDArray[np.intp], classes: int) -
 
 
 def _matthews(true: NDArray[np.intp], guessed: NDArray[np.intp], classes: int) -> tuple[float, Vector]:
-    """The Matthews correlation (Gorodkin 2004) of all examples, and without each of them."""
+    """The Matthews correlation (Gorodkin 2004) of all examples, and (n,) without each of them."""
     rows = np.bincount(true, minlength=classes).astype(np.float64)
     columns = np.bincount(guessed, minlength=classes).astype(np.float64)
     right = (true == guessed).astype(np.float64)

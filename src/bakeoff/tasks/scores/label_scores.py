@@ -10,7 +10,7 @@ from bakeoff.config import Config
 
 
 class LabelScore(Config):
-    """How well one label is found; fractions, 0 where a ratio has nothing below."""
+    """The scores of the predictions of one label, as fractions; a ratio is 0 where its denominator is 0."""
 
     precision: float
     """The share of the label's predictions that are right."""
@@ -19,22 +19,22 @@ class LabelScore(Config):
     f1: float
     """2 P R / (P + R) of precision P and recall R (van Rijsbergen 1979)."""
     count: int = Field(ge=0)
-    """How many examples, or spans, have the label."""
+    """The number of examples, or spans, with the label."""
 
 
 class LabelCounts(NamedTuple):
-    """Counts of one label's predictions."""
+    """Counts of one label."""
 
     right: int
-    """How many predictions of the label are right."""
+    """The number of right predictions of the label."""
     wanted: int
-    """How many examples, or spans, have the label."""
+    """The number of examples, or spans, with the label."""
     given: int
-    """How many predictions of the label there are."""
+    """The number of predictions of the label, right and wrong ones."""
 
 
 def label_scores(counts: Mapping[str, LabelCounts]) -> dict[str, LabelScore]:
-    """The scores of each label, in the order of the counts."""
+    """The scores of each label by its name, in the order of the counts."""
     return {
         name: LabelScore(
             precision=round(each.right / max(1, each.given), 7),
@@ -47,7 +47,7 @@ def label_scores(counts: Mapping[str, LabelCounts]) -> dict[str, LabelScore]:
 
 
 def counts_of(labels: list[str], predictions: list[str], names: list[str]) -> dict[str, LabelCounts]:
-    """The counts of each class, where every example has one right class and one predicted class."""
+    """The counts of each class by its name, where every example has one right and one predicted class."""
     right = (label for label, found in zip(labels, predictions, strict=True) if label == found)
     return counts_from(right, labels, predictions, names)
 
@@ -55,13 +55,13 @@ def counts_of(labels: list[str], predictions: list[str], names: list[str]) -> di
 def counts_from(
     right: Iterable[str], wanted: Iterable[str], given: Iterable[str], names: Sequence[str] | None = None
 ) -> dict[str, LabelCounts]:
-    """The counts of each of some names, by default of all that occur, sorted.
+    """The counts of labels by name; by default of all labels that occur, sorted.
 
     Args:
-        right: a name for each time that it was given rightly.
-        wanted: for each time that it was to be given.
-        given: for each time that it was given.
-        names: which; None: those that were to be given, or were.
+        right: the label of each right prediction.
+        wanted: the label of each example, or span.
+        given: the label of each prediction.
+        names: the labels to count; None: all labels of `wanted` and `given`.
     """
     counted = [Counter(side) for side in (right, wanted, given)]
     known = sorted({*counted[1], *counted[2]}) if names is None else names

@@ -6,7 +6,7 @@ METRICS = ("accuracy", "macro_f1", "matthews")
 
 
 def score(labels: Sequence[int], predictions: Sequence[int], classes: int) -> dict[str, float]:
-    """All metrics of one set of predictions.
+    """Accuracy, macro F1 and the Matthews correlation of predictions.
 
     Macro F1 is the mean over the classes that occur among the labels or the predictions. The Matthews correlation
     is 0 where the labels or the predictions are all of one class, since a constant correlates with nothing.
@@ -14,13 +14,13 @@ def score(labels: Sequence[int], predictions: Sequence[int], classes: int) -> di
     Args:
         labels: the true class of every example, in 0 .. classes - 1.
         predictions: the predicted class of every example, in the same order.
-        classes: how many classes the task has.
+        classes: the number of classes of the task.
 
     Returns:
         accuracy and macro_f1 in 0..1 and matthews in -1..1.
 
     Raises:
-        ValueError: there is nothing to score, or not one prediction for each label.
+        ValueError: there are no labels, or not one prediction for each label.
     """
     if len(labels) != len(predictions) or not len(labels):
         raise ValueError(f"{len(labels)} labels and {len(predictions)} predictions: one of each per example is needed")
@@ -42,7 +42,7 @@ def score(labels: Sequence[int], predictions: Sequence[int], classes: int) -> di
 
 
 def positive_scores(labels: list[int], predictions: list[int], positive: int) -> dict[str, float]:
-    """F1, precision and recall of one class, as fractions; 0 where it is never predicted, or never right.
+    """F1, precision and recall of one class, as fractions; 0 where no prediction of the class is right.
 
     F1 = 2 P R / (P + R) of the precision P and the recall R (van Rijsbergen 1979).
     """

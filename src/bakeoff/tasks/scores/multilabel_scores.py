@@ -1,4 +1,4 @@
-"""Scores of texts with any number of labels, and what each text contributes to them."""
+"""Scores of texts with any number of labels, and the contribution of each text to the scores."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,11 +12,16 @@ from bakeoff.tasks.scores.jackknife import Vector, of_areas, of_ratios, of_sums
 def multilabel_scores(
     true: NDArray[np.bool_], probabilities: NDArray[np.float32], threshold: float
 ) -> dict[str, float]:
-    """All metrics of (N, C) labels and their probabilities, as fractions.
+    """micro_f1, macro_f1, exact and auc of (N, C) labels and (N, C) probabilities, as fractions.
 
-    micro_f1 counts all labels of all rows together and macro_f1 is the mean of the labels' own F1, 0 where a label
-    neither occurs nor is predicted; exact is the share of rows all of whose labels are right; auc is the mean of the
-    areas under the ROC curves of the labels that some rows have and others have not, 0.5 where there is none.
+    micro_f1 is the F1 of all labels of all rows together. macro_f1 is the mean of the F1 of each label, 0 for a label
+    that neither occurs nor is predicted. exact is the share of rows all of whose labels are right. auc is the mean of
+    the areas under the ROC curves of the labels that some rows have and others lack, 0.5 where there is no such label.
+
+    Args:
+        true: (N, C) whether each row has each label.
+        probabilities: (N, C) the probability of each label.
+        threshold: the least probability at which a label counts as predicted.
     """
     from sklearn.metrics import roc_auc_score
 
@@ -36,7 +41,7 @@ def multilabel_scores(
 
 
 def multilabel_contributions(lines: Sequence[Mapping[str, Any]], metric: str) -> Vector:
-    """(N,) what each of N lines of predictions.jsonl contributes to a metric (`bakeoff.tasks.scores.jackknife`)."""
+    """(N,) contributions of N lines of predictions.jsonl to a metric (`bakeoff.tasks.scores.jackknife`)."""
     true, found = ([set(line[side]) for line in lines] for side in ("label", "prediction"))
     if metric == "exact":
         return np.array([one == other for one, other in zip(true, found, strict=True)], np.float64)
@@ -52,6 +57,6 @@ def multilabel_contributions(lines: Sequence[Mapping[str, Any]], metric: str) ->
 
 
 def _mean_ratio(sums: Vector) -> Vector:
-    """(...) the mean of the ratios of (..., 2 C) parts and wholes, 0 where a whole is 0."""
+    """(...) the mean of C ratios, from (..., 2 C) numerators and denominators; 0 where a denominator is 0."""
     parts, wholes = np.split(sums, 2, axis=-1)
     return np.asarray((parts / np.maximum(wholes, 1)).mean(-1))

@@ -1,7 +1,7 @@
-"""Spans in sequences of tags, and their F1: B-X begins a span, I-X goes on with it, O is outside.
+"""Spans in sequences of tags, and their F1: B-X begins a span, I-X continues it, O is outside.
 
-The rules are those of conlleval (Tjong Kim Sang and Buchholz 2000), which reads IOB1, IOB2 and BIOES alike: I-X without
-a span of X before it begins one, too.
+The rules are those of conlleval (Tjong Kim Sang and Buchholz 2000), which reads IOB1, IOB2 and BIOES alike: I-X also
+begins a span where no span of X is open.
 """
 
 import re
@@ -21,15 +21,15 @@ class Span(NamedTuple):
     """A stretch of words of one type."""
 
     type: str
-    """Its type."""
+    """The type, such as PER."""
     first: int
-    """The place of its first word."""
+    """The index of the first word."""
     end: int
-    """The place behind its last word."""
+    """The index behind the last word."""
 
 
 def parted(tag: str) -> tuple[str, str] | None:
-    """Prefix and type of a tag, L and U of BILOU as E and S of BIOES; None for O, and for what is no tag of spans."""
+    """The prefix and type of a tag, L and U of BILOU as E and S of BIOES; None for O and for tags of no span."""
     found = _TAG.fullmatch(tag)
     if found is None:
         return None
@@ -51,25 +51,25 @@ def spans_of(tags: Sequence[str]) -> Iterator[Span]:
 
 
 class SpanCounts(NamedTuple):
-    """Numbers of spans of N sequences."""
+    """Counts of spans in N sequences."""
 
     right: NDArray[np.int64]
-    """(N,) predicted ones whose type, beginning and end are right."""
+    """(N,) the number of predicted spans whose type, beginning and end are right."""
     wanted: NDArray[np.int64]
-    """(N,) true ones."""
+    """(N,) the number of true spans."""
     given: NDArray[np.int64]
-    """(N,) predicted ones."""
+    """(N,) the number of predicted spans."""
 
 
 def span_counts(true: Sequence[Sequence[str]], found: Sequence[Sequence[str]]) -> SpanCounts:
-    """The numbers of spans of each of N sequences of tags, and of the predicted ones, of the same lengths."""
+    """The counts of spans in each of N sequences of true tags and N sequences of predicted tags."""
     wanted, given = ([set(spans_of(tags)) for tags in side] for side in (true, found))
     both = [one & other for one, other in zip(wanted, given, strict=True)]
     return SpanCounts(*(np.array([len(each) for each in side], np.int64) for side in (both, wanted, given)))
 
 
 def type_counts(true: Sequence[Sequence[str]], found: Sequence[Sequence[str]]) -> dict[str, LabelCounts]:
-    """The numbers of spans of each type over all sequences, by the type's name."""
+    """The counts of spans of each type over all sequences, by the name of the type."""
     wanted, given = ([set(spans_of(tags)) for tags in side] for side in (true, found))
     both = [one & other for one, other in zip(wanted, given, strict=True)]
     right, needed, found_ones = ((span.type for row in side for span in row) for side in (both, wanted, given))
@@ -77,11 +77,11 @@ def type_counts(true: Sequence[Sequence[str]], found: Sequence[Sequence[str]]) -
 
 
 def span_scores(true: Sequence[Sequence[str]], found: Sequence[Sequence[str]]) -> dict[str, float]:
-    """Precision, recall and F1 of spans over all sequences: a span is right if type, beginning and end are.
+    """Precision, recall and F1 of spans over all sequences; a span is right if its type, beginning and end are.
 
     Args:
-        true: (N,) sequences of tags.
-        found: (N,) the predicted ones, of the same lengths.
+        true: (N,) sequences of true tags.
+        found: (N,) sequences of predicted tags, of the same lengths.
     """
     right, total, guessed = (int(each.sum()) for each in span_counts(true, found))
     return {
@@ -92,12 +92,12 @@ def span_scores(true: Sequence[Sequence[str]], found: Sequence[Sequence[str]]) -
 
 
 def may_follow(before: str, tag: str, closed: bool) -> bool:
-    """Whether a tag may stand behind another, or, behind O, first.
+    """Whether a tag may follow another one; with O as the other one, also whether it may begin a sentence.
 
     Args:
-        before: the tag before.
+        before: the tag in front.
         tag: the tag.
-        closed: spans end with E or are S, so that none ends with B or I.
+        closed: whether spans end with E or S, so that no span ends with B or I.
     """
     prefix, type = parted(tag) or (OUTSIDE, "")
     prefix_before, type_before = parted(before) or (OUTSIDE, "")

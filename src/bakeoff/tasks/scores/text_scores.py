@@ -1,4 +1,4 @@
-"""Scores of texts that were written: BLEU and chrF as sacrebleu has them, ROUGE, exact match; all as fractions."""
+"""Scores of written texts: BLEU and chrF as in sacrebleu, ROUGE, and exact match; all as fractions."""
 
 import re
 from collections import Counter
@@ -11,30 +11,30 @@ from numpy.typing import NDArray
 from bakeoff.text.words import IDEOGRAPHS
 
 BleuTokens = Literal["13a", "intl", "zh", "char", "none"]
-"""How sacrebleu cuts texts into words: as the WMT's script does, by Unicode's classes, Chinese into its characters, any
-text into its characters, at white space alone."""
+"""The tokenizer of sacrebleu's BLEU: 13a, of the WMT's script; intl, by Unicode's classes; zh, Chinese by character;
+char, any text by character; none, at white space alone."""
 
 CHRF_ORDER = 6
-"""The longest n-grams of characters that chrF counts."""
+"""The size of the longest n-grams of characters in chrF."""
 
 _WORD = re.compile(rf"[{IDEOGRAPHS}]|[^\W_{IDEOGRAPHS}]+")
 
 
 def text_scores(references: Sequence[str], texts: Sequence[str], tokens: BleuTokens = "13a") -> dict[str, float]:
-    """All scores of texts.
+    """BLEU, chrF, ROUGE and exact match of written texts.
 
     Args:
-        references: (N,) the right texts.
-        texts: (N,) what was written.
-        tokens: the words of BLEU.
+        references: (N,) the reference texts.
+        texts: (N,) the written texts.
+        tokens: the tokenizer of BLEU.
 
     Returns:
         bleu of the whole corpus (Papineni et al. 2002; Post 2018, arXiv:1804.08771: sacrebleu's, whose signature is
         nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp), chrf of the whole corpus (Popovic 2015: characters to 6, beta 2),
-        rouge_1, rouge_2 and rouge_l, means of F1 over the texts (Lin 2004), and exact, the share of texts that are the
-        reference.
+        rouge_1, rouge_2 and rouge_l, means of F1 over the texts (Lin 2004), and exact, the share of texts that equal
+        their reference.
     """
-    # Imported here: what scores no texts gets by without it.
+    # Imported here, so that code that scores no texts does without it.
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
 
@@ -50,9 +50,10 @@ def text_scores(references: Sequence[str], texts: Sequence[str], tokens: BleuTok
 def bleu_sums(
     references: Sequence[str], texts: Sequence[str], tokens: BleuTokens = "13a"
 ) -> tuple[NDArray[np.float64], Callable[[NDArray[np.float64]], NDArray[np.float64]]]:
-    """(N, 10) what each text adds to the sums that BLEU is made of, and BLEU as a fraction of (..., 10) sums.
+    """(N, 10) contributions of the texts to the sums of BLEU, and the function from (..., 10) sums to BLEU.
 
-    The sums are the words of the texts and of the references, and of n-grams to 4 those that are right, and all.
+    The sums are the words of the texts, the words of the references, and for each size of n-grams from 1 to 4 the
+    number of right ones, then the number of all. BLEU is a fraction.
     """
     from sacrebleu.metrics.bleu import BLEU
 
@@ -73,10 +74,12 @@ def bleu_sums(
 def chrf_sums(
     references: Sequence[str], texts: Sequence[str]
 ) -> tuple[NDArray[np.float64], Callable[[NDArray[np.float64]], NDArray[np.float64]]]:
-    """(N, 18) what each text adds to the sums that chrF is made of, and chrF as a fraction of (..., 18) sums.
+    """(N, 18) contributions of the texts to the sums of chrF, and the function from (..., 18) sums to chrF.
 
-    The sums are, of n-grams of characters to 6, those of the texts, of the references, and of both. White space is no
-    character, and a text counts none of those n-grams that its reference is too short for (sacrebleu 2.6).
+    The sums are the numbers of n-grams of 1 to 6 characters in the texts, in the references, and in both. White space
+    is
+    no character, and a text's n-grams of a size for which its reference is too short are not counted (sacrebleu 2.6).
+    chrF is a fraction.
     """
     own = np.zeros((len(texts), 3, CHRF_ORDER))
     for row, (reference, text) in enumerate(zip(references, texts, strict=True)):
@@ -101,7 +104,7 @@ def chrf_sums(
 def rouge(references: Sequence[str], texts: Sequence[str]) -> dict[str, float]:
     """The means over texts of the F1 of single words, of pairs of words, and of the longest common subsequence.
 
-    Words are lower-cased runs of letters and digits, ideographs alone. In English these are the words of Google's
+    A word is a lower-cased run of letters and digits, or a single ideograph. In English these are the words of Google's
     rouge_score without its stemmer; rouge_score drops letters that are not ASCII.
     """
     sums = {"rouge_1": 0.0, "rouge_2": 0.0, "rouge_l": 0.0}
@@ -126,7 +129,7 @@ def _f1(common: int, right: int, written: int) -> float:
 
 
 def longest_common(first: Sequence[str], second: Sequence[str]) -> int:
-    """The length of the longest common subsequence, a row of the table at once as the bits of a number (Hyyro 2004)."""
+    """The length of the longest common subsequence; each row of the table is the bits of a number (Hyyro 2004)."""
     places: dict[str, int] = {}
     for place, word in enumerate(first):
         places[word] = places.get(word, 0) | 1 << place

@@ -1,8 +1,8 @@
-"""Scores of answers in Chinese and Japanese, whose words no spaces part, as CMRC 2018's official script has them.
+"""Scores of answers in Chinese and Japanese, whose words no spaces separate, as in CMRC 2018's official script.
 
 Cui et al. 2019 (arXiv:1810.07366); `cmrc2018_evaluate.py`, by which DRCD is scored as well. An answer is compared in
-lower case and without some punctuation; every ideograph is a word, and the F1 is not of words in common but of the
-longest run of words that both answers have.
+lower case and without some punctuation. Every ideograph is a word, and the F1 counts the longest run of words that both
+answers have, instead of all words in common.
 """
 
 import re
@@ -13,11 +13,11 @@ from bakeoff.tasks.scores.answer_scores import Right, compare
 from bakeoff.text.words import IDEOGRAPHS
 
 AnswerWords = Literal["auto", "spaces", "ideographs"]
-"""How answers are parted into words: at white space as SQuAD's script does it, or ideographs alone as CMRC's does; auto
-decides by the right answers."""
+"""The words of answers: spaces, words between white space as in SQuAD's script; ideographs, each ideograph a word as in
+CMRC's; auto, whichever of the two the right answers suggest."""
 
 AnswerComparison = Callable[[Sequence[str], str], Right]
-"""How right an answer is, of all right ones and the one that was found."""
+"""A function from the right answers and the found answer to the scores of the found answer."""
 
 _LEFT_OUT = str.maketrans("", "", "-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』")
 _IDEOGRAPH = re.compile(f"[{IDEOGRAPHS}]")
@@ -30,24 +30,24 @@ _WORD = re.compile(
 
 
 def unspaced_words(text: str) -> list[str]:
-    """The words of an answer."""
+    """The words of an answer: each ideograph, and runs of other characters."""
     return _WORD.findall(_as_compared(text))
 
 
 def compare_unspaced(right: Sequence[str], found: str) -> Right:
-    """An answer against all right ones; where there are none, only the empty one is right."""
+    """The scores of an answer, compared with all right answers; without a right answer, the empty one is right."""
     texts = [text for text in right if _as_compared(text)] or [""]
     wanted, words = _as_compared(found), unspaced_words(found)
     return Right(float(wanted in map(_as_compared, texts)), max(_run_f1(unspaced_words(text), words) for text in texts))
 
 
 def comparison(words: AnswerWords, right: Iterable[Sequence[str]]) -> AnswerComparison:
-    """How answers to some questions are compared.
+    """The function that compares the answers to some questions.
 
     Args:
-        words: as the task's config has it. Of `auto` words are ideographs where most of the answered questions have a
-            right answer with an ideograph in it.
-        right: the texts of each question's right answers.
+        words: the setting of the task's config. `auto` is `ideographs` where most of the questions with an answer have
+            an ideograph in a right answer, else `spaces`.
+        right: the texts of the right answers of each question.
     """
     if words == "auto":
         answered = [any(map(_IDEOGRAPH.search, texts)) for texts in right if any(texts)]
@@ -60,10 +60,10 @@ def _as_compared(text: str) -> str:
 
 
 def _run_f1(right: Sequence[str], found: Sequence[str]) -> float:
-    """2 P R / (P + R) of the longest run of words that stands in both; 1 where both are empty."""
+    """2 P R / (P + R), where the longest run of words in both answers is right; 1 where both are empty."""
     if not right or not found:
         return float(right == found)
-    longest, before = 0, [0] * (len(found) + 1)  # of runs that end at a word of each, the length
+    longest, before = 0, [0] * (len(found) + 1)  # the length of the run that ends at each word of `found`
     for word in right:
         row = [0, *(before[place] + 1 if word == other else 0 for place, other in enumerate(found))]
         longest, before = max(longest, *row), row
