@@ -11,43 +11,43 @@ Split = Literal["train", "dev", "test"]
 """The name of a split."""
 
 HUB_SPLITS: Mapping[Split, str] = {"train": "train", "dev": "validation", "test": "test"}
-"""What data sets on the Hub mostly call them."""
+"""The usual names of the splits on the Hub."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """One way in which a data set's files lie in a folder."""
+    """One layout of a data set's files in a folder."""
 
     train: tuple[str, ...]
-    """Names that the file, or folder, may have, patterns such as `*-ud-train.conllu` among them; any may be .gz or
-    .zst too."""
+    """Names that the file, or folder, of train may have, also patterns such as `*-ud-train.conllu`; each may be .gz or
+    .zst, too."""
     dev: tuple[str, ...] = ()
-    """Names of the file of dev; none: dev is held out of train."""
+    """Names that the file of dev may have; empty: dev is held out of train."""
     test: tuple[str, ...] = ()
-    """Names of the file of test; none: test is held out of train."""
+    """Names that the file of test may have; empty: test is held out of train."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Columns, and whatever else the task's config needs to read the files."""
+    """Columns, and other values of the task's config with which the files are read."""
     remark: str = ""
-    """What a reader of the results must know."""
+    """A note to readers of the results."""
 
     def names(self, split: str) -> tuple[str, ...]:
-        """The names of the files of a split."""
+        """The names that the file of a split may have."""
         names: tuple[str, ...] = getattr(self, split)
         return names
 
 
 @dataclass(frozen=True)
 class HubForm:
-    """A data set as the Hugging Face Hub has it."""
+    """The layout of a data set on the Hugging Face Hub."""
 
     repository: str
-    """OWNER/NAME, or OWNER/NAME:CONFIG, of a data set that has this form; others may have it as well."""
+    """OWNER/NAME, or OWNER/NAME:CONFIG, of a data set with this layout; copies elsewhere may have it, too."""
     splits: Mapping[Split, str]
     """The Hub's name of each split; a split without one is held out of train."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Columns, and whatever else the task's config needs to read the rows."""
+    """Columns, and other values of the task's config with which the rows are read."""
     remark: str = ""
-    """What a reader of the results must know."""
+    """A note to readers of the results."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +55,12 @@ class DataSet:
     """A published data set."""
 
     title: str
-    """Its name and source."""
+    """The name and the source of the data set."""
     kind: str
-    """The kind of task."""
+    """The kind of its task, such as classification."""
     forms: tuple[Form, ...]
-    """The ways in which its files are found; the first that can be read is taken."""
+    """The layouts that a folder of its files may have; the first that can be read is taken."""
     settings: Mapping[str, Any]
-    """What all forms have in common."""
+    """Values of the task's config in all layouts."""
     hub: HubForm
-    """The data set on the Hub."""
+    """The layout on the Hub."""

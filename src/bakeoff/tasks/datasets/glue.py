@@ -1,4 +1,4 @@
-"""GLUE (Wang et al. 2019), and BoolQ and COPA of SuperGLUE (2019); their tests have no labels."""
+"""GLUE (Wang et al. 2019), and BoolQ and COPA of SuperGLUE (2019), whose official tests have no labels."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from bakeoff.tasks.datasets.dataset import DataSet, Form, HubForm
 
 OFFICIAL_DEV = "the official test has no labels: test is the official dev, and dev is held out of train"
-"""The remark where a benchmark keeps the labels of its test."""
+"""The remark on a benchmark that does not publish the labels of its test."""
 
 _TRAIN, _DEV, _TEST = ("train.tsv",), ("dev.tsv",), ("test.tsv", "test-labeled.tsv")
 
@@ -14,14 +14,15 @@ _TRAIN, _DEV, _TEST = ("train.tsv",), ("dev.tsv",), ("test.tsv", "test-labeled.t
 def _glue(
     title: str, settings: Mapping[str, Any], hub: str, names: Mapping[str, str | None] | None = None, **more: Any
 ) -> DataSet:
-    """A task of GLUE, whose folder has train.tsv and dev.tsv; one with a labelled test.tsv is taken as it is.
+    """A task of GLUE, whose folder has train.tsv and dev.tsv, and perhaps a labelled test.tsv.
 
     Args:
-        title: its name.
-        settings: the columns.
+        title: the name and the source of the task.
+        settings: values of the task's config, such as columns.
         hub: the config of the Hub's `nyu-mll/glue`.
-        names: what the Hub's numbers, or its names of classes, are called in GLUE's files.
-        more: `hub_settings`, `forms` in front of the usual ones, `validation`, the split on the Hub that is GLUE's dev.
+        names: the names of the classes in GLUE's files, by the Hub's numbers or names.
+        more: `hub_settings`, values of the config for the Hub; `forms` in place of the usual ones; `kind`, if not
+            classification; `validation`, the Hub's name of GLUE's dev; or fields of `DataSet`.
     """
     validation = more.pop("validation", "validation")
     hub_settings = {**more.pop("hub_settings", {}), **({"label_names": names} if names else {})}
@@ -158,7 +159,7 @@ GLUE = {
         {"not_entailment": "0", "entailment": "1"},
     ),
 }
-"""GLUE's nine, MNLI in two."""
+"""The nine tasks of GLUE by name; MNLI is two."""
 
 SUPERGLUE = {
     "boolq": DataSet(
@@ -184,4 +185,4 @@ SUPERGLUE = {
         HubForm("aps/super_glue:copa", {"train": "train", "test": "validation"}, remark=OFFICIAL_DEV),
     ),
 }
-"""Two of SuperGLUE."""
+"""Two tasks of SuperGLUE by name."""

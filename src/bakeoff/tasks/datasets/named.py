@@ -1,4 +1,4 @@
-"""The values of a task's config for a published data set, known by its name."""
+"""Configs of tasks on published data sets, by the name of the data set."""
 
 import glob
 from collections.abc import Iterator, Mapping
@@ -15,13 +15,13 @@ from bakeoff.tasks.registry import parse_task
 from bakeoff.tasks.task_config import TaskConfig
 
 DATASETS: Mapping[str, DataSet] = {**GLUE, **SUPERGLUE, **TEXTS, **TAGGING, **READING, **TRANSLATION}
-"""Every data set that is known, by its name."""
+"""All known data sets by name."""
 
 _COMPRESSIONS = ("", ".gz", ".zst")
 
 
 def dataset_task(name: str, data: str | Path | None, /, **given: Any) -> TaskConfig:
-    """The task of a published data set; arguments and errors as of `named_task`."""
+    """The task of a published data set; arguments and errors are those of `named_task`."""
     return parse_task(named_task(name, data, given), name)
 
 
@@ -29,13 +29,13 @@ def named_task(name: str, data: str | Path | None, given: Mapping[str, Any] | No
     """The values of the config of a data set's task, as `parse_task` reads them.
 
     Args:
-        name: the data set's.
+        name: the name of the data set.
         data: the folder with its files as they are published; or `hub:OWNER/NAME`, a copy on the Hugging Face Hub with
-            the columns of the one that is known, which `hub:` alone stands for. None: `given` has the files.
-        given: values that replace what is known.
+            the columns of the known one; or `hub:`, the known one itself. None: `given` has the files.
+        given: values that replace the known ones.
 
     Raises:
-        UserError: there is no such data set or folder, its files are not there, or none of its forms can be read.
+        UserError: there is no such data set or folder, its files are not there, or none of its layouts can be read.
     """
     given = {key: value for key, value in (given or {}).items() if value is not None}
     if name not in DATASETS:
@@ -63,7 +63,7 @@ def _on_hub(form: HubForm, repository: str) -> dict[str, Any]:
 
 
 def _values(form: Form, folder: Path | None, given: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What a form says, with the files of the folder; None where one is missing that is not given."""
+    """The config values of a layout, with the files of the folder; None where a file is missing and not given."""
     files: dict[str, Any] = {}
     for split in SPLITS:
         if split in given or folder is None or not form.names(split):
@@ -77,10 +77,10 @@ def _values(form: Form, folder: Path | None, given: Mapping[str, Any]) -> dict[s
 
 
 def _files(folder: Path, names: tuple[str, ...]) -> Iterator[Path]:
-    """The files that are there of some names.
+    """The files of a folder that have one of the names, compressed or not.
 
     Raises:
-        UserError: several fit a pattern.
+        UserError: several files fit a pattern.
     """
     for name in names:
         for ending in _COMPRESSIONS:
@@ -101,7 +101,7 @@ def _listed(form: Form, given: Mapping[str, Any]) -> str:
 
 
 def _first_that_reads(candidates: list[dict[str, Any]]) -> dict[str, Any]:
-    """The first whose smallest file can be read as it says; several forms may have files of the same names."""
+    """The first candidate whose smallest file it can read, else the last; layouts may share names of files."""
     for number, values in enumerate(candidates):
         if number == len(candidates) - 1:
             break

@@ -209,4 +209,4 @@ TEXTS = {
         ),
     ),
 }
-"""Texts with a class or a number each."""
+"""Data sets of texts with a class or a number each, by name."""

@@ -1,4 +1,4 @@
-"""Tagging, reading and translation."""
+"""Data sets for tagging, for questions about texts, and for translation."""
 
 from collections.abc import Mapping, Sequence
 
@@ -40,11 +40,11 @@ TAGGING = {
         ),
     ),
 }
-"""Words with a tag each."""
+"""Data sets of words with a tag each, by name."""
 
 
 def _questions_on_hub(repository: str) -> HubForm:
-    """SQuAD's columns as the library `datasets` has them."""
+    """The layout of SQuAD on the Hub, with the columns of the library `datasets`."""
     return HubForm(repository, {"train": "train", "test": "validation"}, {"label_column": "answers"}, OFFICIAL_DEV)
 
 
@@ -85,7 +85,7 @@ READING = {
         HubForm("ehovy/race:all", {"train": "train", "dev": "validation", "test": "test"}),
     ),
 }
-"""Questions about a text."""
+"""Data sets of questions about a text, by name."""
 
 
 def _translation(
@@ -98,17 +98,17 @@ def _translation(
     remark: str = "",
     splits: Mapping[Split, str] = HUB_SPLITS,
 ) -> DataSet:
-    """Pairs of files with a sentence a line, whose endings are the languages.
+    """A data set of pairs of files with a sentence a line, whose endings are the languages.
 
     Args:
-        title: its name.
+        title: the name of the data set.
         source: the language that is read.
-        target: the one that is written.
-        names: of the files of train, dev and test, without the ending.
-        hub: where the Hub has it.
-        within: the column that holds both languages there, with a dot; empty: each has a column.
-        remark: what is otherwise on the Hub.
-        splits: what the Hub calls them.
+        target: the language that is written.
+        names: names of the files of train, dev and test, without the ending.
+        hub: its repository on the Hub.
+        within: the column on the Hub that holds both languages, with a dot; empty: each language has a column.
+        remark: a note on how the data on the Hub differ.
+        splits: the Hub's names of the splits.
     """
     train, dev, test = ((f"{name}.{source}",) for name in names)
     columns = {"text_column": within + source, "label_column": within + target}
@@ -154,4 +154,4 @@ TRANSLATION = {
         splits={"train": "train", "test": "test"},
     ),
 }
-"""Sentences and their translations."""
+"""Data sets of sentences and their translations, by name."""
