@@ -1,4 +1,4 @@
-"""Whether the numbers of a corpus's files lie where they may: checked once, as long as the files do not change."""
+"""Bounds checks of the numbers in a corpus's files, done once as long as the files do not change."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,15 +10,15 @@ from bakeoff.corpus.split import Split
 from bakeoff.digests import checked_once
 
 _AT_ONCE = 1 << 20
-"""Numbers that are looked at together."""
+"""Number of array entries that are checked at a time."""
 
 
 def check_bounds(file: Path, split: Split, vocabulary: int) -> None:
-    """Look at all numbers of a split of a corpus, unless it was done before.
+    """Check the bounds of all numbers of a split, unless the same files were checked before.
 
     Args:
-        file: the folder and the split's name, with which its files' names begin.
-        split: the arrays themselves.
+        file: the corpus's folder and the split's name, the path of the split's files without their suffixes.
+        split: the split's arrays.
         vocabulary: number of ids (V).
 
     Raises:
@@ -60,7 +60,7 @@ def check_bounds(file: Path, split: Split, vocabulary: int) -> None:
 
 
 def _chunks(numbers: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Pieces of an array, each with the piece one place further on, which at the end is one shorter."""
+    """Chunks of an array, each with the chunk that begins one entry later; at the end that one is one entry shorter."""
     for first in range(0, len(numbers), _AT_ONCE):
         yield numbers[first : first + _AT_ONCE], numbers[first + 1 : first + _AT_ONCE + 1]
 

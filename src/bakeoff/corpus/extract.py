@@ -5,7 +5,7 @@ import numpy as np
 from bakeoff.corpus.split import Split
 
 STRETCHES = 8
-"""Stretches, spread evenly over the text."""
+"""Number of stretches, which are spread evenly over the text."""
 
 
 class Extract(Split):
@@ -13,11 +13,11 @@ class Extract(Split):
 
     Args:
         split: the text.
-        most: tokens to take at most.
+        most: the largest number of tokens.
     """
 
     def __init__(self, split: Split, most: int) -> None:
-        """Read the stretches; the documents that they begin or end inside of are cut there."""
+        """Read the stretches; a document is cut where a stretch begins or ends inside it."""
         bounds = _bounds(split, most // STRETCHES)
         inside = [np.arange(first, last) for first, last in bounds]
         before = np.cumsum([0, *map(len, inside)])

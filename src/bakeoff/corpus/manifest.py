@@ -8,7 +8,7 @@ from bakeoff.config import Config
 
 
 class SplitCounts(Config):
-    """Numbers of one split of the corpus."""
+    """Counts of one split of the corpus."""
 
     tokens: int = Field(ge=0, lt=1 << 60)
     """Token ids (N)."""
@@ -17,14 +17,14 @@ class SplitCounts(Config):
     documents: int = Field(ge=0, lt=1 << 60)
     """Documents (D); where runs within documents are held out, each stretch between two cuts counts as one."""
     words: int = Field(ge=0, lt=1 << 60)
-    """What white space separates; the end of a line, where it is a token, is one. (Older corpora: tokens that start a
-    word.)"""
+    """Words, separated by white space; the end of a line counts as a word where it is a token. (Older corpora: tokens
+    that start a word.)"""
     lines: int | None = None
-    """Ends of lines, where they are tokens of their own; None: they are not."""
+    """Ends of lines; None: they are no tokens of their own."""
     bytes: int = Field(ge=0)
     """UTF-8 bytes of the text."""
     unigram_entropy: float
-    """Loss in nats a token of knowing only how frequent each token is in the training text (one added to each); of
+    """Loss in nats a token of a unigram model with the token counts of the training text, one added to each count; for
     pairs, a token of the targets."""
     target_tokens: int | None = None
     """Token ids of the targets, in a corpus of pairs; None: the corpus is a text."""
@@ -38,15 +38,15 @@ class SourceFile(Config):
     path: str
     """Path as it was found."""
     bytes: int
-    """Size on disk, compressed where the file is; 0 where it is not known of a file of the Hub."""
+    """Size in bytes on disk, compressed if the file is; 0 for a file of the Hub whose size is not known."""
     revision: str | None = None
     """Commit of a data set of the Hub."""
     split: str | None = None
-    """The split that the file was given for, `validation` or `test`; None: the text, of which some may be held out."""
+    """The split that the file was given for, `validation` or `test`; None: it belongs to the text that is split."""
 
 
 class Manifest(Config):
-    """What the corpus holds and where it comes from; `corpus.json` in its folder."""
+    """Content and origin of a corpus; `corpus.json` in its folder."""
 
     format: Literal[2]
     """Version of the layout on disk."""
@@ -65,13 +65,13 @@ class Manifest(Config):
     sentence_rule: str
     """Name and version of the rule that split sentences."""
     tokenizer_sample: dict[str, Any]
-    """What the tokenizer was trained on: bytes asked for, bytes and paragraphs taken, seed; empty if it was given."""
+    """Sample that trained the tokenizer: bytes asked for, bytes and paragraphs taken, seed; empty for a given tokenizer."""
     originals: int
-    """Documents of the input; fewer than the splits have where runs within them are held out."""
+    """Documents of the input; the splits together have more if runs within documents are held out."""
     validation_unit: str
-    """`documents`; or `runs of paragraphs` where there are too few of them, or `runs of sentences` where paragraphs or
-    documents are too long for the share."""
+    """Unit of held-out text: `documents`; `runs of paragraphs` if there are too few documents; or `runs of sentences`
+    if paragraphs or documents are too long for the share."""
     skips: dict[str, int]
-    """What was left out, by reason."""
+    """Numbers of files, documents or pairs that were left out, by reason."""
     versions: dict[str, str]
     """Versions of the libraries that made the corpus."""

@@ -17,7 +17,7 @@ from bakeoff.randomness.order import permute
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 PERIOD = 10_000
-"""Rows among which each corpus has its exact share, in a random order."""
+"""Number of rows in which each corpus has its exact share, in a random order."""
 
 _ENTRY = re.compile(r"(?P<path>.+):(?P<weight>[0-9.]+(?:e-?[0-9]+)?)")
 
@@ -26,9 +26,9 @@ class Mixture:
     """Corpora that were prepared with one tokenizer, read side by side.
 
     Attributes:
-        corpora: what is mixed.
-        shares: the share of the rows of each; together 1.
-        path: what the user calls it.
+        corpora: the mixed corpora.
+        shares: the share of rows of each corpus; the shares add up to 1.
+        path: the mixture as the user wrote it, such as `wiki:0.7,novels:0.3`.
     """
 
     def __init__(self, corpora: Sequence[Corpus], weights: Sequence[float], name: str) -> None:
@@ -60,19 +60,19 @@ class Mixture:
 
     @cached_property
     def train(self) -> "MixedText":
-        """What is trained on, of all of them."""
+        """The training text of all corpora."""
         return self.split("train")
 
     @cached_property
     def validation(self) -> "MixedText":
-        """What is held out, of all of them."""
+        """The held-out text of all corpora."""
         return self.split("validation")
 
     def split(self, name: str) -> "MixedText":
-        """A split of all of them by its name: train, validation or test.
+        """A split of all corpora by its name: train, validation or test.
 
         Raises:
-            UserError: one of them has no such split.
+            UserError: a corpus has no such split.
         """
         return MixedText([corpus.split(name) for corpus in self.corpora], self.shares)
 
@@ -113,14 +113,14 @@ def corpora_of(corpus: AnyCorpus) -> tuple[Corpus, ...]:
 
 
 class MixedText:
-    """One split, training or held-out, of several corpora."""
+    """One split of several corpora."""
 
     def __init__(self, splits: Sequence[Split], shares: Sequence[float]) -> None:
         self.splits, self.shares = tuple(splits), tuple(shares)
 
     @property
     def tokens_per_byte(self) -> float:
-        """Tokens for each byte of the mixture, in whose tokens each corpus has its share."""
+        """Tokens for each byte of a text in which each corpus has its share of the tokens."""
         return 1 / sum(share / split.tokens_per_byte for share, split in zip(self.shares, self.splits, strict=True))
 
     def unigram_entropy(self) -> float:
@@ -133,7 +133,7 @@ class Interleaving:
 
     Attributes:
         corpora: (N,) the number of the corpus.
-        first: for each corpus, which of its rows the first of these is.
+        first: for each corpus, the number of its first row in the stretch, in its own order.
     """
 
     def __init__(self, corpora: NDArray[np.int64], first: Sequence[int]) -> None:
@@ -141,9 +141,9 @@ class Interleaving:
 
     @classmethod
     def of(cls, shares: Sequence[float], seed: int, first: int, count: int) -> "Interleaving":
-        """The rows from `first` of the endless sequence of all rows on; a function of the arguments alone.
+        """`count` rows from row `first` on, of the endless sequence of all rows; a function of the arguments alone.
 
-        In every `PERIOD` rows each corpus has exactly its share, rounded, and their order is drawn.
+        Every `PERIOD` rows hold exactly the share of each corpus, rounded, in a random order.
         """
         counts = apportioned(shares, PERIOD)
         period, place = divmod(first, PERIOD)
@@ -162,7 +162,7 @@ def _period(counts: tuple[int, ...], seed: int, number: int) -> NDArray[np.int64
 
 
 def apportioned(shares: Sequence[float], count: int) -> tuple[int, ...]:
-    """`count` divided into whole numbers by the shares; the largest remainders are rounded up."""
+    """Whole numbers in proportion to the shares, with the sum `count`; the largest remainders are rounded up."""
     exact = np.array(shares) * count
     whole = np.floor(exact).astype(np.int64)
     order = np.argsort(whole - exact, kind="stable")
@@ -171,7 +171,7 @@ def apportioned(shares: Sequence[float], count: int) -> tuple[int, ...]:
 
 
 def mixture_entries(text: str) -> list[tuple[Path, str]]:
-    """The directories and weights that `wiki:0.7,novels:0.3` names; none where it names a single directory."""
+    """The directories and weights in a text such as `wiki:0.7,novels:0.3`; empty for a single directory."""
     found = [_ENTRY.fullmatch(entry) for entry in text.split(",")]
     if Path(text).exists() or None in found:
         return []

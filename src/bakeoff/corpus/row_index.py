@@ -1,4 +1,4 @@
-"""The index of a format's rows, where each starts and stops: made once, and kept beside a large corpus."""
+"""The index of a format's rows, with start and stop of each: made once, and kept beside a large corpus."""
 
 import contextlib
 import glob
@@ -18,29 +18,29 @@ from bakeoff.durable import own_folder, sync
 VERSION = 2
 """Version of the index; a change that gives other rows for the same key and text has to raise it."""
 KEPT_FROM = 1 << 20
-"""The smallest number of sentences of a text whose indexes are kept; those of smaller texts are made again at once."""
+"""Number of sentences from which on the indexes of a text are kept; smaller texts are quickly indexed again."""
 AT_ONCE = 1 << 28
-"""Tokens of the documents that are indexed at a time."""
+"""Number of tokens in the documents that are indexed at a time."""
 
 Integers = NDArray[np.int64]
 Find = Callable[[Integers, Integers], Sequence[Integers]]
-"""A function of (s,) starts of sentences and (d,) starts of documents in a stretch of the text, each followed by the
-stretch's end; it gives two arrays of (n,)."""
+"""A function from (s,) starts of sentences and (d,) starts of documents in a stretch of the text, each followed by the
+stretch's end, to the (n,) starts and (n,) stops of rows."""
 
 
 def row_index(split: Split, key: str, find: Find) -> Integers:
-    """The rows that `find` makes of the starts of sentences and documents.
+    """The start and stop of each row that `find` finds in the text.
 
-    It is made from some documents at a time, so that the memory for it does not grow with the corpus. What is found
-    damaged is made anew.
+    A bounded number of documents is indexed at a time, so that memory does not grow with the corpus. A damaged index is
+    made anew.
 
     Args:
         split: the text.
-        key: what tells the index from others, fit for a file's name.
+        key: a name that tells the index from others, fit for a file name.
         find: finds rows in a stretch of the text.
 
     Returns:
-        (2, n) int64; memory-mapped where it is kept.
+        (2, n) int64 starts and stops; memory-mapped if the index is kept.
     """
     if split.index_path is None or len(split.sentences) < KEPT_FROM:
         return _in_memory(split, find)
@@ -61,7 +61,7 @@ def _in_memory(split: Split, find: Find) -> Integers:
 
 
 def _keep(stem: Path, split: Split, find: Find) -> None:
-    """Write (n, 2) numbers to a file whose name ends with its digest, so that what changes in it is noticed."""
+    """Write the (n, 2) index to a file whose name has the content's digest, so that damage is noticed."""
     own_folder(stem.parent).mkdir(exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=stem.parent, prefix=f".{stem.name}.", delete=False) as file:
         beside = Path(file.name)
@@ -79,7 +79,7 @@ def _keep(stem: Path, split: Split, find: Find) -> None:
 
 
 def _kept(stem: Path, tokens: int) -> Integers | None:
-    """What `_keep` has written; None where there is nothing, or it has changed since."""
+    """The (2, n) index that `_keep` wrote; None: there is none, or the file has changed since."""
     for path in sorted(stem.parent.glob(f"{glob.escape(stem.name)}.*.rows")):
         try:
             if path.name != f"{stem.name}.{digest(path)}.rows" or path.stat().st_size % 16:
@@ -101,7 +101,7 @@ def _check(rows: Integers, tokens: int) -> None:
 
 
 def _stretches(split: Split) -> Iterator[tuple[Integers, Integers]]:
-    """(s,) where sentences and (d,) where documents start, and the end, of documents of `AT_ONCE` tokens and more."""
+    """Starts of sentences (s,) and documents (d,), each with the end, of stretches of about `AT_ONCE` tokens."""
     sentences, documents = np.asarray(split.sentences), np.asarray(split.documents)
     begins = np.arange(0, len(split.tokens), AT_ONCE)
     cuts = np.unique(np.append(np.searchsorted(documents, begins), len(documents) - 1))

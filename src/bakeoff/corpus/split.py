@@ -26,7 +26,7 @@ class Split:
     """
 
     index_path: Path | None = None
-    """The beginning of the paths of the files that `row_index` keeps; None: it keeps none."""
+    """The common prefix of the paths of the files that `row_index` keeps; None: it keeps none."""
 
     def __init__(self, folder: Path, name: str, counts: SplitCounts, dtype: str) -> None:
         """Map the files of one split; `folder` holds `name.tokens` and its companions."""
@@ -52,23 +52,27 @@ class Split:
 
     @property
     def pairs(self) -> bool:
-        """Documents are pairs of a source and a target."""
+        """Whether documents are pairs of a source and a target."""
         return self.counts.target_tokens is not None
 
     @property
     def tokens_per_byte(self) -> float:
-        """Tokens to predict for each byte of text: the mark between two documents is one too, and a target's end."""
+        """Tokens to predict for each byte of text or targets; the end of each document or target is a token, too."""
         if self.counts.target_tokens is not None and self.counts.target_bytes is not None:
             return (self.counts.target_tokens + len(self.documents) - 1) / self.counts.target_bytes
         return (len(self.tokens) + len(self.documents) - 1) / self.bytes
 
     def unigram_entropy(self) -> float:
-        """Loss of knowing only the frequencies of the training text, nats per token, as counted by `prepare`."""
+        """Loss in nats a token of a unigram model of the training text, as `prepare` computed it."""
         return self.counts.unigram_entropy
 
 
 def _map(file: Path, dtype: str, length: int, scattered: bool = False) -> np.ndarray:
-    """A file as a read-only array of a known length; a file of another size is not mapped."""
+    """A file as a read-only array of a known length.
+
+    Raises:
+        UserError: the file is missing, or has another size.
+    """
     expected = length * np.dtype(dtype).itemsize
     try:
         size = file.stat().st_size
@@ -80,13 +84,13 @@ def _map(file: Path, dtype: str, length: int, scattered: bool = False) -> np.nda
 
 
 def map_array(file: Path, dtype: str, scattered: bool) -> np.ndarray:
-    """A file as a read-only array, of which only what is looked at is read.
+    """A file as a read-only array in mapped memory.
 
     Args:
-        file: the array's bytes.
-        dtype: its type.
-        scattered: short runs of it are looked at in random order. Without that advice the system reads a hundred
-            kilobytes and more around each: the first batch of a corpus of ten billion tokens then takes seconds.
+        file: the file with the array's bytes.
+        dtype: the type of the array.
+        scattered: short runs of the array are read in random order. Without that advice the system reads a hundred
+            kilobytes and more around each run: the first batch of a corpus of ten billion tokens then takes seconds.
     """
     if file.stat().st_size == 0:
         return np.zeros(0, dtype)

@@ -19,9 +19,9 @@ TOKENIZER = "tokenizer.json"
 SPLITS = ("train", "validation")
 """The splits that every corpus has."""
 TEST = "test"
-"""The split that only a corpus has which was given files for it."""
+"""The split of a corpus that was given test files; other corpora have none."""
 KINDS = ("tokens", "sentences", "documents", "originals", "words")
-"""The files of one split of a corpus."""
+"""Suffixes of the files of one split."""
 
 
 class Corpus:
@@ -74,7 +74,7 @@ class Corpus:
 
     @property
     def validation(self) -> Split:
-        """What is held out; see `split`."""
+        """The held-out split; see `split`."""
         return self.split("validation")
 
     def split(self, name: str) -> Split:
@@ -82,7 +82,7 @@ class Corpus:
 
         Raises:
             UserError: the corpus has no such split.
-            Damaged: a file of it is not what was written.
+            Damaged: a file of the split has changed since it was written.
         """
         if name not in self._splits:
             raise UserError(f"{self.path}: has no split '{name}'; prepare the text again with --{name} FILES")
@@ -103,7 +103,7 @@ class Corpus:
         """The corpus's tokenizer.
 
         Raises:
-            UserError: it is damaged, or not that of these ids.
+            UserError: the tokenizer is damaged, or another one than that of the ids.
         """
         self._verify(TOKENIZER)
         tokenizer = Tokenizer.load(self.path / TOKENIZER)
@@ -122,7 +122,7 @@ class Corpus:
 
     @property
     def train_tokens(self) -> int:
-        """Tokens of the split to train on; of pairs those of both sides."""
+        """Tokens of the split to train on; for pairs, of both sides."""
         return len(self.train.tokens)
 
     @property
@@ -131,7 +131,7 @@ class Corpus:
         return self.manifest.splits["train"].target_tokens is not None
 
     def verify(self) -> None:
-        """Read every split, whatever is remembered of it, and compare it with its hash.
+        """Read every file and compare it with its hash, even if it was compared before.
 
         Raises:
             UserError: a file is missing or damaged; the message names it.
@@ -140,7 +140,7 @@ class Corpus:
             checksums.compare(self.path / name, expected, anew=True)
 
     def summary(self) -> dict[str, Any]:
-        """What to print: counts of documents (or pairs) and tokens, skips, how sentences were split and shuffled."""
+        """Facts to print, by name: counts of documents (or pairs) and tokens, skips, rule and shuffle of sentences."""
         splits = self.manifest.splits
         validation, test = splits["validation"], splits.get(TEST)
         targets = [split.target_tokens for split in splits.values() if split.target_tokens is not None]

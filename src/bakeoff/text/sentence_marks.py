@@ -12,7 +12,7 @@ SPACED = (
     "\ua4ff"  # Lisu
     "\U00016e98"  # Medefaidrin
 )
-"""Marks that end a sentence only before a space. They stand within numbers and abbreviations too, or their script has
+"""Marks that end a sentence only before a space. They also stand within numbers and abbreviations, or their script has
 small letters, with which a sentence goes on."""
 
 _LIVING = (
@@ -75,7 +75,7 @@ UNSPACED = _LIVING + _RARE
 """Marks that end a sentence, whether or not a space follows."""
 
 WIDE_PERIODS = "\uff0e\ufe52"
-"""Japanese and Chinese; between digits, and behind the number of a list's item, they end nothing."""
+"""Wide periods of Japanese and Chinese; between digits, and behind the number of a list item, they end no sentence."""
 
 WITHOUT_SPACES = (
     "\u0e01-\u109f"  # Thai, Lao, Tibetan, Burmese
@@ -85,4 +85,4 @@ WITHOUT_SPACES = (
 """Letters of scripts that put no spaces between words."""
 
 ANY = SPACED + _LIVING + WIDE_PERIODS + "\U00010a56-\U0001da88"
-"""All of them, those of rare scripts in one range with much else: the fewer ranges, the faster the search."""
+"""All marks; one range holds the marks of rare scripts with many other characters, since fewer ranges are faster."""

@@ -6,10 +6,10 @@ from unicodedata import category
 from bakeoff.text.sentence_marks import ANY, SPACED, UNSPACED, WIDE_PERIODS, WITHOUT_SPACES
 
 RULE = "all-scripts-2"
-"""Name and version of the rule, recorded in every corpus; the number rises whenever the result for any text changes."""
+"""Name and version of the rule, recorded in every corpus; the version rises when the result for any text changes."""
 
 LINES = "lines"
-"""Stands in the place of the rule where each line is a sentence."""
+"""Recorded in place of the rule if each line is a sentence."""
 
 _CLOSERS = "\"'”’»›)\\]}」』）】》〉"
 _OPENERS = "\"'“‘«‹([{「『（【《〈¿¡"
@@ -108,9 +108,9 @@ def split_sentences(paragraph: str) -> list[str]:
     """Split a paragraph into sentences; joined without anything between, they are the paragraph again.
 
     A sentence ends with its closing quotes and brackets; the whitespace between two sentences opens the second.
-    Marks with no other use (`。`, the danda) end a sentence wherever they stand, others before a space, if no small
-    letter follows. A period does not end one after an initial or a title (`J. Smith`, `Dr. Smith`, `e.g.`) either,
-    after an abbreviation such as `No.` before a number, or after the number of a list item.
+    Marks with no other use (`。`, the danda) end a sentence wherever they stand; other marks end a sentence before a
+    space, unless a small letter follows. A period does not end a sentence after an initial or a title (`J. Smith`,
+    `Dr. Smith`, `e.g.`), after an abbreviation such as `No.` before a number, or after the number of a list item.
 
     Args:
         paragraph: any text.

@@ -1,4 +1,4 @@
-"""A control for what the order of words tells: the n-grams of each sentence shuffled (Sinha et al. 2021)."""
+"""Shuffled n-grams within sentences, a control for the information in the order of words (Sinha et al. 2021)."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -14,10 +14,10 @@ _PIECE = 16  # bits; no piece of text has more words
 
 
 class NgramShuffle(NamedTuple):
-    """How words change places: n-grams of so many words are permuted, by a seed."""
+    """Settings of a shuffle, which permutes n-grams of words."""
 
     ngram: int
-    """Words of an n-gram, which stay together in their order."""
+    """Number of words in an n-gram, which stay together in their order."""
     seed: int
     """Key of the random numbers."""
 
@@ -25,18 +25,18 @@ class NgramShuffle(NamedTuple):
 def shuffle_ngrams(pieces: Sequence[Sequence[str]], first: int, shuffle: NgramShuffle) -> list[list[str]]:
     """Shuffle n-grams of words within each sentence, as Sinha et al. 2021 (arXiv:2104.06644) do.
 
-    N-grams that do not overlap are drawn at random places of the sentence until no more fit; what is between them are
-    single words. These units are then permuted by a random cycle, so that none keeps its place.
+    N-grams that do not overlap are drawn at random places of the sentence until no more fit; each word between n-grams
+    is a unit by itself. All units are then permuted by a random cycle, so that none keeps its place.
 
     Args:
         pieces: sentences of each piece of the text.
-        first: number of the first piece in the whole text; with the place of a word in its piece, it is the counter of
-            the word's random numbers, so that the result does not depend on how the text is cut into calls.
+        first: number of the first piece in the whole text. The number of a piece and the place of a word in it are the
+            counter of the word's random numbers, so that the result does not depend on the text's division into calls.
         shuffle: size of the n-grams, and the seed.
 
     Returns:
-        As many sentences of each piece, with the same words. Whitespace that opens a sentence stays there; the other
-        words keep the space before them, or get one where two would grow together.
+        The sentences of each piece, with the same words. Whitespace that opens a sentence stays there; the other words
+        keep the space before them, or get one where two words would grow together.
     """
     sentences = [sentence for piece in pieces for sentence in piece]
     text = "".join(sentences)
@@ -53,7 +53,7 @@ def shuffle_ngrams(pieces: Sequence[Sequence[str]], first: int, shuffle: NgramSh
 def _random(
     pieces: Sequence[Sequence[str]], opens: list[int], first: int, shuffle: NgramShuffle
 ) -> tuple[list[int], list[int]]:
-    """Two random numbers of each word: the order of units, and the order in which n-grams are tried."""
+    """Two random numbers for each word: one orders the units, the other the places that are tried for n-grams."""
     sentence = np.cumsum([0, *map(len, pieces)])
     of_piece = np.array(opens, dtype=np.int64)[sentence]  # the word with which each piece opens
     counts = np.diff(of_piece)

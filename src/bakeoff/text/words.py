@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 
 IDEOGRAPHS = r"⺀-鿿豈-﫿\U00020000-\U0003ffff"
-"""Ideographs and kana with the punctuation among them, as what stands in the brackets of a regular expression."""
+"""Ideographs and kana with the punctuation among them, as the inside of a regular expression's character class."""
 
 _ORDINARY, _SPACE, _ALONE, _MARK = 0, 1, 2, 3
 
@@ -35,14 +35,14 @@ def _classes() -> np.ndarray:
 
 
 def words_before(text: str, first: np.ndarray | None = None) -> np.ndarray:
-    """How many words have started before each character.
+    """The number of words that start before each character.
 
     A word is a run of characters other than whitespace together with the whitespace before it (so that a token such as
     ``" the"`` or a lone space belongs to the word that it introduces); in scripts without spaces each character is one.
 
     Args:
         text: any text.
-        first: (n,) positions that start a word in any case, where several texts are joined; by default 0.
+        first: (n,) positions that start a word in any case, such as the starts of joined texts; by default 0.
 
     Returns:
         (len(text) + 1,) int32; entry p counts the words that start at a position below p.
