@@ -65,7 +65,7 @@ class Manifest(Config):
     sentence_rule: str
     """Name and version of the rule that split sentences."""
     tokenizer_sample: dict[str, Any]
-    """Sample that trained the tokenizer: bytes asked for, bytes and paragraphs taken, seed; empty for a given tokenizer."""
+    """The tokenizer's training sample: bytes asked for, bytes and paragraphs taken, seed; empty if none was trained."""
     originals: int
     """Documents of the input; the splits together have more if runs within documents are held out."""
     validation_unit: str

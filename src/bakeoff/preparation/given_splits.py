@@ -1,4 +1,4 @@
-"""Splits of a corpus that are given in files of their own: the official validation and test texts of a benchmark."""
+"""Splits of a corpus from files of their own, such as the official validation and test texts of a benchmark."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,11 +20,11 @@ from bakeoff.text.word_order import NgramShuffle
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 _FIRST_PIECES = {"validation": 1 << 44, "test": 1 << 45}
-"""Numbers of the first pieces, beyond those of any text, for the random numbers of words that are shuffled."""
+"""Number of the first piece of each split, above all numbers of the text's pieces: keys for the shuffling of words."""
 
 
 def read_given(text: TextReader, given: Mapping[str, Texts], skips: Counter[str]) -> dict[str, TextReader]:
-    """Readers of the files that splits are given in, which read them as the text is read.
+    """Readers of the files of given splits, with the options of the text's reader.
 
     Args:
         text: reader of the text.
@@ -32,7 +32,7 @@ def read_given(text: TextReader, given: Mapping[str, Texts], skips: Counter[str]
         skips: counts files in folders that are of no supported kind.
 
     Raises:
-        UserError: a file that is not there, or that belongs to the text or another split, too.
+        UserError: a file does not exist, or belongs to the text or another split, too.
     """
     readers = {name: text.like(find_files(texts, skips)) for name, texts in given.items()}
     require_apart({"text": text.files, **{f"--{name}": reader.files for name, reader in readers.items()}})
@@ -43,7 +43,7 @@ def require_apart(splits: Mapping[str, Sequence[Path | HubFile]]) -> None:
     """Refuse a file that belongs to two splits.
 
     Raises:
-        UserError: such a file.
+        UserError: a file belongs to two splits.
     """
     owners: dict[object, str] = {}
     for name, files in splits.items():
@@ -57,7 +57,7 @@ def require_text(readers: Mapping[str, TextReader]) -> None:
     """Read the beginning of each file.
 
     Raises:
-        UserError: one without text, or that cannot be read.
+        UserError: a file has no text, or cannot be read.
     """
     for name, reader in readers.items():
         for number, file in enumerate(reader.files):
@@ -73,18 +73,18 @@ def encode_given(
     workers: int,
     shown: ReadingProgress,
 ) -> tuple[int, int]:
-    """Encode all of the files, in their order.
+    """Encode the files of all given splits, in their order.
 
     Args:
-        readers: of the files of each split.
-        splits: what they are written to.
-        tokenizer: what to encode with.
-        shuffle: as of `encode_job`.
-        workers: as of `encode_jobs`.
-        shown: is told of it.
+        readers: the reader of each split's files.
+        splits: the writer of each split.
+        tokenizer: the tokenizer.
+        shuffle: as for `encode_job`.
+        workers: as for `encode_jobs`.
+        shown: the display of the progress.
 
     Returns:
-        How many documents they hold, and how many empty ones beside these.
+        The number of documents, and the number of empty documents, which the first does not count.
     """
     documents = empty = 0
     for name, reader in readers.items():

@@ -1,4 +1,4 @@
-"""Making a corpus of text in one go or in shards, by one process or by several that share a disk."""
+"""The making of a corpus from text, in one go or in shards, by one process or by several that share a disk."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -21,16 +21,16 @@ from bakeoff.preparation.shards import encode_shard, encode_whole
 
 
 class Preparation:
-    """A text and options, of which a corpus is made; nothing is read before.
+    """The making of a corpus from a text with options; nothing is read until one of the methods is called.
 
     Args:
         texts: files, folders and globs.
         out: folder of the corpus.
-        options: what is made of the texts.
-        overwrite: as for `prepare`, like the others.
+        options: the options that decide on the corpus.
+        overwrite: as for `prepare`, like all further arguments.
 
     Raises:
-        UserError: a file that is not there, or a link where the corpus would grow.
+        UserError: a file does not exist, or a link stands where the corpus would grow.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Preparation:
             return corpus
 
     def _kept(self) -> str:
-        """What a full disk leaves, told before anything is removed."""
+        """The sentence for the user about what a full disk leaves, made before anything is removed."""
         if PreparationPlan.load(self._work) is None:
             return "nothing was kept, for the text was not read to its end"
         return f"what is encoded is kept: with more space the same command goes on from here, or remove {self._work}"
@@ -98,7 +98,7 @@ class Preparation:
 
         Args:
             shard: its number, from 1.
-            shards: how many there are.
+            shards: number of all shards.
             planned: whether the plan must be there already, made by another process.
         """
         if not 1 <= shard <= shards:
@@ -144,20 +144,20 @@ class Preparation:
 
     @property
     def shards(self) -> int | None:
-        """Number of shards that a plan on the disk has; None where there is none."""
+        """Number of shards of the plan on the disk; None: there is no plan."""
         plan = PreparationPlan.load(self._work)
         return None if plan is None else plan.shards
 
     @property
     def bytes(self) -> int:
-        """Size of the text on the disk; 0 where it is not known."""
+        """Size of the text on the disk; 0 if it is not known."""
         return sum(self._reader.sizes)
 
     def planned(self, shards: int) -> PreparationPlan:
-        """The plan of so many shards, made by the process that comes first; others wait for it.
+        """The plan for `shards` shards, made by the process that comes first, while others wait for it.
 
         Raises:
-            UserError: what the reading of the text raises; another plan is there.
+            UserError: the text cannot be read or planned, or there is a plan for another corpus or number of shards.
         """
         while PreparationPlan.load(self._work) is None:
             check_target(self._out, self._overwrite)
@@ -192,7 +192,7 @@ class Preparation:
             yield
 
     def made(self) -> Corpus | None:
-        """The corpus of this text and these options, where it is complete already."""
+        """The corpus of this text and these options; None: it is not complete yet, or is to be replaced."""
         if self._overwrite or not (self._out / "corpus.json").is_file():
             return None
         corpus = Corpus.open(self._out)

@@ -1,4 +1,4 @@
-"""Shards of a corpus put together."""
+"""Merging of a corpus's shards."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,9 +27,9 @@ def merge(
     workers: int,
     shown: ReadingProgress,
 ) -> Corpus:
-    """Put the shards of a plan together to the corpus that is made in one go; the caller holds `work`.
+    """Merge the shards of a plan into the corpus that `prepare` makes in one go; the caller holds `work`.
 
-    Splits of the corpus that are given are encoded here.
+    Given splits of the corpus are encoded here.
 
     Raises:
         UserError: a shard is missing; too little text; or `out` would have to be replaced.
@@ -51,7 +51,7 @@ def merge(
 
 
 def _append(split: SplitWriter, folder: Path, name: str, state: SplitState, dtype: str) -> None:
-    """Append what a shard has of a split, which starts with a document."""
+    """Append a shard's part of a split, which starts with a document."""
     itemsize = np.dtype(dtype).itemsize
     documents = _mapped(folder / f"{name}.documents", state.documents)
     originals = _mapped(folder / f"{name}.originals", state.documents)

@@ -17,14 +17,14 @@ Texts = str | Path | Sequence[str | Path]
 
 
 class CorpusOptions(Config):
-    """What is made of any input; all shards of a corpus are made with the same options."""
+    """Options for texts and for pairs of texts; all shards of a corpus are made with the same options."""
 
     tokenizer: TokenizerConfig | Path = TokenizerConfig()
-    """What to train, or the path of a `tokenizer.json` that is taken as it is."""
+    """Config of the tokenizer to train, or the path of a `tokenizer.json` that is used as it is."""
     tokenizer_sample: int = 50_000_000
-    """UTF-8 bytes of text to train a tokenizer on at most."""
+    """Largest sample of text to train a tokenizer on, in UTF-8 bytes."""
     seed: int = Field(default=0)
-    """Chooses the tokenizer's sample and the held-out text or pairs, and shuffles."""
+    """Seed of the tokenizer's sample, of the choice of held-out text or pairs, and of shuffles."""
 
     @field_validator("tokenizer", mode="before")
     @classmethod
@@ -38,21 +38,21 @@ class CorpusOptions(Config):
         return self
 
     def fields_of(self, config: type[Config]) -> dict[str, Any]:
-        """The options that are a config's own, in its order."""
+        """The values of all fields of a base class of these options, by name, in the order of that class."""
         return {name: getattr(self, name) for name in config.model_fields}
 
 
 class PrepareOptions(SourceOptions, SelectionOptions, CorpusOptions):
-    """What is made of texts."""
+    """Options for texts."""
 
     validation: float | list[str] = 0.01
-    """Share of the text to hold out: whole documents, or runs within documents where whole ones cannot give the share.
-    Or files of held-out text, which keep their order; all of the other text is trained on then."""
+    """Share of the text to hold out, as whole documents, or as runs within documents if whole documents cannot give the
+    share. Or files of held-out text, which keep their order; then all of the other text is trained on."""
     test: list[str] | None = None
-    """Files of text for a third split, which `evaluate` can be asked for."""
+    """Files of text for a third split, which `evaluate` reads on request."""
     shuffle_ngrams: int | None = None
-    """Shuffle the n-grams of so many words within each sentence, 1 all words; see `text/word_order.py`. None: do
-    not."""
+    """Shuffle n-grams of this number of words within each sentence (1: single words), see `text/word_order.py`. None:
+    keep the order of words."""
 
     @field_validator("validation", "test", mode="before")
     @classmethod
@@ -71,18 +71,18 @@ class PrepareOptions(SourceOptions, SelectionOptions, CorpusOptions):
 
 
 class PreparePairsOptions(PairOptions, LengthFilter, CorpusOptions):
-    """What is made of texts and their translations."""
+    """Options for texts and their translations."""
 
     separate_vocabularies: bool = False
-    """Train a tokenizer for each side; else one for both."""
+    """Train a tokenizer for each side; false: one for both sides."""
     validation: float = 0.01
     """Share of the pairs to hold out; pairs with the same source stay together."""
     validation_source: tuple[Path, ...] = ()
-    """Files of held-out sources, in place of a share; all of their pairs are kept, in order and of any length."""
+    """Files of held-out sources, in place of a share; their pairs are all kept, in order and whatever their length."""
     validation_target: tuple[Path, ...] = ()
     """Files of the held-out targets, as many lines as `validation_source`."""
     test_source: tuple[Path, ...] = ()
-    """Files of sources for a third split, which `evaluate` can be asked for."""
+    """Files of sources for a third split, which `evaluate` reads on request."""
     test_target: tuple[Path, ...] = ()
     """Files of targets for the third split, as many lines as `test_source`."""
 
@@ -98,7 +98,7 @@ class PreparePairsOptions(PairOptions, LengthFilter, CorpusOptions):
 
 
 def paths_of(given: Texts) -> list[Path]:
-    """The paths of one file or several, `~` being the user's folder."""
+    """The paths of one file or of several; `~` stands for the user's home folder."""
     return [Path(each).expanduser() for each in ([given] if isinstance(given, str | Path) else given)]
 
 

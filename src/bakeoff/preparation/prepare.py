@@ -1,4 +1,4 @@
-"""Text to corpus: in one go, in shards that any number of machines make, and the merging of shards."""
+"""Making a corpus from text: in one go, or in shards on any number of machines, which are merged."""
 
 from pathlib import Path
 from typing import Any
@@ -18,23 +18,23 @@ def prepare(
     progress: ShowProgress = False,
     **options: Any,
 ) -> Corpus:
-    """Make a corpus of text files.
+    """Make a corpus from text files.
 
     The same text and options give the same corpus, byte for byte, whatever the number of workers. After a kill the same
-    call goes on where the killed one was; with other options, or a file that has changed, it starts anew.
+    call continues from where the killed call was; with other options, or a changed file, it starts anew.
 
     Args:
         texts: .txt, .jsonl, .csv and .tsv files, each plain, .gz or .zst; .parquet and .arrow; folders and globs.
         out: folder of the corpus; it appears only when it is complete.
         overwrite: replace a corpus at `out`.
-        workers: processes that encode; default one a core, at most four, and none for a small text.
-        progress: True shows it on standard error; or is called with phase, bytes read and bytes in total.
+        workers: number of processes that encode; None: one a core, at most four, and none for a small text.
+        progress: True: show the progress on standard error; a function: call it with phase, bytes read and all bytes.
         options: fields of `PrepareOptions`: tokenizer, tokenizer_sample, validation, test, document_per_line,
             document_separator, field, deduplicate, minimum_characters, shuffle_ngrams, errors, seed.
 
     Raises:
-        UserError: bad options, unreadable text (with file and line), a text too small to hold some out.
-        Interrupted: Ctrl-C came after the first reading of the text, of which nothing is lost.
+        UserError: bad options, unreadable text (with file and line), or too little text to hold some out.
+        Interrupted: Ctrl-C came after the first readings of the text, whose results are kept.
     """
     return _preparation(texts, out, options, overwrite, workers, progress).whole()
 
@@ -50,26 +50,26 @@ def prepare_shard(
     progress: ShowProgress = False,
     **options: Any,
 ) -> dict[str, Any]:
-    """Make one of the shards that `merge_shards` puts together; any process of any machine that shares the disk may.
+    """Make one shard of a corpus for `merge_shards`, in any process on any machine that shares the disk.
 
-    The process that comes first reads the text and trains the tokenizer, others wait for it meanwhile. A shard that is
-    complete is not made again, and one that was killed goes on where it was.
+    The process that comes first reads the text and trains the tokenizer, while the others wait for it. A complete shard
+    is not made again, and a killed one continues from where it was.
 
     Args:
         texts: as for `prepare`, the same for all shards.
         out: folder of the corpus; shards grow in a hidden folder beside it.
         shard: number of the shard, from 1.
-        shards: how many there are.
-        overwrite: as for `prepare`, like the others; options are the same for all shards.
-        workers: processes that encode.
-        progress: how it is shown.
-        options: fields of `PrepareOptions`.
+        shards: number of all shards.
+        overwrite: as for `prepare`.
+        workers: as for `prepare`.
+        progress: as for `prepare`.
+        options: as for `prepare`, the same for all shards.
 
     Returns:
         Number and size of the shard, to be printed.
 
     Raises:
-        UserError: what `prepare` raises; other options or another text than that of the other shards; fewer than 200
+        UserError: as of `prepare`; options or text differ from those of the other shards; the text has fewer than 200
             documents; another process makes the same shard.
     """
     return _preparation(texts, out, options, overwrite, workers, progress).shard(shard, shards)
@@ -84,18 +84,18 @@ def merge_shards(
     progress: ShowProgress = False,
     **options: Any,
 ) -> Corpus:
-    """Put the shards of `prepare_shard` together; the corpus is the one that `prepare` makes in one go, byte for byte.
+    """Merge the shards of `prepare_shard` into the corpus that `prepare` makes in one go, byte for byte.
 
     Args:
         texts: as for the shards.
         out: as for the shards.
-        overwrite: as for `prepare`, like the others.
-        workers: processes that encode the files that are held out.
-        progress: how it is shown.
+        overwrite: as for `prepare`.
+        workers: number of processes that encode the files of given splits.
+        progress: as for `prepare`.
         options: as for the shards.
 
     Raises:
-        UserError: a shard is missing; other options or another text than that of the shards.
+        UserError: a shard is missing; options or text differ from those of the shards.
     """
     return _preparation(texts, out, options, overwrite, workers, progress).merge()
 

@@ -1,4 +1,4 @@
-"""Pairs of texts to corpus, for translation: a first reading trains the tokenizer, a second one encodes."""
+"""Making a corpus from pairs of texts, for translation: a first reading trains the tokenizer, a second one encodes."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -42,17 +42,17 @@ def prepare_pairs(
     progress: ShowProgress = False,
     **options: Any,
 ) -> Corpus:
-    """Make a corpus of texts and their translations.
+    """Make a corpus from texts and their translations.
 
     The same text and options give the same corpus, byte for byte, whatever the number of workers.
 
     Args:
-        source: one file or several; a line of it, or a record of a .jsonl, .csv, .tsv, .parquet or .arrow, is a text.
-        target: as many files, whose lines or records are the translations of those with their numbers.
+        source: one file or several; each line, or record of a .jsonl, .csv, .tsv, .parquet or .arrow, is a text.
+        target: as many files; each line or record is the translation of the source's with the same number.
         out: folder of the corpus; it appears only when it is complete.
         overwrite: replace a corpus at `out`.
-        workers: processes that encode; default one a core, at most four, and none for small files.
-        progress: True shows it on standard error; or is called with phase, bytes read and bytes in total.
+        workers: number of processes that encode; None: one a core, at most four, and none for small files.
+        progress: True: show the progress on standard error; a function: call it with phase, bytes read and all bytes.
         options: fields of `PreparePairsOptions`: source_field, target_field, tokenizer, separate_vocabularies,
             tokenizer_sample, longest_pair, ratio, validation, validation_source, validation_target, test_source,
             test_target, errors, seed.
@@ -145,7 +145,7 @@ def _encode(
     limits: LengthFilter | None,
     processes: int,
 ) -> Counter[str]:
-    """Write pairs to the splits that they belong to; returns how many were left out, by reason."""
+    """Write pairs to their splits; returns the number of pairs left out, by reason."""
     skips: Counter[str] = Counter()
     for encoded in encode_jobs(tokenizer, jobs, processes, partial(encode_pairs, limits=limits)):
         for split, own in zip(splits, encoded, strict=False):
@@ -156,10 +156,10 @@ def _encode(
 
 
 def _survey(pairs: Iterable[Pair], seed: int, samples: list[Sample | WordCounts]) -> int:
-    """Read the pairs for the first time: fills one sample with both sides, or two with one each.
+    """Read the pairs for the first time, and fill one sample with both sides, or a sample for each side.
 
     Returns:
-        The smallest hash of a pair, or `_HASHES` where there is no pair.
+        The smallest hash of a pair; `_HASHES` if there is no pair.
     """
     smallest = _HASHES
     for pair in pairs:
@@ -172,13 +172,13 @@ def _survey(pairs: Iterable[Pair], seed: int, samples: list[Sample | WordCounts]
 
 
 def _identity(pair: Pair, seed: int) -> int:
-    """Keyed hash of the source: a text that was learned with one translation is no test of another one."""
+    """Keyed hash of the source, so that all translations of a text are in the same split."""
     key = (seed % _HASHES).to_bytes(8, "little")
     return int.from_bytes(blake2b(pair.source.encode(), digest_size=8, key=key).digest(), "little")
 
 
 def _jobs(pairs: Iterable[Pair], seed: int, threshold: int) -> Iterator[list[tuple[int, Pair]]]:
-    """Group pairs into jobs, each with the split that it belongs to."""
+    """Group pairs, each with its split, into jobs."""
     job: list[tuple[int, Pair]] = []
     length = 0
     for pair in pairs:

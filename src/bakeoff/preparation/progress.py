@@ -16,7 +16,7 @@ T = TypeVar("T", covariant=True)
 
 
 class Reader(Protocol[T]):
-    """What reads files, piece by piece."""
+    """A reader of files, piece by piece."""
 
     @property
     def files(self) -> Sequence[object]:
@@ -25,24 +25,24 @@ class Reader(Protocol[T]):
 
     @property
     def sizes(self) -> Sequence[int]:
-        """Bytes on disk of each of the files."""
+        """Size of each file in bytes on disk."""
         ...
 
     def bytes_read(self) -> int:
-        """Bytes on disk that have been read, of `sum(sizes)`."""
+        """Number of bytes on disk that have been read, of `sum(sizes)`."""
         ...
 
     def __iter__(self) -> Iterator[T]: ...
 
 
 ShowProgress = bool | Callable[[str, int, int], None]
-"""True: on standard error. Or what is called with phase, bytes read and bytes in total."""
+"""True: show progress on standard error. Or a function that is called with phase, bytes read and all bytes."""
 
 _EVERY = 256  # pieces between two updates
 
 
 class ReadingProgress:
-    """Follows a reader through its phases."""
+    """Display of a reader's progress through its phases."""
 
     def __init__(self, show: ShowProgress, reader: Reader[object]) -> None:
         self._call = show if callable(show) else None
@@ -65,7 +65,7 @@ class ReadingProgress:
             self._bar.stop()
 
     def note(self, text: str) -> None:
-        """Print one line about what happens next."""
+        """Print one line about the next step."""
         if self._console is not None:
             if self._bar is not None:
                 self._bar.console.print(text)
@@ -73,13 +73,13 @@ class ReadingProgress:
                 tell(text)
 
     def phase(self, name: str, reader: Reader[T], pieces: Iterator[T] | None = None, share: float = 1.0) -> Iterator[T]:
-        """Pass the pieces of a reading through and show how far it is.
+        """Pass on the pieces of a reading, and show its progress.
 
         Args:
-            name: what is done with them.
-            reader: what reads.
-            pieces: what it reads, where that is not all of it; what stands before counts as done.
-            share: about how much of all of it that is; where it is less than 1, what stands before does not count.
+            name: name of the phase.
+            reader: the reader.
+            pieces: the pieces of a part of the text; None: all pieces. The text before the part counts as done.
+            share: approximate share of that part in the text; below 1 the text before the part does not count.
         """
         total = round(share * sum(reader.sizes))
         if self._bar is None:
@@ -105,10 +105,10 @@ class ReadingProgress:
 
 
 class Tally:
-    """Follows things that are done elsewhere: a bar on a terminal, one line elsewhere."""
+    """Display of tasks that other processes do: a bar on a terminal, one line elsewhere."""
 
     def __init__(self, show: bool, name: str, total: int) -> None:
-        """Show how many of `total` are done on standard error, if that is wanted."""
+        """Show on standard error how many of `total` tasks are done, if `show` is set."""
         self._bar = Bar(
             column("{task.description}"),
             BarColumn(),
@@ -132,5 +132,5 @@ class Tally:
         self._bar.stop()
 
     def advance(self) -> None:
-        """Count one more as done."""
+        """Count one more task as done."""
         self._bar.advance(self._task)

@@ -1,4 +1,4 @@
-"""Making the shards of a corpus on a Ray cluster whose machines share a disk."""
+"""The making of a corpus's shards on a Ray cluster whose machines share a disk."""
 
 import os
 import socket
@@ -25,21 +25,21 @@ def prepare_on_ray(
     progress: ShowProgress = False,
     **options: Any,
 ) -> Corpus:
-    """Make a corpus on a Ray cluster; it is the one that `prepare` makes, byte for byte.
+    """Make the corpus that `prepare` makes, byte for byte, on a Ray cluster.
 
-    This process reads the text for the tokenizer and merges; the cluster encodes, one shard a core at a time. Ray
-    starts shards again whose machine is lost. After a kill the same call makes the shards that are missing.
+    This process reads the text for the tokenizer, and merges; the cluster encodes, one shard a core at a time. Ray
+    starts shards of a lost machine again. After a kill the same call makes the missing shards.
 
     Args:
-        texts: as for `prepare`; all machines of the cluster see them, and the folder of `out`, under the same paths.
+        texts: as for `prepare`; all machines of the cluster see these files and the folder of `out` under one path.
         out: as for `prepare`.
-        address: `local` starts a cluster on this machine, `auto` finds the one that it belongs to, else `HOST:PORT`.
+        address: `local`: start a cluster on this machine; `auto`: find this machine's cluster; or `HOST:PORT`.
         overwrite: as for `prepare`.
         progress: as for `prepare`.
         options: fields of `PrepareOptions`.
 
     Raises:
-        UserError: Ray is not installed; no cluster answers; a machine does not see the files; what `prepare` raises.
+        UserError: Ray is not installed; no cluster answers; a machine does not see the files; as of `prepare`.
     """
     try:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -88,7 +88,7 @@ def _connect(ray: Any, address: str) -> None:
 
 
 def _make(folder: str, texts: Texts, out: str | Path, shard: int, shards: int, options: PrepareOptions) -> str | None:
-    """Make one shard on a machine of the cluster; returns a user's error instead of raising it as one of Ray's."""
+    """Make one shard on a machine of the cluster; returns a UserError, which Ray would raise as an error of its own."""
     machine = os.uname().nodename
     try:
         os.chdir(folder)

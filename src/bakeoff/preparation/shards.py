@@ -1,4 +1,4 @@
-"""Encoding a shard of the text, from where a killed process was."""
+"""Encoding of a shard of the text, which continues from where a killed process was."""
 
 import json
 import time
@@ -30,26 +30,26 @@ _SAVE_SHARE = 0.01  # of the time at most goes into having what is written on th
 
 
 class ShardJournal(Config):
-    """How far a shard is."""
+    """Progress of the encoding of a shard."""
 
     mark: CutPoint
     """The point of the text at which encoding continues."""
     opened: int
-    """Documents of the text before it, in this shard."""
+    """Number of documents before the point, in this shard."""
     empty: int
-    """Empty documents before it, in this shard."""
+    """Number of empty documents before the point, in this shard."""
     splits: dict[str, SplitState]
-    """What has been written of the splits of the corpus that are made of the text."""
+    """State of the writer of each split that is cut from the text, by name."""
     complete: bool
-    """Whether nothing is left to do."""
+    """Whether the shard is encoded to its end."""
 
     def save(self, folder: Path) -> None:
-        """Write it beside a shard's folder."""
+        """Write the journal beside a shard's folder."""
         write_atomically(_journal(folder), json.dumps(self.model_dump(mode="json")))
 
     @classmethod
     def load(cls, folder: Path) -> "ShardJournal | None":
-        """The journal of a shard; None where it has none, or its files hold less than the journal says."""
+        """The journal of a shard; None: it has none, or its files hold less than the journal says."""
         try:
             journal = cls.parse(read_json(_journal(folder)), str(folder))
             for name, state in journal.splits.items():
@@ -75,7 +75,7 @@ def encode_whole(
     workers: int,
     shown: ReadingProgress,
 ) -> Corpus:
-    """Encode a plan of one shard, and the splits of the corpus that are given, and put it in its place.
+    """Encode the only shard of a plan, and the given splits, and put the corpus in its place.
 
     Raises:
         UserError: unreadable text, or too little of it; or `out` would have to be replaced.
@@ -107,7 +107,7 @@ def finish(
     workers: int,
     shown: ReadingProgress,
 ) -> Corpus:
-    """Encode the splits of the corpus that are given, behind its text, and complete it."""
+    """Encode the given splits of a corpus, after its text, and complete it."""
     documents, empty = encode_given(given, writer.splits, plan.tokenizer(work), plan.shuffle, workers, shown)
     recorded = sum(split.documents for split in writer.splits.values())
     opened = sum(journal.opened for journal in journals) + documents
@@ -116,7 +116,7 @@ def finish(
 
 
 def _completed(journal: ShardJournal, splits: Mapping[str, SplitWriter], folder: Path) -> ShardJournal:
-    """Save the journal of a shard that is all encoded."""
+    """Save the journal of a completely encoded shard."""
     states = {name: split.save() for name, split in splits.items()}
     journal = journal.model_copy(update={"splits": states, "complete": True})
     journal.save(folder)
@@ -126,7 +126,7 @@ def _completed(journal: ShardJournal, splits: Mapping[str, SplitWriter], folder:
 def encode_shard(
     plan: PreparationPlan, work: Path, shard: int, reader: TextReader, workers: int, shown: ReadingProgress
 ) -> ShardJournal:
-    """Encode one shard, from 1, of several; the caller holds its folder.
+    """Encode shard number `shard`, from 1, of several; the caller holds its folder.
 
     Raises:
         UserError: unreadable text.
@@ -159,7 +159,7 @@ def _encode(
     workers: int,
     shown: ReadingProgress,
 ) -> ShardJournal:
-    """Encode what is missing of a shard; returns a journal at its end, not saved, without `splits`."""
+    """Encode the missing part of a shard; returns the journal of its end, not saved, without `splits`."""
     start = plan.starts[shard - 1]
     stop = plan.starts[shard].place if shard < plan.shards else None
     if journal is None:
@@ -199,7 +199,7 @@ def _encode(
 
 
 def _from_document(assigned: Assigned, mark: CutPoint) -> tuple[CutPoint, Assigned]:
-    """The pieces from a cut point on, and the cut point with its count of earlier pieces put right."""
+    """The cut point with the true number of pieces before it, and the pieces from there on."""
     for number, (split, piece) in enumerate(assigned):
         if piece.place is not None and piece.place.document >= mark.place.document:
             return mark._replace(pieces=number), chain([(split, piece)], assigned)
@@ -207,7 +207,7 @@ def _from_document(assigned: Assigned, mark: CutPoint) -> tuple[CutPoint, Assign
 
 
 class _Clock:
-    """Says when to save, so that it takes a small share of the time."""
+    """Clock for saves, which take only a small share of the time."""
 
     def __init__(self) -> None:
         self._next = time.monotonic() + _SAVE_EVERY

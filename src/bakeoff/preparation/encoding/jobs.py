@@ -1,4 +1,4 @@
-"""Jobs of a text: its pieces in groups that are encoded in one go."""
+"""Jobs of encoding: the pieces of a text in groups that are encoded in one go."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -15,14 +15,15 @@ Ends = deque[tuple[CutPoint | None, int]]
 def jobs_of(
     assigned: Iterable[tuple[int, TextPiece]], start: CutPoint, opened: int, runs: bool, ends: Ends
 ) -> Iterator[EncodingJob]:
-    """Group pieces into jobs, up to the start of a document where one is near.
+    """Group pieces into jobs, which end before the start of a document if one is near.
 
     Args:
-        assigned: the pieces, with the split of the corpus that each belongs to.
-        start: where they start.
-        opened: documents before them.
-        runs: whether any piece may be gone on from, not the starts of documents alone.
-        ends: takes, for each job, the mark behind it, if one can go on there, and the documents before that.
+        assigned: the pieces, each with its split of the corpus.
+        start: the point of the text at which the pieces start.
+        opened: number of documents before the pieces.
+        runs: whether encoding can continue from any piece, not only from the start of a document.
+        ends: takes the end of each job: the point behind it (None: encoding cannot continue there), and the number of
+            documents before that point.
     """
     job = EncodingJob(start.pieces, [])
     length = 0

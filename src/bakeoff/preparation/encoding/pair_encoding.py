@@ -1,6 +1,6 @@
-"""Encoding pairs of texts: both sides in their vocabularies, pairs of the wrong lengths left out.
+"""Encoding of pairs of texts, each side in its vocabulary; pairs of unsuitable lengths are left out.
 
-Shapes: P pairs, n tokens of all of them.
+Shapes: P pairs, n tokens of all pairs.
 """
 
 from collections import Counter
@@ -15,16 +15,16 @@ from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
 class LengthFilter(Config):
-    """Which pairs are kept, by their lengths."""
+    """Limits on the lengths of pairs; other pairs are left out."""
 
     longest_pair: int = Field(default=250, gt=0)
-    """The most tokens of a source, and of a target."""
+    """Largest number of tokens of a source, and of a target."""
     ratio: float | None = Field(default=None, ge=1)
-    """How many times as many tokens the longer side has at most; None: any number."""
+    """Largest ratio of the longer side's tokens to the shorter side's; None: any ratio."""
 
 
 class EncodedPairs(NamedTuple):
-    """The pairs of one split that are kept; source and target of a pair follow each other."""
+    """The kept pairs of one split; the target of a pair follows its source."""
 
     ids: np.ndarray  # (n,) uint32
     starts: np.ndarray  # (n,) bool, whether each token starts a word
@@ -38,7 +38,7 @@ class EncodedPairs(NamedTuple):
 def encode_pairs(
     tokenizer: Tokenizer, job: list[tuple[int, Pair]], limits: LengthFilter | None
 ) -> tuple[EncodedPairs, EncodedPairs]:
-    """Encode the pairs of a job, each with the split (0 or 1) that it belongs to; None: of any lengths."""
+    """Encode the pairs of a job, each with its split (0 or 1); `limits` None: keep pairs of any lengths."""
     first, second = (_encode(tokenizer, [pair for split, pair in job if split == own], limits) for own in (0, 1))
     return first, second
 

@@ -1,4 +1,4 @@
-"""Writing `train` or `validation` of a corpus, so that another process can go on where one was killed."""
+"""Writing of one split of a corpus, which another process can continue if this one is killed."""
 
 import hashlib
 import os
@@ -15,10 +15,10 @@ _BLOCK = 1 << 20  # bytes
 
 
 class GrowingFile:
-    """A file that grows, and its hash."""
+    """A growing file and the hash of its content."""
 
     def __init__(self, file: Path, size: int = 0) -> None:
-        """Create the file, or go on behind the first `size` bytes of it; what stands there after them is dropped."""
+        """Create the file, or continue it behind its first `size` bytes; later bytes are dropped."""
         self.size = size
         self._hash = hashlib.sha256()
         self._stream: BinaryIO = file.open("r+b" if size else "wb")
@@ -37,64 +37,64 @@ class GrowingFile:
         self.size += data.nbytes
 
     def save(self) -> None:
-        """Have all of it on the disk before going on."""
+        """Wait until all of the file is on the disk."""
         self._stream.flush()
         os.fsync(self._stream.fileno())
 
     def finish(self) -> str:
-        """Save and close it; returns its hash."""
+        """Save and close the file; returns its hash."""
         self.save()
         self._stream.close()
         return self._hash.hexdigest()
 
     def close(self) -> None:
-        """Close it, saved or not."""
+        """Close the file, saved or not."""
         self._stream.close()
 
 
 class SplitState(Config):
-    """How far one split of a corpus is written, so that another process can go on from there."""
+    """Progress of the writing of one split, from which another process can continue."""
 
     sizes: dict[str, int]
-    """Bytes of each of its files."""
+    """Size of each file of the split in bytes, by kind."""
     tokens: int
-    """Tokens appended."""
+    """Number of tokens appended."""
     documents: int
-    """Documents appended."""
+    """Number of documents appended."""
     sentences: int
-    """Sentences appended."""
+    """Number of sentences appended."""
     words: int
-    """Words of the text."""
+    """Number of words of the text."""
     bytes: int
     """UTF-8 bytes of the text."""
     original: int
     """Number of the last document of the input; -1 before the first."""
     bits: list[bool]
-    """Word starts of the last tokens, which do not fill a byte yet."""
+    """Word starts of the last tokens, fewer than fill a byte."""
     opens_next: bool
     """Whether a document opens before the next sentence."""
     next_is_new: bool
-    """Whether that one is a new document of the input, not another stretch of the last."""
+    """Whether the document that opens next is a new one of the input, not another stretch of the last one."""
 
 
 class SplitWriter:
-    """Appends to the files of one split of the corpus.
+    """Writer of the files of one split of a corpus.
 
     Attributes:
-        tokens, documents: how many have been appended.
+        tokens, documents: numbers of tokens and of documents appended.
     """
 
     def __init__(
         self, folder: Path, name: str, vocabulary: int, state: SplitState | None = None, *, pairs: bool = False
     ) -> None:
-        """Create the files of split `name` in `folder`, or go on from a state in which they were saved.
+        """Create the files of split `name` in `folder`, or continue from a saved state.
 
         Args:
-            folder: where the files are.
-            name: the split.
+            folder: the folder of the files.
+            name: name of the split.
             vocabulary: number of token ids.
-            state: where to go on; not of pairs.
-            pairs: every document is a source and a target.
+            state: saved state of the writer; None: begin. Writers of pairs have no states.
+            pairs: whether every document is a source and a target.
         """
         self._pairs = pairs
         sizes = dict.fromkeys(KINDS, 0) if state is None else state.sizes
@@ -122,7 +122,7 @@ class SplitWriter:
                 self.frequencies += np.bincount(ids, minlength=len(self.frequencies))
 
     def save(self) -> SplitState:
-        """Have all that was appended on the disk; returns the state from which another writer can go on."""
+        """Wait until all files are on the disk; returns the state from which another writer can continue."""
         for file in self._files.values():
             file.save()
         return SplitState(
@@ -155,13 +155,13 @@ class SplitWriter:
             ids: (n,) token ids.
             starts: (n,) bool, whether each token starts a word.
             lengths: (s,) tokens of each sentence; their sum is n, none is 0.
-            documents: (d,) increasing sentences of these before which a document opens; s stands for the first
+            documents: (d,) ascending indices of the sentences with which documents open; s stands for the first
                 sentence of the next call. A document without sentences leaves no trace.
             size: UTF-8 bytes of the text.
-            words: words of the text, which white space separates; an end of a line is one where it is a token.
-            stretches: (d,) bool, whether each of these documents is another stretch of the original that the one
-                before it belongs to; left out, none is.
-            target_size: of pairs, UTF-8 bytes of the targets.
+            words: words of the text, separated by white space; the end of a line counts as a word if it is a token.
+            stretches: (d,) bool, whether each document is another stretch of the input's document that the one before
+                it belongs to; None: none is.
+            target_size: UTF-8 bytes of the targets of pairs.
         """
         self._bytes += size
         self._words += words
@@ -199,7 +199,7 @@ class SplitWriter:
         """Close the files; returns the counts and the hash of each file.
 
         Args:
-            train_frequencies: (V,) how often each token stands in the training text, of pairs in the targets.
+            train_frequencies: (V,) counts of each token in the training text; for pairs, in the targets.
             end_of_line: id of the token that ends a line, if there is one.
         """
         end = np.array([self.tokens], dtype=np.int64)
@@ -229,5 +229,5 @@ class SplitWriter:
 
 
 def id_type(vocabulary: int) -> str:
-    """Type of the token ids on disk."""
+    """Type of the token ids on disk: uint16, or uint32 for vocabularies above 65,536."""
     return "uint16" if vocabulary <= 1 << 16 else "uint32"

@@ -32,13 +32,13 @@ _MOST_WORKERS = 4  # the reader feeds no more, and each takes about 90 MB
 _SMALL = 1 << 22  # bytes on disk below which starting workers takes longer than they save
 
 J = TypeVar("J")
-"""Text to encode in one go."""
+"""Type of a job, a text to encode in one go."""
 R = TypeVar("R")
-"""The result of a job; never a str, because a worker sends an error as a str."""
+"""Type of a job's result; never a str, because a worker sends an error as a str."""
 
 
 class WorkerDied(UserError):
-    """A process that encodes was killed, most likely for memory."""
+    """Error: a worker process was killed, most likely for memory."""
 
 
 class EncodingJob(NamedTuple):
@@ -47,7 +47,7 @@ class EncodingJob(NamedTuple):
     first: int
     """Number of the first piece in the whole text."""
     pieces: list[tuple[int, TextPiece]]
-    """Pieces in their order, each with the split (0 or 1) that it belongs to."""
+    """Pieces in their order, each with its split (0 or 1)."""
 
 
 class EncodedShare(NamedTuple):
@@ -67,8 +67,8 @@ def encode_job(
 ) -> tuple[EncodedShare, EncodedShare]:
     """Split the pieces of a job into sentences, shuffle their words if asked to, and encode each split by itself.
 
-    Paragraphs within a document are joined by a line end, which opens the first sentence of the later one. Where the
-    tokenizer has a token for the end of a line, each piece is a line, and a sentence, which ends with it.
+    Paragraphs within a document are joined by a line end, which opens the first sentence of the later paragraph. If the
+    tokenizer has a token for the end of a line, each piece is a line and a sentence, and ends with that token.
     """
     sentences: tuple[list[str], list[str]] = ([], [])
     opened: tuple[list[int], list[int]] = ([], [])
@@ -116,10 +116,11 @@ def encode_jobs(
     """Encode jobs and yield the results in the order of the jobs, the same for any number of workers.
 
     Args:
-        tokenizer: what to encode with.
-        jobs: read as the workers take them; at most two a worker are held.
+        tokenizer: the tokenizer.
+        jobs: the jobs, read as the workers take them; at most two for each worker are held.
         workers: number of processes; 0 encodes in this one.
-        encode: what is done with a job; a function of a module, or a `partial` of one, so that it can be sent.
+        encode: the function from the tokenizer and a job to the result; a function of a module, or a `partial` of one,
+            so that it can be sent.
 
     Raises:
         WorkerDied: a worker was killed.
@@ -167,10 +168,10 @@ def encode_jobs(
 
 
 def workers_for(asked: int | None, size: int | None) -> int:
-    """The number of processes that encode a text; 0: this process does.
+    """The number of processes that encode a text; 0: this process encodes.
 
     Args:
-        asked: the number that the user asked for, if any.
+        asked: the number that the user asked for; None: no number.
         size: bytes of the text on disk; None: unknown, but large.
     """
     if asked is not None:

@@ -1,4 +1,4 @@
-"""Writing a corpus: files grow in a folder beside the final one, which appears only when it is complete."""
+"""Writing of a corpus: files grow in a folder beside the final folder, which appears only when it is complete."""
 
 import json
 import os
@@ -26,7 +26,7 @@ def check_target(out: Path, overwrite: bool) -> None:
     """Refuse an output folder that would have to be replaced.
 
     Raises:
-        UserError: `out` exists and is not empty, and `overwrite` is off or it is not a corpus.
+        UserError: `out` is no folder, a folder with content that is no corpus, or a corpus while `overwrite` is off.
     """
     if not os.path.lexists(out):
         return
@@ -53,7 +53,7 @@ def work_folder(out: str | Path) -> Path:
 
 
 def versions() -> dict[str, str]:
-    """What a corpus is made with, for its manifest."""
+    """Versions of Bakeoff, Python and the libraries that make a corpus, by name."""
     return {
         "bakeoff": version("bakeoff"),
         "tokenizers": tokenizers.__version__,
@@ -63,7 +63,7 @@ def versions() -> dict[str, str]:
 
 
 class CorpusWriter:
-    """Context manager that writes a corpus; leaving it without `finish` removes what was written, or closes its files.
+    """Context manager that writes a corpus; if left without `finish`, it removes its files, or closes them (`folder`).
 
     Attributes:
         splits: the writers of the splits, by their names.
@@ -84,13 +84,13 @@ class CorpusWriter:
 
         Args:
             out: folder of the corpus.
-            tokenizer: that of the ids.
+            tokenizer: the tokenizer of the ids.
             overwrite: replace a corpus at `out`.
-            pairs: every document is a source and a target; such a corpus has no `states`.
-            folder: where the files grow until they are complete, on the disk of `out`, held by the caller, who also
-                removes it; left out, a folder beside `out` which leaves with an abandoned corpus.
-            states: of splits in `folder`; the others are begun.
-            names: the splits.
+            pairs: whether every document is a source and a target; such a corpus has no `states`.
+            folder: the folder in which the files grow, on the disk of `out`, held and removed by the caller; None: a
+                folder beside `out`, which is removed with an abandoned corpus.
+            states: saved states of splits in `folder`, by name; the other splits are begun.
+            names: names of the splits.
 
         Raises:
             UserError: `out` would have to be replaced (see `check_target`), or cannot be created.

@@ -1,4 +1,4 @@
-"""Which text is held out: whole documents, or runs of paragraphs or sentences where these cannot give the share."""
+"""Choice of held-out text: whole documents, or runs of paragraphs or sentences if documents cannot give the share."""
 
 import random
 from bisect import bisect_left, bisect_right
@@ -16,12 +16,12 @@ TRAIN, VALIDATION = 0, 1
 FEWEST_DOCUMENTS = 200
 """With fewer documents, runs of paragraphs are held out instead of whole documents."""
 FEWEST_HELD_OUT = 2
-"""Documents that are held out at least: pairs of text from two documents are measured on them too."""
+"""Smallest number of held-out documents: objectives on texts from two documents are measured on them, too."""
 FARTHEST = 1.5
-"""The largest ratio, either way, of the size of a held-out split to the size asked for. Where documents or paragraphs
-would miss it, sentences are held out."""
+"""The largest ratio, either way, of a split's size to the size asked for. If whole documents or paragraphs would exceed
+it, runs of sentences are held out."""
 IDENTITY = 1 << 16
-"""Characters from the beginning of a document that stand for it."""
+"""Number of characters at the beginning of a document that identify it."""
 _MOST_RUNS = 64
 _RUN = 4_000  # characters of a run of sentences, about a page
 _HASHES = 1 << 64
@@ -30,7 +30,7 @@ Assigned = Iterator[tuple[int, TextPiece]]
 
 
 class Survey(NamedTuple):
-    """What the first look has found. Complete where there are no more documents than the look takes in one by one."""
+    """Findings of the first reading, which may stop early in a text of more than `SURVEYED_DOCUMENTS` documents."""
 
     documents: int
     pieces: int
@@ -45,18 +45,18 @@ class Survey(NamedTuple):
 
 
 def close(held: int, wanted: float, characters: int) -> bool:
-    """Whether both splits of a text of so many characters come near to the sizes that were asked for."""
+    """Whether the sizes of both splits of a text, in characters, are close to those asked for, see `FARTHEST`."""
     sizes = ((held, wanted), (characters - held, characters - wanted))
     return all(wish / FARTHEST <= size <= wish * FARTHEST for size, wish in sizes)
 
 
 def threshold(known: list[tuple[int, int]], validation: float, complete: bool) -> tuple[int, int]:
-    """The hash below which documents are held out, and how many characters of these that are.
+    """The hash below which documents are held out, and the number of characters of those among the known documents.
 
     Args:
-        known: the first documents, smallest hash first: hashes, and their characters.
+        known: hash and number of characters of the first documents, in rising order of the hash.
         validation: share of the text to hold out.
-        complete: there are no others.
+        complete: whether these are all documents.
     """
     if not complete:
         below = max(int(validation * _HASHES), known[:FEWEST_HELD_OUT][-1][0] + 1)
@@ -74,17 +74,17 @@ def threshold(known: list[tuple[int, int]], validation: float, complete: bool) -
 def assign(
     pieces: Iterable[TextPiece], found: Survey, validation: float | None, seed: int, lines: bool = False
 ) -> Assigned:
-    """Decide for each piece whether it is trained on or held out; behind each cut a document or a stretch of one opens.
+    """Assign each piece to training or held-out text; behind each cut a document, or a stretch of one, opens.
 
     Args:
-        pieces: the text, as it was surveyed.
+        pieces: the text, the same as in the survey.
         found: the survey.
         validation: share of the text to hold out, between 0 and 1; None: nothing.
         seed: the same as in the survey.
-        lines: each piece is a line, and a sentence.
+        lines: whether each piece is a line, which is a sentence.
 
     Yields:
-        TRAIN or VALIDATION, and the piece; in several, where runs of sentences are held out.
+        TRAIN or VALIDATION, and the piece, which is cut into several if runs of sentences are held out.
     """
     if validation is None:
         return ((TRAIN, piece) for piece in pieces)
@@ -96,7 +96,7 @@ def assign(
 
 
 def identity(opening: list[str], seed: int) -> int:
-    """Keyed hash of a document's text; of very long ones the beginning counts. Copies of a document share it."""
+    """Keyed hash of the text of a document, or of the beginning of a very long one; copies of a document share it."""
     key = (seed % _HASHES).to_bytes(8, "little")
     return int.from_bytes(blake2b("\n".join(opening).encode(), digest_size=8, key=key).digest(), "little")
 
@@ -126,14 +126,14 @@ def _by_document(pieces: Iterable[TextPiece], held_out: Callable[[list[str]], bo
 
 
 def _windows(found: Survey, validation: float, seed: int) -> list[tuple[float, float]]:
-    """Stretches of the text, by characters, to hold out: one at a random place of each of several equal stretches."""
+    """Windows of text to hold out, in characters: one at a random place in each of several equal stretches."""
     average = found.characters / max(found.pieces, 1)
     runs = max(1, min(_MOST_RUNS, int(validation * found.characters / (4 * average)) if average else 1))
     return _placed(found, validation, seed, runs)
 
 
 def _pages(found: Survey, validation: float, seed: int) -> list[tuple[float, float]]:
-    """Likewise for runs of sentences, in two documents at least if there are two, as pairs of text need."""
+    """Windows for runs of sentences; at least two if there are two documents, since some objectives pair documents."""
     smaller = min(validation, 1 - validation) * found.characters
     return _placed(found, validation, seed, min(_MOST_RUNS, max(min(2, found.documents), int(smaller / _RUN))))
 
@@ -158,7 +158,7 @@ def _by_run(pieces: Iterable[TextPiece], windows: list[tuple[float, float]]) -> 
 
 
 def runs_hold(found: Survey, lengths: NDArray[Any], validation: float, seed: int) -> int:
-    """Characters of the runs of paragraphs that would be held out of pieces of these lengths, (n,)."""
+    """The number of characters that runs of paragraphs would hold out of pieces with these (n,) lengths."""
     starts, ends = np.array(_windows(found, validation, seed)).T
     last = np.cumsum(lengths, dtype=np.int64)
     first = last - lengths
@@ -169,11 +169,11 @@ def runs_hold(found: Survey, lengths: NDArray[Any], validation: float, seed: int
 
 
 def _by_sentence(pieces: Iterable[TextPiece], windows: list[tuple[float, float]], lines: bool) -> Assigned:
-    """Pieces cut between sentences.
+    """Assign pieces, cut between sentences.
 
-    A sentence is held out where half of it, or half of a window that is shorter, lies in a window: each window then
-    has one at least, and on average as many characters as it is long. A sentence that goes on in the next piece stays
-    in its split there, unless that piece holds no end of a sentence.
+    A sentence is held out if half of it, or half of a window shorter than it, lies in a window. So each window holds
+    out at least one sentence, and on average as many characters as the window has. A sentence that continues in the
+    next piece stays in its split there, unless that piece holds no end of a sentence.
     """
     ends = [end for _, end in windows]
     first, before = 0, TRAIN
@@ -201,7 +201,7 @@ def _by_sentence(pieces: Iterable[TextPiece], windows: list[tuple[float, float]]
 
 
 def _opened(assigned: Assigned) -> Assigned:
-    """Behind each cut a document opens, or a stretch of the one that its split saw last."""
+    """Let each cut open a document, or a stretch if the split saw the same document last."""
     before: int | None = None
     document = 0
     latest = [0, 0]  # the document that each split saw last

@@ -1,4 +1,4 @@
-"""The plan of a corpus: all that the encoding of any shard of the text must know of the rest, kept on the disk."""
+"""The plan of a corpus, kept on the disk: all facts about the whole text that the encoding of a shard needs."""
 
 import json
 from collections.abc import Mapping
@@ -25,24 +25,24 @@ _PLAN, _TOKENIZER, _LEFT_OUT = "plan.json", "tokenizer.json", "left_out.npy"
 
 
 class PreparationPlan(Config):
-    """What the readings before the encoding have found."""
+    """Findings of the readings before the encoding, and the arguments that they belong to."""
 
     arguments: dict[str, Any]
-    """All that the corpus depends on: input files with their sizes and times, options, versions."""
+    """All arguments that the corpus depends on: input files with sizes and times, options, versions."""
     options: dict[str, Any]
     """Options as the manifest of the corpus records them."""
     sources: list[SourceFile]
     """Input files."""
     survey: Survey
-    """What the first look at the text has found."""
+    """Findings of the first reading of the text."""
     starts: list[CutPoint]
-    """The start of each shard; a single shard is the whole text."""
+    """The point of the text at which each shard starts; a single shard is the whole text."""
     tokenizer_sample: dict[str, Any]
-    """What the tokenizer was trained on; empty if it was given."""
+    """The tokenizer's training sample, see `Manifest.tokenizer_sample`; empty if a tokenizer was given."""
     skips: dict[str, int]
-    """Files and documents that were left out before the encoding, by reason."""
+    """Numbers of files and documents that were left out before the encoding, by reason."""
     sentence_rule: str
-    """Rule that splits sentences."""
+    """Name and version of the rule that splits sentences."""
     versions: dict[str, str]
     """Versions of the libraries that make the corpus."""
 
@@ -54,12 +54,12 @@ class PreparationPlan(Config):
 
     @property
     def cut(self) -> tuple[str, ...]:
-        """The splits of the corpus that are made of the text."""
+        """The names of the splits that are cut from the text."""
         return SPLITS[:1] if self.share is None else SPLITS
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All splits of the corpus."""
+        """The names of all splits of the corpus."""
         return (*SPLITS, TEST) if "test" in self.options else SPLITS
 
     @property
@@ -80,17 +80,17 @@ class PreparationPlan(Config):
 
     @property
     def shuffle(self) -> NgramShuffle | None:
-        """How words change places, if they do."""
+        """Settings of the shuffling of words; None: words keep their order."""
         ngram = self.options["shuffle_ngrams"]
         return None if ngram is None else NgramShuffle(ngram, self.options["seed"])
 
     @property
     def shards(self) -> int:
-        """How many shards the text is cut into."""
+        """Number of shards that the text is cut into."""
         return len(self.starts)
 
     def save(self, folder: Path, tokenizer: Tokenizer, selection: DocumentSelection | None) -> None:
-        """Keep the plan in a folder; it is there whole or not at all."""
+        """Write the plan to a folder; its file appears complete or not at all."""
         names = [_TOKENIZER]
         write_atomically(folder / _TOKENIZER, tokenizer.to_string())
         if selection is not None:
@@ -104,7 +104,7 @@ class PreparationPlan(Config):
 
     @classmethod
     def load(cls, folder: Path) -> "PreparationPlan | None":
-        """The plan in a folder; None where there is none that this version can read."""
+        """The plan in a folder; None: there is none that this version can read."""
         try:
             return cls.parse(read_json(folder / _PLAN), str(folder / _PLAN))
         except UserError:
@@ -117,7 +117,7 @@ class PreparationPlan(Config):
 
     @staticmethod
     def selection(folder: Path) -> DocumentSelection | None:
-        """The documents that the plan in a folder keeps; None: all."""
+        """The selection of documents of the plan in a folder; None: all documents are kept."""
         if not (folder / _LEFT_OUT).exists():
             return None
         checksums.verify(folder / _LEFT_OUT)
@@ -127,7 +127,7 @@ class PreparationPlan(Config):
             raise UserError(f"{folder / _LEFT_OUT}: damaged ({error}); remove {folder} to start anew") from None
 
     def differences(self, arguments: Mapping[str, Any]) -> list[str]:
-        """Names of the arguments that are not those of this plan; a file that has changed comes by its path."""
+        """Names of the arguments that differ from those of this plan; for a file that has changed, its path."""
         new = json.loads(json.dumps(arguments))
         names = [key for key in self.arguments if key != "files" and self.arguments[key] != new.get(key)]
         old_files, new_files = self.arguments["files"], new["files"]
@@ -136,13 +136,13 @@ class PreparationPlan(Config):
         return names + [path for (path, *old), (_, *now) in zip(old_files, new_files, strict=True) if old != now]
 
     def provenance(self, recorded: int, opened: int, empty: int, given: int) -> dict[str, Any]:
-        """What the manifest of the corpus tells of where it comes from.
+        """The fields of `Manifest` about the origin of the corpus.
 
         Args:
-            recorded: documents that stand in the corpus.
-            opened: documents that were kept, with those of which no token is left.
-            empty: empty documents.
-            given: documents of splits that were given, which are kept.
+            recorded: number of documents in the corpus.
+            opened: number of documents that were kept, including those without a token.
+            empty: number of empty documents.
+            given: number of kept documents of given splits.
         """
         skips = {**self.skips, "empty documents": empty, "documents without tokens": max(0, opened - recorded)}
         return {
@@ -158,5 +158,5 @@ class PreparationPlan(Config):
 
 
 def shard_folder(work: Path, shard: int, shards: int) -> Path:
-    """The folder in which shard number `shard`, from 1, of a corpus grows; its journal stands beside the folder."""
+    """The folder in which shard number `shard`, from 1, of a corpus grows; the shard's journal stands beside it."""
     return work / f"part-{shard:05}-of-{shards:05}"

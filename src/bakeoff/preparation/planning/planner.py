@@ -1,4 +1,4 @@
-"""Planning a corpus: the readings of the text before its encoding."""
+"""Planning of a corpus: the readings of the text before its encoding."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -28,19 +28,19 @@ _FILES = 8  # files a shard from which on shards are whole files, unless the tex
 
 
 class Planner:
-    """A text, and the options that decide on the bytes of its corpus.
+    """Planner of a corpus, for a text and the options that decide on the corpus's bytes.
 
     Args:
         texts: files, folders and globs.
         options: the options.
 
     Attributes:
-        reader: of the text.
-        given: readers of the files that splits of the corpus are given in, by the names of these.
+        reader: reader of the text.
+        given: readers of the files of given splits, by the split's name.
         recorded: the options as the manifest of the corpus records them.
 
     Raises:
-        UserError: a file that is not there, or that is no tokenizer.
+        UserError: a file does not exist, or the file of a tokenizer is none.
     """
 
     def __init__(self, texts: Texts, options: PrepareOptions) -> None:
@@ -71,12 +71,12 @@ class Planner:
         """Read the text as often as the encoding of its shards needs, train the tokenizer, and keep the plan.
 
         Args:
-            work: folder to keep it in.
-            shards: how many shards the text is encoded in.
-            shown: is told of it.
+            work: folder to keep the plan in.
+            shards: number of shards.
+            shown: the display of the progress.
 
         Raises:
-            UserError: unreadable text, none at all, or too few documents for shards.
+            UserError: the text is unreadable or empty, or has too few documents for shards.
         """
         options, reader = self._options, self.reader
         seed = options.seed
@@ -142,7 +142,7 @@ class Planner:
         raise UserError(f"{first}: there is no text here, nor in any other file that was given")
 
     def sources(self) -> list[SourceFile]:
-        """The files, as the manifest of the corpus records them."""
+        """The input files, as the manifest of the corpus records them."""
         return [
             SourceFile(
                 path=str(file), bytes=size, revision=None if isinstance(file, Path) else file.revision, split=split
@@ -155,7 +155,7 @@ class Planner:
         return [(None, self.reader), *self.given.items()]
 
     def arguments(self) -> dict[str, Any]:
-        """All that decides on the bytes of the corpus."""
+        """All arguments that decide on the bytes of the corpus."""
         given = self._given
         return {
             "files": [

@@ -1,4 +1,4 @@
-"""A first look at the text: a sample for the tokenizer, places for cuts, and what decides which text is held out."""
+"""The first reading of the text: a sample for the tokenizer, points for cuts, and the choice of held-out text."""
 
 import heapq
 import random
@@ -23,21 +23,21 @@ from bakeoff.reading.pieces import BEGINNING, DOCUMENT, TextPiece, TextPosition
 from bakeoff.tokenizer.word_counts import WordCounts
 
 SURVEYED_DOCUMENTS = 10_000
-"""The largest number of documents among which the held-out ones are chosen by size, to meet the share that was asked
-for. Of more documents each is held out or not by itself, and chance evens out."""
+"""The largest number of documents among which the held-out documents are chosen by size, to meet the share asked for.
+With more documents the hash alone decides on each, and chance evens out."""
 LEAST_TO_CUT = 2_000
-"""Characters to hold out, or to leave; below this, whole documents are held out, however much they miss the share."""
+"""Number of characters to hold out, or leave, below which whole documents are held out however far from the share."""
 LEAST_MISSED = 1_000
-"""Characters too many or too few below which paragraphs are held out, however few were asked for."""
+"""Error in characters below which runs of paragraphs are held out, however small the size asked for."""
 _MOST_CUTS = 1 << 14
 _MOST_LENGTHS = 1 << 24
 
 
 class Sample:
-    """A uniform sample of pieces with at most `limit` UTF-8 bytes: those whose keyed random numbers are smallest."""
+    """A uniform sample of at most `limit` UTF-8 bytes: the pieces with the smallest keyed random numbers."""
 
     def __init__(self, limit: int, seed: int) -> None:
-        """Sample up to `limit` bytes; the seed alone decides which pieces, by their position in the text."""
+        """Sample up to `limit` bytes; the seed and a piece's number in the text alone decide on the piece."""
         self._limit = limit
         self._random = random.Random(seed)
         self._heap: list[tuple[float, int, bytes]] = []  # the largest number first
@@ -82,9 +82,9 @@ class CutPoint(NamedTuple):
     place: TextPosition
     """The document that starts here."""
     pieces: int
-    """Pieces before it."""
+    """Number of pieces before the point."""
     characters: int
-    """Characters before it."""
+    """Number of characters before the point."""
 
 
 class CutPoints:
@@ -104,7 +104,7 @@ class CutPoints:
             self._gap = 2 * cut.characters // _MOST_CUTS
 
     def divide(self, shards: int, characters: int) -> list[CutPoint]:
-        """The starts of `shards` shards of a text of `characters` characters; some shards of a short text are empty."""
+        """The start of each of `shards` shards of a text of `characters` characters; a short text has empty shards."""
         starts = [CutPoint(BEGINNING, 0, 0)]
         for shard in range(1, shards):
             i = bisect_left(self._cuts, characters * shard / shards, key=lambda cut: cut.characters)
@@ -119,14 +119,14 @@ def survey(
     sample: Sample | WordCounts | None,
     cuts: CutPoints | None = None,
 ) -> Survey:
-    """Read the text for the first time: all of it for a sample or cuts, else until enough documents are known.
+    """Read the text for the first time: to its end for a sample or cuts, else until enough documents are known.
 
     Args:
         pieces: the text.
         validation: share of the text to hold out, between 0 and 1; None: nothing.
         seed: key of the hashes that choose held-out documents.
-        sample: takes all pieces.
-        cuts: takes all places of documents.
+        sample: takes all pieces; None: no sample is needed.
+        cuts: takes the starts of all documents; None: no cuts are needed.
     """
     documents = characters = count = 0
     lengths: array[int] | None = array("I")

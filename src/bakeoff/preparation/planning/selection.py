@@ -1,4 +1,4 @@
-"""Which documents of the text are kept, found out in a reading of its own before any text is used."""
+"""Selection of the documents that are kept, in a reading of the text before all others."""
 
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
@@ -16,31 +16,31 @@ _DIGEST = 16  # bytes: among a thousand million documents two different ones sha
 
 
 class SelectionOptions(Config):
-    """Which documents are kept and which are left out."""
+    """Options for leaving documents out."""
 
     deduplicate: bool = False
-    """Keep the first of all documents whose normalised text is the same."""
+    """Keep only the first of all documents with the same normalised text."""
     minimum_characters: int = Field(default=0, ge=0)
-    """Characters of normalised text, line ends between paragraphs among them, that a document has at least."""
+    """Smallest length of a document in characters of normalised text, including line ends between paragraphs."""
 
 
 class DocumentSelection(NamedTuple):
-    """The documents that are kept."""
+    """A selection of documents."""
 
     left_out: NDArray[np.bool_]
     """(D,) whether each document of the text is left out."""
     skips: dict[str, int]
-    """How many are left out, by reason."""
+    """Number of documents left out, by reason."""
 
     def keep(self, pieces: Iterable[TextPiece], first: int = 0) -> Iterator[TextPiece]:
-        """The pieces of the documents that are kept.
+        """The pieces of the kept documents.
 
         Args:
-            pieces: the text, as it was when the selection was made, or a stretch of it.
-            first: number of the document with which it starts.
+            pieces: the text of the selection, or a stretch of it.
+            first: number of the document with which the stretch starts.
 
         Raises:
-            UserError: it has more documents than it had then.
+            UserError: the text has more documents than at the time of the selection.
         """
         number = first - 1
         kept = True
@@ -55,13 +55,13 @@ class DocumentSelection(NamedTuple):
 
 
 def select(pieces: Iterable[TextPiece], options: SelectionOptions) -> DocumentSelection:
-    """Read the text and decide which of its documents are kept.
+    """Read the text and select its documents.
 
     A document takes 17 bytes of memory, and about 60 for a moment at the end.
 
     Args:
         pieces: the text.
-        options: what to leave out.
+        options: the options for leaving documents out.
     """
     digests = bytearray()
     short = bytearray()  # one truth value a document
@@ -94,7 +94,7 @@ def select(pieces: Iterable[TextPiece], options: SelectionOptions) -> DocumentSe
 
 
 def _copies(digests: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """(D,) whether an earlier row of (D, 2) digests is the same."""
+    """(D,) True for each of the (D, 2) digests that equals an earlier one."""
     order = np.lexsort((digests[:, 0], digests[:, 1]))  # stable: equal ones stay in the order of the text
     ordered = digests[order]
     copies = np.zeros(len(digests), dtype=bool)

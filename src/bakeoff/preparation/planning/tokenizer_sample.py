@@ -1,4 +1,4 @@
-"""How much text a tokenizer is trained on: as much as was asked for, unless its trainer would take too much memory."""
+"""The sample that a tokenizer is trained on, as large as asked for unless the trainer would take too much memory."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -15,16 +15,16 @@ from bakeoff.workers.allocator import return_memory
 _LONG_WORD = 24  # bytes
 
 _TRAINER_BYTES = {"wordpiece": 8_000_000, "char_bpe": 8_000_000, "byte_bpe": 8_000_000, "unigram": 1_600_000}
-"""Weighted bytes of distinct words (see `_distinct_bytes`) with which a trainer takes less than 350 MB, measured."""
+"""Bytes of distinct words (see `_distinct_bytes`) with which each trainer was measured to take less than 350 MB."""
 
 
 def sample_for(config: TokenizerConfig, limit: int, seed: int) -> Sample | WordCounts:
-    """What takes the text that a tokenizer is trained on; for kind whitespace, which needs all words, their counts.
+    """An empty sample for a tokenizer's training; for kind whitespace, which needs all words, empty word counts.
 
     Args:
-        config: the tokenizer.
-        limit: UTF-8 bytes of text to take at most.
-        seed: draws them.
+        config: the tokenizer's settings.
+        limit: largest size of the sample in UTF-8 bytes.
+        seed: seed of the sample.
     """
     return WordCounts() if config.kind == "whitespace" else Sample(limit, seed)
 
@@ -32,17 +32,17 @@ def sample_for(config: TokenizerConfig, limit: int, seed: int) -> Sample | WordC
 def train_tokenizer(
     sample: Sample | WordCounts, config: TokenizerConfig, seed: int, asked: int, shown: ReadingProgress
 ) -> tuple[Tokenizer, dict[str, Any]]:
-    """Train a tokenizer on a sample, shrunk until that fits in memory.
+    """Train a tokenizer on a sample, which is shrunk until the training fits in memory.
 
     Args:
-        sample: the text to train on, for kind whitespace its words; it is emptied.
+        sample: the sample, or for kind whitespace the word counts; emptied by the training.
         config: the tokenizer's settings.
         seed: the seed with which the sample was drawn.
         asked: bytes of text that were asked for.
         shown: the display of the progress.
 
     Returns:
-        The tokenizer, and what the manifest records of the sample.
+        The tokenizer, and the manifest's record of the sample.
     """
     shown.note(f"training a {config.kind} tokenizer on {quantity(sample.bytes)}B of text")
     limit = _TRAINER_BYTES.get(config.kind)
@@ -57,9 +57,9 @@ def train_tokenizer(
 
 
 def _distinct_bytes(sample: Iterable[str]) -> int:
-    """UTF-8 bytes of all different words between spaces, which trainers hold in memory at 35 to 190 bytes for each.
+    """UTF-8 bytes of all distinct words between spaces, which trainers hold in memory at 35 to 190 bytes for each byte.
 
-    Long ones count twice: a text without spaces (Chinese) has far more different pieces than one with them.
+    Long words count twice: a text without spaces (Chinese) has far more distinct pieces than a text with spaces.
     """
     total = 0
     for words in new_words(sample):
