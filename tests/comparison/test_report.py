@@ -149,6 +149,27 @@ def test_cautions():
     assert "TF-IDF with logistic regression scores 97.0 %" in "\n".join(cautions(make_results(floor=0.97)))
 
 
+@pytest.mark.parametrize(
+    ("seeds", "above", "words"),
+    [
+        (3, 0.1, "better than"),
+        (3, 0.002, "as good as"),
+        (3, 0, "as good as"),
+        (1, 0.1, "more than"),
+        (1, 0.0001, "as good as"),
+    ],
+)
+def test_a_floor_is_better_than_the_best_recipe_only_beyond_the_noise(seeds, above, words):
+    best = make_results(seeds=seeds, tasks=("SST-2",)).analyses[0].pretrained["conv-light-encoder-tiny"].mean
+    results = make_results(seeds=seeds, tasks=("SST-2",), floor=best + above)
+    scored, shown = (f"{100 * value:.1f} %" for value in (best + above, best))
+    sentence = f"scores {scored} on SST-2, {words} the best recipe ({shown})"
+    assert any(sentence in line for line in cautions(results))
+    errors = as_errors(results, "SST-2")
+    opposite = {"more than": "less than"}.get(words, words)
+    assert any(f"on SST-2, {opposite} the best recipe" in line for line in cautions(errors))
+
+
 def test_a_pretraining_that_did_not_arrive_is_said():
     results = make_results(names=["bert-mini"], rows=100)
     entry = results.recipes[0]
@@ -175,7 +196,7 @@ def test_errors_are_ranked_and_told_the_other_way_round():
     assert [line for line in cautions(after) if "STS-B" in line] == [
         line for line in cautions(before) if "STS-B" in line
     ]
-    assert "TF-IDF with ridge regression scores 0.045 on STS-B, no worse than the best recipe (0.1" in "\n".join(
+    assert "TF-IDF with ridge regression scores 0.045 on STS-B, better than the best recipe (0.1" in "\n".join(
         cautions(as_errors(make_results(tasks=("STS-B",), floor=0.97), "STS-B"))
     )
 

@@ -7,7 +7,7 @@ from bakeoff.comparison.reporting.measures import ShownMetric, against_the_best
 from bakeoff.comparison.reporting.search_findings import search_cautions
 from bakeoff.comparison.reporting.spending import spending_cautions
 from bakeoff.comparison.results import Analysis, CurvePoint, Results
-from bakeoff.comparison.statistics import SEEDS_FOR_A_CLAIM, Difference
+from bakeoff.comparison.statistics import SEEDS_FOR_A_CLAIM, Difference, Spread
 from bakeoff.display.wording import counted, listed
 from bakeoff.objectives.registry import OBJECTIVES
 
@@ -185,17 +185,26 @@ def _at_plateau(entropy: float | None, curve: list[CurvePoint]) -> bool:
     return any(loss > PLATEAU * entropy for loss in losses)
 
 
+def _against(measure: ShownMetric, value: float, best: Spread) -> str:
+    """The score of a floor that is no worse than the best recipe, in words: better only beyond the noise."""
+    if best.interval is None:  # The noise is not known: the two numbers alone are told.
+        equal = measure.short(value) == measure.short(best.mean)
+        return "as good as" if equal else "less than" if measure.task.lower_is_better else "more than"
+    return "as good as" if best.interval[0] <= value <= best.interval[1] else "better than"
+
+
 def _task_cautions(results: Results, analysis: Analysis) -> Iterator[str]:
     measure = ShownMetric.of(results, analysis.task)
     task = measure.task
-    best = analysis.pretrained[measure.ranked(analysis)[0]].mean
+    best = analysis.pretrained[measure.ranked(analysis)[0]]
     for floor in measure.strongest(floor for floor in results.floors if floor.task == task.name)[:1]:
         value = floor.test[task.metric]
-        if measure.gain(value - best) >= 0:
+        if measure.gain(value - best.mean) >= 0:
             what = floor.name if floor.kind == "learned" else f"What answers without a model ({floor.name})"
             yield (
-                f"{what} scores {measure.short(value)} on {task.name}, no worse than the best recipe "
-                f"({measure.short(best)}): at this budget, no model compared here is worth its cost on this task."
+                f"{what} scores {measure.short(value)} on {task.name}, {_against(measure, value, best)} the best "
+                f"recipe ({measure.short(best.mean)}): at this budget, no model compared here is worth its cost on "
+                "this task."
             )
     if _claims(results) and any(pair.p is None for pair in [*analysis.pairs, *analysis.gains.values()]):
         yield (
