@@ -106,8 +106,7 @@ def full_chunks(
 
 
 def sentence_pairs(sentences: Integers, documents: Integers, longest: int) -> tuple[Integers, Integers]:
-    """Chunks of two sentences, each sentence in one at most; pairs that are too long and odd last sentences are left
-    out.
+    """Chunks of two sentences; no sentence is in two chunks, and pairs that do not fit and odd last ones are left out.
 
     Arguments and results are those of `sentence_chunks`.
     """

@@ -22,21 +22,21 @@ class DistanceTable(nn.Module):
         self.norm = context.norm(affine=True)
 
     def initialise(self) -> None:
-        """Draw the initial weights that the class names."""
+        """Draw the initial weights from the distribution that the class names."""
         deviation = math.sqrt(2 / (5 * self.table.embedding_dim))
         nn.init.trunc_normal_(self.table.weight, std=deviation, a=-2 * deviation, b=2 * deviation)
 
     def forward(self) -> Tensor:
-        """(2 B - 1, D), from the farthest that is ahead to the farthest that is behind."""
+        """(2 B - 1, D) vectors, from the farthest distance ahead to the farthest behind."""
         vectors: Tensor = self.norm(self.table.weight)
         return vectors
 
 
 def distance_table(mixers: Sequence[object], contexts: Sequence[BuildContext]) -> DistanceTable | None:
-    """The table of a stack with those mixers at those places, None where none of them is disentangled attention.
+    """The table of a stack with these mixers in these contexts; None where none of them is disentangled attention.
 
     Raises:
-        UserError: they do not agree on its shape.
+        UserError: the mixers do not agree on the table's shape.
     """
     found = [
         (mixer, context)

@@ -6,9 +6,9 @@ from bakeoff.models.model import ModelConfig
 
 
 def with_dropout(model: ModelConfig, rate: float) -> ModelConfig:
-    """The model with another rate for its own dropout and for every part's dropout that is not 0, DropConnect included.
+    """The model with rate `rate` for every dropout that is not 0, its own, its parts' and DropConnect.
 
-    Parts whose dropout is 0 stay without: attention weights of the Transformer, for example.
+    A dropout of 0 stays 0, for example that of the Transformer's attention weights.
     """
     values = _replaced(model.model_dump(mode="json"), rate)
     return ModelConfig.parse({**values, "dropout": rate}, "model")

@@ -15,32 +15,39 @@ from bakeoff.ops.dropout import dropout
 
 
 class EmbeddingConfig(Config):
-    """Token, position and segment embeddings, added; narrower than the model where it is factorised (ALBERT)."""
+    """The sum of token, position and segment embeddings; narrower than the model where it is factorised (ALBERT)."""
 
     width: int | None = Field(default=None, gt=0)
-    """E, the tables' width; a linear map leads to the model's width where they differ. Absent: the model's width."""
+    """E, the tables' width; a linear layer changes it to the model's width where they differ. Absent: the model's
+    width.
+    """
     positions: Literal["none", "learned", "sinusoidal"] = "learned"
     """Absolute positions: none, a learned table, or the sine and cosine waves of Vaswani et al. 2017, section 3.5."""
     waves: Literal["alternating", "halves"] = "alternating"
-    """How sinusoidal positions lie: sine and cosine of each rate side by side, as the paper has it; or all sines, then
-    all cosines, counted from `first_wave` on and the last rate being 1 / 10000, as fairseq and tensor2tensor do."""
+    """The layout of sinusoidal positions: sine and cosine of each rate side by side (alternating; the paper); or all
+    sines, then all cosines, counted from `first_wave`, with 1 / 10000 as the last rate (halves; fairseq and
+    tensor2tensor).
+    """
     first_wave: int = Field(default=0, ge=0)
-    """The number of a text's first position; 2 in fairseq, whose padding has the number 1."""
+    """The number of a text's first position; 2 in fairseq, where padding has the number 1."""
     length: int = Field(default=512, gt=0)
-    """Rows of the learned position table: the longest input that the model can take."""
+    """Number of rows of the learned position table, which is the length of the model's longest input."""
     segments: int = Field(default=0, ge=0)
-    """Rows of the segment table; 0 for none."""
+    """Number of rows of the segment table; 0: there is none."""
     norm: bool = True
-    """Norm of the sum (BERT), before dropout and the factorisation's linear map."""
+    """Norm of the sum (BERT), before dropout and the factorisation's linear layer."""
     dropout: float | None = Field(default=None, ge=0, lt=1)
     """Dropout of the sum; the model's dropout where absent."""
     initial: InitialConfig | None = None
-    """How the table of tokens begins. Absent: as all tables do, by a truncated normal distribution of deviation 0.02;
-    with sinusoidal positions by a normal one of deviation 1 / sqrt(E), which the scaling by sqrt(E) makes 1."""
+    """The initial distribution of the table of tokens. Absent: that of all tables, a truncated normal distribution of
+    deviation 0.02; with sinusoidal positions a normal one of deviation 1 / sqrt(E), which the scaling by sqrt(E) makes
+    1.
+    """
 
     projection_initial: Literal["linear", "glorot"] = "linear"
-    """How the factorisation's map begins: as linear maps do, or uniformly within sqrt(6 / (E + D)) of zero (Glorot and
-    Bengio 2010; ELECTRA's code, by TensorFlow's default)."""
+    """The initial distribution of the factorisation's linear layer: that of all linear layers, or uniform within sqrt(6
+    / (E + D)) of zero (Glorot and Bengio 2010; ELECTRA's code, by TensorFlow's default).
+    """
 
     @model_validator(mode="after")
     def _waves_of_sinusoids(self) -> Self:
@@ -51,7 +58,7 @@ class EmbeddingConfig(Config):
         return self
 
     def build(self, vocabulary: int | None, context: BuildContext) -> "Embedding":
-        """The embedding for a vocabulary of that size; None where the token table of another embedding is used."""
+        """The embedding for a vocabulary of that size; None: it uses the token table of another embedding."""
         return Embedding(self, vocabulary, context)
 
 
@@ -75,7 +82,7 @@ class Embedding(nn.Module):
         self.dropout = context.dropout if config.dropout is None else config.dropout
 
     def initialise(self) -> None:
-        """Draw the initial weights; the table of tokens may have a distribution of its own."""
+        """Draw the initial weights; the table of tokens may have its own distribution."""
         for child in self.children():
             initialise(child)
         if self.initial is not None and self.tokens is not None:
@@ -97,7 +104,7 @@ class Embedding(nn.Module):
         table: Tensor | None = None,
         gaps: Tensor | None = None,
     ) -> Tensor:
-        """(B, T, D) hidden states before the first layer: the `vectors`, brought to the model's width."""
+        """(B, T, D) hidden states before the first layer: the `vectors` at the model's width."""
         return cast(Tensor, self.projection(self.vectors(ids, segments, start, table, gaps)))
 
     def vectors(
@@ -108,14 +115,14 @@ class Embedding(nn.Module):
         table: Tensor | None = None,
         gaps: Tensor | None = None,
     ) -> Tensor:
-        """What the tables hold for the tokens: the sum, its norm and dropout.
+        """The tables' vectors of the tokens: the sum, after its norm and dropout.
 
         Args:
             ids: (B, T) token ids.
             segments: (B, T) segment ids; None is segment 0 everywhere.
             start: position of the first token.
             table: (V, E) the vectors of the tokens; the embedding's own where absent.
-            gaps: (B,) how many places stand before the first token of each row, which has position 0; None: none.
+            gaps: (B,) number of places before the first token of each row, which has position 0; None: none.
 
         Returns:
             (B, T, E).
@@ -139,7 +146,7 @@ class Embedding(nn.Module):
         return dropout(self.norm(x), self.dropout, self.training)
 
     def flops_per_token(self, length: int) -> int:
-        """Floating-point operations of one token's forward pass: the factorisation's linear map."""
+        """Floating-point operations of one token's forward pass: the factorisation's linear layer."""
         projection = self.projection
         return 2 * projection.in_features * projection.out_features if isinstance(projection, nn.Linear) else 0
 

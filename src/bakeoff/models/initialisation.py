@@ -13,19 +13,19 @@ from bakeoff.models.part import Wrapper
 from bakeoff.models.stack import Stack
 
 INITIAL_STANDARD_DEVIATION = 0.02
-"""Standard deviation of all linear maps and tables, as in GPT and BERT; larger tables make slow starts."""
+"""Standard deviation of all linear layers and tables, as in GPT and BERT; larger tables make slow starts."""
 
 
 class InitialConfig(Config):
     """A distribution around zero."""
 
     kind: Literal["normal", "truncated", "uniform"]
-    """Form of the distribution; truncated: normal, cut at two deviations."""
+    """Form of the distribution; truncated is normal, cut at two deviations."""
     scale: float = Field(gt=0)
     """Standard deviation of the normal distribution, before it is cut, or bound of the uniform one."""
 
     def fill(self, weight: Tensor) -> None:
-        """Draw a weight from it, from torch's global generator."""
+        """Fill a weight with draws from the distribution, by torch's global generator."""
         if self.kind == "normal":
             nn.init.normal_(weight, std=self.scale)
         elif self.kind == "truncated":
@@ -35,35 +35,39 @@ class InitialConfig(Config):
 
 
 class InitialWeightsConfig(Config):
-    """How a model's linear maps begin; what a part draws by itself, and tables, are not concerned."""
+    """The initial weights of a model's linear layers, but not of tables or modules that draw their own."""
 
     linear: Literal["fan_in"] | Annotated[float, Field(gt=0)] = INITIAL_STANDARD_DEVIATION
-    """Standard deviation of the truncated normal distribution; fan_in: 1 / sqrt(number of inputs), with which a map of
-    normed states gives states of that size at any width (LeCun et al. 1998, Efficient BackProp, section 4.6)."""
+    """Standard deviation of the truncated normal distribution; fan_in: 1 / sqrt(number of inputs), with which a linear
+    layer keeps the size of normed states at any width (LeCun et al. 1998, Efficient BackProp, section 4.6).
+    """
     zero_branches: bool = False
-    """The last map of every residual branch begins at zero, so that each layer at first passes on what it is given
-    (Bachlechner et al. 2020, arXiv:2003.04887, discuss it; modded-nanogpt)."""
+    """The last linear layer of every residual branch begins at zero, so that each layer at first passes on its input
+    (Bachlechner et al. 2020, arXiv:2003.04887, discuss it; modded-nanogpt).
+    """
 
     scaled_ffn: bool = False
-    """The maps of the feed-forward network of layer l, counted from 0, begin smaller by sqrt(2 (1 + l)) (LTG-BERT)."""
+    """The linear layers in the feed-forward network of layer l, counted from 0, begin smaller by sqrt(2 (1 + l))
+    (LTG-BERT).
+    """
 
     def deviation(self, linear: nn.Linear) -> float:
-        """The standard deviation of a linear map's initial weight."""
+        """The standard deviation of a linear layer's initial weight."""
         return linear.in_features**-0.5 if self.linear == "fan_in" else self.linear
 
 
 @runtime_checkable
 class DrawsItself(Protocol):
-    """A module, of a plugin too, that draws its own initial weights and those of what is in it."""
+    """A module, possibly of a plugin, that draws its own initial weights and those of its submodules."""
 
     def initialise(self) -> None:
-        """Draw them, from torch's global generator."""
+        """Draw the initial weights, by torch's global generator."""
 
 
 def initialise(module: nn.Module, config: InitialWeightsConfig | None = None) -> None:
-    """Linear maps and tables from a truncated normal distribution, biases zero (Devlin et al. 2019).
+    """Draw linear layers and tables from a truncated normal distribution; biases are zero (Devlin et al. 2019).
 
-    What draws itself (`DrawsItself`) is left to do so, with all that is in it.
+    A module that is `DrawsItself` draws its own weights and those of its submodules.
     """
     config = config or InitialWeightsConfig()
     if isinstance(module, DrawsItself):
@@ -80,7 +84,7 @@ def initialise(module: nn.Module, config: InitialWeightsConfig | None = None) ->
 
 @torch.no_grad()
 def scale_residuals(stack: Stack) -> None:
-    """Divide by the root of N, the number of residual branches (Radford et al. 2019, section 2.3)."""
+    """Divide last linear layers by the root of the number of residual branches (Radford et al. 2019, section 2.3)."""
     branches = sum(len(layer) for layer in stack.layers)
     for weight in _last_maps(stack):
         weight /= math.sqrt(branches)
@@ -88,9 +92,9 @@ def scale_residuals(stack: Stack) -> None:
 
 @torch.no_grad()
 def scale_feed_forward(stack: Stack) -> None:
-    """Divide the maps of the feed-forward network of layer l = 0, 1, ... by sqrt(2 (1 + l)), a shared one once.
+    """Divide feed-forward weights of layer l = 0, 1, ... by sqrt(2 (1 + l)), those of a shared network once.
 
-    Samuel et al. 2023 (arXiv:2303.09859) and its code, which follow Bajaj et al. 2022 (arXiv:2204.06644).
+    Source: Samuel et al. 2023 (arXiv:2303.09859) and its code, which follow Bajaj et al. 2022 (arXiv:2204.06644).
     """
     first = {dict(applied)["ffn"]: layer for layer, applied in reversed(list(enumerate(stack.index_map)))}
     for index, part in enumerate(stack.parts_named("ffn")):
@@ -101,16 +105,16 @@ def scale_feed_forward(stack: Stack) -> None:
 
 @torch.no_grad()
 def zero_branches(stack: Stack) -> None:
-    """Let every residual branch begin with nothing."""
+    """Set the last linear layer of every residual branch to zero."""
     for weight in _last_maps(stack):
         weight.zero_()
 
 
 def _last_maps(stack: Stack) -> list[Tensor]:
-    """The weights of the last maps of the branches of transformer blocks, a shared one once.
+    """The weights of the last linear layers of the branches of transformer blocks, each shared one once.
 
     Raises:
-        UserError: a recurrent mixer, whose states are what comes out, has none.
+        UserError: a recurrent mixer, whose output is its states, has no last linear layer.
     """
     maps = [cast(Wrapper, part).function.last_map for part in {part: None for layer in stack.layers for part in layer}]
     if None in maps:

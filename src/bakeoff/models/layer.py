@@ -1,4 +1,4 @@
-"""One layer applied: as it is, at some places alone, or compiled."""
+"""The application of one layer: as it is, at some places alone, or compiled."""
 
 from collections.abc import Callable
 from functools import cache
@@ -12,19 +12,21 @@ from bakeoff.models.part import Part, State, apply_part
 from bakeoff.models.uncompiled import leave_uncompiled
 
 RECOMPILE_LIMIT = 64
-"""Most variants of a compiled layer: kinds of layers times training or not, padded or not, packed or not."""
+"""Largest number of variants of a compiled layer: kinds of layers times training or not, padded or not, packed or
+not.
+"""
 
 
 def apply_layer(
     parts: tuple[Part, ...], x: Tensor, context: Context, states: tuple[State, ...] | None = None
 ) -> tuple[Tensor, tuple[State, ...]]:
-    """What a layer gives.
+    """The output of a layer, and its states.
 
     Args:
-        parts: of the layer, in the order in which they are applied.
+        parts: the parts of the layer, in the order in which they are applied.
         x: (B, T, D).
-        context: what the parts are told.
-        states: of each part, behind the token before; None where nothing goes on.
+        context: the context of the parts.
+        states: the state of each part behind the previous token; None where nothing continues.
 
     Returns:
         (B, T, D'), and the states behind the last token.
@@ -37,7 +39,7 @@ def apply_layer(
 
 
 def apply_layer_at(parts: tuple[Part, ...], x: Tensor, context: Context, wanted: Tensor) -> Tensor:
-    """(B, M, D) what the last layer gives at (B, M) places: from its last part that mixes tokens on, these alone."""
+    """(B, M, D) output of the last layer at (B, M) places; parts behind the last mixer compute these alone."""
     mixing = max((place for place, part in enumerate(parts) if part.reach() != (0, 0)), default=-1)
     alone = Context(source=context.source, source_mask=context.source_mask)  # for tokens each by itself
     for place, part in enumerate(parts):
@@ -56,7 +58,7 @@ def apply_layer_at(parts: tuple[Part, ...], x: Tensor, context: Context, wanted:
 def compiled_layer() -> Callable[..., tuple[Tensor, tuple[State, ...]]]:
     """One layer compiled: layers of the same structure reuse the code, because parameters are inputs of the graph.
 
-    Made when it is first needed, since the compiler takes seconds to import.
+    It is made when first needed, since the compiler takes seconds to import.
     """
     # Past its limit of variants torch would silently go on without compiling.
     torch._dynamo.config.recompile_limit = RECOMPILE_LIMIT

@@ -1,7 +1,7 @@
 """The map from a model's tensors to those of a model with unshared layers, with more layers, or both.
 
-Sharing is an index map (models/stack.py), so undoing it and growing are edits of that map: layer l of the new stack
-starts from one layer of the old, and every part that it applies from the part that the old layer applied.
+Sharing is an index map (models/stack.py), so that undoing it and growing are edits of that map: layer l of the new
+stack starts from one layer of the old stack, and each part of layer l from the part that the old layer applied.
 """
 
 from collections.abc import Sequence
@@ -15,15 +15,15 @@ GrowBy = Literal["repeat", "interleave"]
 
 
 def source_layers(old: int, new: int, by: GrowBy) -> list[int]:
-    """The number of the old layer from which each of `new` layers starts, of `old` old layers.
+    """For each of `new` layers, the number of the old layer from which it starts, among `old` layers.
 
-    repeat: 0 1 2 0 1 2, the whole stack again; interleave: 0 0 1 1 2 2, every layer again.
+    repeat: 0 1 2 0 1 2, the whole stack again; interleave: 0 0 1 1 2 2, each layer twice.
     """
     return [layer % old if by == "repeat" else layer * old // new for layer in range(new)]
 
 
 def unshared(model: ModelConfig) -> dict[str, Any]:
-    """The changes of a recipe whose layers then have parts of their own each."""
+    """Changes of a recipe that give each layer parts of its own."""
     changes: dict[str, Any] = {}
     for side in model.stacks():
         changes |= {f"model.{side}.share": "none", f"model.{side}.groups": 1}
@@ -31,10 +31,10 @@ def unshared(model: ModelConfig) -> dict[str, Any]:
 
 
 def grown(model: ModelConfig, layers: int, by: GrowBy) -> dict[str, Any]:
-    """The changes of a recipe whose stacks then have that many layers; a list of blocks grows like the layers do.
+    """Changes of a recipe that give its stacks `layers` layers; a list of blocks grows as the layers do.
 
     Raises:
-        UserError: a stack has more layers than that.
+        UserError: a stack has more layers than `layers`.
     """
     changes: dict[str, Any] = {}
     for side, stack in model.stacks().items():
@@ -49,7 +49,7 @@ def grown(model: ModelConfig, layers: int, by: GrowBy) -> dict[str, Any]:
 
 
 def _grown_blocks(stack: StackConfig, layers: int, by: GrowBy) -> list[dict[str, Any]]:
-    """The blocks of a deeper stack, each that of the layer it starts from; equal neighbours are joined by `repeat`."""
+    """The blocks of a deeper stack, each from the layer it starts from; equal neighbours are joined by `repeat`."""
     old = stack.layer_blocks()
     blocks: list[dict[str, Any]] = []
     for layer in source_layers(stack.layers, layers, by):
@@ -62,12 +62,12 @@ def _grown_blocks(stack: StackConfig, layers: int, by: GrowBy) -> list[dict[str,
 
 
 def model_sources(old: Model, new: Model, by: GrowBy | None = None) -> dict[str, str]:
-    """The name of the old model's tensor from which each tensor of a new model starts.
+    """For each tensor of a new model, by name, the name of the old model's tensor from which it starts.
 
     Args:
-        old: where the tensors come from; names and shapes are enough, so that it may be on the meta device.
-        new: of the same kind of model.
-        by: how a deeper stack starts from a shallower one; None: they must be equally deep.
+        old: the model that gives the tensors; names and shapes are enough, so that it may be on the meta device.
+        new: a model of the same kind.
+        by: the way in which a deeper stack starts from a shallower one; None: the stacks must be equally deep.
 
     Raises:
         UserError: the stacks do not match.
@@ -85,9 +85,9 @@ def model_sources(old: Model, new: Model, by: GrowBy | None = None) -> dict[str,
 
 
 def stack_sources(old: Stack, new: Stack, side: str, by: GrowBy | None = None) -> dict[str, str]:
-    """The name of the old stack's tensor from which each tensor of a new stack starts.
+    """For each tensor of a new stack, by name, the name of the old stack's tensor from which it starts.
 
-    Attention to a source, where the other stack has none, is left out.
+    Attention to a source is left out where the old stack has none.
 
     Raises:
         UserError: the numbers of layers or their parts do not match, or a shared part would start from several.
@@ -114,7 +114,7 @@ def stack_sources(old: Stack, new: Stack, side: str, by: GrowBy | None = None) -
 
 
 def _part_sources(old: Stack, new: Stack, layers: Sequence[int]) -> dict[tuple[str, int], int]:
-    """The index of the old part from which each part of the new stack starts, by kind and index of the new part."""
+    """For each part of the new stack, by kind and index, the index of the old part from which it starts."""
     found: dict[tuple[str, int], int] = {}
     first: dict[tuple[str, int], int] = {}
     for layer, source in enumerate(layers):

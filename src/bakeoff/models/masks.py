@@ -1,4 +1,4 @@
-"""Which tokens attend to which. Shapes: B batch, T length."""
+"""Attention masks: the tokens that each token may attend to. Shapes: B batch, T length."""
 
 import torch
 from torch import Tensor
@@ -7,16 +7,17 @@ from torch import Tensor
 def attention_mask(
     real: Tensor | None, documents: Tensor | None, causal: bool, shown: Tensor | None = None
 ) -> Tensor | None:
-    """The mask of rows, in which padding always has a key to attend to, so that no softmax is over nothing.
+    """The attention mask of rows; padding always has a key to attend to, so that no softmax is over nothing.
 
     Args:
-        real: (B, T) True where there is a token.
-        documents: (B, T) the document of each token, which attends to its own alone; `real` is then not looked at.
-        causal: a token attends to none behind it.
-        shown: (B, T) True for tokens that are seen by those before them, too, in a causal model.
+        real: (B, T) padding mask, True for tokens.
+        documents: (B, T) document ids; tokens attend to their own document alone, and `real` is not used.
+        causal: tokens attend to no later ones.
+        shown: (B, T) True for tokens that earlier tokens see, too, in a causal model.
 
     Returns:
-        (B, 1, T or 1, T) True where a token attends to another; None: all to all, or all to those before them.
+        (B, 1, T or 1, T) True where a token attends to another. None: every token attends to all, or, if causal, to
+        itself and all earlier ones.
     """
     if documents is not None:
         mask = documents[:, :, None] == documents[:, None, :]
@@ -37,26 +38,26 @@ def attention_mask(
 def memory_mask(length: int, remembered: int, device: torch.device) -> Tensor:
     """(1, 1, T, T) the mask of a chunk whose first tokens go into a memory, for models that see both sides.
 
-    What a memory is made of is not to know the tokens that the next chunk begins with, where they are predicted.
+    The remembered tokens must not see the later ones, which begin the next chunk and are predicted there.
     """
     read = torch.arange(length, device=device) < remembered
     return (read | ~read[:, None])[None, None]
 
 
 def attended_keys(real: Tensor) -> Tensor:
-    """(B, 1, T) True for what may be attended to: tokens, and in a row without any the padding."""
+    """(B, 1, T) True for places that may be attended to: tokens, and padding in a row without any token."""
     return (real | ~real.any(-1, keepdim=True))[:, None]
 
 
 def inside_prefix(ids: Tensor, prefix: Tensor) -> Tensor:
-    """(B, T) True for the first (B,) tokens of each row."""
+    """(B, T) True for the first tokens of each row, as many as (B,) `prefix` says."""
     return torch.arange(ids.shape[1], device=ids.device) < prefix[:, None]
 
 
 def gaps_mask(gaps: Tensor, start: int, length: int) -> Tensor:
-    """(B, 1, T or 1, S) which of all tokens so far those of a chunk see that begins at `start`, in a causal model.
+    """(B, 1, T or 1, S) the tokens so far that a chunk from position `start` on sees, in a causal model.
 
-    Nothing stands in the first (B,) gaps of each row; S = start + T.
+    The first places of each row are empty, as many as (B,) `gaps` says; S = start + T.
     """
     places = torch.arange(start + length, device=gaps.device)
     there = (places >= gaps[:, None])[:, None, None]

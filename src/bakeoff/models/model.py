@@ -1,4 +1,4 @@
-"""A model: ids to hidden states. It knows nothing of losses and declares what it can do."""
+"""A model: from ids to hidden states. It knows nothing of losses, and declares its abilities."""
 
 import math
 from dataclasses import replace
@@ -69,13 +69,13 @@ class Model(nn.Module):
 
     @property
     def stack(self) -> Stack:
-        """The stack whose hidden states come out: the decoder where there is one."""
+        """The stack that gives the model's hidden states: the decoder where there is one."""
         stack = self.decoder or self.encoder
         assert stack is not None
         return stack
 
     def stacks(self) -> dict[str, Stack]:
-        """The encoder, the decoder and the decoder that reads backwards, as far as there are such."""
+        """The encoder, the decoder and the decoder that reads backwards, as far as the model has them."""
         found = {"encoder": self.encoder, "decoder": self.decoder, "backward_decoder": self.backward_decoder}
         return {name: stack for name, stack in found.items() if stack is not None}
 
@@ -89,8 +89,8 @@ class Model(nn.Module):
 
         Returns:
             (B, T, D), or (B, T + N, D) with a second stream, or (B, T, 2 D) with two directions: the hidden states
-            behind the token and all before it, then those behind the token and all after it. What stands at padding is
-            meaningless. Of M wanted places (B, M, D), or (B, M, 2 D).
+            behind the token and all before it, then those behind the token and all after it. States at padding are
+            meaningless. With M wanted places (B, M, D), or (B, M, 2 D).
         """
         x, context = self.stack_inputs(inputs)
         hidden: Tensor = self.stack(x, context)[0]
@@ -100,7 +100,7 @@ class Model(nn.Module):
         return torch.cat([hidden, backward.flip(1) if inputs.wanted is None else backward], dim=-1)
 
     def stack_inputs(self, inputs: Inputs) -> tuple[Tensor, Context]:
-        """What comes into the last stack."""
+        """The input of the last stack, and its context."""
         ids, vectors, queries = inputs.ids, inputs.vectors, inputs.queries
         encoded, source_mask = (None, None) if inputs.source is None else self.encode(inputs.source)
         x = self._embed(ids, inputs.segments, 0) if vectors is None else self.embedding.projection(vectors)
@@ -111,9 +111,9 @@ class Model(nn.Module):
         return (x, context) if queries is None else self._with_queries(x, context, queries)
 
     def reversed_inputs(self, x: Tensor, inputs: Inputs) -> tuple[Tensor, Context]:
-        """The input of the decoder that reads backwards, from (B, T, D) x, the input of the one that reads forwards.
+        """The input of the backward decoder, from x, (B, T, D), the input of the forward decoder.
 
-        Reversed after the embedding, so that a token's absolute position stays what it is.
+        It is reversed after the embedding, so that a token keeps its absolute position.
         """
         told = inputs.segments, inputs.real, inputs.documents
         turned = [None if each is None else each.flip(1) for each in told]
@@ -123,7 +123,7 @@ class Model(nn.Module):
     def _context(
         self, segments: Tensor | None, real: Tensor | None, documents: Tensor | None, shown: Tensor | None = None
     ) -> Context:
-        """What the layers are told of (B, T) rows, whose `shown` tokens are seen by those before them, too."""
+        """The context of (B, T) rows, whose `shown` tokens are seen by earlier tokens, too."""
         return Context(
             real=real if documents is None else None,
             documents=documents,
@@ -132,7 +132,7 @@ class Model(nn.Module):
         )
 
     def _with_queries(self, x: Tensor, context: Context, queries: Queries) -> tuple[Tensor, Context]:
-        """Rows of the second stream behind those of the tokens."""
+        """The input and context with the rows of the second stream behind those of the tokens."""
         assert self.query is not None
         rows, length = x.shape[:2]
         count = queries.positions.shape[1]
@@ -156,22 +156,22 @@ class Model(nn.Module):
         )
 
     def encode(self, source: Source) -> tuple[Tensor, Tensor | None]:
-        """The encoder's (B, U, D) output, and the (B, 1, 1, U) mask of its tokens, None where all are."""
+        """The encoder's (B, U, D) output, and its (B, 1, 1, U) padding mask, None where there is no padding."""
         assert self.encoder is not None
         mask = None if source.real is None else attended_keys(source.real)[:, None]
         return self.encoder(*self.source_inputs(source))[0], mask
 
     def source_inputs(self, source: Source) -> tuple[Tensor, Context]:
-        """What comes into the encoder of a sequence-to-sequence model."""
+        """The input of the encoder of a sequence-to-sequence model, and its context."""
         context = Context(real=source.real, attention_mask=self._mask(source.real, None, False))
         return self.embedding(source.ids), context
 
     def start(self, rows: int, source: Source | None = None, in_place: bool = False) -> ModelState:
-        """The state before the first token of so many rows, from which `extend` goes on.
+        """The state before the first token of `rows` rows, from which `extend` continues.
 
         Args:
             rows: B.
-            source: what the encoder reads, where there is one.
+            source: the input of the encoder, where there is one.
             in_place: `extend` may overwrite the state and those that follow from it, so that a text continues from its
                 last state alone. A token costs less, because keys and values are not copied each time.
         """
@@ -190,26 +190,26 @@ class Model(nn.Module):
         prefix: Tensor | None = None,
         real: Tensor | None = None,
     ) -> tuple[Tensor, ModelState]:
-        """Read the next tokens of a text; for causal models of one direction, and encoders that have a memory.
+        """Read the next tokens of a text, with a causal model of one direction or an encoder with a memory.
 
         Args:
             ids: (B, T) the tokens that follow those which the state remembers; any number of them.
-            state: what `start` or the last call gave; it stays as it is, unless it is one that is used up.
+            state: the state from `start` or the last call; it stays unchanged, unless it was made `in_place`.
             segments: (B, T) segment ids; None is segment 0 everywhere.
             queries: N rows of the second stream, for models whose mixers have two.
-            remembered: how many of the first tokens go into the new state; None: all. For `relative_attention`. In an
-                encoder they do not see the others, which are read once more.
-            banded: each token sees as many before it as the memory holds; else, as in training, the whole memory and
-                all of the chunk before it. For causal `relative_attention`.
-            backwards: (B,) True for rows that are a text from its end to its beginning, as in `forward`.
-            prefix: (B,) how many tokens at the beginning of each row are seen by all, as in `forward`; they have to be
-                in a text's first chunk.
+            remembered: number of first tokens that go into the new state; None: all. For `relative_attention`. In an
+                encoder these tokens do not see the others, which are read once more.
+            banded: each token sees as many tokens before it as the memory holds; else, as in training, the whole memory
+                and all earlier tokens of the chunk. For causal `relative_attention`.
+            backwards: (B,) True for rows that read the text from its end, as in `forward`.
+            prefix: (B,) number of tokens at the beginning of each row that all tokens see, as in `forward`; they have
+                to be in a text's first chunk.
             real: (B, T) True for tokens, False for padding, which stands before a row's first token; for causal models,
                 in a text's first chunk, where rows have prompts of unlike lengths. None: there is no padding.
 
         Returns:
-            (B, T, D) their hidden states, of a causal model the same in any chunks if banded, or (B, T + N, D) with a
-            second stream, and the state behind the tokens that are remembered.
+            (B, T, D) hidden states of the tokens, or (B, T + N, D) with a second stream, and the state behind the
+            remembered tokens. If banded, a causal model gives the same hidden states for any chunks.
         """
         if real is not None:
             assert state.tokens == 0, "padding stands before the first token"
@@ -242,7 +242,7 @@ class Model(nn.Module):
     def _mask_of_chunk(
         self, ids: Tensor, state: ModelState, remembered: int | None, prefix: Tensor | None, real: Tensor | None
     ) -> Tensor | None:
-        """(B or 1, 1, T, T) which tokens of a chunk see which, or None; where there are gaps of all S so far, too."""
+        """(B or 1, 1, T, T) the mask of a chunk's tokens, or None; with gaps (B, 1, T, S) over all S tokens so far."""
         if prefix is not None:
             assert state.tokens == 0, "a prefix is read in one go"
             ends = prefix if state.gaps is None else prefix + state.gaps
@@ -265,10 +265,10 @@ class Model(nn.Module):
         """Floating-point operations of a row's forward pass.
 
         Args:
-            length: its tokens.
-            source_length: those of its source, where the model has an encoder and a decoder.
-            queries: rows of a second stream, on average.
-            ahead: pairs of tokens of which the first sees the second within a prefix, on average.
+            length: its number of tokens.
+            source_length: number of tokens of its source, where the model has an encoder and a decoder.
+            queries: mean number of rows of a second stream.
+            ahead: mean number of pairs of a token and a later one that it sees within a prefix.
         """
         embedding = self.target_embedding or self.embedding
         layers = self.config.directions * self.stack.flops_per_token(length, source_length)
@@ -280,17 +280,17 @@ class Model(nn.Module):
         return total + (round(queries * self.stack.flops_per_query(length)) if queries else 0)
 
     def reach(self) -> tuple[float, float]:
-        """How many tokens to the left and to the right of its own a hidden state depends on at most."""
+        """The largest numbers of tokens to the left and to the right on which a hidden state depends."""
         left, right = self.stack.reach()
         return (left, left) if self.config.directions == 2 else (left, right)
 
 
 class ModelConfig(ModelBaseConfig):
-    """The tree of a model's configs, which builds the model."""
+    """The tree of a model's configs, which can build the model."""
 
     def build(self, vocabulary: int | None) -> Model:
         """The model for a vocabulary of that size, with fresh weights from torch's global generator.
 
-        None: it has no table of tokens, and is given the vectors of another model's.
+        With None the model has no table of tokens, and reads vectors from the embedding of another model.
         """
         return Model(self, vocabulary)

@@ -1,4 +1,4 @@
-"""The config of a model: its embedding, its encoder or decoder, and what all layers have in common."""
+"""The config of a model: its embedding, its encoder or decoder, and the common settings of all layers."""
 
 from typing import Literal, Self
 
@@ -13,38 +13,40 @@ from bakeoff.models.stack import StackConfig
 
 
 class ModelBaseConfig(Config):
-    """Everything that a model is built from, and what follows from it alone."""
+    """All settings from which a model is built, and properties that follow from them alone."""
 
     embedding: EmbeddingConfig = EmbeddingConfig()
-    """Tables of tokens, positions and segments; encoder and decoder share the table of tokens alone."""
+    """Tables of tokens, positions and segments; encoder and decoder share only the table of tokens."""
     encoder: StackConfig | None = None
     """The layers of a bidirectional model."""
     decoder: StackConfig | None = None
     """The layers of a causal model; with an encoder the model is sequence-to-sequence."""
     directions: Literal[1, 2] = 1
-    """2: a second decoder of the same shape reads each document from its end, and the hidden states of both stand side
-    by side (ELMo: Peters et al. 2018, arXiv:1802.05365, section 3.1)."""
+    """Number of reading directions; with 2 a second decoder of the same shape reads each document from its end, and the
+    hidden states of both stand side by side (ELMo: Peters et al. 2018, arXiv:1802.05365, section 3.1).
+    """
     dropout: float = Field(default=0.1, ge=0, lt=1)
     """Dropout of embeddings, of every sublayer's output, and of attention weights unless the mixer says otherwise."""
     output_dropout: float = Field(default=0.0, ge=0, lt=1)
-    """Dropout of what leaves the last layer of encoder and decoder, as Transformer-XL, XLNet and T5 have it."""
+    """Dropout of the output of the last layer of encoder and decoder, as in Transformer-XL, XLNet and T5."""
     norm: NormKind = "layer"
-    """What norms are: layer norms, or root-mean-square norms without mean and bias (T5)."""
+    """The kind of norms: layer norms, or root-mean-square norms without mean and bias (T5)."""
     norm_epsilon: float = Field(default=1e-12, gt=0)
     """Epsilon of the norms."""
     norm_affine: bool = True
-    """Norms have a scale and a shift; false: neither, but where a part says otherwise (LTG-BERT)."""
+    """Norms have a scale and a shift; false: they have neither, unless a part says otherwise (LTG-BERT)."""
     norm_bias: bool = True
     """Layer norms with a scale have a shift, too; false: the scale alone (ModernBERT)."""
     bias: bool = True
-    """Linear maps of the layers have biases; T5's do not."""
+    """Linear layers have biases; T5's do not."""
     second_stream: bool = True
-    """An encoder whose mixers can attend over two streams has what the second one starts from; false where nothing is
-    predicted through it."""
+    """An encoder whose mixers can attend over two streams has a learned first state of the second stream; false where
+    nothing is predicted through it.
+    """
     initial: InitialWeightsConfig = InitialWeightsConfig()
-    """How linear maps begin."""
+    """The initial weights of linear layers."""
     scaled_residuals: bool = False
-    """The last map of every residual branch starts smaller by the root of the number of branches (GPT-2)."""
+    """The last linear layer of every residual branch starts smaller by the root of the number of branches (GPT-2)."""
 
     @model_validator(mode="after")
     def _some_stack(self) -> Self:
@@ -67,13 +69,13 @@ class ModelBaseConfig(Config):
         return self
 
     def stacks(self) -> dict[str, StackConfig]:
-        """The encoder and the decoder, as far as there are such."""
+        """The encoder and the decoder, as far as the model has them."""
         found = {"encoder": self.encoder, "decoder": self.decoder}
         return {name: stack for name, stack in found.items() if stack is not None}
 
     @property
     def causal(self) -> bool:
-        """No position of the hidden states sees a later one."""
+        """No position sees a later one."""
         return self.decoder is not None and self.directions == 1
 
     @property
@@ -83,14 +85,14 @@ class ModelBaseConfig(Config):
 
     @property
     def stack(self) -> StackConfig:
-        """The stack whose hidden states come out: the decoder where there is one."""
+        """The stack that gives the model's hidden states: the decoder where there is one."""
         stack = self.decoder or self.encoder
         assert stack is not None
         return stack
 
     @property
     def output_width(self) -> int:
-        """The width of the hidden states: that of all directions together."""
+        """The width of the hidden states, all directions together."""
         return self.directions * self.stack.output_width
 
     @property
@@ -101,12 +103,12 @@ class ModelBaseConfig(Config):
 
     @property
     def attends(self) -> bool:
-        """Every mixer of the last stack attends, so that it sees whatever it is shown."""
+        """Every mixer of the last stack attends, so that it sees all tokens that the mask shows."""
         return all(mixer.attends for mixer in self.mixers)
 
     @property
     def mixers(self) -> list[MixerBaseConfig]:
-        """What mixes tokens in the last stack, each that differs from the others once."""
+        """The configs of the mixers in the last stack, each different one once."""
         return [block.mixer_config for block in self.stack.distinct()]
 
     @property
@@ -116,5 +118,5 @@ class ModelBaseConfig(Config):
 
     @property
     def longest_input(self) -> int | None:
-        """How many positions the model can tell apart; None where there is no table of them."""
+        """The number of positions that the model can tell apart; None where it has no table of positions."""
         return self.embedding.length if self.embedding.positions == "learned" else None

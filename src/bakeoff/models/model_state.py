@@ -1,4 +1,4 @@
-"""What a model remembers of texts that it goes on reading. Shapes: B rows, U length of the source, D width."""
+"""A model's memory of texts that it continues to read. Shapes: B rows, U length of the source, D width."""
 
 from typing import NamedTuple
 
@@ -8,24 +8,24 @@ from bakeoff.models.part import State, map_state
 
 
 class ModelState(NamedTuple):
-    """What a model remembers between chunks of a text; a value, not changed by going on from it."""
+    """A model's memory between chunks of a text; a value, which reading on does not change unless `in_place`."""
 
     tokens: int
-    """How many tokens it has read."""
+    """Number of tokens read so far."""
     layers: State
-    """What its layers remember."""
+    """The state of the layers of the last stack."""
     source: Tensor | None
     """(B, U, D) the encoder's output."""
     source_mask: Tensor | None
-    """(B, 1, 1, U) True where the source is a token."""
+    """(B, 1, 1, U) padding mask of the source, True for tokens."""
     gaps: Tensor | None = None
-    """(B,) how many of the `tokens` are padding before each row's first one; None: none is."""
+    """(B,) number of the `tokens` that are padding before each row's first one; None: none is."""
     in_place: bool = False
     """Whether `extend` may overwrite the state: it writes the next keys and values behind those of the state."""
 
 
 def chosen_rows(state: ModelState, rows: Tensor) -> ModelState:
-    """The state of some rows, each as often as it is named by the (B,) indices."""
+    """The state with the rows that the (B,) indices name; a row may be named more than once."""
     source, mask, gaps = (
         None if each is None else each.index_select(0, rows) for each in (state.source, state.source_mask, state.gaps)
     )

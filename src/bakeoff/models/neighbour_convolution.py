@@ -8,13 +8,13 @@ from bakeoff.models.part import last_inputs
 from bakeoff.ops.short_convolution import short_convolution, tap_offsets
 
 OWN_TAP = 0.5
-"""What a channel's own place weighs at the beginning."""
+"""Initial weight of a channel's own place."""
 
 
 class NeighbourConvolution(nn.Module):
     """y[t, c] = sum_j w[c, j] x[t + offset_j, c] of each channel c; C channels, K taps.
 
-    As Primer's multi-dconv-head attention has it (So et al. 2021, arXiv:2109.08668, section 3), whose taps look at the
+    As in Primer's multi-dconv-head attention (So et al. 2021, arXiv:2109.08668, section 3), whose taps look at the
     present and the past; in encoders they are centred. As in its code (google-research, primer/t5_models.py), there is
     no bias and no residual connection, and taps begin at 1/2 for a channel's own place and at 1 / (2 K) for the others.
     """
@@ -28,7 +28,7 @@ class NeighbourConvolution(nn.Module):
             self.taps[:, self.offsets().index(0)] = OWN_TAP
 
     def forward(self, x: Tensor, context: Context, left: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """(B, T, C) to (B, T, C), behind `left`, the (B, K - 1, C) before it, and what is left of the next token then.
+        """(B, T, C) to (B, T, C), where `left`, (B, K - 1, C), is the input before; and the `left` of the next tokens.
 
         Padding and other documents count as zeros.
         """
@@ -42,7 +42,7 @@ class NeighbourConvolution(nn.Module):
         return tap_offsets(self.kernel, self.causal)
 
     def start(self, rows: int, like: Tensor) -> Tensor:
-        """Zeros, which stand to the left of the first token."""
+        """Zeros to the left of the first token."""
         return like.new_zeros(rows, self.kernel - 1, len(self.taps))
 
     def flops_per_token(self) -> int:

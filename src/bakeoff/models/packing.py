@@ -1,4 +1,4 @@
-"""Rows of different lengths without their padding, where nothing is learned.
+"""Rows of different lengths without their padding, for inference.
 
 Shapes: B rows, T length, N tokens, M places of a row that are wanted, D width.
 """
@@ -22,7 +22,7 @@ class Packing(NamedTuple):
         return x.flatten(0, 1).index_select(0, self.places)[None]
 
     def padded(self, x: Tensor) -> Tensor:
-        """(1, N, D) to (B, T, D), with some token's state at padding: for what does not look there."""
+        """(1, N, D) to (B, T, D), with some token's state at padding, for code that does not read padding."""
         rows: Tensor = x[0].index_select(0, self.ranks.flatten()).unflatten(0, self.ranks.shape)
         return rows
 
@@ -34,14 +34,14 @@ class Packing(NamedTuple):
 
 
 def packing_of(real: Tensor) -> Packing:
-    """The packing of rows with (B, T) True for tokens."""
+    """The packing of rows, from their (B, T) padding mask, True for tokens."""
     flat = real.flatten()
     ranks = (flat.cumsum(0) - 1).clamp(min=0)
     return Packing(flat.nonzero()[:, 0], ranks.view(real.shape))
 
 
 def at_places(x: Tensor, wanted: Tensor, packing: Packing | None) -> Tensor:
-    """(B, M, D) the states at (B, M) places of rows, which are (B, T, D), or (1, N, D) where they are packed."""
+    """(B, M, D) the states at (B, M) places of rows x, which are (B, T, D), or (1, N, D) where they are packed."""
     if packing is not None:
         index = packing.ranks.gather(1, wanted).flatten()
         found: Tensor = x[0].index_select(0, index).unflatten(0, wanted.shape)
@@ -50,7 +50,7 @@ def at_places(x: Tensor, wanted: Tensor, packing: Packing | None) -> Tensor:
 
 
 def worth_packing(x: Tensor) -> bool:
-    """Whether rows are to be packed: on a CPU, where nothing is learned, compiled or exported."""
+    """Whether rows are to be packed: on a CPU, outside of training, compilation and export."""
     if torch.is_grad_enabled() or x.device.type != "cpu":
         return False
     return not (torch.compiler.is_compiling() or torch.compiler.is_exporting())

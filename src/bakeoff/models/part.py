@@ -10,7 +10,7 @@ from typing_extensions import override
 from bakeoff.models.context import Context
 
 State: TypeAlias = "Tensor | tuple[State, ...] | None"
-"""What a part remembers of the tokens that it has read: a tensor, or a tree of tensors; rows come first in each."""
+"""A part's memory of the tokens that it has read: a tensor, or a tree of tensors; rows come first in each."""
 
 
 def map_state(state: State, function: Callable[[Tensor], Tensor]) -> State:
@@ -24,12 +24,12 @@ class Part(nn.Module):
     """A function of hidden states; B batch, T length, D width.
 
     Called with a state, a part reads the tokens as the continuation of those that the state remembers, and returns the
-    state behind them, so that a text gives the same in any chunks as in one piece. Without a state (in training) it
+    state behind them, so that a text gives the same outputs in chunks as in one piece. Without a state (in training) it
     remembers nothing. States are values: a part never changes or keeps one.
     """
 
     independent_rows: ClassVar[bool] = True
-    """No row of a batch depends on another one, not even in training; false for a batch norm."""
+    """No row of a batch depends on another row, not even in training; false for a batch norm."""
 
     skips_padding: ClassVar[bool] = False
     """The part honours `context.real` behind a state, too: padding before a row's first token leaves no trace in its
@@ -43,19 +43,19 @@ class Part(nn.Module):
 
     @property
     def reads_packed(self) -> bool:
-        """Whether the part reads packed rows; parts without this get the rows spread out, with padding."""
+        """Whether the part reads packed rows; other parts get the rows spread out, with padding."""
         return False
 
     @property
     def last_map(self) -> nn.Linear | None:
-        """The linear map that gives its output, which by custom is called `output`; None: its output is no map's."""
+        """The linear layer that gives the part's output, by custom called `output`; None: no linear layer gives it."""
         found = self._modules.get("output")
         return found if isinstance(found, nn.Linear) else None
 
     def start(self, rows: int, like: Tensor) -> State:
-        """The state before the first token of so many rows, of the type and on the device of `like`.
+        """The state before the first token of `rows` rows, of the type and on the device of `like`.
 
-        None where nothing needs to be remembered.
+        It is None where nothing needs to be remembered.
         """
         return None
 
@@ -68,17 +68,17 @@ class Part(nn.Module):
         return self.flops_per_token(length)
 
     def flops_per_pair(self) -> int:
-        """Floating-point operations of one token's seeing one more, for parts that attend."""
+        """Floating-point operations for one more token that a token sees, for parts that attend."""
         return 0
 
     def flops_per_source_token(self) -> int:
-        """Floating-point operations on one token of the source, for parts that attend to one."""
+        """Floating-point operations for one token of the source, for parts that attend to a source."""
         return 0
 
     def kernels(self, x: Tensor, context: Context) -> Tensor | None:
-        """What a convolution weighs its taps with: (N, K), or (B, T, N, K) where every token has kernels of its own.
+        """The weights of a convolution's taps: (N, K), or (B, T, N, K) where every token has its own kernels.
 
-        None where nothing is convolved.
+        They are None where nothing is convolved.
         """
         return None
 
@@ -87,7 +87,7 @@ class Part(nn.Module):
         return []
 
     def reach(self) -> tuple[float, float]:
-        """How many tokens to the left and to the right of its own an output depends on at most: the outermost taps."""
+        """The largest numbers of tokens to the left and right on which an output depends: the outermost taps."""
         offsets = self.offsets() or [0]
         return -min(offsets), max(offsets)
 
@@ -103,7 +103,7 @@ def apply_part(part: Part, x: Tensor, context: Context, state: State = None) -> 
 
 
 class Wrapper(Part):
-    """A part around another one, `function`, which alone remembers, mixes tokens and costs anything to speak of."""
+    """A part around another part, `function`, which has all of the state, the mixing of tokens and the counted cost."""
 
     def __init__(self, function: Part) -> None:
         super().__init__()
@@ -140,11 +140,11 @@ class Wrapper(Part):
         return self.function.flops_per_source_token()
 
     def kernels(self, x: Tensor, context: Context) -> Tensor | None:
-        """The kernels of the function around which the part stands, for the input that a subclass gives it."""
+        """The kernels of the function inside, for the input that a subclass gives it."""
         return self.function.kernels(self.given(x), context)
 
     def given(self, x: Tensor) -> Tensor:
-        """What the function reads: x, or what a subclass makes of it before."""
+        """The input of the function: x, or a subclass's transform of it."""
         return x
 
     @override
@@ -157,8 +157,8 @@ class Wrapper(Part):
 
 
 def last_inputs(left: Tensor | None, x: Tensor) -> Tensor | None:
-    """The state of a part that looks back so many tokens: the last of `left`, (B, S, D), with (B, T, D) behind it.
+    """The state of a part that looks back S tokens: the last S of `left`, (B, S, D), followed by x, (B, T, D).
 
-    None where nothing is remembered.
+    It is None where nothing is remembered.
     """
     return None if left is None else torch.cat([left, x], dim=1)[:, x.shape[1] :]

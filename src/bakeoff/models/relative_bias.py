@@ -32,7 +32,7 @@ class RelativeBias(nn.Module):
         return cast(Tensor, self.table(self.bucket(distance)).permute(2, 0, 1)[None])
 
     def bucket(self, distance: Tensor) -> Tensor:
-        """The bucket of each distance, negative to the left."""
+        """The bucket of each distance; distances to the left are negative."""
         buckets = self.table.num_embeddings
         if self.one_sided:
             offset, distance = torch.zeros_like(distance), (-distance).clamp(min=0)
@@ -45,10 +45,10 @@ class RelativeBias(nn.Module):
 
 
 def relative_bias(mixers: Sequence[object], causal: bool) -> RelativeBias | None:
-    """The bias of a stack with those mixers, None where none of them has T5's positions.
+    """The bias of a stack with these mixers, None where none of them has T5's positions.
 
     Raises:
-        UserError: they do not agree on its shape.
+        UserError: the mixers do not agree on the bias's shape.
     """
     biased = [mixer for mixer in mixers if isinstance(mixer, AttentionConfig) and mixer.positions == "t5"]
     if not biased:

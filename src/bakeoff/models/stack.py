@@ -24,28 +24,30 @@ class StackConfig(Config):
     """Layers of blocks, some of whose parts may be shared (ALBERT: Lan et al. 2020, arXiv:1909.11942, section 3.1)."""
 
     width: int = Field(gt=0)
-    """D, the width of the hidden states; blocks that have a width of their own change it from layer to layer."""
+    """D, the width of the hidden states; blocks with a width of their own change it from layer to layer."""
     layers: int = Field(gt=0)
     """Number of layers."""
     share: Literal["none", "attention", "ffn", "all"] = "none"
-    """Which parts the layers share; attention stands for the mixer, whatever its kind."""
+    """Parts that the layers share; attention stands for the mixer, whatever its kind."""
     groups: int = Field(default=1, gt=0)
-    """Sharing happens within this many runs of neighbouring layers."""
+    """Number of runs of neighbouring layers within which parts are shared."""
     layer_weights: bool = False
-    """Behind each part of a layer, such as attention or a feed-forward network, comes a learned linear mix of what came
-    into the stack and what all parts so far have given; at the beginning, what the last of them has given
-    (DenseFormer: Pagliardini et al. 2024, arXiv:2402.02622; GPT-BERT: arXiv:2410.24159)."""
+    """Behind each part of a layer, such as attention or a feed-forward network, stands a learned linear mix of the
+    stack's input and the outputs of all parts so far; it begins as the output of the last part alone (DenseFormer:
+    Pagliardini et al. 2024, arXiv:2402.02622; GPT-BERT: arXiv:2410.24159).
+    """
     block: BlockConfig | list[BlockConfig]
-    """The layers' block, or a list of blocks: one with `at` is the block of that layer, one with `every` that of the
-    first and of each so many behind it; the others make up the rest in their order, each as many layers as its `repeat`
-    says, and a single one as many as there are."""
+    """The block of all layers, or a list of blocks: one with `at` is the block of that layer, and one with `every` is
+    the block of the first layer and of each N-th layer behind it. The others make up the remaining layers in their
+    order, each as many as its `repeat` says; a single one makes up all of them.
+    """
 
     def distinct(self) -> list[BlockConfig]:
-        """The block configs as they are given, without their repetition."""
+        """The block configs as the recipe lists them, without repetition."""
         return self.block if isinstance(self.block, list) else [self.block]
 
     def layer_blocks(self) -> list[BlockConfig]:
-        """One block config a layer.
+        """The block config of each layer.
 
         Raises:
             UserError: the list of blocks does not make up `layers` layers.
@@ -91,14 +93,14 @@ class StackConfig(Config):
         return part in SHARED_PARTS[self.share]
 
     def group_of(self, layer: int) -> int:
-        """The group that a layer belongs to."""
+        """The number of the group that a layer belongs to."""
         return layer * self.groups // self.layers
 
     def build(self, context: BuildContext) -> "Stack":
         """Build the layers, shared parts once.
 
         Raises:
-            UserError: layers that shall share a part differ in its shapes.
+            UserError: layers that are to share a part differ in its shapes.
         """
         if self.groups > self.layers:
             raise UserError(f"groups: {self.groups} groups are more than the {self.layers} layers")
@@ -106,7 +108,7 @@ class StackConfig(Config):
 
 
 class Stack(nn.Module):
-    """Owns distinct parts and an index map over them: layer l applies `parts[name][index]` for `index_map[l]`."""
+    """The distinct parts and an index map over them: layer l applies `parts[name][index]` for `index_map[l]`."""
 
     def __init__(self, config: StackConfig, context: BuildContext) -> None:
         super().__init__()
@@ -150,8 +152,8 @@ class Stack(nn.Module):
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D'), and the state behind the last token where one is given.
 
-        Where the context names (B, M) wanted places, (B, M, D') at these alone: behind what last mixes tokens nothing
-        else is computed. What stands at padding is meaningless.
+        If the context names (B, M) wanted places, the output is (B, M, D') at these alone, and nothing else is computed
+        behind the last mixer. States at padding are meaningless.
         """
         context = self._with_bias(x, context)
         wanted, context = context.wanted, context._replace(wanted=None)
@@ -184,19 +186,19 @@ class Stack(nn.Module):
         return self.output(x), None if state is None else tuple(states)
 
     def output(self, x: Tensor) -> Tensor:
-        """(B, T, D) states of a layer as those of the last leave the stack: through its norm and its dropout."""
+        """(B, T, D) states of a layer after the stack's final norm and dropout, as for the last layer."""
         return dropout(self.norm(x), self.dropout, self.training)
 
     def outputs(self, x: Tensor, context: Context) -> list[Tensor]:
-        """(B, T, D) what comes into the first layer, and what leaves each, before the norm behind the last."""
+        """(B, T, D) the input of the first layer and the output of each layer, before the final norm."""
         steps, _ = self.steps(x, context)
         return [x, *(states[-1] for states in steps)]
 
     def steps(self, x: Tensor, context: Context) -> tuple[list[list[Tensor]], Context]:
-        """The (B, T, D) states that come into each part of each layer, and those that leave the layer's last part.
+        """The (B, T, D) inputs of each part of each layer, followed by the output of the layer's last part.
 
-        The norm behind the last layer belongs to none of them and is left out. Also the context that the parts are
-        given.
+        The norm behind the last layer belongs to no part and is left out. The second result is the context of the
+        parts.
         """
         context = self._with_bias(x, context)
         steps: list[list[Tensor]] = []
@@ -218,15 +220,15 @@ class Stack(nn.Module):
         return context if self.distances is None else context._replace(distances=self.distances())
 
     def start(self, rows: int, like: Tensor) -> State:
-        """The state before the first token: one entry a layer, of one entry a part."""
+        """The state before the first token: an entry for each layer, with an entry for each part."""
         return tuple(tuple(part.start(rows, like) for part in layer) for layer in self.layers)
 
     def flops_per_token(self, length: int, source_length: int = 0) -> int:
         """Floating-point operations of one token's forward pass, every application of a shared part counted.
 
         Args:
-            length: tokens of a row.
-            source_length: tokens that its layers attend to in the encoder's output.
+            length: number of tokens of a row.
+            source_length: number of tokens in the encoder's output, to which the layers attend.
         """
         return sum(
             self.parts_named(name)[index].flops_per_token(source_length if name == "cross" else length)
@@ -243,13 +245,13 @@ class Stack(nn.Module):
         )
 
     def flops_per_pair(self) -> int:
-        """Floating-point operations of one token's seeing one more token of its row."""
+        """Floating-point operations for one more token of its row that a token sees."""
         return sum(
             self.parts_named(name)[index].flops_per_pair() for applied in self.index_map for name, index in applied
         )
 
     def flops_per_source_token(self) -> int:
-        """Floating-point operations of the keys and values that the layers make of one token of the source."""
+        """Floating-point operations for the keys and values that the layers make of one token of the source."""
         cross = self.parts_named("cross")
         indices = [index for applied in self.index_map for name, index in applied if name == "cross"]
         return sum(cross[index].flops_per_source_token() for index in indices)
@@ -269,7 +271,7 @@ class Stack(nn.Module):
         return all(part.independent_rows for layer in self.layers for part in layer)
 
     def reach(self) -> tuple[float, float]:
-        """How many tokens to the left and to the right of its own an output depends on at most."""
+        """The largest numbers of tokens to the left and to the right on which an output depends."""
         reaches = [part.reach() for layer in self.layers for part in layer]
         return sum(left for left, _ in reaches), sum(right for _, right in reaches)
 

@@ -1,4 +1,4 @@
-"""The registry of blocks, which are what surrounds a mixer."""
+"""The registry of blocks: the norms, residual connections and networks around a mixer."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Batch norm of windows whose statistics leave padding out."""
+"""Batch norm of windows, with statistics that leave out padding."""
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +11,7 @@ class BatchNorm(nn.Module):
     """(x - mean) / sqrt(variance + epsilon) * weight + bias (Ioffe and Szegedy 2015, arXiv:1502.03167).
 
     Mean and variance are those of the batch in training, and their moving averages otherwise. In training the rows of a
-    batch therefore depend on each other, and a batch that goes through the model in parts gives other gradients.
+    batch therefore depend on each other, and a batch that is cut into micro-batches gives other gradients.
 
     Shapes: S slots of a window, N windows, D width.
     """
@@ -20,7 +20,7 @@ class BatchNorm(nn.Module):
     variance: Tensor
 
     def __init__(self, slots: int, width: int) -> None:
-        """Every slot and channel is a feature of its own; with one slot, channels are alike in all slots."""
+        """Statistics for each channel of each slot; with `slots` = 1 for each channel, in all slots alike."""
         super().__init__()
         self.slots = slots
         # Vectors, whatever their meaning: the optimizer decays what has more dimensions.
@@ -30,7 +30,7 @@ class BatchNorm(nn.Module):
         self.register_buffer("variance", torch.ones(slots * width))
 
     def forward(self, x: Tensor, real: Tensor | None) -> Tensor:
-        """(S, N, D) normalised; `real` is (N), 1 for windows that end at a token and 0 for those at padding."""
+        """Normalise (S, N, D); `real` is (N), 1 for windows that end at a token and 0 for those at padding."""
         mean, variance = (each.view(self.slots, 1, -1) for each in (self.mean, self.variance))
         if self.training:
             mean, variance, count = self._statistics(x.float() if x.dtype == torch.bfloat16 else x, real)
@@ -43,7 +43,7 @@ class BatchNorm(nn.Module):
         return torch.addcmul(shift.to(x.dtype), x, scale.to(x.dtype))
 
     def _statistics(self, x: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        """Mean and variance, (S, 1, D) or (1, 1, D), and the number of values behind each."""
+        """Mean and variance, (S, 1, D) or (1, 1, D), and the number of values in each mean."""
         share = x.new_ones(x.shape[1]) if real is None else real.to(x.dtype)
         count = share.sum() * (1 if self.slots > 1 else x.shape[0])
         # A product with a vector reads x once and makes no copy of it, which a masked sum would.
@@ -52,5 +52,5 @@ class BatchNorm(nn.Module):
         return mean, variance, count
 
     def _over_slots(self, sums: Tensor) -> Tensor:
-        """(S, D) sums over the windows to (S, 1, D), or added up to (1, 1, D)."""
+        """Sums over slots: (S, D) sums over the windows as (S, 1, D), or added up to (1, 1, D)."""
         return sums[:, None] if self.slots > 1 else sums.sum(0)[None, None]

@@ -1,4 +1,4 @@
-"""What every block's config has: which layers have it, how wide it is, and the parts that it builds."""
+"""The common config of all blocks: the layers that have the block, its width, and the parts that it builds."""
 
 from typing import ClassVar, Literal, Self
 
@@ -17,15 +17,20 @@ class BlockBaseConfig(PartConfig):
     kind: str
     """The block's name."""
     scales_branches: ClassVar[bool] = False
-    """The last maps of the block's residual branches can begin scaled, or at zero; its parts are of `Wrapper`."""
+    """The last linear layers of the block's residual branches can begin scaled, or at zero; its parts are of
+    `Wrapper`.
+    """
     repeat: int | None = Field(default=None, gt=0)
-    """How many layers in a row have this block, where `block` is a list."""
+    """Number of neighbouring layers with this block, where `block` is a list."""
     at: int | Literal["last"] | None = Field(default=None)
-    """The layer that has this block, counted from 1, where `block` is a list; those without it make up the others."""
+    """The layer with this block, counted from 1, where `block` is a list; blocks without `at` or `every` make up the
+    others.
+    """
 
     every: int | None = Field(default=None, gt=0)
-    """N, where `block` is a list: the first layer, and each N-th behind it, have this block, but those that an `at`
-    gives another one."""
+    """N, where `block` is a list: the first layer and each N-th layer behind it have this block, except layers to which
+    an `at` gives another one.
+    """
 
     @model_validator(mode="after")
     def _one_of_them(self) -> Self:
@@ -40,11 +45,11 @@ class BlockBaseConfig(PartConfig):
 
     @property
     def mixer_config(self) -> MixerBaseConfig:
-        """What mixes tokens; where the block does so itself, one of its name that has no more than a window."""
+        """The mixer's config; a block that mixes tokens itself gives one of its own name with a window at most."""
         return MixerBaseConfig(kind=self.kind)
 
     def output_width(self, width: int, layer: int) -> int:
-        """The width of what leaves the block, where states of that width come into that layer."""
+        """The width of the block's output in layer `layer`, for an input of width `width`."""
         return width
 
     def build(self, context: BuildContext) -> dict[str, Part]:
@@ -53,7 +58,7 @@ class BlockBaseConfig(PartConfig):
 
 
 def refuse_source(kind: str, context: BuildContext) -> None:
-    """Raise a UserError where there is an encoder to which the layers would have to attend."""
+    """Raise a UserError if there is an encoder, because the layers could not attend to its output."""
     if context.source is not None:
         raise UserError(
             f"decoder.block: {kind} cannot attend to an encoder; use a transformer block, or drop the encoder"

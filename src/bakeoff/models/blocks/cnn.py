@@ -17,7 +17,7 @@ from bakeoff.ops.dropout import dropout
 from bakeoff.ops.windows import document_ages, last_tokens
 
 WORD_SHARE = 0.9
-"""What the word has in a slot's vector; its place in the window has the rest."""
+"""Factor of the word's vector in a slot; the vector of the place in the window has the rest, 0.1."""
 
 
 class CnnBlockConfig(BlockBaseConfig):
@@ -30,23 +30,24 @@ class CnnBlockConfig(BlockBaseConfig):
     kind: Literal["cnn"] = "cnn"
     """The block's name."""
     window: int = Field(default=16, gt=0)
-    """How many tokens an output depends on, its own and those before it."""
+    """Number of tokens on which an output depends, its own and those before it."""
     kernels: list[int] = Field(default=[3], min_length=1)
-    """Kernel sizes of the convolutions that stand side by side; odd, because they are centred within the window."""
+    """Kernel sizes of parallel convolutions; odd, because they are centred within the window."""
     convolutions: int = Field(default=1, gt=0)
-    """Number of convolutions of one kernel size, one behind the other."""
+    """Number of convolutions of each kernel size, one behind the other."""
     mlp: bool = False
     """Each convolution is followed by one of kernel size 1."""
     reduce: Literal["dense", "max_pool"] = "dense"
-    """What leads from a window to one vector: a linear map of all of it, or each channel's largest values in their
-    order."""
+    """The reduction of a window to one vector: a linear layer over the whole window, or each channel's largest values
+    in their order.
+    """
     keep: int = Field(default=2, gt=0)
-    """Width after the reduction, in multiples of the model's; for max_pool the number of largest values."""
+    """Width after the reduction, as a multiple of the model's; for max_pool the number of largest values."""
     window_dropout: float = Field(default=0.1, ge=0, lt=1)
-    """Dropout of what each convolution reads."""
+    """Dropout of the input of each convolution."""
 
     def output_width(self, width: int, layer: int) -> int:
-        """The reduced widths of all convolutions, one behind the other."""
+        """The sum of the reduced widths of all convolutions, which stand side by side."""
         return len(self.kernels) * self.keep * width
 
     def build(self, context: BuildContext) -> dict[str, Part]:
@@ -66,7 +67,7 @@ class CnnBlockConfig(BlockBaseConfig):
 
 
 class WindowConvolution(Part):
-    """Every position's window, its convolutions, and what they are reduced to.
+    """The window of every position, its convolutions, and their reduction to one vector.
 
     Slot s of a window of S holds 0.9 x[t - S + 1 + s] + 0.1 p[s], with x = 0 before the document's beginning and p a
     learned table, which makes the convolution depend on the place. All positions' windows are convolved at once: B * T
@@ -86,7 +87,7 @@ class WindowConvolution(Part):
         self.columns = nn.ModuleList(Column(config, kernel, context) for kernel in config.kernels)
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
-        """(B, T, D) to (B, T, D'); the state is the last inputs, one fewer than the window has slots."""
+        """(B, T, D) to (B, T, D'); the state is the last S - 1 inputs."""
         left = cast(Tensor | None, state)
         if left is not None and context.real is not None:
             x = x * context.real[..., None]  # what is remembered of padding is what stands before the first token
@@ -99,7 +100,7 @@ class WindowConvolution(Part):
         return y.unflatten(0, x.shape[:2]), last_inputs(left, x)
 
     def start(self, rows: int, like: Tensor) -> State:
-        """Zeros, which stand to the left of the first token."""
+        """Zeros to the left of the first token."""
         return like.new_zeros(rows, self.window - 1, self.places.embedding_dim)
 
     def flops_per_token(self, length: int) -> int:
@@ -107,7 +108,7 @@ class WindowConvolution(Part):
         return sum(cast(Column, column).flops_per_window() for column in self.columns)
 
     def kernels(self, x: Tensor, context: Context) -> Tensor | None:
-        """(D', S) how much of each slot goes into every output: the length of its vector of weights in the reduction.
+        """(D', S) the weight of each slot in every output: the length of its vector of weights in the reduction.
 
         None for max_pool, which has no weights.
         """
@@ -119,16 +120,16 @@ class WindowConvolution(Part):
         return list(range(1 - self.window, 1))
 
     def reach(self) -> tuple[float, float]:
-        """The tokens of the window before the output, and none behind it."""
+        """The number of tokens of the window before the output, and 0 behind it."""
         return self.window - 1, 0
 
 
 class Column(nn.Module):
     """The convolutions of one kernel size, the highway around them, and their reduction.
 
-    As in the paper's code, with e the window's vectors, c the last convolution behind its batch norm and BN over every
-    slot and channel: g = sigmoid(c - 2), h = BN(relu(g relu(c) + (1 - g) e)), y = relu(W h + b); or the largest values
-    of h over the slots.
+    As in the paper's code, where e are the window's vectors, c is the last convolution after its batch norm and BN is
+    over every slot and channel: g = sigmoid(c - 2), h = BN(relu(g relu(c) + (1 - g) e)), y = relu(W h + b); or the
+    largest values of h over the slots.
     """
 
     def __init__(self, config: CnnBlockConfig, kernel: int, context: BuildContext) -> None:
@@ -156,7 +157,7 @@ class Column(nn.Module):
         return F.relu(self.output(x))
 
     def slot_weights(self) -> Tensor | None:
-        """(O, S) for each output the length of the vector of weights that every slot has, None without weights."""
+        """(O, S) the length of each slot's vector of weights for each output, None without weights."""
         if self.output is None:
             return None
         return cast(Tensor | None, torch.linalg.vector_norm(self.output.weight.unflatten(1, (self.window, -1)), dim=-1))
@@ -169,7 +170,7 @@ class Column(nn.Module):
 
 
 class SlotConvolution(nn.Module):
-    """A convolution over the slots of a window, zeros outside of it, and its batch norm, which has the bias."""
+    """A convolution over the slots of a window, with zeros outside of it, and its batch norm, which has the bias."""
 
     def __init__(self, kernel: int, width: int) -> None:
         super().__init__()
@@ -177,7 +178,7 @@ class SlotConvolution(nn.Module):
         self.norm = BatchNorm(1, width)
 
     def initialise(self) -> None:
-        """Normal, as in the paper's code; the norm makes its scale matter little."""
+        """Draw normal weights, as in the paper's code; the norm makes their scale matter little."""
         nn.init.normal_(self.weight, std=max((2 / self.weight.numel()) ** 0.5, 0.01))
 
     def forward(self, x: Tensor, real: Tensor | None) -> Tensor:

@@ -1,4 +1,4 @@
-"""The dense convolution that gated and temporal convolutional networks are made of."""
+"""The dense convolution of gated and temporal convolutional networks."""
 
 from collections.abc import Callable
 from typing import cast
@@ -16,8 +16,8 @@ class Convolution(Part):
     """b + sum_j W_j x[t + offset_j], with padding set to zero before it; D width, O output width, K kernel size.
 
     With weight normalisation W = g v / |v| for each output (Salimans and Kingma 2016, arXiv:1602.07868, equation 2).
-    It is written here because torch's parametrization gives each module a class of its own, for which the compiler then
-    compiles equal layers one by one.
+    torch's parametrization is not used, because it gives each module a class of its own, so that the compiler would
+    compile equal layers one by one.
     """
 
     skips_padding = True
@@ -33,7 +33,7 @@ class Convolution(Part):
         dilation: int = 1,
         weight_norm: bool = True,
     ) -> None:
-        """`initial` fills a weight of (O, K, D) with its first values."""
+        """The convolution; `initial` fills a weight of (O, K, D) with its first values."""
         super().__init__()
         self.kernel, self.dilation, self.causal = kernel, dilation, causal
         self.direction = nn.Parameter(initial(torch.empty(output_width, kernel, width)))  # (O, K, D)
@@ -50,7 +50,7 @@ class Convolution(Part):
         return self.direction if self.magnitude is None else self.direction * (self.magnitude / self._norm())
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
-        """(B, T, D) to (B, T, O); the state is the last inputs, as many as it looks back."""
+        """(B, T, D) to (B, T, O); the state is the last inputs, as many as the convolution looks back."""
         if context.real is not None and self.kernel > 1:
             x = x * context.real[..., None]  # here and not earlier: the last layer's bias made padding non-zero
         left = cast(Tensor | None, state)
@@ -66,7 +66,7 @@ class Convolution(Part):
         return y, last_inputs(left, x)
 
     def start(self, rows: int, like: Tensor) -> State:
-        """Zeros, as there are left of the first token; nothing for a kernel of 1."""
+        """Zeros to the left of the first token; None for a kernel of 1."""
         back = (self.kernel - 1) * self.dilation
         return like.new_zeros(rows, back, self.direction.shape[2]) if back else None
 
@@ -75,7 +75,7 @@ class Convolution(Part):
         return 2 * self.direction.numel()
 
     def kernels(self, x: Tensor, context: Context) -> Tensor:
-        """(O, K) for each output the length of every tap's vector of weights."""
+        """(O, K) the length of every tap's vector of weights for each output."""
         return cast(Tensor, torch.linalg.vector_norm(self.weight, dim=-1))
 
     def offsets(self) -> list[int]:
@@ -84,9 +84,9 @@ class Convolution(Part):
 
 
 class Convolutions(Part):
-    """A block of convolutions one after the other: what they remember, cost and reach together.
+    """The common part of blocks of convolutions one after the other: their memory, cost and reach.
 
-    `projection` leads around them where the widths differ.
+    `projection` is the residual connection's linear layer where the widths differ.
     """
 
     skips_padding = True
@@ -97,7 +97,7 @@ class Convolutions(Part):
         self.projection = projection
 
     def around(self, x: Tensor, context: Context) -> Tensor:
-        """What the residual connection adds: x, or its projection."""
+        """The residual connection's summand: x, or its projection."""
         return x if self.projection is None else self.projection(x, context)[0]
 
     def start(self, rows: int, like: Tensor) -> State:
@@ -110,21 +110,21 @@ class Convolutions(Part):
         return projection + sum(each.flops_per_token(length) for each in self._owned())
 
     def kernels(self, x: Tensor, context: Context) -> Tensor:
-        """(N, K) those of all convolutions that have as many taps as the longest."""
+        """(N, K) the kernels of all convolutions that have as many taps as the longest."""
         longest = self._longest()
         return torch.cat([each.kernels(x, context) for each in self._owned() if each.kernel == longest.kernel])
 
     def offsets(self) -> list[int]:
-        """The longest convolution's distances of its taps from the output, in tokens."""
+        """Distance of each tap of the longest convolution from the output, in tokens; negative before it."""
         return self._longest().offsets()
 
     def reach(self) -> tuple[float, float]:
-        """The sum of what its convolutions reach, to the left and to the right."""
+        """The sums of the convolutions' reaches, to the left and to the right."""
         reaches = [each.reach() for each in self._owned()]
         return sum(left for left, _ in reaches), sum(right for _, right in reaches)
 
     def each_with(self, state: State) -> list[tuple[Convolution, State]]:
-        """The convolutions, each with its own entry of the block's state."""
+        """The convolutions, each with its entry of the block's state."""
         states = (None,) * len(self.convolutions) if state is None else cast(tuple[State, ...], state)
         return list(zip(self._owned(), states, strict=True))
 

@@ -15,24 +15,27 @@ from bakeoff.ops.dropout import dropout
 
 
 class FeedForwardConfig(Config):
-    """Two linear maps with an activation between them at every position, which read it alone or its neighbours too."""
+    """Two linear layers with an activation between them, applied at each position alone or to its neighbours too."""
 
     width: int = Field(gt=0)
-    """Width between the two maps."""
+    """Width between the two linear layers."""
     activation: Literal["relu", "gelu", "gelu_tanh"] = "gelu"
     """The activation; gelu_tanh is BERT's approximation."""
     gate: bool = False
-    """A third map multiplies what is activated (Shazeer 2020, arXiv:2002.05202; T5's version 1.1)."""
+    """A gate: the output of the activation is multiplied by a third linear layer of the input (Shazeer 2020,
+    arXiv:2002.05202; T5's version 1.1).
+    """
     bias: bool | None = None
-    """The maps have biases; absent: where the model's have."""
+    """The linear layers have biases; absent: as the model's `bias` says."""
     inner_norm: bool = False
-    """A norm of what the last map reads, behind the gate (NormFormer: Shleifer et al. 2021, arXiv:2110.09456)."""
+    """A norm of the last linear layer's input, behind the gate (NormFormer: Shleifer et al. 2021, arXiv:2110.09456)."""
     convolution: int | None = Field(default=None, ge=2)
-    """K, the taps of a depthwise convolution over what the network reads, centred in encoders and causal in decoders,
-    also within a prefix that is seen from both sides (Canon's layer C: Allen-Zhu 2025, arXiv:2512.17351, but without
-    its residual connection). Absent: every position is read alone."""
+    """K, the number of taps of a depthwise convolution over the network's input, centred in encoders and causal in
+    decoders, also within a prefix that is seen from both sides (Canon's layer C: Allen-Zhu 2025, arXiv:2512.17351, but
+    without its residual connection). Absent: every position is read alone.
+    """
     dropout: float = Field(default=0.0, ge=0, lt=1)
-    """Dropout behind the activation and the gate, as Transformer-XL, XLNet and T5 have it; BERT and GPT have none."""
+    """Dropout behind the activation and the gate, as in Transformer-XL, XLNet and T5; BERT and GPT have none."""
 
     def build(self, context: BuildContext) -> "FeedForward":
         """The network for one layer."""
@@ -42,7 +45,7 @@ class FeedForwardConfig(Config):
 class FeedForward(Part):
     """W_2 dropout(y), y = activation(W_1 x), with a gate activation(W_1 x) * V x; or W_2 dropout(norm(y)).
 
-    With `convolution`, x is what comes in convolved over time.
+    With `convolution`, x is the input convolved over time.
     """
 
     skips_padding = True
@@ -60,7 +63,7 @@ class FeedForward(Part):
         self.dropout = config.dropout
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
-        """(B, T, D) to (B, T, D). The state is what a convolution has to its left."""
+        """(B, T, D) to (B, T, D); the state is the inputs to the left of the convolution, where there is one."""
         if self.convolution is not None:
             x, state = self.convolution(x, context, cast(Tensor | None, state))
         inner = activate(self.input(x), self.activation)
@@ -74,11 +77,11 @@ class FeedForward(Part):
         return self.convolution is None
 
     def start(self, rows: int, like: Tensor) -> State:
-        """Zeros, as there are left of the first token, where there is a convolution."""
+        """Zeros to the left of the first token, or None without a convolution."""
         return None if self.convolution is None else self.convolution.start(rows, like)
 
     def kernels(self, x: Tensor, context: Context) -> Tensor | None:
-        """(D, K) the taps of each channel, None where nothing is convolved."""
+        """(D, K) the taps of each channel, None without a convolution."""
         return None if self.convolution is None else self.convolution.taps
 
     def offsets(self) -> list[int]:

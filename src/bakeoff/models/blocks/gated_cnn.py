@@ -25,7 +25,7 @@ class GatedConvolutionConfig(Config):
     kernel: int = Field(gt=0)
     """K, the kernel size."""
     width: int = Field(gt=0)
-    """Width of what comes out; each of it has a gate of its own."""
+    """Width of the output; each of its channels has a gate of its own."""
 
 
 class GatedCnnBlockConfig(BlockBaseConfig):
@@ -36,11 +36,13 @@ class GatedCnnBlockConfig(BlockBaseConfig):
     convolutions: list[GatedConvolutionConfig] = Field(min_length=1)
     """The block's convolutions in the order of their application."""
     residual: Residual = "sum"
-    """What is added to the block's output: its input (sum), the same with the sum times sqrt(1/2) (scaled, as in the
-    published code), or nothing (none). An input of another width goes through a 1x1 convolution."""
+    """The summand of the residual connection: the block's input (sum), the input with the sum times sqrt(1/2) (scaled,
+    as in the published code), or nothing (none). An input of another width goes through a 1x1 convolution.
+    """
     gate: Gate = "glu"
-    """What the convolutions A and B become (section 5.2): A sigmoid(B) (glu), tanh(A) sigmoid(B) (gtu), A B (bilinear);
-    without B, and so with half of the weights, relu(A), tanh(A), or A itself (none)."""
+    """The combination of the convolutions A and B (section 5.2): A sigmoid(B) (glu), tanh(A) sigmoid(B) (gtu), A B
+    (bilinear); without B, and so with half of the weights, relu(A), tanh(A), or A itself (none).
+    """
     weight_norm: bool = True
     """The convolutions are weight-normalised (section 4.2)."""
 
@@ -61,8 +63,8 @@ class GatedCnnBlockConfig(BlockBaseConfig):
 class GatedConvolutions(Convolutions):
     """y = x + h_n(... h_1(x)) with h(x) = (W * x + b) sigmoid(V * x + c), where * is a convolution (equation 1).
 
-    Other gates have other h(x). Dropout before each convolution, and initial weights of variance 2 / (K D) for the
-    convolutions of either branch (He et al. 2015, arXiv:1502.01852).
+    Other gates have other h(x). Dropout stands before each convolution, and the convolutions of both branches begin
+    with weights of variance 2 / (K D) (He et al. 2015, arXiv:1502.01852).
     """
 
     def __init__(self, config: GatedCnnBlockConfig, context: BuildContext) -> None:
@@ -91,7 +93,7 @@ class GatedConvolutions(Convolutions):
         self.dropout = context.dropout
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
-        """(B, T, D) to (B, T, D'); the state has one entry a convolution."""
+        """(B, T, D) to (B, T, D'); the state has one entry for each convolution."""
         y, after = x, []
         for convolution, own in self.each_with(state):
             y, new = convolution(dropout(y, self.dropout, self.training), context, own)
@@ -105,11 +107,11 @@ class GatedConvolutions(Convolutions):
 
 
 GATED = ("glu", "gtu", "bilinear")
-"""The gates that take a second convolution."""
+"""The gates that need a second convolution."""
 
 
 def gated(x: Tensor, gate: Gate) -> Tensor:
-    """(B, T, 2 D) A and B side by side to (B, T, D), or (B, T, D) of A alone for what has no gate."""
+    """The gated (B, T, D): from A and B side by side, (B, T, 2 D), or from (B, T, D) A alone for a gate without B."""
     if gate == "relu":
         return F.relu(x)
     if gate == "tanh":

@@ -1,4 +1,4 @@
-"""Convolution and gating of genCNN: what makes one vector of a window of words.
+"""Convolution and gating of genCNN, which reduce a window of words to one vector.
 
 Shapes: S slots of a window, N windows, D width, K kernel size, P positions of the kernel, F feature maps.
 """
@@ -21,9 +21,9 @@ class WindowConfig(Config):
     window: int = Field(gt=0)
     """Number of words, the history's summary before them not counted."""
     time_flow: list[int] = Field(min_length=1)
-    """Feature maps of each convolution whose weights are the same at all positions."""
+    """Number of feature maps of each convolution that has the same weights at all positions."""
     time_arrow: list[int] = Field(default=[])
-    """Feature maps of each convolution that have weights of their own at every position; absent: none."""
+    """Number of feature maps of each convolution that has weights of its own at every position; absent: none."""
 
     @model_validator(mode="after")
     def _a_number_for_each_convolution(self) -> "WindowConfig":
@@ -35,7 +35,7 @@ class WindowConfig(Config):
         return self
 
     def build(self, width: int, kernel: int, gate: Gate, output: int) -> "WindowNetwork":
-        """The network for words of that width."""
+        """The network for words of width `width`."""
         return WindowNetwork(self, width, kernel, gate, output)
 
 
@@ -54,9 +54,10 @@ class WindowNetwork(nn.Module):
         self.output = nn.Linear(slots * width, output)
 
     def initialise(self) -> None:
-        """Glorot and Bengio 2010 for the fully connected layer, four times as large because of the sigmoid.
+        """Draw the fully connected layer as Glorot and Bengio 2010, four times as large because of the sigmoid.
 
-        With the deviation of other linear maps, 0.02, its outputs hardly leave 1/2, and learning is slow to begin.
+        With the deviation of other linear layers, 0.02, the outputs would hardly leave 1/2, and learning would begin
+        slowly.
         """
         for layer in self.layers:
             cast(GatedConvolution, layer).initialise()
@@ -64,7 +65,7 @@ class WindowNetwork(nn.Module):
         nn.init.zeros_(self.output.bias)
 
     def forward(self, history: Tensor, words: Tensor) -> Tensor:
-        """(N, D) summaries of what came before, zero where nothing did, and (S - 1, N, D) words to (N, D')."""
+        """(N, D) summaries of the earlier words, zero where there are none, and (S - 1, N, D) words to (N, D')."""
         x = torch.cat([history[None].to(words.dtype), words])
         for layer in self.layers:
             x = layer(x)
@@ -77,7 +78,7 @@ class WindowNetwork(nn.Module):
 
 
 class GatedConvolution(nn.Module):
-    """A convolution without padding, and a gate between each two neighbours in place of pooling.
+    """A convolution without padding, and a gate between every two neighbours in place of pooling.
 
     Wang et al. 2015 (arXiv:1503.05034, sections 3.1 and 3.2), with v_i = [x_i; ...; x_(i+K-1)]:
     z_i = relu(W_TF v_i + b_TF) for time-flow maps and relu(W_TA,i v_i + b_TA,i) for time-arrow maps;
@@ -98,7 +99,7 @@ class GatedConvolution(nn.Module):
         self.gate = nn.Parameter(torch.empty(gates, 2, flow + arrow, 1)) if gates else None
 
     def initialise(self) -> None:
-        """He et al. 2015 (arXiv:1502.01852) for the maps, so that ReLU keeps their size; biases and gates are zero."""
+        """Draw feature maps as He et al. 2015 (arXiv:1502.01852), so that ReLU keeps their size; the rest are zero."""
         kernel, width, _ = self.flow.shape
         for weight in (self.flow, self.arrow):
             if weight is not None:
@@ -121,7 +122,7 @@ class GatedConvolution(nn.Module):
         return self._merge(F.relu(z))
 
     def _merge(self, z: Tensor) -> Tensor:
-        """Two positions into one, by the gate."""
+        """Merge pairs of neighbouring positions by the gate."""
         if self.gate is None:
             return z
         pairs = self.positions // 2

@@ -23,11 +23,11 @@ class GenCnnBlockConfig(BlockBaseConfig):
     kind: Literal["gen_cnn"] = "gen_cnn"
     """The block's name."""
     width: int = Field(gt=0)
-    """Width of alpha's fully connected layer, the block's output."""
+    """Width of alpha's fully connected layer, which is the block's output."""
     kernel: int = Field(default=3, gt=0)
     """Kernel size of all convolutions."""
     gate: Gate = "shared"
-    """The gates' weights are the same at all positions of a layer, or each position has its own."""
+    """Weights of the gates: the same at all positions of a layer, or each position's own."""
     alpha: WindowConfig
     """The network over the last words."""
     beta: WindowConfig
@@ -61,8 +61,8 @@ class GenCnn(Part):
     """y[t] = alpha(h[t - A], x[t - A + 1], ..., x[t]) with A words for alpha and B for beta (figure 1, section 3.3).
 
     h[s] = beta(h[s - B], x[s - B + 1], ..., x[s]) sums up all words of the document up to s. It depends on s alone,
-    so that all positions share it: what alpha at t calls for is cut backwards from its own window, and so is what beta
-    at s calls for. One pass therefore takes the summaries of B neighbouring positions at a time, each from the one B
+    because windows are cut backwards from their last word, so that alpha and beta at all positions share the summaries.
+    One pass therefore computes the summaries of B neighbouring positions at a time, each from the one B positions
     before it, in T / B steps. A summary of no words is zero, the paper's switch; words before the document are zero.
 
     Shapes: B batch (in shapes alone), T length, D width, M positions that are summed up.
@@ -78,7 +78,7 @@ class GenCnn(Part):
         self.dropout = context.dropout
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
-        """(B, T, D) to (B, T, D'); the state is the words of both windows and the last summaries, as many as B."""
+        """(B, T, D) to (B, T, D'); the state is the words of both windows and the last B summaries."""
         recent, older, length = self.alpha.window, self.beta.window, x.shape[1]
         documents = context.owners
         if documents is None:
@@ -108,12 +108,12 @@ class GenCnn(Part):
         return dropout(y, self.dropout, self.training).unflatten(0, x.shape[:2]), after
 
     def _summaries(self, words: Tensor, ages: Tensor, previous: Tensor) -> Tensor:
-        """The summaries of positions that follow those of `previous`, with these before them.
+        """The summaries `previous`, followed by the summaries of the next M positions.
 
         Args:
-            words: (S, B, M, D) their windows.
-            ages: (B, M) how many tokens of its own document stand before each; the same in all rows: (1, M).
-            previous: (B, S, D) the summaries of the S positions before them.
+            words: (S, B, M, D) the windows of the M positions.
+            ages: (B, M) number of tokens of its own document before each position; (1, M) where all rows have the same.
+            previous: (B, S, D) the summaries of the S positions before the M.
 
         Returns:
             (B, S + M, D).
@@ -132,18 +132,18 @@ class GenCnn(Part):
         return like.new_zeros(rows, self.beta.window, self.width)
 
     def start(self, rows: int, like: Tensor) -> State:
-        """Zeros for the words; the summaries before the first token are never called for."""
+        """Zeros for the words; the summaries before the first token are never used."""
         words = like.new_zeros(rows, self.alpha.window + self.beta.window - 1, self.width)
         return words, self._no_summaries(rows, like)
 
     def flops_per_token(self, length: int) -> int:
         """Floating-point operations of one token's forward pass in a row of `length` tokens.
 
-        Only those that some later position calls for are summed up.
+        Only summaries that some later position uses are counted.
         """
         summaries = self.beta.flops_per_window() * max(0, length - self.alpha.window) / length
         return self.alpha.flops_per_window() + round(summaries)
 
     def reach(self) -> tuple[float, float]:
-        """All of the document so far."""
+        """All tokens of the document before the output, and none behind it."""
         return math.inf, 0

@@ -1,4 +1,4 @@
-"""The highway layer, which carries its input on unless it learns to transform it."""
+"""The highway layer, which passes on its input unless it learns to transform it."""
 
 import torch
 import torch.nn.functional as F
@@ -10,13 +10,13 @@ from bakeoff.models.part import Part, State
 from bakeoff.ops.dropout import dropout
 
 CARRY_BIAS = -2.0
-"""Added to the scores of a highway's gate, so that it carries at first."""
+"""Bias added to the scores of a highway's gate, so that it passes on its input at first."""
 
 
 class Highway(Part):
     """g relu(W x + b) + (1 - g) x with g = sigmoid(W_g x + b_g - 2) (Srivastava et al. 2015, arXiv:1505.00387).
 
-    Dropout stands before and behind it.
+    Dropout stands before and behind the layer.
     """
 
     skips_padding = True

@@ -1,4 +1,4 @@
-"""A mixer and nothing around it, as the layers of a recurrent language model are."""
+"""A mixer and nothing around it, as in the layers of a recurrent language model."""
 
 from typing import Literal
 
@@ -13,7 +13,7 @@ from bakeoff.ops.dropout import dropout
 
 
 class Plain(Wrapper):
-    """dropout(f(x)): with the embedding's dropout, that of Zaremba et al. 2014 (arXiv:1409.2329, section 3.1).
+    """dropout(f(x)), which with the embedding's dropout is as in Zaremba et al. 2014 (arXiv:1409.2329, section 3.1).
 
     With a residual connection x + dropout(f(x)), between the layers of ELMo (Peters et al. 2018, section 3.4).
     """
@@ -24,7 +24,7 @@ class Plain(Wrapper):
         self.dropout = context.dropout
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
-        """(B, T, D) to (B, T, D); the state is the function's."""
+        """(B, T, D) to (B, T, D); the state is that of the function."""
         y, state = apply_part(self.function, x, context, state)
         y = dropout(y, self.dropout, self.training)
         return x + y if self.residual else y, state
@@ -36,7 +36,7 @@ class PlainBlockConfig(BlockBaseConfig):
     kind: Literal["plain"] = "plain"
     """The block's name."""
     mixer: MixerConfig
-    """What mixes tokens."""
+    """The mixer of tokens."""
     residual: bool = False
     """The block's input is added to its output."""
 

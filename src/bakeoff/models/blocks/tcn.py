@@ -22,15 +22,15 @@ class TcnBlockConfig(BlockBaseConfig):
     kind: Literal["tcn"] = "tcn"
     """The block's name."""
     kernel: int | list[int]
-    """K, the kernel size of both convolutions, or one for each layer."""
+    """K, the kernel size of both convolutions, or a list with one for each layer."""
     width: int | None = Field(default=None, gt=0)
-    """Width of what comes out; that of what comes in where absent."""
+    """Width of the output; the width of the input where absent."""
     dilation: int | list[int] | None = None
-    """Distance between the taps, or one for each layer; 2^l in layer l, counted from 0, where absent."""
+    """Distance between the taps, or a list with one for each layer; absent: 2^l in layer l, counted from 0."""
     dropout_of: Literal["channels", "elements"] = "channels"
-    """What is dropped behind each convolution: channels of a whole row (the paper), or elements (its code)."""
+    """The unit of dropout behind each convolution: channels of a whole row (the paper), or elements (its code)."""
     gate: bool = False
-    """A gated linear unit in place of each ReLU but the last, with twice the convolutions (the paper's appendix D)."""
+    """Gated linear units replace each ReLU but the last, with twice the convolutions (the paper's appendix D)."""
 
     def output_width(self, width: int, layer: int) -> int:
         """The block's own width, or the width of its input."""
@@ -49,9 +49,9 @@ class TcnBlockConfig(BlockBaseConfig):
 class TemporalConvolutions(Convolutions):
     """y = relu(x + h_2(h_1(x))) with h(x) = dropout(relu(F x)), F_t = b + sum_i W_i x[t - d (K - 1 - i)].
 
-    Sections 3.2 to 3.4 and figure 1; with gates h(x) = dropout(F x * sigmoid(G x)). Initial weights are those that the
-    published code ends up with: torch's own for the convolutions, where weight normalisation undoes its normal
-    distribution, and that for the 1x1 convolution; biases are torch's.
+    Sections 3.2 to 3.4 and figure 1; with gates h(x) = dropout(F x * sigmoid(G x)). Initial weights are as the
+    published code has them in effect: torch's own for the convolutions, because weight normalisation undoes the code's
+    normal distribution, and the normal distribution for the 1x1 convolution; biases are torch's.
     """
 
     def __init__(self, config: TcnBlockConfig, context: BuildContext) -> None:
@@ -87,7 +87,7 @@ class TemporalConvolutions(Convolutions):
         self.drop = channel_dropout if config.dropout_of == "channels" else dropout
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
-        """(B, T, D) to (B, T, D'); the state has one entry a convolution."""
+        """(B, T, D) to (B, T, D'); the state has one entry for each convolution."""
         y, after = x, []
         for convolution, own in self.each_with(state):
             y, new = convolution(y, context, own)

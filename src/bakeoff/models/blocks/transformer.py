@@ -20,7 +20,7 @@ Norm = Literal["post", "pre", "branch"]
 
 
 class Sublayer(Wrapper):
-    """A function with its residual connection, dropout and norm, which is what layers share as one part.
+    """A function with its residual connection, dropout and norm; layers share it as one part.
 
     post: norm(x + f(x)), the Transformer and BERT; pre: x + f(norm(x)), GPT-2; branch: x + norm(f(x)), printed in
     Tay et al. 2021 (arXiv:2105.03322).
@@ -29,14 +29,14 @@ class Sublayer(Wrapper):
     def __init__(
         self, function: Part, norm: Norm, context: BuildContext, normed: bool = True, rate: float | None = None
     ) -> None:
-        """`normed`: false leaves the norm out; `rate`: of dropout, the model's where it is None."""
+        """The sublayer; `normed` False leaves out the norm, and `rate` is the dropout, None for the model's."""
         super().__init__(function)
         self.norm = context.norm() if normed else nn.Identity()
         self.placement = norm
         self.dropout = context.dropout if rate is None else rate
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
-        """(B, T, D) to (B, T, D); the state is the function's."""
+        """(B, T, D) to (B, T, D); the state is that of the function."""
         y, state = apply_part(self.function, self.given(x), context, state)
         if context.wanted is not None:
             x = at_places(x, context.wanted, context.packing)
@@ -58,7 +58,7 @@ class Sublayer(Wrapper):
 class TransformerBlockConfig(BlockBaseConfig):
     """A block of mixer, attention to a source where there is one, and feed-forward network.
 
-    These are its shareable parts, each with its norm.
+    Each of the three is a part that layers can share, with its norm.
     """
 
     kind: Literal["transformer"] = "transformer"
@@ -67,12 +67,13 @@ class TransformerBlockConfig(BlockBaseConfig):
     norm: Norm = "post"
     """The position of the norm: behind the sum (post), before the function (pre), on its output (branch)."""
     mixer: MixerConfig
-    """What mixes tokens."""
+    """The mixer of tokens."""
     mixer_norm: bool = True
-    """The mixer has a norm; false: it reads what comes in as it is, as in ModernBERT's first layer, before which the
-    norm of the embedding stands. With `norm: pre` alone."""
+    """The mixer has a norm; false: it reads the block's input as it is, as in ModernBERT's first layer, which follows
+    the norm of the embedding. Only with `norm: pre`.
+    """
     mixer_dropout: float | None = Field(default=None, ge=0, lt=1)
-    """Dropout of what the mixer gives; the model's where absent."""
+    """Dropout of the mixer's output; the model's dropout where absent."""
     cross: CrossAttentionConfig | None = None
     """Attention to the encoder's output; for decoders of a model that has an encoder."""
     ffn: FeedForwardConfig
@@ -95,7 +96,7 @@ class TransformerBlockConfig(BlockBaseConfig):
 
     @property
     def needs_final_norm(self) -> bool:
-        """With the norms inside the branches, nothing has normalised what leaves the last layer."""
+        """Whether the norms are inside the branches, so that nothing has normalised the output of the last layer."""
         return self.norm == "pre"
 
     @property
@@ -107,7 +108,7 @@ class TransformerBlockConfig(BlockBaseConfig):
         """The parts of one layer in the order in which they are applied.
 
         Raises:
-            UserError: attention to a source that does not exist, or none to one that does.
+            UserError: the block attends to a source that does not exist, or there is a source and it does not attend.
         """
         mixer = self.mixer.build(context)
         parts: dict[str, Part] = {

@@ -1,4 +1,4 @@
-"""The registry of token mixers, of which each has a file here."""
+"""The registry of token mixers, each of which has a file here."""
 
 from typing import Annotated
 

@@ -22,7 +22,7 @@ from bakeoff.ops.rotary import BASE, rotate
 from bakeoff.ops.windowed_attention import seen_pairs, windowed_attention
 
 LEAST_ROOM = 64
-"""Tokens that a memory has room for at the beginning."""
+"""Number of tokens for which a memory has room at the beginning."""
 
 
 class AttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
@@ -33,50 +33,53 @@ class AttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
     positions: Literal["none", "rotary", "t5"] = "none"
     """Positions of its own: none, rotations of queries and keys (Su et al. 2021), or T5's bias by distance."""
     rotary_base: float = Field(default=BASE, gt=1)
-    """The base of the rotations' wavelengths; the larger, the farther apart are positions that they tell from each
-    other (ModernBERT: 160000)."""
+    """The base of the rotations' wavelengths; a larger base distinguishes positions that are farther apart (ModernBERT:
+    160000).
+    """
     window: int | None = Field(default=None, gt=0)
-    """W: a token sees those that are at most W positions away, on both sides in encoders, before it in decoders, whose
-    state then holds the last W (Beltagy et al. 2020, arXiv:2004.05150). ModernBERT's local attention of 128 tokens is a
-    W of 64. Absent: all."""
+    """W: a token sees tokens at most W positions away, on both sides in encoders, before it in decoders, whose state
+    then holds the last W tokens (Beltagy et al. 2020, arXiv:2004.05150). ModernBERT's local attention of 128 tokens is
+    a W of 64. Absent: a token sees all.
+    """
     buckets: int = Field(default=32, ge=4)
-    """Rows of T5's table."""
+    """Number of rows of T5's table."""
     distance: int = Field(default=128, gt=1)
-    """Distance from which on all are alike to T5's table."""
+    """Distance from which on all distances share the last row of T5's table."""
     two_sided: bool = False
-    """T5's table tells distances behind a token from those before it in a decoder, too, for prefixes that are seen from
-    both sides."""
+    """T5's table has rows for distances ahead in a decoder, too, for prefixes that are seen from both sides."""
     query_key_norm: bool = False
     """Queries and keys are divided by their root mean square, head by head, and multiplied by learned gains, before
     rotary positions (Henry et al. 2020, arXiv:2010.04245; Dehghani et al. 2023, arXiv:2302.05442)."""
     convolution: int | None = Field(default=None, ge=2)
-    """K, the taps of a depthwise convolution over queries, keys and values behind their projection, centred in encoders
-    and causal in decoders, also within a prefix that is seen from both sides (Primer: So et al. 2021, arXiv:2109.08668,
-    section 3, where K is 3). Absent: no convolution."""
+    """K, the number of taps of a depthwise convolution over queries, keys and values behind their projection, centred
+    in encoders and causal in decoders, also within a prefix that is seen from both sides (Primer: So et al. 2021,
+    arXiv:2109.08668, section 3, where K is 3). Absent: no convolution.
+    """
     gate: Gate = "none"
-    """What is mixed is multiplied, element by element, by gelu of one more linear map of the input before the output
-    map, as in GPT-BERT (Charpentier and Samuel 2024, arXiv:2410.24159)."""
+    """gelu of a further linear layer of the input, as a factor of each element of the heads' output before the output
+    layer, as in GPT-BERT (Charpentier and Samuel 2024, arXiv:2410.24159); none: no factor.
+    """
     attends: ClassVar[bool] = True
     retired: ClassVar[Mapping[str, Any]] = {"value_residual": False}
 
     @property
     def forgets(self) -> bool:
-        """Every token seen counts for ever, unless there is a window."""
+        """Whether memory is bounded: only with a window, as every token that is seen counts for ever otherwise."""
         return self.window is not None
 
     @property
     def counts_positions(self) -> bool:
-        """Rotations and T5's bias start from the position of the first token that is read."""
+        """Whether positions are counted: rotations and T5's bias start at the first token that is read."""
         return self.positions != "none"
 
     @property
     def attention_window(self) -> int | None:
-        """W, how many tokens away the mixer attends at most; None: to all."""
+        """W, the distance in tokens of the farthest token that the mixer attends to; None: there is no bound."""
         return self.window
 
     @property
     def shares_distance_bias(self) -> bool:
-        """With T5's positions."""
+        """True with T5's positions, whose bias the layers of a stack share."""
         return self.positions == "t5"
 
     @property
@@ -103,9 +106,9 @@ class AttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
 class Attention(Part):
     """softmax(Q K^T / sqrt(d_k)) V with an output projection.
 
-    With `convolution`, Q, K and V are each convolved over time before they are anything else. With `query_key_norm`,
-    each head's queries and keys are normalised: q <- g_q q / rms(q), k <- g_k k / rms(k). With a `gate`, what the
-    output map W_O reads is multiplied by gelu(W_G x). With a `window`, the softmax is over the tokens within it.
+    With `convolution`, Q, K and V are each convolved over time first. With `query_key_norm`, each head's queries and
+    keys are normalised: q <- g_q q / rms(q), k <- g_k k / rms(k). With a `gate`, the input of the output layer W_O is
+    multiplied by gelu(W_G x). With a `window`, the softmax is over the tokens within it.
 
     Shapes: B batch, T length, S keys, D width, H heads, d_k and d_v the widths of a head's keys and values.
     """
@@ -135,8 +138,8 @@ class Attention(Part):
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D).
 
-        The state is the keys and values of all tokens so far, or of as many as a window has, and what a convolution has
-        to its left.
+        The state is the keys and values of all tokens so far, or of those in a window, and the inputs to the left of a
+        convolution.
         """
         earlier, left = self._parted(state)
         projected = self.query_key_value(x)
@@ -191,16 +194,16 @@ class Attention(Part):
 
     @property
     def chooses(self) -> bool:  # type: ignore[override]
-        """Each query by itself, but within a window, where they are taken in blocks, or behind a convolution."""
+        """Whether single places can be computed: not within a window, in blocks of queries, or behind a convolution."""
         return self.window is None and self.convolution is None
 
     def start(self, rows: int, like: Tensor) -> State:
-        """No keys and no values."""
+        """Empty keys and values."""
         empty = tuple(like.new_zeros(rows, self.heads, 0, width) for width in self.widths)
         return empty if self.convolution is None else (*empty, self.convolution.start(rows, like))
 
     def kernels(self, x: Tensor, context: Context) -> Tensor | None:
-        """(C, K) the taps of each channel of queries, keys and values, None where these are not convolved."""
+        """(C, K) the taps of each channel of queries, keys and values, None without a convolution."""
         return None if self.convolution is None else self.convolution.taps
 
     def offsets(self) -> list[int]:
@@ -208,7 +211,7 @@ class Attention(Part):
         return [] if self.convolution is None else self.convolution.offsets()
 
     def _parted(self, state: State) -> tuple[tuple[Tensor, Tensor] | None, Tensor | None]:
-        """The earlier keys and values, and what the convolution has to its left."""
+        """The earlier keys and values, and the inputs to the left of the convolution."""
         if state is None:
             return None, None
         key, value, *left = cast(tuple[Tensor, ...], state)
@@ -223,11 +226,11 @@ class Attention(Part):
         return round(2 * maps + taps + attended * self.flops_per_pair())
 
     def flops_per_pair(self) -> int:
-        """Floating-point operations of a score and of a sum."""
+        """Floating-point operations of one token's attending to one more: a score, and a summand of the average."""
         return 2 * self.heads * sum(self.widths)
 
     def reach(self) -> tuple[float, float]:
-        """The whole row on both sides, or the window and what taps see from its ends; causal: what comes before."""
+        """The whole row on both sides, or the window widened by the taps; causal: the tokens before alone."""
         if self.window is None:
             return float("inf"), 0 if self.causal else float("inf")
         left, right = super().reach()
@@ -235,17 +238,17 @@ class Attention(Part):
 
 
 def continued(earlier: Tensor, new: Tensor, context: Context) -> tuple[Tensor, Tensor]:
-    """Keys or values with those of the next tokens behind them.
+    """The earlier keys or values, followed by those of the next tokens.
 
     Shapes: S tokens so far, T new ones, R places in memory, d width of a head.
 
     Args:
-        earlier: (B, H, S, d), or (B, H, R, d) where they are written in place, of which the first S count.
+        earlier: (B, H, S, d), or the memory (B, H, R, d) where it is written in place, of which the first S count.
         new: (B, H, T, d).
-        context: says which of the two, and S.
+        context: says whether to write in place, and gives S.
 
     Returns:
-        (B, H, S + T, d), and what is remembered of them: the same, or the memory, twice as large where it was full.
+        (B, H, S + T, d), and the state to remember: the same tensor, or the memory, twice as large where it was full.
     """
     if not context.in_place:
         whole = torch.cat([earlier, new], dim=2)
@@ -262,7 +265,7 @@ def continued(earlier: Tensor, new: Tensor, context: Context) -> tuple[Tensor, T
 def chosen_queries(
     query: Tensor, key: Tensor, mask: Tensor | None, bias: Tensor | None, causal: bool, wanted: Tensor
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    """The queries at some places, and what they may see.
+    """The queries at some places, and their masks and biases.
 
     Shapes: B batch, H heads, T length, M wanted places of each row.
 
@@ -271,7 +274,7 @@ def chosen_queries(
         key: (B, H, T, d).
         mask: (B or 1, 1, T or 1, T), or None.
         bias: (1, H, T, T), or None.
-        causal: without a mask, each sees what is not behind it.
+        causal: without a mask, each query sees its own place and earlier ones.
         wanted: (B, M).
 
     Returns:

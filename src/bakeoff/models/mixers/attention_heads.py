@@ -1,4 +1,4 @@
-"""What every kind of attention has: heads, their widths, and the projections cut into them."""
+"""The common part of all kinds of attention: heads, their widths, and the projections cut into them."""
 
 from collections.abc import Sequence
 from typing import ClassVar, Literal, NamedTuple
@@ -15,13 +15,13 @@ class HeadWidths(NamedTuple):
     """The widths of the heads' vectors."""
 
     key: int
-    """d_k, of one head's queries and keys."""
+    """d_k, the width of one head's queries and keys."""
     value: int
-    """d_v, of one head's values."""
+    """d_v, the width of one head's values."""
 
 
 class AttentionHeadsConfig(Config):
-    """The common fields of attention to the row itself and to a source."""
+    """The common fields of attention to the row itself and of attention to a source."""
 
     heads: int = Field(gt=0)
     """H, the number of heads; must divide the width where a head's own widths are not given."""
@@ -34,7 +34,7 @@ class AttentionHeadsConfig(Config):
     dropout: float | None = Field(default=None, ge=0, lt=1)
     """Dropout of the attention weights; the model's dropout where absent."""
     stands_at: ClassVar[str] = "mixer"
-    """The block's key for it."""
+    """The block's key that holds this config."""
 
     @property
     def head_count(self) -> int | None:
@@ -56,15 +56,15 @@ class AttentionHeadsConfig(Config):
         return HeadWidths(self.key_width or share, self.value_width or share)
 
     def rate(self, context: BuildContext) -> float:
-        """The dropout of the weights in that build context."""
+        """The dropout rate of the attention weights in that build context."""
         return context.dropout if self.dropout is None else self.dropout
 
 
 Gate = Literal["none", "gelu"]
-"""What multiplies what attention has mixed: nothing, or gelu of one more linear map of the input."""
+"""The factor of the heads' output: none, or gelu of a further linear layer of the input."""
 
 
 def split_heads(projected: Tensor, heads: int, widths: Sequence[int]) -> tuple[Tensor, ...]:
-    """(B, T, H * sum(widths)) projections to one (B, H, T, width) for each of the widths."""
+    """(B, T, H * sum(widths)) projections to one tensor (B, H, T, width) for each of the widths."""
     parts = projected.split([heads * width for width in widths], dim=-1)
     return tuple(part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in parts)

@@ -1,4 +1,4 @@
-"""Uniform attention: the control that says what a model can do without choosing what to look at."""
+"""Uniform attention: a control that shows what a model can do without choosing which tokens to read."""
 
 from typing import Literal, cast
 
@@ -19,7 +19,7 @@ class AverageConfig(MixerBaseConfig):
 
     @property
     def forgets(self) -> bool:
-        """Every token seen counts for ever."""
+        """False: every token that is seen counts for ever."""
         return False
 
     @override
@@ -28,7 +28,7 @@ class AverageConfig(MixerBaseConfig):
 
 
 class Average(Part):
-    """W_O mean(W_V x), over all tokens of the document, or over those up to the present one; D width."""
+    """W_O mean(W_V x), over all tokens of the document, or over those up to the present token; D width."""
 
     skips_padding = True
 
@@ -50,7 +50,7 @@ class Average(Part):
         return self.output(totals / counts.clamp(min=1)), (totals[:, -1], counts[:, -1])
 
     def _weights(self, x: Tensor, context: Context) -> Tensor:
-        """(B or 1, T, T) the share of each token in each average; sums of a whole row would leak by rounding."""
+        """(B or 1, T, T) the weight of each token in each average; sums of a whole row would leak by rounding."""
         length = x.shape[1]
         seen = torch.ones(1, length, length, dtype=torch.bool, device=x.device)
         if context.documents is not None:
@@ -62,7 +62,7 @@ class Average(Part):
         return seen.to(x.dtype) / seen.sum(-1, keepdim=True).clamp(min=1)
 
     def start(self, rows: int, like: Tensor) -> State:
-        """The sum and the number of no tokens."""
+        """Zeros for the sum and the number of tokens."""
         return like.new_zeros(rows, self.output.in_features), like.new_zeros(rows, 1)
 
     @override
@@ -71,5 +71,5 @@ class Average(Part):
         return 2 * 2 * width**2 + 2 * length * width
 
     def reach(self) -> tuple[float, float]:
-        """The whole row on both sides; causal: all that comes before."""
+        """The whole row on both sides; causal: all tokens before."""
         return float("inf"), 0 if self.causal else float("inf")

@@ -1,4 +1,4 @@
-"""Dense convolution: every tap is a whole linear map, the first rung of the ladder dense, depthwise, light, dynamic."""
+"""Dense convolution: every tap is a linear layer, the first rung of the ladder dense, depthwise, light, dynamic."""
 
 from typing import Literal, cast
 
@@ -35,7 +35,7 @@ class Conv(GatedShortConvolution):
         return convolution(x, self.taps, causal=self.causal, dilation=self.dilation, documents=documents, left=left)
 
     def kernels(self, x: Tensor, context: Context) -> Tensor:
-        """(D, K) for each output the length of every tap's vector of weights."""
+        """(D, K) the length of every tap's vector of weights for each output."""
         return cast(Tensor, torch.linalg.vector_norm(self.taps, dim=-1))
 
     @override

@@ -21,7 +21,7 @@ class CrossAttentionConfig(AttentionHeadsConfig):
 
 
 class CrossAttention(Part):
-    """Queries come from the text, keys and values from the source; U tokens of the source."""
+    """Attention with queries from the text, keys and values from the source; U tokens of the source."""
 
     skips_padding = True
 
@@ -49,14 +49,16 @@ class CrossAttention(Part):
         return self.output(mixed.transpose(1, 2).flatten(-2)), state
 
     def start(self, rows: int, like: Tensor) -> State:
-        """Nothing has been computed from the source yet."""
+        """Empty, as nothing has been computed from the source yet."""
         return ()
 
     def flops_per_token(self, length: int) -> int:
-        """Floating-point operations of one token's forward pass for a source of `length` tokens, its keys apart."""
+        """Floating-point operations of one token's forward pass, keys and values apart, for a source of `length`
+        tokens.
+        """
         maps = self.query.weight.numel() + self.output.weight.numel()
         return 2 * maps + 2 * length * self.heads * sum(self.widths)
 
     def flops_per_source_token(self) -> int:
-        """Floating-point operations of the keys and values of one token of the source."""
+        """Floating-point operations for the keys and values of one token of the source."""
         return 2 * self.key_value.in_features * self.key_value.out_features

@@ -11,7 +11,7 @@ from bakeoff.models.mixers.short_convolution import ConvolutionConfig, ShortConv
 
 
 class DepthwiseConvConfig(ConvolutionConfig):
-    """Depthwise convolution; with a dilation the dilated convolution of Tay et al. 2021 (arXiv:2105.03322, 3.1)."""
+    """Depthwise convolution; with `dilation` the dilated convolution of Tay et al. 2021 (arXiv:2105.03322, 3.1)."""
 
     kind: Literal["depthwise_conv"] = "depthwise_conv"
     """The mixer's name."""
@@ -22,7 +22,7 @@ class DepthwiseConvConfig(ConvolutionConfig):
 
 
 class DepthwiseConv(ShortConvolution):
-    """One kernel a channel, as a parameter."""
+    """One kernel for each channel, as a parameter."""
 
     def __init__(self, config: DepthwiseConvConfig, context: BuildContext) -> None:
         super().__init__(config, context)
@@ -30,5 +30,5 @@ class DepthwiseConv(ShortConvolution):
         nn.init.normal_(self.taps, std=self.kernel**-0.5)
 
     def weight(self, x: Tensor) -> Tensor:
-        """A kernel for each channel (D, K)."""
+        """(D, K) a kernel for each channel."""
         return self.taps

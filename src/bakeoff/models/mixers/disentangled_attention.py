@@ -23,28 +23,31 @@ class DisentangledAttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
     kind: Literal["disentangled_attention"] = "disentangled_attention"
     """The mixer's name."""
     buckets: int = Field(default=32, ge=4)
-    """Buckets of the distances to either side, the one of distance 0 counted on both: half of them hold one distance
-    each, the others grow with its logarithm."""
+    """Number of buckets of the distances to either side, distance 0 being counted on both: half of them hold one
+    distance each, the others grow with its logarithm.
+    """
     distance: int = Field(default=512, gt=1)
-    """Distances of this and more are all in the last bucket."""
+    """Distance from which on all distances are in the last bucket."""
     output_norm: bool = False
-    """A norm with a scale and a shift behind the output map, before dropout and the residual connection (NormFormer:
-    Shleifer et al. 2021, arXiv:2110.09456; LTG-BERT)."""
+    """A norm with a scale and a shift behind the output layer, before dropout and the residual connection (NormFormer:
+    Shleifer et al. 2021, arXiv:2110.09456; LTG-BERT).
+    """
     gate: Gate = "none"
-    """As in `attention`: what is mixed is multiplied by gelu of one more linear map of the input (GPT-BERT:
-    Charpentier and Samuel 2024, arXiv:2410.24159)."""
+    """The factor of the heads' output, as in `attention`: none, or gelu of a further linear layer of the input
+    (GPT-BERT: Charpentier and Samuel 2024, arXiv:2410.24159).
+    """
     inner_norm: bool = False
-    """A norm of what is mixed, behind the gate, in front of the output map (GPT-BERT's code)."""
+    """A norm of the heads' output, behind the gate, in front of the output layer (GPT-BERT's code)."""
     attends: ClassVar[bool] = True
 
     @property
     def shares_distance_vectors(self) -> bool:
-        """True: every layer with this mixer reads the vectors of the stack."""
+        """True: every layer with this mixer reads the stack's vectors of distances."""
         return True
 
     @property
     def forgets(self) -> bool:
-        """Every token seen counts for ever."""
+        """False: every token that is seen counts for ever."""
         return False
 
     @override
@@ -55,9 +58,9 @@ class DisentangledAttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
 class DisentangledAttention(Part):
     """softmax((q_i k_j + q_i K_d(i,j) + k_j Q_d(i,j)) / sqrt(3 d_k)) V, with an output projection.
 
-    K_d and Q_d are this layer's key and query maps of the vectors of bucket d(i, j) of the distance i - j, which are
-    the stack's (`context.distances`); without `scaled` the root is left out. With a `gate` and an inner norm, the
-    output map reads norm(mixed * gelu(W_G x)).
+    K_d and Q_d are this layer's keys and queries of the stack's vector (`context.distances`) for bucket d(i, j) of the
+    distance i - j; without `scaled` the root is left out. With a `gate` and an inner norm, the output layer reads
+    norm(mixed * gelu(W_G x)).
 
     Shapes: B batch, T length, S keys, D width, H heads, d_k and d_v the widths of a head's keys and values, N buckets.
     """
@@ -103,7 +106,7 @@ class DisentangledAttention(Part):
         return self.norm(self.output(self.inner_norm(mixed))), state
 
     def _by_distance(self, query: Tensor, key: Tensor, context: Context) -> Tensor:
-        """(B, H, T, S) content of either token with the distance between the two."""
+        """(B, H, T, S) scores of the content of either token with the distance between the two."""
         assert context.distances is not None
         vectors = dropout(context.distances, self.rate, self.training)[None]  # (1, N, D)
         far_query, far_key = split_heads(self.query_key(vectors), self.heads, (self.widths.key, self.widths.key))
@@ -115,10 +118,10 @@ class DisentangledAttention(Part):
         return to_key + to_query.transpose(-2, -1)
 
     def bucket(self, distance: Tensor) -> Tensor:
-        """The bucket of each distance, from 1 - B to B - 1: itself up to B / 2, behind that by its logarithm, upwards.
+        """The bucket of each distance, from 1 - B to B - 1: the distance up to B / 2, then its logarithm, rounded up.
 
         As in the code of DeBERTa and LTG-BERT: sign(d) (ceil(ln(|d| / m) / ln((F - 1) / m) (m - 1)) + m), m = B // 2,
-        F the distance from which on all are alike.
+        where F is the distance from which on all distances share a bucket.
         """
         middle = self.buckets // 2
         last = max(middle + 1, self.farthest - 1)
@@ -127,13 +130,13 @@ class DisentangledAttention(Part):
         return torch.where(distance.abs() <= middle, distance, far * distance.sign())
 
     def start(self, rows: int, like: Tensor) -> State:
-        """No keys and no values."""
+        """Empty keys and values."""
         return tuple(like.new_zeros(rows, self.heads, 0, width) for width in self.widths)
 
     def flops_per_token(self, length: int) -> int:
         """Floating-point operations of one token's forward pass in a row of `length` tokens.
 
-        The maps of the distances' vectors are made once a batch, and not counted.
+        The keys and queries of the distances' vectors are made once a batch, and not counted.
         """
         attended = (length + 1) / 2 if self.causal else length
         linears = (self.query_key, self.value, self.gate, self.output)
@@ -142,9 +145,9 @@ class DisentangledAttention(Part):
         return round(2 * (maps + by_distance) + attended * self.flops_per_pair())
 
     def flops_per_pair(self) -> int:
-        """Floating-point operations of a score and of a sum."""
+        """Floating-point operations of one token's attending to one more: a score, and a summand of the average."""
         return 2 * self.heads * sum(self.widths)
 
     def reach(self) -> tuple[float, float]:
-        """The whole row on both sides; causal: all that comes before."""
+        """The whole row on both sides; causal: all tokens before."""
         return float("inf"), 0 if self.causal else float("inf")

@@ -23,7 +23,7 @@ class DynamicConvConfig(HeadsConfig):
 
 
 class DynamicConv(ShortConvolution):
-    """Kernels softmax(W_h x[t]), from the current token alone, behind the gate."""
+    """Convolution with kernels softmax(W_h x[t]), from the current token alone, behind the gate."""
 
     def __init__(self, config: DynamicConvConfig, context: BuildContext) -> None:
         super().__init__(config, context)
@@ -32,7 +32,7 @@ class DynamicConv(ShortConvolution):
         self.prediction = nn.Linear(context.width, config.heads * self.kernel, bias=False)
 
     def weight(self, x: Tensor) -> Tensor:
-        """A kernel for each token and head (B, T, H, K), normalised over its taps."""
+        """(B, T, H, K) a kernel for each token and head, normalised over its taps."""
         taps = self.prediction(x).unflatten(-1, (self.heads, self.kernel))
         return dropout(taps.softmax(-1), self.weight_dropout, self.training)
 

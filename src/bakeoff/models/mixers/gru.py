@@ -12,7 +12,7 @@ from bakeoff.models.part import State
 
 
 class GruConfig(MixerBaseConfig):
-    """Cho et al. 2014 (arXiv:1406.1078), with torch's reset gate behind the map of the state."""
+    """The GRU of Cho et al. 2014 (arXiv:1406.1078), as in torch with the reset gate behind the state's linear layer."""
 
     kind: Literal["gru"] = "gru"
     """The mixer's name."""
@@ -29,7 +29,7 @@ class Gru(Recurrent):
     gates = 3
 
     def go_on(self, x: Any, state: State) -> tuple[Any, State]:
-        """The state is h of the last token, (B, D)."""
+        """The outputs, and the state, h of the last token, (B, D)."""
         y, hidden = self.cells(x, cast(Tensor, state)[None])
         return y, hidden[0]
 

@@ -8,7 +8,7 @@ from bakeoff.ops.head_norm import head_norm
 class HeadNorm(nn.RMSNorm):
     """g x / sqrt(mean_i x_i^2 + epsilon) over the channels of one head, with one gain a channel for all heads.
 
-    As in Qwen3. It keeps the scores of attention from growing with the weights (Henry et al. 2020, arXiv:2010.04245;
+    As in Qwen3, it keeps the scores of attention from growing with the weights (Henry et al. 2020, arXiv:2010.04245;
     Dehghani et al. 2023, arXiv:2302.05442, where it is a layer norm).
     """
 

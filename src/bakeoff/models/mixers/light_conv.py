@@ -24,7 +24,7 @@ class LightConvConfig(HeadsConfig):
 
 
 class LightConv(ShortConvolution):
-    """Kernels softmax(W_h) that are parameters."""
+    """Convolution with kernels softmax(W_h) that are parameters."""
 
     def __init__(self, config: LightConvConfig, context: BuildContext) -> None:
         super().__init__(config, context)
@@ -33,5 +33,5 @@ class LightConv(ShortConvolution):
         nn.init.xavier_uniform_(self.taps[:, None])  # as H kernels of one channel each, which the authors' code has
 
     def weight(self, x: Tensor) -> Tensor:
-        """A kernel for each head (H, K), normalised over its taps."""
+        """(H, K) a kernel for each head, normalised over its taps."""
         return dropout(self.taps.softmax(-1), self.weight_dropout, self.training)

@@ -14,12 +14,14 @@ from bakeoff.models.uncompiled import UNCOMPILED
 
 
 class LstmConfig(MixerBaseConfig):
-    """Hochreiter and Schmidhuber 1997, with forget gates and without peepholes."""
+    """The LSTM of Hochreiter and Schmidhuber 1997, with forget gates and without peepholes."""
 
     kind: Literal["lstm"] = "lstm"
     """The mixer's name."""
     units: int | None = Field(default=None, gt=0)
-    """Units of each direction's cells, more than its outputs, to which they are projected; absent: as many."""
+    """Number of units of each direction's cells, larger than the number of outputs, to which they are projected;
+    absent: as many as outputs.
+    """
 
     def build(self, context: BuildContext) -> "Lstm":
         """The mixer for one layer.
@@ -37,7 +39,7 @@ class Lstm(Recurrent):
     gates = 4
 
     def go_on(self, x: Any, state: State) -> tuple[Any, State]:
-        """The state is h and c of the last token, (B, D) and (B, units)."""
+        """The outputs, and the state, h and c of the last token, (B, D) and (B, units)."""
         hidden, cell = cast(tuple[Tensor, Tensor], state)
         y, (hidden, cell) = self.cells(x, (hidden[None], cell[None]))
         return y, (hidden[0], cell[0])
@@ -64,8 +66,7 @@ UNCOMPILED.append((Projecting, "forward"))
 class ProjectedLstm(Lstm):
     """An LSTM with h[t] = W_h (o * tanh(c[t])), narrower than c.
 
-    That of Sak et al. 2014 (arXiv:1402.1128, section 2.2) without peepholes and without the second, non-recurrent
-    projection.
+    Sak et al. 2014 (arXiv:1402.1128, section 2.2) also have peepholes and a second, non-recurrent projection.
     """
 
     network = Projecting

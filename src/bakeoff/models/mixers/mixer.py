@@ -1,4 +1,4 @@
-"""What the config of every mixer says of it beside its settings."""
+"""The common config of all mixers: their settings, and facts about them."""
 
 from typing import ClassVar
 
@@ -8,16 +8,16 @@ from bakeoff.models.part import Part
 
 
 class MixerBaseConfig(PartConfig):
-    """A mixer that sees what its causal or centred window shows it, and remembers little, unless it says otherwise."""
+    """A mixer that sees a causal or centred window and remembers little, unless its config says otherwise."""
 
     kind: str
     """The mixer's name."""
     attends: ClassVar[bool] = False
     """A token can see every token that the mask shows, at any distance."""
     two_streams: ClassVar[bool] = False
-    """Queries of a second stream can attend, too, which do not see the tokens at their own positions."""
+    """Queries of a second stream can attend, too, without seeing the tokens at their own positions."""
     remembers_in_encoders: ClassVar[bool] = False
-    """The mixer goes on from the row before in an encoder as well."""
+    """The mixer continues from the previous row in an encoder as well."""
 
     def build(self, context: BuildContext) -> Part:
         """The mixer for one layer."""
@@ -50,7 +50,7 @@ class MixerBaseConfig(PartConfig):
 
     @property
     def attention_window(self) -> int | None:
-        """The farthest token to which the mixer attends; None: there is no bound, or it does not attend."""
+        """The distance in tokens to the farthest attended token; None: no bound, or the mixer does not attend."""
         return None
 
     @property

@@ -1,4 +1,4 @@
-"""No mixing at all: the control that says what a model can do without seeing any other token."""
+"""No mixing at all: a control that shows what a model can do without seeing any other token."""
 
 from typing import Literal
 
@@ -11,7 +11,7 @@ from bakeoff.models.part import Part, State
 
 
 class NoMixingConfig(MixerBaseConfig):
-    """Every token sees itself only, through the maps that attention has for its values and its output."""
+    """Every token sees itself only, through the linear layers that attention has for values and output."""
 
     kind: Literal["none"] = "none"
     """The mixer's name."""
@@ -32,7 +32,7 @@ class NoMixing(Part):
         self.output = nn.Linear(context.width, context.width, bias=context.bias)
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
-        """(B, T, D) to (B, T, D); there is nothing to remember."""
+        """(B, T, D) to (B, T, D); the state is None."""
         return self.output(self.value(x)), None
 
     @property

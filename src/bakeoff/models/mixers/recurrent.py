@@ -1,4 +1,4 @@
-"""What recurrent mixers have in common: torch's networks, run over each document as a sequence of its own."""
+"""The common part of recurrent mixers: torch's networks, run over each document as a sequence of its own."""
 
 from typing import Any, ClassVar
 
@@ -22,10 +22,10 @@ class Recurrent(Part):
     skips_padding = True
     network: ClassVar[type[nn.LSTM | nn.GRU]]
     gates: ClassVar[int]
-    """Linear maps of input and state in each step."""
+    """Number of linear layers of input and state in each step."""
 
     def __init__(self, context: BuildContext, units: int | None = None) -> None:
-        """One layer; its cells have `units` units, by default as many as it has outputs.
+        """One layer, whose cells have `units` units; by default as many as it has outputs.
 
         Raises:
             UserError: the width is odd where two directions share it, or the units are too few to be projected.
@@ -58,7 +58,7 @@ class Recurrent(Part):
         return self._by_document(x, context.owners), None
 
     def go_on(self, x: Any, state: State) -> tuple[Any, State]:
-        """The outputs behind a state of the cells, and the state behind them; of (B, T, D) or of a packed sequence."""
+        """The outputs for (B, T, D) or a packed sequence that continues from a state, and the state behind them."""
         raise NotImplementedError
 
     def _behind_padding(self, x: Tensor, real: Tensor, state: State) -> tuple[Tensor, State]:
@@ -74,9 +74,9 @@ class Recurrent(Part):
         return _at(y, back), state
 
     def _by_document(self, x: Tensor, owners: Tensor) -> Tensor:
-        """Gather the documents into rows, and put their outputs back; (B, T) owners, 0 or False for padding.
+        """Outputs for documents run as rows of their own; `owners` is (B, T) document ids, 0 or False for padding.
 
-        Not for the compiler, because the shapes depend on where the documents end.
+        It is left uncompiled, because the shapes depend on where the documents end.
         """
         starts = torch.ones_like(owners, dtype=torch.bool)
         starts[:, 1:] = owners[:, 1:] != owners[:, :-1]
@@ -101,12 +101,12 @@ class Recurrent(Part):
         return 2 * directions * (gates + units * projected)
 
     def reach(self) -> tuple[float, float]:
-        """The whole row on both sides; causal: all that comes before."""
+        """The whole row on both sides; causal: all tokens before."""
         return float("inf"), 0 if self.causal else float("inf")
 
 
 def _at(x: Tensor, places: Tensor) -> Tensor:
-    """(B, T, D) with the states at (B, T) places of each row."""
+    """(B, T, D) states, taken from (B, T) places of each row."""
     return x.gather(1, places[..., None].expand_as(x))
 
 

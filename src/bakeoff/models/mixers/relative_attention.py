@@ -16,7 +16,9 @@ from bakeoff.ops.attention import attention
 from bakeoff.ops.dropout import dropout
 
 UNSEEN = -1e30
-"""Added to the score of what may not be seen; not infinity, so that a row which sees nothing has even weights."""
+"""Number added to the score of a token that may not be seen; not infinity, so that a row which sees nothing has even
+weights.
+"""
 
 
 class RelativeAttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
@@ -25,16 +27,16 @@ class RelativeAttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
     kind: Literal["relative_attention"] = "relative_attention"
     """The mixer's name."""
     segments: bool = False
-    """Add a term that says whether two tokens are of the same segment (Yang et al. 2019, arXiv:1906.08237, 2.5)."""
+    """Add a term for whether two tokens are of the same segment (Yang et al. 2019, arXiv:1906.08237, section 2.5)."""
     memory: int | None = Field(default=None, ge=0)
-    """How many tokens before a chunk are remembered; absent: all."""
+    """Number of remembered tokens before a chunk; absent: all."""
     attends: ClassVar[bool] = True
     two_streams: ClassVar[bool] = True
     remembers_in_encoders: ClassVar[bool] = True
 
     @property
     def forgets(self) -> bool:
-        """Whether what is remembered is bounded: `memory` is a number."""
+        """Whether the memory is bounded: `memory` is a number."""
         return self.memory is not None
 
     @property
@@ -48,13 +50,13 @@ class RelativeAttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
 
 
 class RelativeAttention(Part):
-    """softmax(((Q + u) K^T + (Q + v) R^T + (Q + w) S^T) / sqrt(d_k)) V, R by distance and S by segment.
+    """softmax(((Q + u) K^T + (Q + v) R^T + (Q + w) S^T) / sqrt(d_k)) V, with R by distance and S by segment.
 
     Shapes: B batch, T tokens, N queries of the second stream, M remembered tokens, D width, H heads, d_k and d_v the
     widths of a head's keys and values.
 
-    The second stream is N further rows behind the T tokens' (`context.queries`): keys and values come from the tokens
-    alone, so the rows differ in their queries, positions and what they see, and in nothing else.
+    The second stream is N further rows behind those of the T tokens (`context.queries`). Keys and values come from the
+    tokens alone, so that rows differ only in their queries, their positions and the tokens that they see.
     """
 
     skips_padding = True
@@ -106,7 +108,8 @@ class RelativeAttention(Part):
     def _by_distance(self, query: Tensor, context: Context, length: int, remembered: int) -> Tensor:
         """(B, H, T + N, M + T) scores of the distances, each row from its own position.
 
-        Distances are those of the text: what a row that is read from the text's end has before it is behind.
+        Distances are those of the text: in a row that is read from the text's end, tokens that come earlier in the row
+        are behind in the text.
         """
         device = query.device
         keys = torch.arange(-remembered, length, device=device)
@@ -127,7 +130,7 @@ class RelativeAttention(Part):
         return vectors
 
     def _by_segment(self, query: Tensor, context: Context, remembered: int) -> Tensor:
-        """(B, H, T + N, M + T) scores of being in one segment; what is remembered counts as segment 0."""
+        """(B, H, T + N, M + T) scores of being in one segment; remembered tokens count as segment 0."""
         scores = (query + self.segment_bias) @ self.segments.transpose(1, 2)  # (B, H, T + N, 2)
         if context.segments is None:
             return scores[..., :1]
@@ -136,7 +139,7 @@ class RelativeAttention(Part):
         return scores.gather(-1, other[:, None].expand(*scores.shape[:3], -1))
 
     def _mask(self, context: Context, length: int, remembered: int, device: torch.device) -> Tensor | None:
-        """True where a row may see a token; what is remembered can always be seen."""
+        """True where a row may see a token; remembered tokens can always be seen."""
         if context.attention_mask is not None:
             missing = remembered + length - context.attention_mask.shape[-1]
             mask = F.pad(context.attention_mask, (missing, 0), value=True)  # or what is not remembered any more, cut
@@ -151,7 +154,7 @@ class RelativeAttention(Part):
         return before.triu(remembered - self.memory) if context.banded and self.memory is not None else before
 
     def start(self, rows: int, like: Tensor) -> State:
-        """No memory before the first token."""
+        """An empty memory."""
         return like.new_zeros(rows, 0, self.output.out_features)
 
     def flops_per_token(self, length: int) -> int:
@@ -168,21 +171,21 @@ class RelativeAttention(Part):
         return round(2 * maps + 2 * self.heads * (attended * sum(self.widths) + distances * self.widths.key))
 
     def flops_per_pair(self) -> int:
-        """Floating-point operations of a score and of a sum."""
+        """Floating-point operations of one token's attending to one more: a score, and a summand of the average."""
         return 2 * self.heads * sum(self.widths)
 
     def reach(self) -> tuple[float, float]:
-        """The whole row on both sides; causal: all that comes before."""
+        """The whole row on both sides; causal: all tokens before."""
         return float("inf"), 0 if self.causal else float("inf")
 
 
 def sine_then_cosine(positions: Tensor, width: int) -> Tensor:
-    """(n, D) first all sines, then all cosines, of place / 10000^(2 i / D), as Transformer-XL lays them out."""
+    """(n, D) all sines, then all cosines, of position / 10000^(2 i / D), the layout of Transformer-XL."""
     rates = 10_000.0 ** (-torch.arange(0, width, 2, device=positions.device, dtype=torch.float32) / width)
     angles = positions.float()[:, None] * rates
     return torch.cat([angles.sin(), angles.cos()], dim=-1)[:, :width]
 
 
 def _normal(*shape: int) -> nn.Parameter:
-    """Initial weights of deviation 0.02, as all of XLNet's and of Transformer-XL's are, these biases too."""
+    """A parameter with normal initial weights of deviation 0.02, as all of XLNet's and Transformer-XL's are."""
     return nn.Parameter(nn.init.normal_(torch.empty(shape), std=0.02))

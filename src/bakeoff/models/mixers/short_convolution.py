@@ -1,4 +1,4 @@
-"""What the convolutional mixers have in common: a gated projection, the convolution, and a projection."""
+"""The common part of convolutional mixers: a gated projection, the convolution, and a projection."""
 
 from typing import cast
 
@@ -19,13 +19,13 @@ class ConvolutionConfig(MixerBaseConfig):
     """The fields of every convolutional mixer."""
 
     kernel: int | list[int]
-    """Kernel size, or one for each layer."""
+    """Kernel size, or a list with one for each layer."""
     dilation: int | list[int] = 1
-    """Distance between the taps, or one for each layer."""
+    """Distance between the taps, or a list with one for each layer."""
     gate: bool = True
-    """The input projection is a gated linear unit, W_I x * sigmoid(W_S x), else W_I x alone."""
+    """The input projection is a gated linear unit, W_I x * sigmoid(W_S x); false: W_I x alone."""
     input_dropout: float = Field(default=0.0, ge=0, lt=1)
-    """Dropout of what the input projection reads; the published code of Wu et al. 2019 has 0.1 for its large models."""
+    """Dropout of the input projection's input; the published code of Wu et al. 2019 has 0.1 for its large models."""
 
     def taps(self, context: BuildContext) -> int:
         """The kernel size of a layer."""
@@ -56,7 +56,7 @@ class HeadsConfig(ConvolutionConfig):
 
 
 def of_layer(value: int | list[int], layer: int, key: str) -> int:
-    """The value of a layer, from one for all or a list.
+    """The value for a layer, from one value for all layers or from a list.
 
     Raises:
         UserError: the list is too short, or the value is not positive.
@@ -92,7 +92,7 @@ class GatedShortConvolution(Part):
         self.output = nn.Linear(context.width, context.width, bias=context.bias)
 
     def convolve(self, x: Tensor, documents: Tensor | None, left: Tensor | None) -> Tensor:
-        """(B, T, D) to (B, T, D), behind `left`, the (B, (K - 1) * dilation, D) inputs before the first."""
+        """(B, T, D) to (B, T, D); `left`, (B, (K - 1) * dilation, D), is the inputs before the first."""
         raise NotImplementedError
 
     def convolution_flops(self) -> int:
@@ -114,7 +114,7 @@ class GatedShortConvolution(Part):
         return True
 
     def convolved(self, x: Tensor, context: Context) -> Tensor:
-        """(B, T, D) what the convolution reads."""
+        """(B, T, D) input of the convolution."""
         x = self.input(dropout(x, self.input_dropout, self.training))
         if self.gate:
             x = F.glu(x)
@@ -129,7 +129,7 @@ class GatedShortConvolution(Part):
         return tap_offsets(self.kernel, self.causal, self.dilation)
 
     def start(self, rows: int, like: Tensor) -> State:
-        """Zeros, as there are left of the first token."""
+        """Zeros to the left of the first token."""
         return like.new_zeros(rows, (self.kernel - 1) * self.dilation, self.output.in_features)
 
     def flops_per_token(self, length: int) -> int:
@@ -139,10 +139,10 @@ class GatedShortConvolution(Part):
 
 
 class ShortConvolution(GatedShortConvolution):
-    """One number a tap for every channel, or for a run of channels; a subclass gives the kernels."""
+    """A convolution with one number a tap for each channel or run of channels; a subclass gives the kernels."""
 
     def weight(self, x: Tensor) -> Tensor:
-        """(H, K), or (B, T, H, K) where it depends on the (B, T, D) states that are convolved."""
+        """(H, K) kernels, or (B, T, H, K) where they depend on the (B, T, D) states that are convolved."""
         raise NotImplementedError
 
     def kernels(self, x: Tensor, context: Context) -> Tensor:
