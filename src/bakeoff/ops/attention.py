@@ -29,12 +29,12 @@ def attention(
         query: (B, H, T, D).
         key: (B, H, S, D).
         value: (B, H, S, D).
-        mask: boolean, broadcast to (B, H, T, S), True where a query may attend to a key; without any its
-            output is not a number.
+        mask: boolean, broadcast to (B, H, T, S), True where a query may attend to a key; a query without any key gives
+            NaN.
         bias: broadcast to (B, H, T, S), added to the scores.
-        causal: the queries are the last T of S positions, and each sees the keys up to its own. A mask replaces this,
-            and has to contain it.
-        scale: factor of the products; 1 / sqrt(D) where absent.
+        causal: the queries are the last T of S positions, and each sees the keys up to its own. A mask replaces
+            `causal`, and has to exclude later keys itself.
+        scale: factor of the products of queries and keys; 1 / sqrt(D) where absent.
         dropout: rate of the weights' dropout; 0 outside training.
 
     Returns:
@@ -79,17 +79,18 @@ def _plain(
 
 
 FEW_QUERIES = 8
-"""Up to this many queries plain products on a CPU are quicker than torch's fused kernel, or as quick, and MKL's are
-quicker than oneDNN's."""
+"""Largest number of queries for which plain products on a CPU are at least as quick as torch's fused kernel, and
+quicker with MKL than with oneDNN.
+"""
 
 UNFUSED_KEYS = 256
-"""Up to this many keys plain products in bfloat16, or by oneDNN, beat torch's fused kernel for the CPU."""
+"""Largest number of keys for which plain products in bfloat16, or by oneDNN, beat torch's fused kernel for the CPU."""
 
 
 def _better_unfused(query: Tensor, key: Tensor, dropout: float) -> bool:
-    """On a CPU torch has no fused kernel with dropout, and one that is slow for short rows.
+    """Whether plain products are better: on a CPU torch's fused kernel has no dropout, and is slow for short rows.
 
-    It multiplies a few rows at a time, which costs oneDNN more than MKL; in float32 by MKL it is the faster one.
+    The fused kernel multiplies a few rows at a time, which costs oneDNN more than MKL; in float32 by MKL it is faster.
     """
     if query.device.type != "cpu":
         return False

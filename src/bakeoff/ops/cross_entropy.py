@@ -11,13 +11,12 @@ def cross_entropy(scores: Tensor, labels: Tensor, smoothing: float = 0.0, z_loss
     """sum_n (Z_n + z Z_n^2 - (1 - e) s[n, y_n] - e mean_v s[n, v]) with Z_n = log sum_v exp s[n, v], in nats.
 
     On a CPU torch goes through log-softmax, which takes nearly twice as long as this and holds one more (N, V) tensor.
-    Here the probabilities are computed once, and the gradient is made of them in their place; so it can be taken only
-    once.
+    Here the probabilities are computed once, and the gradient overwrites them, so that it can be taken only once.
 
     Args:
         scores: (N, V) unnormalised log-probabilities.
-        labels: (N,) the right columns.
-        smoothing: e, the share of the labels' probability that all columns have alike.
+        labels: (N,) the columns of the true labels.
+        smoothing: e, the share of the labels' probability that is spread evenly over all columns.
         z_loss: z, the weight of the squared normaliser; 0: there is none.
     """
     if scores.device.type != "cpu":

@@ -11,14 +11,14 @@ STEPS = 1 << 16  # the rate is rounded to a multiple of 1 / STEPS, and the scale
 def dropout(x: Tensor, rate: float, training: bool) -> Tensor:
     """Zero elements independently with this rate and scale the others by 1 / (1 - rate) (Srivastava et al. 2014).
 
-    torch draws the mask of a CPU tensor one 32-bit number at a time in one thread, a fifth of a training step. Here
-    one 64-bit number serves four elements; the numbers come from a generator that one draw of torch's default generator
-    seeds, so that whoever restores torch's state gets the same masks. On other devices it is torch's own dropout.
+    torch draws the mask of a CPU tensor one 32-bit number at a time in one thread, a fifth of a training step. Here one
+    64-bit number serves four elements; the numbers come from a generator that one draw of torch's default generator
+    seeds, so that restoring torch's state gives the same masks. On other devices it is torch's own dropout.
 
     Args:
         x: any shape.
         rate: probability of zero, in [0, 1).
-        training: x is returned as it is where false.
+        training: if False, x is returned unchanged.
     """
     if not training or rate == 0.0:
         return x
@@ -33,7 +33,7 @@ def channel_dropout(x: Tensor, rate: float, training: bool) -> Tensor:
     Args:
         x: (B, T, D); each of the B * D channels is zero at all T positions or at none.
         rate: probability of zero, in [0, 1).
-        training: x is returned as it is where false.
+        training: if False, x is returned unchanged.
     """
     if not training or rate == 0.0:
         return x
@@ -43,14 +43,14 @@ def channel_dropout(x: Tensor, rate: float, training: bool) -> Tensor:
 
 
 def _draw(x: Tensor, rate: float) -> Tensor:
-    """A mask shaped and typed as x, whether the compiler looks on or x only stands for a tensor (a fake one) or not."""
+    """A mask shaped and typed as x, also under the compiler and for a fake tensor."""
     x = x.detach()
     opaque = torch.compiler.is_compiling() or type(x) is not Tensor
     return (_opaque_mask if opaque else _mask)(x, rate)
 
 
 def _mask(x: Tensor, rate: float) -> Tensor:
-    """0 at this rate and else 1 / (1 - rate), shaped and typed as x."""
+    """A mask of 0, at this rate, and else 1 / (1 - rate), shaped and typed as x."""
     threshold = min(max(round(rate * STEPS), 1), STEPS - 1)
     generator = np.random.SFC64(int(torch.randint(1 << 62, ())))
     drawn = torch.from_numpy(generator.random_raw(-(-x.numel() // 4)).view(np.int16))[: x.numel()]
@@ -60,9 +60,9 @@ def _mask(x: Tensor, rate: float) -> Tensor:
 
 @torch.library.custom_op("bakeoff::dropout_mask", mutates_args=(), tags=(torch.Tag.nondeterministic_seeded,))
 def _opaque_mask(x: Tensor, rate: float) -> Tensor:
-    """The mask as one step that the compiler calls, does not look into, and does not repeat for the gradient.
+    """The mask as one operation that the compiler does not look into, and does not repeat for the gradient.
 
-    The compiler may take two masks of one and the same tensor for one mask; layers do not ask for that.
+    The compiler may merge two masks of one tensor into one; layers draw no two masks of a tensor.
     """
     return _mask(x, rate)
 

@@ -10,8 +10,8 @@ from torch import Tensor
 def head_norm(x: Tensor, gain: Tensor, epsilon: float) -> Tensor:
     """Divide by the root mean square: g x / sqrt(mean_i x_i^2 + epsilon) over the last dimension.
 
-    It is computed in the gain's precision. torch makes the norm of a dozen operations on a CPU and its gradient of
-    thirty, which for small models takes longer than what lies in between. The compiler sees torch's.
+    The norm is computed in the gain's precision. On a CPU torch needs a dozen operations for the norm and thirty for
+    its gradient, whose overhead in small models exceeds the arithmetic. The compiler sees torch's norm.
 
     Args:
         x: (..., d).
@@ -37,7 +37,7 @@ class _HeadNorm(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, Tensor, None]:
-        """With n = x scale and u = g dy: dx = scale (u - n mean_i(u_i n_i)), dg = sum(dy n)."""
+        """Gradients dx = scale (u - n mean_i(u_i n_i)) and dg = sum(dy n), with n = x scale and u = g dy."""
         x, gain, scale = ctx.saved_tensors
         above = upstream[0]
         normed = x.to(gain.dtype) * scale

@@ -1,4 +1,4 @@
-"""Which library multiplies matrices of float32 on a CPU."""
+"""The choice of the library that multiplies matrices of float32 on a CPU."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,10 +9,10 @@ from torch import nn
 
 
 class Float32Products:
-    """Who multiplies matrices of float32.
+    """The library that multiplies matrices of float32.
 
     Attributes:
-        by_onednn: oneDNN does, and no longer what torch was built with.
+        by_onednn: oneDNN multiplies, in place of the library that torch was built with.
     """
 
     by_onednn = False
@@ -21,7 +21,7 @@ class Float32Products:
 
     @classmethod
     def ask_onednn(cls) -> None:
-        """Let oneDNN multiply, in float32, where torch would ask Intel's MKL, from now on and in the whole process.
+        """Let oneDNN multiply in float32 instead of Intel's MKL, from now on and in the whole process.
 
         On processors that are not Intel's, MKL keeps to AVX2, which does at most half of what AVX-512 can do. torch
         hands products to oneDNN if they may round to bfloat16, and oneDNN does round on machines with matrix units. A
@@ -41,10 +41,10 @@ class Float32Products:
     @classmethod
     @contextmanager
     def by_torch(cls) -> Iterator[None]:
-        """A context in which the library that torch was built with multiplies, in the whole process.
+        """A context in which the whole process multiplies by the library that torch was built with.
 
-        Afterwards the library of before multiplies again, even if several threads were in the context at once. Another
-        thread's products meanwhile are equally exact.
+        The earlier library multiplies again afterwards, even if several threads were in the context at once. Products
+        of other threads are equally exact in the meantime.
         """
         setting: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
         setting.fp32_precision = cls._torchs_own
@@ -55,11 +55,11 @@ class Float32Products:
 
 
 def lay_out_for_few_rows(module: nn.Module) -> None:
-    """Lay the weights of linear maps out column by column, in the memory that they have, on a CPU.
+    """Store the weights of linear layers column by column, in the memory that they have, on a CPU.
 
-    MKL multiplies a few rows quicker by such weights (8 rows by 0.6 of the time, 32 by 0.8), and many rows as quickly;
-    generation multiplies as many rows as it writes texts. The weights are the same, but not contiguous any more, as
-    files want them.
+    With such weights MKL multiplies few rows more quickly (8 rows in 0.6 of the time, 32 in 0.8) and many rows as
+    quickly; generation multiplies one row for each text that it writes. The weights keep their values, but are no
+    longer contiguous, which files require.
     """
     for part in module.modules():
         if isinstance(part, nn.Linear) and part.weight.device.type == "cpu" and not Float32Products.by_onednn:
@@ -67,7 +67,7 @@ def lay_out_for_few_rows(module: nn.Module) -> None:
 
 
 def _float32_is_kept() -> bool:
-    """Products of matrices, of two and of many at once, have no error beyond that of float32."""
+    """Whether products of matrices, single and batched, have no error beyond that of float32."""
     number = 1 + 2.0**-12
     x = torch.full((2, 64, 64), number, device="cpu")
     errors = [float((product / (64 * number**2) - 1).abs().max()) for product in (x[0] @ x[0], x @ x)]

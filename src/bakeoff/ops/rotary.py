@@ -8,19 +8,19 @@ import torch
 from torch import Tensor
 
 BASE = 10_000.0
-"""The usual base of the wavelengths, which run from 2 pi to 2 pi times this."""
+"""The usual base of the wavelengths, which run from 2 pi to 2 pi times the base."""
 
 
 def rotate(x: Tensor, start: int = 0, base: float = BASE) -> Tensor:
     """Turn the pair (x[i], x[i + d/2]) at position t by the angle t / base^(2 i / d).
 
-    Su et al. 2021 (arXiv:2104.09864, equation 34), with the halves as pairs, as GPT-NeoX and its followers have it.
-    The product of a query and a key then depends on the distance of their positions only.
+    Su et al. 2021 (arXiv:2104.09864, equation 34), with pairs made across the two halves, as in GPT-NeoX and its
+    followers. The product of a query and a key then depends on the distance of their positions only.
 
     Args:
         x: (B, H, T, d), d even.
         start: position of the first token.
-        base: the larger, the farther apart positions are that the slowest pairs can tell.
+        base: the base of the wavelengths; with a larger base the slowest pairs distinguish positions farther apart.
 
     Returns:
         (B, H, T, d).
@@ -35,7 +35,7 @@ def rotate(x: Tensor, start: int = 0, base: float = BASE) -> Tensor:
 
 
 class _Rotation(torch.autograd.Function):
-    """The rotation, written straight into its output, with a third of the operations. The gradient rotates back."""
+    """The rotation, written directly into its output, with a third of the operations. The gradient rotates back."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:

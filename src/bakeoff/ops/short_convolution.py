@@ -31,18 +31,18 @@ def short_convolution(
     """y[t] = sum_j weight[..., h, j] * x[t + offset_j], where head h covers a contiguous run of D / H channels.
 
     The lightweight convolution of Wu et al. 2019 (arXiv:1901.10430, equation 4) after its softmax. There are two ways
-    to the same result. Within compiled code it is one sum over windows, which becomes a loop over the taps around
-    vectors of channels: it reads x once, and takes a second to compile whatever the kernel size. Without the compiler,
-    which is never started from here, it is torch's depthwise convolution for fixed kernels, and a loop over the taps
-    for all else, both of as much at a time as stays in the cache.
+    to the same result. Compiled code has one sum over windows, which becomes a loop over the taps around vectors of
+    channels: it reads x once, and takes a second to compile whatever the kernel size. Uncompiled code has torch's
+    depthwise convolution for fixed kernels, and a loop over the taps for other kernels, both on pieces that fit into
+    the cache. The compiler is never started from here.
 
     Args:
         x: (B, T, D).
         weight: (H, K), or (B, T, H, K) where every token has a kernel of its own.
-        causal: taps look at the present and the past only, else centred.
+        causal: taps read the present and the past only; false: they are centred.
         dilation: distance between taps.
-        documents: (B, T) document of each token; a tap that falls into another document counts as zero.
-        left: (B, (K - 1) * dilation, D) what stands before x, for causal kernels; zeros where absent.
+        documents: (B, T) document ids; a tap that falls into another document counts as zero.
+        left: (B, (K - 1) * dilation, D) the inputs before x, for causal kernels; zeros where absent.
 
     Returns:
         (B, T, D).
@@ -63,7 +63,7 @@ def short_convolution(
 
 
 class _ShortConvolution(torch.autograd.Function):
-    """(B, N, D) to (B, T, D), T = N + before + after - (K - 1) * dilation; `same` (B, T, K) is multiplied in."""
+    """(B, N, D) to (B, T, D), T = N + before + after - (K - 1) * dilation; `same`, (B, T, K), scales the taps."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, same: Tensor | None, taps: Taps) -> Tensor:
@@ -88,7 +88,7 @@ class _ShortConvolution(torch.autograd.Function):
 
 
 def _windows(padded: Tensor, kernel: int, dilation: int) -> Tensor:
-    """(B, P, ...) to (B, T, ..., K), a view: what the taps of each position take."""
+    """(B, P, ...) to a view (B, T, ..., K) with the inputs of each position's taps."""
     padded = padded.contiguous()
     shape = (len(padded), padded.shape[1] - (kernel - 1) * dilation, *padded.shape[2:], kernel)
     return padded.as_strided(shape, (*padded.stride(), padded.stride(1) * dilation))
@@ -101,7 +101,7 @@ def _sum_over_windows(x: Tensor, weight: Tensor, taps: Taps) -> Tensor:
 
 
 def _sum_of_moved(x: Tensor, weight: Tensor, same: Tensor | None, taps: Taps) -> Tensor:
-    """A depthwise convolution for fixed kernels, and for all else the sum over the taps of the moved input."""
+    """A depthwise convolution for fixed kernels, and for other kernels the sum of the shifted inputs over the taps."""
     padded, kernel = taps.pad(x), weight.shape[-1]
     if weight.dim() == 2 and same is None:
         kernels = weight.repeat_interleave(x.shape[-1] // len(weight), dim=0)[:, None]  # (D, 1, K)

@@ -1,4 +1,4 @@
-"""Short convolution without the compiler: of as much at a time as stays in a CPU's cache.
+"""Short convolution without the compiler, in pieces that fit into a CPU's cache.
 
 Shapes: B batch, N length of the input, T of the output, P of the padded input, D width, H heads, R = D / H, K kernel
 size.
@@ -13,11 +13,12 @@ from torch import Tensor
 from bakeoff.ops.taps import Taps
 
 PIECE_BYTES = 1 << 19
-"""How much of the input the loop over the taps works on at once."""
+"""Bytes of the input on which the loop over the taps works at once."""
 
 PIECE_LENGTH = 128
-"""How much of a row torch's depthwise convolution is given at once: of rows of 512 tokens and kernels of 31 taps, or
-with more than that, it reads each token anew from memory for every tap, and takes two to four times as long."""
+"""Number of places of a row that torch's depthwise convolution is given at once. For rows of 512 tokens and kernels of
+31 taps, or more, it reads each token anew from memory for every tap, and takes two to four times as long.
+"""
 
 
 def depthwise(x: Tensor, weight: Tensor, taps: Taps) -> Tensor:
@@ -33,7 +34,7 @@ def depthwise(x: Tensor, weight: Tensor, taps: Taps) -> Tensor:
 
 
 def depthwise_gradients(x: Tensor, weight: Tensor, taps: Taps, upstream: Tensor) -> tuple[Tensor, Tensor]:
-    """(B, N, D) and (H, K): the gradients of `depthwise` by its arguments, from that by its result."""
+    """(B, N, D) and (H, K) gradients of `depthwise` with respect to x and weight, from the gradient of its result."""
     padded, kernels, halo = taps.pad(x), _of_channels(weight, x.shape[-1]), taps.halo(weight.shape[-1])
     of_padded, of_kernels = torch.zeros_like(padded), torch.zeros_like(kernels)
     for piece in _stretches(upstream.shape[1], x):
@@ -57,7 +58,7 @@ def depthwise_gradients(x: Tensor, weight: Tensor, taps: Taps, upstream: Tensor)
 
 
 def sum_by_tap(x: Tensor, weight: Tensor, same: Tensor | None, taps: Taps) -> Tensor:
-    """(B, N, D) with kernels (H, K) or (B, T, H, K) to (B, T, D); `same`, (B, T, K), is multiplied in."""
+    """(B, N, D) with kernels (H, K) or (B, T, H, K) to (B, T, D); `same`, (B, T, K), is a factor of the taps."""
     heads, kernel = weight.shape[-2:]
     padded = taps.pad(x)
     y = x.new_zeros(len(x), padded.shape[1] - taps.halo(kernel), x.shape[-1])
@@ -72,7 +73,7 @@ def sum_by_tap(x: Tensor, weight: Tensor, same: Tensor | None, taps: Taps) -> Te
 def gradients_by_tap(
     x: Tensor, weight: Tensor, same: Tensor | None, taps: Taps, upstream: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The gradients of `sum_by_tap` by x and weight, from that by its result."""
+    """The gradients of `sum_by_tap` with respect to x and weight, from the gradient of its result."""
     heads, kernel = weight.shape[-2:]
     padded = taps.pad(x)
     of_padded, of_weight = torch.zeros_like(padded), torch.zeros_like(weight)
@@ -94,7 +95,7 @@ def gradients_by_tap(
 
 
 def _of_channels(weight: Tensor, width: int) -> Tensor:
-    """(H, K) to (D, 1, 1, K), each head's kernel for all its channels."""
+    """(H, K) kernels of heads as (D, 1, 1, K) kernels of channels."""
     return weight.repeat_interleave(width // len(weight), dim=0)[:, None, None]
 
 
@@ -112,14 +113,14 @@ def _unpadded(padded: Tensor, x: Tensor, taps: Taps) -> Tensor:
 
 
 def _stretches(length: int, x: Tensor) -> Iterator[slice]:
-    """Stretches of time."""
+    """Stretches of a row of `length` places, each of `PIECE_LENGTH` at most on a CPU."""
     size = PIECE_LENGTH if x.device.type == "cpu" else length
     for start in range(0, length, size):
         yield slice(start, min(start + size, length))
 
 
 def _pieces(y: Tensor) -> Iterator[tuple[slice, slice]]:
-    """A few rows, or a stretch of a long one."""
+    """Pieces of y, as slices of rows and of places: a few whole rows, or a stretch of a long row."""
     rows, length = y.shape[:2]
     if y.device.type == "cpu":
         tokens = max(1, PIECE_BYTES // (y.shape[2] * y.element_size()))
@@ -130,7 +131,7 @@ def _pieces(y: Tensor) -> Iterator[tuple[slice, slice]]:
 
 
 def _under(piece: slice, tap: int, taps: Taps) -> slice:
-    """The places of the padded input that a tap takes for a stretch of the output."""
+    """The places of the padded input that a tap reads for a stretch of the output."""
     return slice(piece.start + tap * taps.dilation, piece.stop + tap * taps.dilation)
 
 

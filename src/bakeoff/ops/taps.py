@@ -1,4 +1,4 @@
-"""Which places the taps of a convolution take."""
+"""The places that the taps of a convolution read."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 class Taps(NamedTuple):
-    """The places of the input with so many zeros before and after it, `dilation` apart."""
+    """The places of the taps, `dilation` apart in the input with `before` and `after` zeros around it."""
 
     before: int
     after: int
@@ -18,9 +18,9 @@ class Taps(NamedTuple):
         return F.pad(x, (0, 0, self.before, self.after))
 
     def halo(self, kernel: int) -> int:
-        """Number of places that the padded input has more than the output."""
+        """Number of places by which the padded input exceeds the output."""
         return (kernel - 1) * self.dilation
 
     def reversed(self, kernel: int) -> "Taps":
-        """The taps of the gradient, which lead from outputs back to inputs."""
+        """The taps of the gradient, from outputs back to inputs."""
         return Taps(self.halo(kernel) - self.before, self.halo(kernel) - self.after, self.dilation)

@@ -1,4 +1,4 @@
-"""Attention within a window, in blocks of queries that see the keys around them: its cost grows as the length does.
+"""Attention within a window, in blocks of queries that see the keys around them; its cost is linear in the length.
 
 Shapes: B batch, H heads, T queries, S keys, D width of a head, W window, N blocks, Q queries and K keys of a block.
 """
@@ -10,9 +10,9 @@ from torch import Tensor
 from bakeoff.ops.attention import attention
 
 LEAST_BLOCK = 32
-"""The fewest queries of a block; fewer leave too little to do at once."""
+"""Smallest number of queries of a block; fewer leave too little to do at once."""
 WORTH = 4
-"""Blocks are worth their copies where there are so many times more keys than one block sees."""
+"""Smallest ratio of all keys to those that one block sees at which blocks are worth their copies."""
 
 
 def windowed_attention(
@@ -30,7 +30,7 @@ def windowed_attention(
     """`attention` in which a query sees the keys at most W positions from its own, on both sides or before it.
 
     Beltagy et al. 2020 (arXiv:2004.05150, section 3.1). Every query sees at least the key at its own position, whatever
-    the mask says, so that none is left without any.
+    the mask says, so that no query is without a key.
 
     Args:
         query: (B, H, T, D), the last T of S positions.
@@ -39,7 +39,7 @@ def windowed_attention(
         window: W.
         mask: boolean, (B or 1, 1, T or 1, S), True where a query may attend to a key.
         bias: (1, H, T, S), added to the scores.
-        causal: no query sees a later key. A mask replaces this, and has to contain it.
+        causal: no query sees a later key. A mask replaces `causal`, and has to exclude later keys itself.
         scale: factor of the products; 1 / sqrt(D) where absent.
         dropout: rate of the weights' dropout; 0 outside training.
 
@@ -61,7 +61,7 @@ def windowed_attention(
     ends = window, blocks * block - length + behind
 
     def of_blocks(x: Tensor) -> Tensor:
-        """(B, H, S, D) to (B N, H, K, D), what each block sees."""
+        """(B, H, S, D) to (B N, H, K, D), the keys or values of each block."""
         return F.pad(x, (0, 0, *ends))[:, :, first:].unfold(2, seen, block).permute(0, 2, 1, 4, 3).flatten(0, 1)
 
     def table_of_blocks(x: Tensor) -> Tensor:
@@ -93,7 +93,7 @@ def windowed_attention(
 
 
 def _band(length: int, keys: int, first: int, before: int, behind: int, device: torch.device) -> Tensor:
-    """(T, S) True from so many keys before the query's own to so many behind; that of the first query is `first`."""
+    """(T, S) True from `before` keys before a query's own to `behind` keys behind; the first query's own is `first`."""
     distances = torch.arange(keys, device=device) - torch.arange(first, first + length, device=device)[:, None]
     return (distances >= -before) & (distances <= behind)
 

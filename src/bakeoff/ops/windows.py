@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def document_ages(documents: Tensor) -> Tensor:
-    """(B, T) how many tokens of its own document stand before each token, from the (B, T) documents."""
+    """(B, T) number of tokens of its own document before each token, from (B, T) document ids."""
     positions = torch.arange(documents.shape[1], device=documents.device)
     begun = torch.where(F.pad(documents[:, 1:] != documents[:, :-1], (1, 0)), positions, 0)
     if torch.compiler.is_exporting():  # ONNX has no running maximum
@@ -25,8 +25,8 @@ def last_tokens(x: Tensor, slots: int, ages: Tensor | None = None, left: Tensor 
     Args:
         x: (B, T, D).
         slots: S, the size of the windows.
-        ages: (B, T) how many tokens each position may look back at most; what lies further back counts as zero.
-        left: (B, S - 1, D) what stands before x; zeros where absent.
+        ages: (B, T) largest number of tokens that each position may look back; tokens further back count as zero.
+        left: (B, S - 1, D) the inputs before x; zeros where absent.
 
     Returns:
         (S, B, T, D).
