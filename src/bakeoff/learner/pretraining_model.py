@@ -1,4 +1,4 @@
-"""The model and the heads of its objectives: what a pre-training trains."""
+"""The trained module of a pre-training: the model and the heads of its objectives."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -26,7 +26,7 @@ from bakeoff.recipe import Recipe
 
 
 class PretrainingModel(nn.Module):
-    """Hidden states once, then each objective's loss from the rows that have its targets.
+    """The model, whose hidden states are computed once, and the loss of each objective at the rows with its targets.
 
     Weights are fresh, from torch's global generator. B batch, T length, D width.
     """
@@ -49,16 +49,16 @@ class PretrainingModel(nn.Module):
                 if isinstance(part, TokenObjectiveConfig):
                     objective.head.z_loss = part.z_loss
         self.generating = next((each for each in self.objectives if isinstance(each, Generating)), None)
-        """The objective that has a generator, if any."""
+        """The objective that has a generator; None: there is none."""
         self.generator = None if self.generating is None else self.generating.generator
         self.weights: dict[str, float] = {part.kind: part.weight for part in recipe.objective}
         self.predicts_tokens: dict[str, bool] = {part.kind: part.token_targets for part in recipe.objective}
         self.writing = next((part.kind for part in recipe.objective if part.writes), None)
-        """The objective that has taught the model its next token, if any."""
+        """The name of the objective that teaches the model to continue or write text; None: there is none."""
         self.reads_prefix = recipe.reads_prefix
-        """What the model is given to go on with is seen from both sides."""
+        """The model sees the text that it is given to continue from both sides."""
         self.row_lengths = row_lengths(self.objectives, recipe.input.length)
-        """Tokens of a full row's source, 0 where there is none, and of the row itself."""
+        """Number of tokens of a full row's source, 0 where there is none, and of the row itself."""
         self._row_width = recipe.model.stack.output_width
 
     def compile_layers(self) -> None:
@@ -68,7 +68,7 @@ class PretrainingModel(nn.Module):
                 each.compile_layers()
 
     def hidden(self, name: str, inputs: Inputs) -> Tensor:
-        """(B, T, D) hidden states that the objective of that name predicts from."""
+        """(B, T, D) hidden states from which the objective of that name predicts."""
         if self.generating is None or name != self.generating.learns:
             hidden: Tensor = self.model(inputs)
         else:
@@ -85,7 +85,7 @@ class PretrainingModel(nn.Module):
         return generated | self._gathered(hidden, batch)
 
     def _generate(self, own: Generating, batch: Batch) -> tuple[Batch, dict[str, tuple[Tensor, Tensor]]]:
-        """The batch with what the generator fills in, and the rows and targets of the objective that it learns."""
+        """The batch filled by the generator, and the rows and targets of the objective that the generator learns."""
         name = cast(Objective, own).name
         places, labels = batch.targets[own.learns]
         rows = self.hidden(own.learns, batch.inputs).flatten(0, 1).index_select(0, places)
@@ -119,7 +119,7 @@ class PretrainingModel(nn.Module):
         }
 
     def rows(self, hidden: Tensor) -> Tensor:
-        """(B, T, directions * D) hidden states to (B * T * directions, D): what each direction has read is a row."""
+        """(B, T, directions * D) hidden states to (B * T * directions, D), a row for each direction."""
         return hidden.flatten(0, 1).view(-1, self._row_width)
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
@@ -140,7 +140,7 @@ class PretrainingModel(nn.Module):
         return sum(parameter.numel() for parameter in self.parameters())
 
     def targets_per_token(self, idle: Collection[str] = ()) -> dict[str, float]:
-        """Expected number of targets of each objective for each token of a row, where those that are `idle` have none.
+        """Expected number of targets of each objective for each token of a row; `idle` objectives have none.
 
         An objective that takes a share of the rows for itself leaves only the rest to the other objectives.
         """
@@ -166,7 +166,7 @@ class PretrainingModel(nn.Module):
 
 
 def build_on_meta(recipe: Recipe, vocabulary: int) -> PretrainingModel:
-    """The model without memory for its weights, to count and check shapes.
+    """The model on the meta device, without memory for its weights, to count them and check shapes.
 
     Raises:
         UserError: it has tensors of more than 2^63 bytes.
@@ -181,7 +181,7 @@ def build_on_meta(recipe: Recipe, vocabulary: int) -> PretrainingModel:
 
 
 class _NoInitialWeights(TorchFunctionMode):
-    """Leaves out the drawing of initial weights, half of the time that a model without memory takes to be made."""
+    """Skips the drawing of initial weights, half of the time that building a model without memory takes."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func in _DRAWING:

@@ -1,4 +1,4 @@
-"""What a model remembers from one step to the next, where rows continue each other: a value of the whole batch."""
+"""A model's memory from one step to the next, where rows continue each other; it is kept for the whole batch."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from bakeoff.models.part import map_state
 class Memory:
     """The states of all lanes behind the last step; B lanes, one for each row of a batch.
 
-    No gradient goes from one step to the one before (Dai et al. 2019, arXiv:1901.02860, section 3.2).
+    No gradient goes from one step to the previous one (Dai et al. 2019, arXiv:1901.02860, section 3.2).
     """
 
     def __init__(self, model: Model) -> None:
@@ -23,7 +23,7 @@ class Memory:
         self._loaded: list[Tensor] = []  # of all lanes, before it is known which micro-batches there are
 
     def before(self, micro_batches: Sequence[Batch]) -> list[ModelState]:
-        """What each micro-batch of the next batch goes on from."""
+        """The states from which each micro-batch of the next batch continues."""
         if not self._states:
             self._states = [self.model.start(len(batch.ids)) for batch in micro_batches]
         if self._loaded:
@@ -36,14 +36,14 @@ class Memory:
         return self._states
 
     def keep(self, index: int, state: ModelState) -> None:
-        """Take the state behind micro-batch `index`."""
+        """Store the state behind micro-batch `index`."""
         # Positions are relative. A number of tokens that grew with every step would have every step compiled anew. And
         # copied, because a slice of a tensor holds all of it.
         layers = map_state(state.layers, lambda tensor: tensor.detach().clone())
         self._states[index] = state._replace(tokens=0, layers=layers)
 
     def tensors(self) -> dict[str, Tensor]:
-        """All tensors, each with its B lanes on the first axis; the same for every size of the micro-batches."""
+        """All tensors by name, each with its B lanes on the first axis, whatever the size of the micro-batches."""
         if not self._states:
             return {}
         leaves = [_leaves(state) for state in self._states]

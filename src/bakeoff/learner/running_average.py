@@ -1,4 +1,4 @@
-"""The mean of the weights behind the steps so far, the last ones counting most, beside the weights that are trained."""
+"""The mean of the weights over the steps so far, the last counting most, beside the weights that are trained."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,18 +8,17 @@ from torch import Tensor, nn
 
 
 class RunningAverage:
-    """a <- a + (w - a) / n behind every step, where w are the weights and a begins as they do.
+    """a <- a + (w - a) / n after every step, where w are the weights and a begins as w.
 
-    That is an exponential mean with a decay of 1 - 1 / n: 0.999 in GPT-BERT (Charpentier and Samuel 2024,
-    arXiv:2410.24159), with n = 1,000 of 7,812 steps. Buffers are averaged,
-    too; integer buffers keep their last values.
+    It is an exponential mean with a decay of 1 - 1 / n: 0.999 in GPT-BERT (Charpentier and Samuel 2024,
+    arXiv:2410.24159), with n = 1,000 of 7,812 steps. Buffers are averaged, too; integer buffers keep their last values.
 
     Args:
-        module: what is trained.
+        module: the trained module.
         steps: n, one at least.
 
     Attributes:
-        tensors: the average, by the names of the module's tensors; what is trained, while the two are exchanged.
+        tensors: the average, by the names of the module's tensors; the trained weights while the two are exchanged.
     """
 
     def __init__(self, module: nn.Module, steps: float) -> None:
@@ -28,12 +27,12 @@ class RunningAverage:
 
     @torch.no_grad()
     def update(self) -> None:
-        """Take in the module's weights."""
+        """Move the average towards the module's weights."""
         torch._foreach_lerp_(list(self.tensors.values()), list(self._trained().values()), self.rate)
 
     @torch.no_grad()
     def exchange(self) -> None:
-        """Put the average into the module and keep what was there, or the other way round."""
+        """Exchange the module's weights and the average."""
         for name, tensor in self._trained().items():
             before = tensor.clone()
             tensor.copy_(self.tensors[name])
@@ -41,7 +40,7 @@ class RunningAverage:
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """The module has the average for as long as this lasts."""
+        """A context in which the module has the average as its weights."""
         self.exchange()
         try:
             yield
@@ -52,7 +51,7 @@ class RunningAverage:
         """Restore the average from the tensors of a checkpoint, as `tensors` held them.
 
         Raises:
-            KeyError: one is missing.
+            KeyError: a tensor is missing.
         """
         for name, tensor in self.tensors.items():
             tensor.copy_(tensors[name])

@@ -39,7 +39,7 @@ def philox(counters: NDArray[np.uint64], key: int, rounds: int = 10) -> NDArray[
 
 
 def key_of(seed: int, epoch: int, stream: str) -> int:
-    """A 64-bit key that mixes seed, epoch and the name of what the numbers are for (SplitMix64's finaliser)."""
+    """A 64-bit key mixed from seed, epoch and the name of the numbers' purpose (SplitMix64's finaliser)."""
     value = 0
     for word in (seed, epoch, zlib.crc32(stream.encode())):
         value = (value + word + 0x9E3779B97F4A7C15) & 0xFFFFFFFFFFFFFFFF

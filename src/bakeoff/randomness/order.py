@@ -11,7 +11,7 @@ STORED_BELOW = 65_536
 """Below this many examples the permutation is a stored shuffle: a Feistel network over few bits is not uniform."""
 
 FEISTEL_ROUNDS = 8
-"""Four rounds are measurably not uniform (chi-square over which example follows which)."""
+"""Number of rounds; four are measurably not uniform (chi-square over which example follows which)."""
 
 
 def permute(positions: NDArray[np.int64], size: int, seed: int, epoch: int) -> NDArray[np.int64]:
@@ -21,10 +21,10 @@ def permute(positions: NDArray[np.int64], size: int, seed: int, epoch: int) -> N
         positions: (N,) positions in [0, size).
         size: number of examples in an epoch.
         seed: the run's seed.
-        epoch: every epoch has a permutation of its own.
+        epoch: the epoch, each of which has its own permutation.
 
     Returns:
-        (N,) example indices; over all positions each index in [0, size) comes exactly once.
+        (N,) example indices; over all positions each index in [0, size) occurs exactly once.
     """
     key = key_of(seed, epoch, "order")
     if size < STORED_BELOW:
@@ -63,7 +63,7 @@ def examples_of(start: int, count: int, size: int, seed: int) -> tuple[NDArray[n
 
     Args:
         start: position in the sequence of all epochs, e.g. step times batch size.
-        count: how many examples.
+        count: number of examples to give.
         size: number of examples in an epoch.
         seed: the run's seed.
 

@@ -1,4 +1,4 @@
-"""The seed of what torch itself draws: initial weights, dropout."""
+"""The seed of torch's own random numbers: initial weights and dropout."""
 
 import torch
 
@@ -6,8 +6,8 @@ import torch
 def seed_torch(seed: int, device: torch.device) -> None:
     """Seed torch's generator of the CPU, and that of the device where it is another one.
 
-    `torch.manual_seed` gives the same draws, but writes down the call stack for accelerators that are not there, which
-    takes 0.7 ms a step.
+    `torch.manual_seed` gives the same draws, but records the call stack for absent accelerators, which takes 0.7 ms a
+    step.
     """
     torch.default_generator.manual_seed(seed)
     if device.type != "cpu":
