@@ -17,31 +17,31 @@ from bakeoff.tasks.task_config import TaskConfig
 
 
 class TaskData(NamedTuple):
-    """The labelled examples of a task in three splits, and the task with what is known of its labels."""
+    """The labelled examples of a task in three splits, and the task with its known labels."""
 
     task: Task
-    """The task."""
+    """The task, which knows its labels from train."""
     train: list[Any]
-    """What is learned from."""
+    """The examples to learn from."""
     dev: list[Any]
-    """What every choice looks at."""
+    """The examples by which every choice is made."""
     test: list[Any]
-    """What the numbers come from."""
+    """The examples from which the reported numbers come."""
     notes: list[str]
-    """What a reader of the results must know: splits that were held out of train, rows that stand in two splits."""
+    """Notes to readers of the results: splits that were held out of train, rows that stand in two splits."""
 
 
 class Splits(NamedTuple):
     """The examples of the three splits, before anything is known of their labels."""
 
     train: list[Any]
-    """What is learned from."""
+    """The examples to learn from."""
     others: dict[str, tuple[Path, list[Any]]]
-    """Test and dev, each with the file that it comes from."""
+    """The file and the examples of dev and of test, by the name of the split."""
     origin: str
-    """What errors call the examples to learn from."""
+    """The name of the examples to learn from in errors."""
     notes: list[str]
-    """What was held out or left out."""
+    """Notes on rows that were held out or left out."""
 
     @property
     def all(self) -> dict[str, list[Any]]:
@@ -84,7 +84,7 @@ def _in_two(splits: Mapping[str, Sequence[Example]], same: bool) -> Iterator[str
 
 
 def read_examples(config: TaskConfig, path: Path) -> tuple[list[Any], list[str]]:
-    """The labelled examples of a file, and what a reader of results must know of the rows that were left out.
+    """The labelled examples of a file, and notes on the rows that were left out.
 
     Raises:
         UserError: a mistake in the file, or all of its rows are left out.
@@ -107,7 +107,7 @@ def split_examples(config: TaskConfig, read: Mapping[str, tuple[list[Any], list[
 
     Args:
         config: the task.
-        read: by the names of the splits that have a file what `read_examples` gives of it; train is one.
+        read: the result of `read_examples` for each split with a file, by the name of the split; train is one.
 
     Raises:
         UserError: too few rows to hold any out.
@@ -135,15 +135,15 @@ def split_examples(config: TaskConfig, read: Mapping[str, tuple[list[Any], list[
 
 
 def hold_out(examples: Sequence[Example], share: float, seed: int, stream: str) -> tuple[list[Any], list[Any]]:
-    """What stays of examples, and a seeded share of them in which all strata have their share; both in file order.
+    """The examples that stay, and a seeded share of every stratum that is held out; both in file order.
 
-    Rows that belong together (`Example.together`) stay so, since a text that was learned is no test. Every
+    Rows that belong together (`Example.together`) stay together, since a text that was learned is no test. Every
     stratum keeps some rows.
 
     Args:
         examples: labelled examples.
-        share: how much to hold out.
-        seed: which rows.
+        share: the share to hold out.
+        seed: the seed of the choice of rows.
         stream: the name of the split, so that splits of one seed differ.
     """
     same: dict[tuple[str, ...], list[int]] = defaultdict(list)

@@ -29,11 +29,11 @@ from bakeoff.training.validation import HeldOut, validate
 
 
 def evaluate(run: str | Path, *, overrides: Overrides = (), device: str = "auto", **options: Any) -> dict[str, Any]:
-    """Losses of a pre-trained run on held-out text, its log-probabilities of texts, or a fine-tuned run's scores.
+    """Losses of a pre-trained run on held-out text, its log-probabilities of texts, or the scores of a fine-tuned run.
 
     Args:
         run: the run; it must have finished.
-        overrides: for a pre-trained run, keys of its recipe to change that leave its tensors as they are.
+        overrides: for a pre-trained run, changed keys of its recipe, which must leave its tensors as they are.
         device: auto, cpu, cuda or mps.
         options: fields of `EvaluateOptions`: one of corpus, data, texts and minimal_pairs; of a corpus split and
             examples; of data text_column, pair_column, label_column, settings and errors; of texts text_column,
@@ -119,7 +119,7 @@ def _evaluate_labels(run: str | Path, asked: EvaluateOptions, overrides: Overrid
 
 
 def _train_of(config: TaskConfig, task: Task) -> list[Any] | None:
-    """The rows that a run has learned from; None where their file is not there any more, or is another by now."""
+    """The rows that a run has learned from; None where their file is missing, or has other rows by now."""
     # Splits that have a file of their own take nothing from train.
     others: dict[str, tuple[list[Any], list[str]]] = {"dev": ([], []), "test": ([], [])}
     try:
@@ -150,22 +150,22 @@ def require_one(given: Mapping[str, str | Path | None], options: Mapping[str, Ma
 
 
 def opened(run: str | Path, overrides: Overrides = ()) -> Run:
-    """A pre-trained run, its recipe changed; one that was stopped counts as its newest checkpoint has it.
+    """A pre-trained run with changes to its recipe; a stopped run stands at its newest checkpoint.
 
     Raises:
-        UserError: there is none, it is fine-tuned, or the changed recipe does not fit its weights.
+        UserError: there is no such run, it is fine-tuned, or the changed recipe does not fit its weights.
     """
     require_pretrained(run)
     return changed_run(Run.open_trained(run), overrides)
 
 
 def _set(overrides: Overrides) -> dict[str, Any]:
-    """The keys that were changed, where there are any."""
+    """The changed keys, as an entry of the result; empty where there are none."""
     return {"set": keys} if (keys := parsed(overrides)) else {}
 
 
 def _evaluate_text(run: Run, corpus: AnyCorpus, split: str, examples: int | None, device: str) -> dict[str, Any]:
-    """The losses on a split of a corpus, on masks that never change: all of its rows, or some."""
+    """The losses on a split of a corpus, on all rows or some of them, with masks that never change."""
     run.require_tokenizer_of(corpus)
     text = corpus.split(split)
     on = resolve_device(device)
@@ -201,10 +201,11 @@ def _evaluate_text(run: Run, corpus: AnyCorpus, split: str, examples: int | None
 
 
 def _per_word(figures: dict[str, Any], text: Split) -> dict[str, Any]:
-    """The perplexity per word of an objective that predicts all of a text, and the number of words.
+    """The number of words, and the perplexity per word of each objective that predicts all of a text.
 
-    exp(sum of -log p / words), the sum over all targets, the marks between documents among them. Words are what white
-    space separates, whatever tokens hold of them, and ends of lines where these are tokens.
+    exp(sum of -log p / words), with the sum over all targets, including the marks between documents. Words are
+    separated
+    by white space, whatever the tokens are; ends of lines are words where they are tokens.
     """
     names, words = [name for name in figures["losses"] if OBJECTIVES[name].whole_text], text.counts.words
     if not names or not words:

@@ -1,4 +1,4 @@
-"""What a run is evaluated on, and how: the options of `evaluate`, each declared here alone."""
+"""Options of `evaluate`, each declared here alone: the data of an evaluation, and how they are read."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -9,7 +9,7 @@ from bakeoff.tasks.language.score_options import ScoreOptions
 
 
 class EvaluateOptions(Config):
-    """One of corpus, data, texts and minimal_pairs, and what belongs to it."""
+    """One of corpus, data, texts and minimal_pairs, and the options that belong to it."""
 
     corpus: str | Path | None = None
     """For a pre-trained run, a directory that `prepare` made with the same tokenizer."""
@@ -25,7 +25,7 @@ class EvaluateOptions(Config):
     pair_column: str | None = None
     """The column of `data` with the second text."""
     label_column: str | list[str] | None = None
-    """The column of `data` with the class, or that of each label."""
+    """The column of `data` with the class, or a list of columns, one for each label."""
     settings: dict[str, Any] | None = None
     """Further differences between `data` and the files of fine-tuning, by keys of the task's config: other columns,
     header, separator, encoding, layout, ..."""
@@ -40,19 +40,19 @@ class EvaluateOptions(Config):
     last_word: bool = False
     """Score the last word of each text alone."""
     stride: int | None = None
-    """Tokens that each row after the first scores at most, in texts longer than a row; None: half a row."""
+    """The most tokens that each row after the first scores, in texts longer than a row; None: half a row."""
     minimal_pairs: str | Path | None = None
-    """For a pre-trained run, a file of pairs of sentences, the first of which is to be the likelier one."""
+    """For a pre-trained run, a file of pairs of sentences, of which the first should be the likelier one."""
     reading: Reading | None = None
-    """How minimal pairs are read; None: forwards where the run has learnt that."""
+    """How minimal pairs are read; None: forwards where the run has learnt to."""
 
     def scored(self) -> ScoreOptions:
-        """What is scored of `texts`."""
+        """The options of scoring `texts`."""
         columns = self.text_column, self.source_column, self.target_column
         return ScoreOptions(*columns, self.errors, self.last_word, self.stride)
 
     def reading_of_data(self) -> dict[str, Any]:
-        """What is otherwise in `data` than in the files of fine-tuning, by the keys of the task's config."""
+        """Differences between `data` and the files of fine-tuning, by keys of the task's config."""
         columns = {name: getattr(self, name) for name in ("text_column", "pair_column", "label_column")}
         named = {name: column for name, column in columns.items() if column is not None}
         return {"errors": self.errors, **named, **(self.settings or {})}

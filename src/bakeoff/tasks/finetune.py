@@ -62,19 +62,19 @@ def finetune(
     Args:
         source: a run, whose architecture and weights are taken, pre-trained or fine-tuned already (of that one the
             head, too, where its labels are the task's), or a recipe, to train from scratch.
-        task: its kind, the files, their columns and the metric.
+        task: the kind of task, the files, their columns and the metric.
         out: directory of the fine-tuned run; it must not exist.
-        config: how to train.
-        seed: of the fresh weights, the order and the dropout.
-        tokenizer: a tokenizer.json, or a directory with one (a corpus, a run); for a recipe only.
+        config: the settings of the training.
+        seed: the seed of fresh weights, order and dropout.
+        tokenizer: a tokenizer.json, or a directory with one (a corpus, a run); only for a recipe.
         device: auto, cpu, cuda or mps.
-        threads: with which torch computes on a CPU; auto: what a quick look finds; None: as many as torch has.
-        resume: go on with a fine-tuning that was stopped or killed, exactly; where there is none, begin.
+        threads: the number of threads on a CPU; auto: the quickest of a short measurement; None: as many as torch has.
+        resume: go on exactly with a fine-tuning that was stopped or killed; where there is none, begin.
         progress: show a bar, or lines where there is no terminal; or what is told instead, see `TrainingProgress`.
 
     Raises:
         UserError: a mistake in the arguments or the data; what is to be resumed was begun with others.
-        Diverged: the loss is not a number any more, whichever of the learning rates it is.
+        Diverged: the loss is not a number any more, with every learning rate.
         Interrupted: SIGINT or SIGTERM came; it can be resumed.
     """
     out, config = Path(out), config or FinetuneConfig()
@@ -147,7 +147,7 @@ def finetune(
 
 
 def open_source(source: str | Path | Run | Recipe, tokenizer: str | Path | None) -> StartingPoint:
-    """What a fine-tuning starts from.
+    """The starting point of a fine-tuning.
 
     Raises:
         UserError: no finished pre-trained run, or not exactly one tokenizer.
@@ -169,7 +169,7 @@ def open_source(source: str | Path | Run | Recipe, tokenizer: str | Path | None)
 
 
 def _of_items(splits: dict[str, TaskSplit], config: FinetuneConfig) -> list[str]:
-    """What must be known of how the splits' examples became items."""
+    """Notes on rows of the splits that were cut or are read in windows, and the notes of their items."""
     told = []
     for name, split in splits.items():
         rows = split.items.encoded
@@ -183,7 +183,7 @@ def _of_items(splits: dict[str, TaskSplit], config: FinetuneConfig) -> list[str]
 
 
 def _asked(recipe: Recipe, source: StartingPoint, setting: Setting, splits: dict[str, TaskSplit]) -> dict[str, Any]:
-    """All that the result of a fine-tuning follows from, in the words of an error."""
+    """All inputs on which the result of a fine-tuning depends, by the words with which an error names them."""
     data = hashlib.sha256()
     for split in splits.values():
         encoded, targets = split.items.encoded, split.items.targets
@@ -207,7 +207,7 @@ def _asked(recipe: Recipe, source: StartingPoint, setting: Setting, splits: dict
 
 
 def threads_of_unfinished(out: Path) -> int | None:
-    """The threads with which the fine-tuning that is to become `out` was begun; None: it was not."""
+    """The threads with which the unfinished fine-tuning of `out` was begun; None: there is none."""
     path = unfinished_folder(out) / "environment.json"
     if not path.is_file():
         return None
@@ -215,7 +215,7 @@ def threads_of_unfinished(out: Path) -> int | None:
 
 
 def _quickest_threads(source: StartingPoint, train: TaskSplit, setting: Setting) -> int:
-    """What a look at some steps finds, on a head of its own."""
+    """The quickest number of threads in a short measurement, on a head of its own."""
     config, items = setting.config, train.items
     order = shuffled_batches(items.lengths, config.batch, setting.seed, 0)
     steps = sum(plan_steps(len(items.owners), config, trial.epochs)[1] for trial in planned_trials(config))
@@ -239,7 +239,7 @@ def _write_settings(
     config: FinetuneConfig,
     machine: dict[str, Any],
 ) -> None:
-    """Write what the fine-tuning was asked for, everything decided."""
+    """Write the recipe, tokenizer and settings of the fine-tuning, with everything decided."""
     source.tokenizer.save(folder / "tokenizer.json")
     # Whoever evaluates may stand in another folder.
     paths = {name: value for name in type(task).model_fields if isinstance(value := getattr(task, name), Path)}

@@ -1,4 +1,4 @@
-"""What a fine-tuning achieved, as results.json has it."""
+"""Results of a fine-tuning, as in results.json."""
 
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,30 +15,30 @@ class TrialResult(Config):
     learning_rate: float
     """The training's learning rate."""
     epochs: int
-    """The epochs that it was planned for."""
+    """The number of epochs for which the training was planned."""
     score: float | None
-    """The metric on dev at its best; null: the loss was not a number any more."""
+    """The best score on dev, by the metric; null: the loss was not a number any more."""
     seconds: float
-    """Time spent, looks at dev included."""
+    """Seconds of the training, looks at dev included."""
 
 
 class FinetuneResult(Config):
-    """What a fine-tuning achieved; results.json."""
+    """The results of a fine-tuning; results.json."""
 
     path: Path = Field(default=Path(), exclude=True)
-    """The run's directory."""
+    """The directory of the run."""
     kind: str = "classification"
     """The kind of the task, such as classification."""
     task: str
-    """The task's name."""
+    """The name of the task in results."""
     metric: str
     """The metric by which dev chose epochs and learning rates."""
     recipe: str
-    """The recipe's name."""
+    """The name of the recipe."""
     source: str | None
     """The pre-trained run; null: the weights were random."""
     seed: int
-    """Seed of the random weights, the order and the dropout."""
+    """The seed of random weights, order and dropout."""
     scores: dict[str, dict[str, float]]
     """All metrics on dev and on test, shares as fractions."""
     labels: dict[str, LabelScore] = Field(default={})
@@ -46,34 +46,34 @@ class FinetuneResult(Config):
     simplest: dict[str, float]
     """The metrics on test of answers without a model, such as the most frequent class of train."""
     transferred_tensors: int
-    """How many tensors came from the pre-training."""
+    """The number of tensors that came from the pre-training."""
     total_tensors: int
-    """How many tensors the model and its head have."""
+    """The number of tensors of the model and its head."""
     parameters: int
-    """How many numbers they hold."""
+    """The number of parameters of the model and its head."""
     learning_rate: float
     """The learning rate, chosen on dev where several were tried."""
     epochs: float
-    """Epochs trained until it stopped."""
+    """The number of epochs trained until the end, or until early stopping."""
     best_epoch: float
-    """The epoch that did best on dev, whose weights were kept."""
+    """The epoch, or part of one, with the best score on dev, whose weights were kept."""
     seconds: float
-    """Time spent, all trainings and evaluations together."""
+    """Seconds of all trainings and evaluations together."""
     trials: list[TrialResult] = Field(default=[])
     """The result of each training, where several learning rates or numbers of epochs were tried."""
     classes: list[str]
-    """Names of the classes, or tags, sorted; none where there are no such."""
+    """Names of the classes, or tags, sorted; empty where there are none."""
     rows: dict[str, int]
-    """Rows of train, dev and test."""
+    """The number of rows of train, dev and test."""
     notes: list[str]
-    """What a reader of the numbers must know."""
+    """Notes to readers of the numbers."""
 
     read_before: ClassVar[tuple[str, ...]] = ("majority",)
 
     @model_validator(mode="before")
     @classmethod
     def _of_older_runs(cls, values: Any) -> Any:
-        """Until other tasks than classification were there, the accuracy of the most frequent class stood alone."""
+        """Results of older runs, in which the accuracy of the most frequent class stood alone, in the present form."""
         if isinstance(values, dict) and "majority" in values and "simplest" not in values:
             values = {**values, "simplest": {"accuracy": values["majority"]}}
             del values["majority"]

@@ -1,4 +1,4 @@
-"""The directory of a fine-tuned run: everything to use, judge and reproduce one fine-tuning."""
+"""The directory of a fine-tuned run: all that is needed to use, judge and reproduce a fine-tuning."""
 
 import json
 from functools import cached_property
@@ -29,18 +29,18 @@ from bakeoff.yaml_files import read_yaml
 
 
 class Settings(Record):
-    """What a fine-tuning was asked for; task.yaml."""
+    """The settings of a fine-tuning; task.yaml."""
 
     task: dict[str, Any]
-    """The task."""
+    """The config of the task."""
     finetune: dict[str, Any]
-    """How, everything decided."""
+    """The config of the training, with everything decided."""
 
 
 class FinetunedRun:
     """The directory of a fine-tuned run.
 
-    recipe.yaml, tokenizer.json, task.yaml, labels.json, environment.json, metrics.jsonl, model.safetensors,
+    It holds recipe.yaml, tokenizer.json, task.yaml, labels.json, environment.json, metrics.jsonl, model.safetensors,
     predictions.jsonl (of test), README.md, results.json and bakeoff.sha256.
     """
 
@@ -67,7 +67,7 @@ class FinetunedRun:
 
     @staticmethod
     def at(path: str | Path) -> bool:
-        """Whether a fine-tuned run is at that path; it is finished whenever it is there."""
+        """Whether a fine-tuned run is at that path; a run that is there is finished."""
         return (Path(path) / "results.json").is_file()
 
     @cached_property
@@ -77,12 +77,12 @@ class FinetunedRun:
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer of the pre-trained run, or the one that was given from scratch."""
+        """The tokenizer of the pre-trained run, or the one that was given to a fine-tuning from scratch."""
         return self._run.tokenizer
 
     @property
     def environment(self) -> dict[str, Any]:
-        """Machine, versions and the pre-trained run."""
+        """The machine, the versions and the pre-trained run."""
         path = self.path / "environment.json"
         return Environment.check(read_json(path), str(path))
 
@@ -93,7 +93,7 @@ class FinetunedRun:
 
     @cached_property
     def config(self) -> FinetuneConfig:
-        """How it was fine-tuned, with pooling, length and learning rates as they were decided."""
+        """The settings of the fine-tuning, with pooling, length and learning rates as they were decided."""
         config = FinetuneConfig.parse(self._settings["finetune"], f"{self._settings_file}: finetune")
         if config.length is None or config.pooling == "auto":
             raise UserError(f"{self._settings_file}: finetune: length and pooling have to be those that were decided")
@@ -109,7 +109,7 @@ class FinetunedRun:
 
     @cached_property
     def learned(self) -> Task:
-        """The task with what is known of its labels."""
+        """The task with its known labels."""
         path = self.path / "labels.json"
         return self.task.restore(parse_any_json(checksums.read(path), str(path)), str(path))
 
@@ -120,19 +120,19 @@ class FinetunedRun:
         return FinetuneResult.parse({**read_json(path), "path": self.path}, str(path), strict=True)
 
     def metrics(self) -> list[dict[str, Any]]:
-        """The lines of metrics.jsonl: one a look at dev."""
+        """The lines of metrics.jsonl, one for each look at dev."""
         return read_metrics(self.path / "metrics.jsonl")
 
     def predictions(self) -> list[dict[str, Any]]:
-        """Label and prediction for each row of test; see the kind's record."""
+        """The label and the prediction of each row of test; see the record of the kind."""
         return read_predictions(self.path / "predictions.jsonl", self.task.record)
 
     def labelled_examples(self, path: Path, config: TaskConfig | None = None) -> tuple[list[Any], list[str]]:
-        """The examples of a labelled file, and what a reader of results must know of the rows that were left out.
+        """The examples of a labelled file, and notes on the rows that were left out.
 
         Args:
             path: the file.
-            config: how it is read; None: as in fine-tuning.
+            config: the task, with the settings by which the file is read; None: those of fine-tuning.
 
         Raises:
             UserError: there is a mistake in the file, or it has labels that the run has not learnt.
@@ -142,7 +142,7 @@ class FinetunedRun:
         return examples, left_out
 
     def format(self) -> InputFormat:
-        """The format of its rows, by which texts become tokens as in fine-tuning."""
+        """The format of the rows, by which texts become tokens as in fine-tuning."""
         config = self.config
         assert config.length is not None
         return InputFormat(self.tokenizer, self.recipe, config.length, config.truncate, config.separators)
@@ -159,7 +159,7 @@ class FinetunedRun:
         return head.to(device or torch.device("cpu")).eval()
 
     def require_current(self) -> None:
-        """Refuse a run from before rows have become what they are.
+        """Refuse a run that has learned from rows of an older format.
 
         Raises:
             UserError: it was fine-tuned on other rows than are read now.
@@ -180,7 +180,7 @@ def read_predictions(path: Path, record: type[Record]) -> list[dict[str, Any]]:
 
 
 def write_labels(folder: Path, task: Task) -> None:
-    """Write what is known of the labels, with what dev has settled."""
+    """Write labels.json: the known labels, with what dev has decided, such as a threshold."""
     text = json.dumps(task.labels, ensure_ascii=False, indent=1) + "\n"
     (folder / "labels.json").write_text(text, encoding="utf-8")
 
@@ -188,7 +188,7 @@ def write_labels(folder: Path, task: Task) -> None:
 def write_results(
     folder: Path, head: HeadedModel, result: FinetuneResult, predictions: list[dict[str, Any]], card: str
 ) -> None:
-    """Write what comes out of a fine-tuning, results.json last of all."""
+    """Write the weights, predictions, README and results of a fine-tuning, results.json last of all."""
     save_tensors(head.state_dict(), folder / "model.safetensors")
     lines = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in predictions)
     (folder / "predictions.jsonl").write_text(lines, encoding="utf-8")

@@ -10,7 +10,7 @@ from bakeoff.tasks.task_config import TaskConfig
 
 
 def model_card(task: TaskConfig, config: FinetuneConfig, result: FinetuneResult, environment: dict[str, Any]) -> str:
-    """The README.md of a fine-tuned run."""
+    """The text of README.md: results, data, training and environment of a fine-tuned run."""
     start = (
         f"the pre-trained run {markdown.code(result.source)}" if result.source else "random weights (no pre-training)"
     )

@@ -1,4 +1,4 @@
-"""Using a fine-tuned run: answers to new texts."""
+"""Answers of a fine-tuned run to new texts."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,16 +18,16 @@ from bakeoff.tasks.reading.other_files import reading_otherwise
 from bakeoff.tasks.task_config import TaskConfig
 
 TEXTS_AT_ONCE = 2048
-"""The most that are read ahead, so that texts of similar length go through the model together."""
+"""The most texts that are read ahead, so that texts of similar length go through the model together."""
 
 
 class Predicted(NamedTuple):
-    """The answer of a run to one example: a text, a pair, or what else its task reads."""
+    """A run's answer to one example: a text, a pair, or whatever its task reads."""
 
     example: Any
-    """The example, with the texts as they were given."""
+    """The example, with its texts as they were given."""
     answer: Any
-    """The task's answer."""
+    """The answer, in the form of the task."""
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -44,7 +44,7 @@ def predict(
     device: str = "auto",
     head: HeadedModel | None = None,
 ) -> list[dict[str, Any]]:
-    """What a run says of each text, or pair of texts.
+    """The answers of a run to texts, or pairs of texts.
 
     Args:
         run: a fine-tuned run.
@@ -58,7 +58,8 @@ def predict(
         answer, start, end, probability and n_best (question answering).
 
     Raises:
-        UserError: no fine-tuned run; second texts that the run cannot take, or their lack; not one for each text.
+        UserError: no fine-tuned run; second texts that the run cannot take, or none that it needs; not one for each
+            text.
     """
     opened = run if isinstance(run, FinetunedRun) else FinetunedRun.open(run)
     require_sides(opened, texts, pairs)
@@ -94,14 +95,14 @@ def answer_file(
     device: str = "auto",
     left_out: Counter[str] | None = None,
 ) -> Iterator[list[Predicted]]:
-    """What a run says of each example of a file in the format of its task's files, which need not have labels.
+    """The answers of a run to the examples of a file in the format of its task's files; labels may be missing.
 
     Args:
         run: a fine-tuned run.
         path: the file.
-        settings: of the task's config what says how a file is read, where it is otherwise than in fine-tuning.
+        settings: settings of the task's config for reading the file, where they differ from fine-tuning.
         device: auto, cpu, cuda or mps.
-        left_out: counts the rows that have no answer, by the reason.
+        left_out: a counter of the rows that have no answer, by reason.
 
     Raises:
         UserError: there is a mistake in the file, or in the settings.
@@ -114,7 +115,7 @@ def answer_file(
 
 
 def _kept(task: TaskConfig, path: Path, left_out: Counter[str] | None) -> Iterator[Any]:
-    """The examples of a file; a row that is left out has no answer."""
+    """The examples of a file without the rows that are left out, which have no answer."""
     for each in task.read(path, labelled=False):
         if not isinstance(each, LeftOut):
             yield each
@@ -123,7 +124,7 @@ def _kept(task: TaskConfig, path: Path, left_out: Counter[str] | None) -> Iterat
 
 
 def _some(examples: Iterator[Any]) -> Iterator[list[Any]]:
-    """The examples in their order, a bounded number at once."""
+    """The examples in their order, in lists of bounded length."""
     tidier = Tidier(TEXTS_AT_ONCE)
     while part := list(islice(examples, TEXTS_AT_ONCE)):
         yield part
@@ -145,7 +146,7 @@ def require_sides(run: FinetunedRun, texts: Sequence[str], pairs: Sequence[str] 
     """Refuse single texts for a run of pairs, and pairs for a run of single texts.
 
     Raises:
-        UserError: there are second texts that the run cannot take, or none, or not one for each text.
+        UserError: there are second texts that the run cannot take, none that it needs, or not one for each text.
     """
     wanted = run.task.input_sides
     if wanted is None:

@@ -27,11 +27,11 @@ TASKS = Registry(
 """The config of every kind of task by its name."""
 
 DEFAULT_KIND = "classification"
-"""What a task is whose kind is not said."""
+"""The kind of a task whose kind is not given."""
 
 
 def setting_of_task(key: str, kind: str) -> bool:
-    """Whether a key is a setting of tasks of that kind."""
+    """Whether a key is a setting of tasks of a kind."""
     return kind in TASKS and key in TASKS[kind].model_fields
 
 

@@ -1,4 +1,4 @@
-"""What a task is: the contract that every kind of task keeps, from the rows of a file to scores.
+"""The contract of a task, which every kind of task keeps, from the rows of a file to scores.
 
 data -> items -> head -> loss -> outputs -> predictions -> scores. A kind is one file in `kinds/` and one line in the
 registry; nothing else knows it by its name.
@@ -27,18 +27,18 @@ from bakeoff.tasks.scores.label_scores import LabelScore
 
 
 class Learned(NamedTuple):
-    """What learns from train without a neural network, fitted with one choice of its settings."""
+    """A method without a neural network, fitted to train with one choice of its settings."""
 
     method: str
     """The method in words: the features that it counts, `with`, and the learner."""
     chosen: dict[str, Any]
-    """The settings, of which dev chooses among those of one method."""
+    """The settings; dev chooses among all settings of a method."""
     score: Callable[[Sequence[Any]], dict[str, float]]
-    """All metrics of its answers to labelled examples."""
+    """All metrics of the answers of the method to labelled examples."""
 
 
 class HeadInputs(Protocol):
-    """What a head reads."""
+    """A batch that a head reads."""
 
     def to(self, device: torch.device) -> Self:
         """The batch on a device."""
@@ -46,46 +46,46 @@ class HeadInputs(Protocol):
 
 
 class Answers(NamedTuple):
-    """What a task makes of what a head says of N examples."""
+    """The answers to N examples, and their loss."""
 
     answers: list[Any]
     """(N,) the answers, in the order of the examples."""
     loss: float | None
-    """Mean loss of the items, where all have labels."""
+    """The mean loss of the items; None where labels are missing."""
 
 
 class Task(ABC):
     """A task whose labels are known: how its examples become items, and the head's numbers become answers."""
 
     config: Any
-    """The task's config."""
+    """The config of the task."""
     labels: Any
-    """What is known of the labels, as JSON has it."""
+    """The known labels, as labels.json has them."""
     metric: str
     """The metric by which dev chooses epochs and learning rates."""
     outputs: int
-    """K, numbers that the head gives for each row, or token."""
+    """K, the number of outputs of the head for each row, or for each token."""
     notes: Sequence[str] = ()
-    """What a reader of the results must know of the labels."""
+    """Notes to readers of the results on the labels."""
 
     shows_texts: bool = True
-    """An answer is shown with the example's texts behind it."""
+    """Whether an answer is shown with the example's texts behind it."""
 
     @property
     def classes(self) -> list[str]:
-        """Names of what is told apart; none where there are no classes."""
+        """Names of the classes; empty where there are none."""
         return []
 
     @abstractmethod
     def check(self, examples: Sequence[Any], path: Path, origin: str) -> None:
-        """Refuse labels that cannot be answered.
+        """Refuse examples whose labels cannot be predicted.
 
         Raises:
             UserError: a label that the examples to learn from do not have; with its line.
         """
 
     def remarks(self, examples: Sequence[Any]) -> Iterator[str]:
-        """What a reader must know of labelled examples, whatever a tokenizer makes of them."""
+        """Remarks on labelled examples that do not depend on a tokenizer."""
         yield from ()
 
     @abstractmethod
@@ -93,33 +93,33 @@ class Task(ABC):
         """The items of some examples."""
 
     def build_head(self, recipe: Recipe, vocabulary: int, config: FinetuneConfig) -> HeadedModel:
-        """A fresh head.
+        """A head with fresh weights.
 
         Args:
-            recipe: that of its model.
-            vocabulary: the tokenizer's.
-            config: with the pooling that was decided.
+            recipe: the recipe of its model.
+            vocabulary: the size of the tokenizer's vocabulary.
+            config: the settings, with the pooling that was decided.
         """
         assert config.pooling != "auto"
         assert self.config.head != "writing"
         return build_head(self.config.head, recipe, vocabulary, self.outputs, config)
 
     def collate(self, items: Items, chosen: NDArray[np.int64], format: InputFormat) -> HeadInputs:
-        """What the head reads of some items to be learned from."""
+        """The batch of some items with targets, to be learned from."""
         batch: InputBatch = collate(items.encoded, items.rows(chosen), format)
         return batch
 
     def own_answers(
         self, head: HeadedModel, items: Items, format: InputFormat, placement: Placement, look: bool
     ) -> Answers | None:
-        """Answers that are not made of a head's numbers for each item, as texts that it writes; None: they are.
+        """Answers that need more than outputs of the head for each item, such as written texts; None: outputs suffice.
 
         Args:
-            head: in evaluation mode.
-            items: what is asked.
-            format: the rows' format.
-            placement: where the head is.
-            look: a look at dev in training, which needs no more than the metric.
+            head: the head, in evaluation mode.
+            items: the items of the examples.
+            format: the format of the rows.
+            placement: the device of the head and its precision.
+            look: whether this is a look at dev in training, which needs no more than the metric.
         """
         return None
 
@@ -128,32 +128,32 @@ class Task(ABC):
         """The mean loss of some items, to be learned from.
 
         Args:
-            scores: (B, K) or (B, T, K) what the head gives for the items' rows.
+            scores: (B, K) or (B, T, K) outputs of the head for the rows of the items.
             items: all items.
-            chosen: which of them.
+            chosen: the indices of the items in the batch.
         """
 
     @abstractmethod
     def read_outputs(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:
-        """What is kept of the head's numbers for each of some items; arguments as of `loss`."""
+        """The part of the head's outputs that is kept for each of some items; arguments as of `loss`."""
 
     @abstractmethod
     def mean_loss(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> float:
-        """The mean loss of all items, to be looked at."""
+        """The mean loss of all items, for reports."""
 
     @abstractmethod
     def decode(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> list[Any]:
         """The answer to each example."""
 
     def resolve(self, examples: Sequence[Any], answers: Sequence[Any]) -> "Task":
-        """The task with what dev decides beside the weights, such as a threshold, which its labels keep.
+        """The task with what dev decides beside the weights, such as a threshold; `labels` keeps it.
 
         Every look at dev calls this, and is scored by the resolved task. The call for the weights that are kept is the
         last one, whose result evaluation and prediction use. Most tasks have nothing to resolve.
 
         Args:
-            examples: those of dev.
-            answers: what `decode` makes of them; they do not depend on what is resolved.
+            examples: the examples of dev.
+            answers: the answers of `decode`, which do not depend on what is resolved.
         """
         return self
 
@@ -162,7 +162,7 @@ class Task(ABC):
         """All metrics of the answers to labelled examples."""
 
     def score_labels(self, examples: Sequence[Any], answers: Sequence[Any]) -> dict[str, LabelScore]:
-        """How well each label, class or type of spans is found; empty for tasks without these."""
+        """The scores of each label, class or type of spans by its name; empty for tasks without these."""
         return {}
 
     @abstractmethod
@@ -170,15 +170,15 @@ class Task(ABC):
         """All metrics of answers without a model."""
 
     def floors(self, train: Sequence[Any]) -> Iterator[Learned]:
-        """What learns without a neural network, and has to be beaten as well: each method with each of its settings.
+        """Methods without a neural network, which a model has to beat as well: each method with each of its settings.
 
-        What costs less stands first, for it is taken where dev finds two alike.
+        Cheaper settings of a method stand first, because the first is taken where dev finds two equally good.
         """
         return iter(())
 
     @abstractmethod
     def line(self, example: Any, answer: Any) -> dict[str, Any]:
-        """A line of predictions.jsonl: the label and what was predicted."""
+        """A line of predictions.jsonl: the label and the prediction."""
 
     @abstractmethod
     def answered(self, example: Any, answer: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The config of a task: its files, what is held out of them, and what is known of its kind before any file is read."""
+"""The config of a task: its files, the splits held out of them, and properties of its kind."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ from bakeoff.tasks.task import Task
 
 
 class Metric(NamedTuple):
-    """How the values of a metric are shown."""
+    """The name and the unit with which a metric is shown."""
 
     title: str
     """The metric's name in words."""
@@ -50,24 +50,24 @@ class TaskConfig(Config):
     """What a reader of the results must know of the files; it stands among the notes."""
 
     sides: ClassVar[int | None] = 1
-    """Texts of an example where all have as many; None: they differ."""
+    """The number of texts of an example; None where it differs."""
     head: ClassVar[Literal["row", "tokens", "writing"]] = "row"
-    """The head gives numbers for each row, or for each of its tokens; or it is the one with which the model has learnt
-    to write, which the kind builds itself."""
+    """The head: of outputs for each row, or for each token; or the head with which the model has learnt to write, which
+    the kind builds itself."""
     lower_is_better: ClassVar[frozenset[str]] = frozenset()
-    """Metrics of which less is better."""
+    """Metrics of which lower values are better."""
     one_class: ClassVar[bool] = False
-    """Each example has one of several classes, which the softmax of the head's numbers for its row predicts."""
+    """Whether each example has one of several classes, predicted by a softmax of the head's outputs for its row."""
     reads_windows: ClassVar[bool] = False
-    """A text that is too long can be read in windows, whose answers are averaged."""
+    """Whether a text that is too long can be read in windows, whose answers are averaged."""
     metrics: ClassVar[Mapping[str, Metric]] = {}
-    """How its metrics are shown; what is missing here has its key for a name."""
+    """Names and units of the metrics; a metric that is missing here has its key as its name."""
     reading: ClassVar[frozenset[str]] = frozenset({"errors", "encoding"})
-    """Keys, beside those of columns, that say how a file is read, and not what is learned from it."""
+    """Keys, beside the keys of columns, that say how a file is read and change nothing of what is learned."""
     simplest: ClassVar[str]
-    """What answers without a model, to which results are compared."""
+    """The answers without a model, in words, with which results are compared."""
     record: ClassVar[type[Record]]
-    """A line of predictions.jsonl."""
+    """The record of a line of predictions.jsonl."""
 
     @property
     def title(self) -> str:
@@ -76,39 +76,39 @@ class TaskConfig(Config):
 
     @property
     def input_sides(self) -> int | None:
-        """Texts of an example of these files; None: they differ."""
+        """The number of texts of an example in these files; None where it differs."""
         return self.sides
 
     @property
     def text_columns(self) -> list[str]:
-        """The columns with an example's texts, in their order, of a file of texts to be answered."""
+        """The columns with an example's texts, in their order, in a file of texts to be answered."""
         return ["text"]
 
     def reads_files(self, path: Path, column: str | None = None) -> bool:
-        """Whether a file of examples to be answered has the format of the task's own, and not texts or columns.
+        """Whether a file to be answered is in the format of the task's files, rather than texts or columns of texts.
 
         Args:
             path: the file.
-            column: what the user calls the column of its texts, or words; None: nothing is said.
+            column: the column of its texts, or words, as the user names it; None: the user names none.
         """
         return self.sides is None
 
     def reads_its_form(self, path: Path) -> bool:
-        """Whether a file of texts has columns that the task's files have too, in a form that no name of a file says."""
+        """Whether a file of texts is a table to be read with the settings of the task's files, not by its name."""
         return False
 
     def blank_texts(self, example: Any) -> int:
-        """How many texts of an example are blank that should not be."""
+        """The number of texts of an example that are blank and should not be."""
         return sum(not text.strip() for text in example.texts)
 
     @classmethod
     def described(cls, metric: str) -> Metric:
-        """How a metric is shown: where nothing else is said, as it is if less is better, and else in percent."""
+        """The name and unit of a metric; by default no unit if lower is better, else percent."""
         unit: Literal["%", ""] = "" if metric in cls.lower_is_better else "%"
         return cls.metrics.get(metric, Metric(metric.replace("_", " "), unit))
 
     def contributions(self, lines: Sequence[Mapping[str, Any]], metric: str) -> Vector | None:
-        """What each test example contributes to a metric, from which comparisons estimate the noise of the test set.
+        """The contribution of each test example to a metric, from which comparisons estimate the noise of the test set.
 
         Args:
             lines: (N,) the lines of predictions.jsonl.
@@ -116,15 +116,15 @@ class TaskConfig(Config):
 
         Returns:
             (N,) values whose mean is the metric where it is a mean over examples, and else the jackknife's
-            pseudo-values (`bakeoff.tasks.scores.jackknife`); None where that is not known, and nothing can be claimed.
+            pseudo-values (`bakeoff.tasks.scores.jackknife`); None where they are not known, and nothing can be claimed.
         """
         return None
 
     def require_model(self, recipe: Recipe) -> None:
-        """Refuse models that cannot learn such a task.
+        """Refuse a model that cannot learn such a task.
 
         Raises:
-            UserError: this one cannot.
+            UserError: the model of the recipe cannot.
         """
 
     def read(self, path: Path, labelled: bool = True) -> Iterator[Any]:
@@ -132,7 +132,7 @@ class TaskConfig(Config):
 
         Args:
             path: the file.
-            labelled: it says what is to be predicted; a row that is not to be used comes as a `LeftOut`.
+            labelled: whether the file has labels; rows that are not to be used then come as a `LeftOut`.
 
         Raises:
             UserError: there is no such file or column, or a mistake in it; with its line.
@@ -140,25 +140,29 @@ class TaskConfig(Config):
         raise NotImplementedError
 
     def example(self, texts: Sequence[str]) -> Any:
-        """An unlabelled example of these texts."""
+        """An example of these texts, without a label."""
         raise NotImplementedError
 
     def learn(self, train: Sequence[Any], origin: str) -> "Task":
-        """The task, with what is known of its labels from the examples to learn from.
+        """The task with its known labels, from the examples to learn from.
 
         Args:
             train: the examples.
-            origin: what errors call them.
+            origin: the name of the examples in errors.
 
         Raises:
-            UserError: nothing can be learned from them.
+            UserError: nothing can be learned from the examples.
         """
         raise NotImplementedError
 
     def restore(self, labels: Any, where: str) -> "Task":
-        """The task, with what is known of its labels from `labels.json`.
+        """The task with its known labels, from the content of `labels.json`.
+
+        Args:
+            labels: the content.
+            where: the name of the file in errors.
 
         Raises:
-            UserError: it does not hold that.
+            UserError: the content is not that of a task of this kind.
         """
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""The folder of a fine-tuning that is not finished: beside its place until the end, and gone on with by --resume."""
+"""The folder of an unfinished fine-tuning: beside its final place until the end, and resumed by --resume."""
 
 import json
 import signal
@@ -26,7 +26,7 @@ def require_free(out: Path) -> None:
 
 
 CHECKPOINT = "checkpoint-"
-"""How the folders of an unfinished run begin from which it can be resumed; a number follows."""
+"""The beginning of the names of checkpoint folders in an unfinished run; a number follows."""
 
 
 PARTIAL = ".checkpoint.partial"
@@ -34,24 +34,25 @@ PARTIAL = ".checkpoint.partial"
 
 
 ASKED = "asked.json"
-"""What an unfinished fine-tuning was asked for, by which it is known again."""
+"""The file with the inputs of an unfinished fine-tuning, by which --resume recognises it."""
 
 
 @contextmanager
 def unfinished(out: Path, asked: dict[str, Any], resume: bool = False) -> Iterator[Path]:
     """A folder beside `out` that takes its place at the end.
 
-    Behind a stop by a signal and behind a kill it can be resumed, and behind an error too if it has a checkpoint; else
-    it is removed.
+    After a stop by a signal or a kill the folder stays and can be resumed. After an error it stays if it has a
+    checkpoint, unless the loss diverged. Else it is removed.
 
     Args:
-        out: where the run is to be.
-        asked: all that its result follows from.
-        resume: go on with the folder that is there, if any, and asked for the same.
+        out: the directory of the finished run.
+        asked: all inputs on which the result depends.
+        resume: go on with the folder that is there, if any, provided that its inputs were the same.
 
     Raises:
-        UserError: `out` holds something, its folder cannot be written to, or what is to be resumed was asked for
-            something else.
+        UserError: `out` holds something, its folder cannot be written to, or the inputs of the folder to be resumed
+            were
+            different.
     """
     require_free(out)
     folder = unfinished_folder(out)
@@ -96,22 +97,22 @@ def unfinished(out: Path, asked: dict[str, Any], resume: bool = False) -> Iterat
 
 
 def what_is_kept(out: Path) -> str:
-    """What an error has left of the fine-tuning that was to become `out`, and what to type."""
+    """A sentence for an error: what is left of the fine-tuning of `out`, and what to type."""
     if any(unfinished_folder(out).glob(f"{CHECKPOINT}*")):
         return "a checkpoint is kept: with more space, the same command with --resume goes on"
     return "nothing of this fine-tuning was kept"
 
 
 def unfinished_folder(out: Path) -> Path:
-    """The folder of a fine-tuning that will become `out`."""
+    """The folder of the unfinished fine-tuning of `out`."""
     return out.absolute().with_name(f".{out.absolute().name}.unfinished")
 
 
 def _require_same(before: Any, asked: dict[str, Any], out: Path) -> None:
-    """Refuse to go on with what was asked for something else.
+    """Refuse to go on with a fine-tuning that was begun with other inputs.
 
     Raises:
-        UserError: it was; the message names the first that differs.
+        UserError: an input differs; the message names the first one.
     """
     for key in asked:
         own = before.get(key) if isinstance(before, dict) else None

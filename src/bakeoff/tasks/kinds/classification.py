@@ -35,7 +35,7 @@ OF_ONE_CLASS: dict[str, Callable[[NDArray[np.bool_], NDArray[np.bool_]], tuple[A
     "precision": lambda true, found: (true & found, found),
     "recall": lambda true, found: (true & found, true),
 }
-"""Functions that give what each row adds to the numerator and to the denominator of a score of one class."""
+"""Functions for the scores of one class: what each row adds to the numerator and to the denominator."""
 
 FEWEST_SCORES = 5
 """The fewest classes for which a remark is made where all names of classes are numbers."""
@@ -181,7 +181,7 @@ class Classification(Task):
 
     @property
     def _shown(self) -> str:
-        """The names of the classes, as many as fit into a line, and what to do with others."""
+        """The part of an error that names the classes, as many as fit into a line, and says how to mend it."""
         shown = ", ".join(self.classes[:12]) + (", ..." if len(self.classes) > 12 else "")
         return f", which has {shown}; mend it, or leave its rows out by null in label_names"
 
@@ -190,7 +190,7 @@ class Classification(Task):
         return [self.places[_label_of(each)] for each in examples]
 
     def most_frequent(self, examples: Sequence[LabelledText]) -> int:
-        """The place of the most frequent class in the list of classes; on a tie, the first such place."""
+        """The place of the most frequent class in the list of classes; on a tie, the first."""
         counts = Counter(self.places_of(examples))
         return min(counts, key=lambda place: (-counts[place], place))
 

@@ -139,7 +139,7 @@ class MultilabelConfig(TableConfig):
             yield TextWithLabels(line, texts, self._labels(own, where) if labelled else None)
 
     def _lacks(self, cells: Sequence[Any]) -> bool:
-        """Whether a row says nothing of a label that has a column."""
+        """Whether labels have columns and a cell of the row is blank in one of these."""
         return isinstance(self.label_column, list) and any(cell is None or not str(cell).strip() for cell in cells)
 
     def _labels(self, cells: Sequence[Any], where: str) -> frozenset[str]:
@@ -254,7 +254,7 @@ class Multilabel(Task):
 
     @override
     def simplest(self, train: Sequence[TextWithLabels], test: Sequence[TextWithLabels]) -> dict[str, float]:
-        """Scores of always predicting those labels that at least half of train has."""
+        """Scores of always predicting the labels that at least half of the rows of train have."""
         shares = self.table(train).mean(0, keepdims=True).astype(np.float32)
         return multilabel_scores(self.table(test), shares.repeat(len(test), 0), 0.5)
 

@@ -237,7 +237,7 @@ class QuestionAnswering(Task):
     def simplest(self, train: Sequence[Question], test: Sequence[Question]) -> dict[str, float]:
         """Scores of words of the context near those of the question; or of no answer, if that is better in train.
 
-        The number of words is the median of that of the answers in train.
+        The answers have as many words as the median answer in train.
         """
         lengths = [count_words(answer.text) for each in train for answer in (each.answers or ())[:1]]
         words = max(1, round(median(lengths))) if lengths else 1

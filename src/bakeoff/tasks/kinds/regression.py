@@ -119,7 +119,7 @@ class RegressionConfig(TextsConfig):
 
 
 class Regression(Task):
-    """The squared error of numbers; training scales them to a mean of 0 and a standard deviation of 1."""
+    """The squared error of numbers, which are scaled in training to a mean of 0 and a standard deviation of 1."""
 
     def __init__(self, config: RegressionConfig, mean: float, deviation: float) -> None:
         self.config, self.metric, self.outputs = config, config.metric, 1
@@ -143,7 +143,7 @@ class Regression(Task):
 
     @override
     def read_outputs(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:
-        """The number () on the scale of the training, for each item."""
+        """The number, of shape (), on the scale of the training, for each item."""
         return list(scores[:, 0].cpu().numpy())
 
     @override

@@ -166,7 +166,7 @@ class SequenceToSequenceConfig(TableConfig):
         return SequenceToSequence(self)
 
     def generation(self, beams: int, longest: int) -> GenerationConfig:
-        """The settings for writing targets of at most `longest` tokens with so many candidates."""
+        """The settings for writing targets of at most `longest` tokens with `beams` candidates."""
         return GenerationConfig(tokens=longest, beams=beams, length_penalty=self.length_penalty)
 
 
@@ -181,7 +181,7 @@ class SequenceToSequence(Task):
 
     @override
     def check(self, examples: Sequence[SourceText], path: Path, origin: str) -> None:
-        """Accept all examples; remarks tell of targets that the tokenizer cannot write."""
+        """Accept all examples; targets that the tokenizer cannot write have remarks instead."""
 
     @override
     def encode(self, examples: Sequence[SourceText], format: InputFormat) -> WritingItems:
@@ -262,7 +262,7 @@ class SequenceToSequence(Task):
     def simplest(self, train: Sequence[SourceText], test: Sequence[SourceText]) -> dict[str, float]:
         """Scores of copying the source, or of always writing the most frequent target of train: the better of both.
 
-        The metric decides which is better, or chrF if that is the loss. On a tie of targets the first one counts.
+        The metric decides which is better, or chrF where the metric is the loss. On a tie of targets the first counts.
         """
         counts = Counter(each.target or "" for each in train)
         most = min(counts, key=lambda target: (-counts[target], target))

@@ -99,7 +99,7 @@ class TaggingConfig(TaskConfig):
 
     @override
     def contributions(self, lines: Sequence[Mapping[str, Any]], metric: str) -> Vector:
-        """What each sentence adds to the counts whose ratio is the metric."""
+        """(N,) pseudo-values of the N sentences; every metric is a ratio of counts."""
         true, found = [line["label"] for line in lines], [line["prediction"] for line in lines]
         if metric == "accuracy":
             right = [sum(map(str.__eq__, one, other)) for one, other in zip(true, found, strict=True)]
@@ -132,7 +132,7 @@ class TaggingConfig(TaskConfig):
 
     @override
     def example(self, texts: Sequence[str]) -> TaggedSentence:
-        """A raw text, cut into words as texts of a file with spans are, or else at white space."""
+        """A raw text as a sentence: words as in files with spans where the task has spans, else at white space."""
         (text,) = texts
         return TaggedSentence(
             0, tuple(word for word, _ in split_words(text)) if self.spans_column else tuple(text.split())
@@ -207,7 +207,7 @@ class Tagging(Task):
 
     @override
     def remarks(self, examples: Sequence[TaggedSentence]) -> Iterator[str]:
-        """Tell of tags that follow each other as neither BIO nor train has it."""
+        """Remarks on tags that follow each other neither in BIO nor in train."""
         if self.spans and not self.moves.odd:
             yield from self.moves.remarks((each.line, each.tags or ()) for each in examples)
 
@@ -279,7 +279,7 @@ class Tagging(Task):
 
     @override
     def simplest(self, train: Sequence[TaggedSentence], test: Sequence[TaggedSentence]) -> dict[str, float]:
-        """Scores of giving each word its most frequent tag of train, and unknown words the most frequent tag of all."""
+        """Scores of the most frequent tag of each word in train; unknown words get the most frequent tag of all."""
         learned = ((each.texts, each.tags or ()) for each in train)
         return self.score(test, most_frequent_tags(learned, (each.texts for each in test)))
 
