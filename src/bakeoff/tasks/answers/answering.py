@@ -1,4 +1,4 @@
-"""What a head says of items, without gradients."""
+"""Answers of a head to items, without gradients."""
 
 import numpy as np
 import torch
@@ -12,10 +12,10 @@ from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.task import Answers, Task
 
 EVALUATION_BATCH = 128
-"""Items of a batch where no gradients are needed, at most."""
+"""The most items of a batch where no gradients are needed."""
 
 EVALUATION_TOKENS = 1 << 16
-"""Tokens of such a batch, at most."""
+"""The most tokens of such a batch."""
 
 
 @torch.inference_mode()
@@ -28,7 +28,10 @@ def answers_of(
     labelled: bool = False,
     look: bool = False,
 ) -> Answers:
-    """The answers to items' examples, and the mean loss where they have labels; in a `look` what the metric needs."""
+    """The answers to the examples of items, and their mean loss where they are `labelled`.
+
+    With `look`, a look at dev in training, the answers hold no more than the metric needs.
+    """
     was_training = head.training
     head.eval()
     own = task.own_answers(head, items, format, placement, look)

@@ -10,25 +10,25 @@ from bakeoff.tasks.items import Items
 
 
 class Candidate(NamedTuple):
-    """A stretch of a context."""
+    """A stretch of a context that may be the answer."""
 
     text: str
-    """The stretch's text, as the context has it."""
+    """The text of the stretch, as the context has it."""
     start: int
-    """The character at which it begins."""
+    """The index of the first character in the context."""
     end: int
-    """The character behind it."""
+    """The index behind the last character."""
     score: float
-    """Scores of its beginning and its end, added; the best of all windows."""
+    """The score of its first token as beginning plus the score of its last token as end; the best of all windows."""
 
 
 class FoundAnswer(NamedTuple):
-    """What the windows of a question say."""
+    """The candidates for the answer to a question, from all of its windows, and the score of no answer."""
 
     candidates: tuple[Candidate, ...]
-    """The best stretches, best first."""
+    """The best stretches, the best first."""
     none: float
-    """The score of no answer: the lowest of all windows, each of which may lack an answer that another has."""
+    """The score of no answer: the lowest of all windows, since one window may lack an answer that another has."""
 
     @property
     def difference(self) -> float:
@@ -44,23 +44,23 @@ class FoundAnswer(NamedTuple):
 
 
 class ScoredSpan(NamedTuple):
-    """A stretch of tokens."""
+    """A stretch of tokens with its score."""
 
     first: int
-    """Its first token."""
+    """The index of the first token."""
     last: int
-    """Its last token."""
+    """The index of the last token, which belongs to the stretch."""
     score: float
-    """Score of the first as beginning, and of the last as end, added."""
+    """The score of the first token as beginning plus the score of the last token as end."""
 
 
 def best_spans(scores: NDArray[np.float32], longest: int, count: int) -> list[ScoredSpan]:
-    """The best stretches, best first; on a tie the one that begins first, then the shorter one.
+    """The best stretches, the best first; on a tie the one that begins first, then the shorter one.
 
     Args:
-        scores: (n, 2) of each token as beginning and as end.
+        scores: (n, 2) scores of each token as beginning and as end.
         longest: the most tokens of a stretch.
-        count: how many to find; fewer where there are no more.
+        count: the number of stretches to find; fewer where there are no more.
     """
     n = len(scores)
     if not n:
@@ -76,13 +76,13 @@ def best_spans(scores: NDArray[np.float32], longest: int, count: int) -> list[Sc
 
 
 def gathered(outputs: Sequence[NDArray[np.float32]], items: Items, longest: int, count: int) -> list[FoundAnswer]:
-    """What all windows of each question say.
+    """The answer to each question, from all of its windows.
 
     Args:
-        outputs: (1 + n, 2) scores of no answer and of each token of a window, as beginning and as end.
-        items: the windows, whose targets are of `AnswerWindow`.
+        outputs: (1 + n, 2) scores of no answer and of the n tokens of each window, as beginning and as end.
+        items: the windows; each target is an `AnswerWindow`.
         longest: the most tokens of an answer.
-        count: stretches of a question at most.
+        count: the most candidates of a question.
     """
     size = int(items.owners.max(initial=-1)) + 1
     best: list[dict[tuple[int, int], float]] = [{} for _ in range(size)]

@@ -1,4 +1,4 @@
-"""Sequences of tags in which each may follow the one before."""
+"""Sequences of tags in which each tag may follow the one before."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -9,20 +9,20 @@ from numpy.typing import NDArray
 from bakeoff.tasks.scores.spans import OUTSIDE, may_follow, parted
 
 AS_CONLLEVAL = "they are read as conlleval does, by which I- begins a span where none is open"
-"""How tags are understood that BIO does not have."""
+"""The reading of tags that BIO does not have, in words."""
 
 
 class LegalMoves:
-    """Which of C tags may begin a sentence, and which may follow which.
+    """The tags, out of C, that may begin a sentence, and the tags that may follow each tag.
 
-    What train does is legal, so that IOB1, in which I begins a span, can be predicted as well.
+    Moves that train has are legal, so that IOB1, in which I begins a span, can be predicted as well.
 
     Attributes:
-        odd: pairs that follow each other in train, but not in BIO; of tags of spans.
+        odd: pairs of tags of spans that follow each other in train, but not in BIO.
     """
 
     def __init__(self, tags: Sequence[str], seen: Iterable[tuple[str, str]]) -> None:
-        """Take the tags, and the pairs that follow each other in train, O standing before the first word."""
+        """Take the tags, and the pairs that follow each other in train, with O before the first word of a sentence."""
         known = set(seen)
         closed = any((parted(tag) or ("", ""))[0] in ("E", "S") for tag in tags)
 
@@ -35,10 +35,10 @@ class LegalMoves:
         self._legal = legal
 
     def remarks(self, sentences: Iterable[tuple[int, Sequence[str]]]) -> Iterator[str]:
-        """Tell of tags that follow each other as neither BIO nor train has it.
+        """Remarks on tags that follow each other neither in BIO nor in train.
 
         Args:
-            sentences: the line on which each ends, and its tags.
+            sentences: the line on which each sentence ends, and its tags.
         """
         odd = [
             (line, before, tag)
@@ -54,7 +54,7 @@ class LegalMoves:
             )
 
     def likeliest(self, table: NDArray[np.float32]) -> NDArray[np.int64]:
-        """(n,) the most probable sequence of tags, of (n, C) log-probabilities (Viterbi 1967)."""
+        """(n,) the most probable legal sequence of tags, from (n, C) log-probabilities (Viterbi 1967)."""
         if not len(table):
             return np.zeros(0, np.int64)
         barrier = np.where(self._may_follow, 0.0, -np.inf)

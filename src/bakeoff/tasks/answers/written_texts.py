@@ -1,4 +1,4 @@
-"""Texts that a model writes for sources, and the probabilities of those that it should have written."""
+"""Texts that a model writes for sources, and the probabilities of the target texts."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -17,24 +17,24 @@ from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.rows.writing import WritingFormat, collate_targets
 
 SCORES_AT_ONCE = 1 << 24
-"""Scores of tokens that are held at once where no gradients are needed; they take 64 MB, and as much again."""
+"""The most scores of tokens in memory where no gradients are needed; they take 64 MB, and as much again."""
 
 
 class WrittenText(NamedTuple):
-    """What a model says of a source."""
+    """The text that a model writes for a source, and the loss of the target."""
 
     text: str | None
-    """What it has written, in NFC, runs of white space as one space; None: it was not asked to."""
+    """The written text, in NFC, runs of white space as one space; None where no text was asked for."""
     log_probability: float | None
-    """Log-probability of the text with its end, in nats."""
+    """The log-probability of the text with its end, in nats."""
     target_loss: float | None
     """The negative log-probability of the target, its end included, where there is one."""
     target_tokens: int
-    """The tokens of that."""
+    """The number of tokens of the target, its end included."""
 
 
 def loss_of_a_token(answers: Sequence[WrittenText]) -> float:
-    """The mean loss of a token of the targets, all of them together."""
+    """The mean loss of a token, over the tokens of all targets together, in nats."""
     return sum(each.target_loss or 0.0 for each in answers) / max(1, sum(each.target_tokens for each in answers))
 
 
@@ -44,7 +44,7 @@ def joined_targets(items: Items, chosen: NDArray[np.int64]) -> Tensor:
 
 
 def of_targets(scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:
-    """(tokens of the target,) their log-probabilities, for each of some items, of (N, V) scores."""
+    """(tokens of the target,) log-probabilities of the target's tokens for each of some items, from (N, V) scores."""
     labels = joined_targets(items, chosen).to(scores.device)
     own = scores.float().log_softmax(-1).gather(1, labels[:, None])[:, 0].cpu().numpy()
     return np.split(own, np.cumsum([len(items.targets[item]) for item in chosen])[:-1])
@@ -54,7 +54,7 @@ def of_targets(scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[
 def of_all_targets(
     head: WritingHead, items: Items, format: InputFormat, placement: Placement
 ) -> list[NDArray[np.float32]]:
-    """What `of_targets` says of all items, those of similar length together."""
+    """The log-probabilities of `of_targets` for all items, in batches of similar length."""
     outputs: dict[int, NDArray[np.float32]] = {}
     order = np.argsort(items.lengths, kind="stable")
     most = max(1, SCORES_AT_ONCE // len(head.model.embedding.table))  # tokens
@@ -76,7 +76,7 @@ def with_texts(
     config: GenerationConfig,
     placement: Placement,
 ) -> list[WrittenText]:
-    """What is known of the items already, with the texts that the model writes for them."""
+    """The answers `found`, with the texts that the model writes for the items."""
     prompts, sources = rows.prompts(items)
     with autocast(placement.device, placement.precision):
         written = head.write(prompts, sources, rows.tokenizer, config)

@@ -1,4 +1,4 @@
-"""`check --task`: what labelled data holds, and what is probably wrong with it, before anything is trained."""
+"""`check --task`: the content of labelled data and its probable mistakes, before anything is trained."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -36,10 +36,10 @@ def check_task(
     """Check all splits of a task's data. Mistakes are collected; none of them ends the check.
 
     Args:
-        task: its kind, the files and their columns.
-        source: the run or recipe to be trained, whose rows are counted; None: those of the tokenizer alone, or words.
+        task: the kind of task, the files and their columns.
+        source: the run or recipe to be trained, whose rows are measured; None: rows of the tokenizer alone, or words.
         tokenizer: a tokenizer.json or a directory with one, for a recipe or alone.
-        length: tokens to which rows are to be cut; None: the recipe's input length, where there is a recipe.
+        length: the tokens to which rows will be cut; None: the recipe's input length, where there is a recipe.
 
     Raises:
         UserError: a mistake in the other arguments.
@@ -93,7 +93,7 @@ def _examine(config: TaskConfig, measure: Measure | None) -> TaskFindings:
 
 
 def _read(config: TaskConfig) -> tuple[dict[str, tuple[list[Any], list[str]]], list[str]]:
-    """What can be read of the files, and what is wrong with the others."""
+    """The examples of each file that can be read, and an error for each of the others."""
     read, problems = {}, []
     for name in ("train", "dev", "test"):
         path = getattr(config, name)
@@ -108,7 +108,7 @@ def _read(config: TaskConfig) -> tuple[dict[str, tuple[list[Any], list[str]]], l
 def _unknown(
     task: Task, splits: Mapping[str, Sequence[Any]], files: Mapping[str, Path], origin: str
 ) -> dict[str, tuple[frozenset[int], str]]:
-    """The places of the examples whose labels the task cannot have, and the error of the first one, by split."""
+    """The examples whose labels the task cannot have, by index, and the error of the first one, for each split."""
     found = {}
     for name, examples in splits.items():
         refused: list[tuple[int, str]] = []
@@ -150,7 +150,7 @@ def _split(
 
 
 def _wanted(example: Example) -> tuple[Any, ...]:
-    """What is to be predicted: all that an example has beside its texts."""
+    """The label of an example: all of its fields beside line and texts."""
     return tuple(getattr(example, each.name) for each in fields(example) if each.name not in ("line", "texts"))
 
 
@@ -183,7 +183,7 @@ def _shortened(text: str) -> str:
 def _lengths(
     examples: Sequence[Example], task: Task | None, measure: Measure | None
 ) -> tuple[LengthFinding, Sequence[str]]:
-    """Lengths of rows in tokens, before anything is cut; or of examples in words; and what must be known of them."""
+    """The lengths of rows in tokens before truncation, or of examples in words, and remarks on the examples."""
     if measure is None or task is None:
         words = [sum(len(split_words(text)) for text in each.texts) for each in examples]
         remarks = [] if task is None else list(task.remarks(examples))

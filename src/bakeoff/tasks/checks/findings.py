@@ -1,4 +1,4 @@
-"""What `check` finds of labelled data."""
+"""Findings of `check` on labelled data."""
 
 from typing import Literal
 
@@ -13,28 +13,28 @@ class LabelFinding(Config):
     label: str
     """The label's name."""
     count: int
-    """How often it stands there."""
+    """The number of times that the label stands in the split."""
     share: float
     """The label's share of all labels of the split."""
     example: str
-    """The first text that has it, cut."""
+    """The first text with the label, cut."""
     line: int
-    """The line on which that example ends."""
+    """The line on which the example ends."""
 
 
 class LengthFinding(Config):
-    """How long the examples of a split are; tokens are those of a row, special tokens included."""
+    """The lengths of the examples of a split, in tokens of a row (special tokens included) or in words."""
 
     unit: Literal["tokens", "words"]
-    """What is counted: tokens of rows where there is a tokenizer, else words."""
+    """The unit of the lengths: tokens of rows where there is a tokenizer, else words."""
     mean: float
-    """Mean length."""
+    """The mean length."""
     quantiles: dict[str, int]
-    """Quantiles of the lengths at 0, 50, 90, 99 and 100 %."""
+    """The quantiles of the lengths at 0, 50, 90, 99 and 100 %."""
     limit: int | None = None
-    """The length to which rows are cut, or in which long texts are read window by window."""
+    """The length to which rows are cut, or of the windows in which long texts are read; None: not known."""
     longer: float | None = None
-    """The share of rows that are longer."""
+    """The share of rows that are longer than the limit; None without a limit."""
 
 
 class SplitFinding(Config):
@@ -43,43 +43,43 @@ class SplitFinding(Config):
     split: str
     """train, dev or test."""
     file: str
-    """The file that it comes from."""
+    """The file from which the split comes."""
     examples: int
-    """How many there are."""
+    """The number of examples."""
     blank: int
-    """Texts that are blank and should not be."""
+    """The number of texts that are blank and should not be."""
     damaged: int
-    """Examples with U+FFFD, which stands for bytes that were no text."""
+    """The number of examples with U+FFFD, which stands for bytes that are no valid text."""
     repeated: int
-    """Examples whose texts an earlier one of the split has, too, with the same label."""
+    """The number of examples with the texts and the label of an earlier one of the split."""
     contradictory: int
-    """Examples whose texts an earlier one of the split has with another label."""
+    """The number of examples with the texts of an earlier one of the split, but another label."""
     first_contradiction: tuple[int, int] | None = None
-    """The lines of two of them."""
+    """The lines of the first two examples that contradict each other."""
     labels: list[LabelFinding] = Field(default=[])
-    """All labels, the most frequent first; none where labels are no names."""
+    """All labels, the most frequent first; empty where labels are no names."""
     lengths: LengthFinding
-    """How long they are."""
+    """The lengths of the examples."""
 
 
 class TaskFindings(Config):
-    """What was found of a task's data."""
+    """The findings on a task's data."""
 
     task: str
     """The task's name."""
     kind: str
     """The kind of the task."""
     metric: str | None
-    """What dev decides by; None where nothing could be learned."""
+    """The metric by which dev decides; None where nothing could be learned."""
     simplest: dict[str, float] = Field(default={})
     """The scores on test of answers without a model."""
     splits: list[SplitFinding]
     """Every split that could be read."""
     overlaps: dict[str, int]
-    """How many examples of a split have texts that another has: `test in train`."""
+    """The number of examples of one split with texts of another, by names such as `test in train`."""
     notes: list[str]
-    """What a training on this data will say of it."""
+    """The notes that a training on this data will have."""
     warnings: list[str]
-    """What is probably a mistake, or will mislead."""
+    """Probable mistakes, and properties of the data that will mislead."""
     problems: list[str]
-    """What a training would be refused for."""
+    """Errors for which a training would be refused."""

@@ -1,4 +1,4 @@
-"""What is probably a mistake in labelled data, or will mislead those who read results."""
+"""Probable mistakes in labelled data, and properties of the data that mislead readers of results."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -6,18 +6,18 @@ from collections.abc import Iterator, Mapping
 from bakeoff.tasks.checks.findings import SplitFinding, TaskFindings
 
 FEW = 10
-"""Examples of a label below which it is hardly learned, and its scores are chance."""
+"""The number of examples below which a label is hardly learned, and its scores are chance."""
 MOST = 0.8
-"""The share of one label from which accuracy says little."""
+"""The share of the most frequent label from which accuracy says little."""
 CUT = 0.1
-"""The share of rows that are cut from which a longer length is worth a thought."""
+"""The share of cut rows from which a longer length is worth a thought."""
 SHARED = 0.01
-"""The share of dev or test that train has, from which scores are too good."""
+"""The share of dev or test that is in train, too, from which scores are too good."""
 _NAMED = 8  # labels of a warning
 
 
 def warnings_of(found: TaskFindings) -> list[str]:
-    """One line for each thing that a user should look at."""
+    """Warnings, one line each, on the findings that a user should look at."""
     return [*_splits(found), *_labels(found), *_overlaps(found)]
 
 
@@ -62,10 +62,10 @@ def _labels(found: TaskFindings) -> Iterator[str]:
 
 
 def most_of_train(counts: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
-    """Tell of a label that most of train has.
+    """A warning where one label is most of train.
 
     Args:
-        counts: by the name of the split how often each label occurs in it.
+        counts: the number of occurrences of each label, by the name of the split.
     """
     train = counts["train"]
     label = max(train, key=lambda name: train[name], default="")
@@ -77,7 +77,7 @@ def most_of_train(counts: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
 
 
 def in_one_split(counts: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
-    """Tell of labels that train or what is scored lacks; `counts` as of `most_of_train`."""
+    """Warnings on labels that train or a scored split lacks; `counts` as of `most_of_train`."""
     known = counts["train"].keys()
     for name in ("dev", "test"):
         own = counts.get(name, {}).keys()

@@ -1,4 +1,4 @@
-"""How long the rows of labelled data are: with a run, a recipe and a tokenizer, or a tokenizer alone."""
+"""Lengths of the rows of labelled data, by a run, by a recipe and a tokenizer, or by a tokenizer alone."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -9,25 +9,25 @@ from bakeoff.tasks.finetune import open_source
 from bakeoff.tasks.rows.inputs import InputFormat
 
 _ROWS_OF = "bert-tiny"
-"""The recipe whose rows are counted where there is but a tokenizer: [CLS] A [SEP] B [SEP]."""
+"""The recipe whose rows are measured where only a tokenizer is given: [CLS] A [SEP] B [SEP]."""
 
 
 class Measure(NamedTuple):
-    """How examples are turned into tokens."""
+    """The format in which examples are measured in tokens."""
 
     format: InputFormat
-    """The rows of a model."""
+    """The format of the rows of a model."""
     limit: int | None
-    """The length to which rows are cut; None: none is known."""
+    """The length to which rows are cut; None: unknown."""
 
 
 def measure_of(source: str | None, tokenizer: str | Path | None, length: int | None) -> Measure:
-    """How rows are measured.
+    """The format in which rows are measured.
 
     Args:
         source: a pre-trained run, or a recipe; None: only the tokenizer is known.
         tokenizer: a tokenizer.json or a directory with one, for a recipe or alone.
-        length: to which rows are to be cut; None: the recipe's, where there is one.
+        length: the length to which rows will be cut; None: the recipe's, where there is one.
 
     Raises:
         UserError: no such run or recipe, or no tokenizer.

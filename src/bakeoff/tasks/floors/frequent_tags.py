@@ -1,4 +1,4 @@
-"""Tags of words without a network: each word's most frequent one."""
+"""Tags of words without a network: the most frequent tag of each word."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 def most_frequent_tags(
     train: Iterable[tuple[Sequence[str], Sequence[str]]], sentences: Iterable[Sequence[str]]
 ) -> list[list[str]]:
-    """The tag that each word of some sentences has most often in train; of unknown words the most frequent one of all.
+    """The tag that each word has most often in train; for an unknown word, the most frequent tag of all.
 
     Args:
-        train: words and tags of sentences.
-        sentences: words of others.
+        train: words and tags of the sentences to learn from.
+        sentences: words of the sentences to tag.
     """
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     every = Counter[str]()

@@ -1,7 +1,7 @@
-"""Answers without a model: a few words near those that a question and its context have in common.
+"""Answers without a model: a few words near the words that a question and its context have in common.
 
 After the sliding window of Richardson et al. 2013 (MCTest), the baseline of Rajpurkar et al. 2016 (section 4.1): the
-sentence that has most of the question's words, and in it the words that stand nearest to these and are none of them.
+sentence with most of the question's words, and in it the other words that stand nearest to these.
 """
 
 import re
@@ -14,20 +14,20 @@ _LETTERS = rf"[^\W{IDEOGRAPHS}]+"
 _WORD = re.compile(rf"[{IDEOGRAPHS}](?<=\w)|{_LETTERS}(?:[.,'’-]{_LETTERS})*|\$\d+(?:[.,]\d+)*")
 _COUNTED = re.compile(rf"[{IDEOGRAPHS}](?<=\w)|[^\s{IDEOGRAPHS}]+")
 NEAR = 5
-"""Words on both sides of an answer among which the question's are counted."""
+"""The number of words on each side of an answer among which the question's words are counted."""
 
 
 def overlapping_answer(question: str, context: str, words: int) -> str:
-    """A stretch of at most so many words of the context; empty where it has none.
+    """A stretch of at most `words` words of the context; empty where the context has none.
 
-    The best sentence is the one with most words of the question, each counted once; on a tie the first. The best
-    stretch of it is the one that has no word of the question itself and most of them near, each counted by 1 / its
-    distance; on a tie the first.
+    The best sentence has most words of the question, each counted once; on a tie it is the first. The best stretch of
+    the sentence has fewest words of the question itself, then most of them near, each counted by 1 / its distance; on a
+    tie it is the first.
 
     Args:
         question: the question.
         context: the text.
-        words: how long answers are.
+        words: the most words of an answer.
     """
     asked = set(_words(question))
     sentences = split_sentences(context) or [context]
@@ -49,7 +49,7 @@ def overlapping_answer(question: str, context: str, words: int) -> str:
 
 
 def count_words(text: str) -> int:
-    """How many words an answer has: what white space parts, and each ideograph."""
+    """The number of words of an answer, where white space separates words and each ideograph is one."""
     return len(_COUNTED.findall(text))
 
 

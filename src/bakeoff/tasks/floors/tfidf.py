@@ -1,4 +1,4 @@
-"""TF-IDF of words and of characters: what a task gives away to whoever only counts."""
+"""TF-IDF of words and of characters: how well a task is done by counting alone."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -13,26 +13,26 @@ FEATURES: dict[str, dict[str, Any]] = {
     # Text without spaces (Chinese, Japanese, Thai) has no words to count; in other languages dev rarely prefers these.
     "character 1-3-grams": CHARACTERS,
 }
-"""Ways to count that are tried."""
+"""The sets of features that are tried, by name, as arguments of the vectorizer."""
 
 INVERSE_REGULARISATION = (0.1, 1.0, 10.0, 100.0)
-"""Values of C that are tried for logistic regression."""
+"""The values of C that are tried for logistic regression."""
 
 MOST_FEATURES = 200_000
-"""The most frequent ones are kept, so that memory stays bounded on large training sets."""
+"""The number of most frequent features that are kept, so that memory stays bounded on large training sets."""
 
 Features = Callable[[Sequence[Example]], Any]
 
 
 def counted(train: Sequence[Example], likeness: bool = False) -> Iterator[tuple[str, Features]]:
-    """Each way to count, by name, with what makes a sparse matrix (N, features) of N texts or pairs.
+    """Each set of features by name, with a function from N texts or pairs to a sparse matrix (N, features).
 
     The two texts of a pair share one vocabulary; a pair has the features of both and their product, in which common
-    ones stand out. A way for which train has nothing to count is left out.
+    features stand out. A set of features of which train has none is left out.
 
     Args:
         train: the examples whose texts decide vocabulary and weights.
-        likeness: the cosine of the two texts of a pair is one feature more.
+        likeness: whether the cosine of the two texts of a pair is one more feature.
     """
     import scipy.sparse
     from sklearn.feature_extraction.text import TfidfVectorizer

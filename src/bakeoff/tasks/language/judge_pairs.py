@@ -1,4 +1,4 @@
-"""`evaluate --minimal-pairs`: how often a run finds the good one of two sentences likelier, by kinds of pairs."""
+"""`evaluate --minimal-pairs`: the share of pairs whose good sentence a run finds likelier, by kinds of pairs."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from bakeoff.reading.records import record_names
 from bakeoff.runs.run import Run
 
 GROUP = "UID"
-"""The column with what a pair tests."""
+"""The column with the phenomenon that a pair tests."""
 
 
 def evaluate_pairs(run: Run, pairs: str | Path, reading: Reading | None, device: str) -> dict[str, Any]:

@@ -1,10 +1,10 @@
-"""What is scored of a file of texts, and how: the options that `score` and `evaluate --texts` have in common."""
+"""Options of `score` and `evaluate --texts`: the columns that are scored, and the part of each text."""
 
 from typing import Literal, NamedTuple
 
 
 class ScoreOptions(NamedTuple):
-    """Which columns of a file are scored, and what of each text."""
+    """The columns of a file that are scored, and the part of each text."""
 
     text_column: str | None = None
     """The column with the text; None: `text`."""
@@ -17,5 +17,4 @@ class ScoreOptions(NamedTuple):
     last_word: bool = False
     """Score the last word of each text alone."""
     stride: int | None = None
-    """The most tokens that are scored of a row of a text that is longer than one, behind its first row; None: half a
-    row."""
+    """The most tokens that each row after the first scores, in texts longer than a row; None: half a row."""

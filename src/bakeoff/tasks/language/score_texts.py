@@ -1,4 +1,4 @@
-"""`score`: which columns of a file are scored by which runs."""
+"""`score`: the scores of the texts of a file by a run."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,7 +25,7 @@ def open_scores(
         run: a finished pre-trained run.
         texts: .jsonl, .csv, .tsv, or any other file with one text a line (for pairs: source, tab, target); `-` is
             standard input. Or tuples of texts, of sources with their targets.
-        options: which columns, and what of each text.
+        options: the columns, and the part of each text.
         device: auto, cpu, cuda or mps.
 
     Raises:
@@ -64,21 +64,21 @@ def evaluate_texts(scores: TextScores) -> dict[str, Any]:
 
 
 def heading(scores: TextScores) -> dict[str, Any]:
-    """What was scored, and what the numbers are."""
+    """The first figures of a report: the run and the texts, and the meaning of the numbers."""
     return {"run": str(scores.run.path), "texts_file": scores.where, "measure": scores.measure}
 
 
 def figures_of(score: Any, last_word: bool) -> dict[str, Any]:
-    """A score by the names of its figures."""
+    """The figures of a score by name."""
     figures = {"log_probability": score.log_probability, "tokens": score.tokens, "unknown": score.unknown}
     return {**figures, "word": score.text, "likeliest": score.likeliest} if last_word else figures
 
 
 def require_pretrained(run: str | Path) -> None:
-    """Refuse a fine-tuned run, whose head names classes.
+    """Refuse a fine-tuned run, whose head predicts labels.
 
     Raises:
-        UserError: it is one.
+        UserError: the run is fine-tuned.
     """
     if FinetunedRun.at(run):
         source = FinetunedRun.open(run).results.source

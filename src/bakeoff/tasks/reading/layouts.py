@@ -1,4 +1,4 @@
-"""Rows of labelled data that is published in another form than that of a table: folders, trees, questions."""
+"""Rows of labelled data that are published in another form than a table: folders, trees, questions."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from bakeoff.reading.fields import existing
 from bakeoff.reading.files import LineReader
 
 Layout = Literal["table", "class_folders", "trees", "coarse_and_fine", "race"]
-"""table: rows with columns; the others: see `LAYOUTS`."""
+"""The form of a file: table, rows with columns; for the others see `LAYOUTS`."""
 
 _LEAF = re.compile(r"\((\d+) ([^()\s]+)\)")
 _TREE = re.compile(r"\s*\((?P<label>\d+)\s.*\)\s*")
@@ -24,7 +24,7 @@ _BRACKETS = {"-LRB-": "(", "-RRB-": ")"}
 def class_folders(path: Path, errors: str, encoding: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """A folder with a folder of .txt files for each class (IMDb): `text` and `label`, the name of the folder.
 
-    The rows are shuffled, always in the same way, so that the first of them are of all classes.
+    The rows are shuffled, always in the same way, so that the first rows are of all classes.
     """
     if not path.is_dir():
         raise UserError(f"{path}: no such folder; class_folders has a folder with one for each class")
@@ -43,11 +43,11 @@ def class_folders(path: Path, errors: str, encoding: str) -> Iterator[tuple[int,
 
 
 _UNLABELLED = ("unsup",)
-"""Folders beside those of the classes whose texts have none (IMDb)."""
+"""Names of folders beside the classes whose texts have no class (IMDb)."""
 
 
 def trees(path: Path, errors: str, encoding: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """A tree in brackets a line (Stanford Sentiment Treebank): `text`, all its words, and `label`, that of its root."""
+    """Trees in brackets, one a line (Stanford Sentiment Treebank): `text`, all words, and `label`, of the root."""
     for line in _lines(path, errors, encoding):
         if not line.text.strip():
             continue
@@ -59,7 +59,7 @@ def trees(path: Path, errors: str, encoding: str) -> Iterator[tuple[int, dict[st
 
 
 def coarse_and_fine(path: Path, errors: str, encoding: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """`COARSE:fine text` a line (TREC's questions): `label` is COARSE, `fine` is COARSE:fine, and `text`."""
+    """Lines `COARSE:fine text` (TREC's questions): `text`, `label`, which is COARSE, and `fine`, COARSE:fine."""
     for line in _lines(path, errors, encoding):
         if not line.text.strip():
             continue
@@ -71,7 +71,7 @@ def coarse_and_fine(path: Path, errors: str, encoding: str) -> Iterator[tuple[in
 
 
 def race(path: Path, errors: str, encoding: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """A folder with .txt files of JSON, one an article: `article`, `question`, `options` and `answer`, a letter."""
+    """A folder with .txt files of JSON, one an article: `article`, `question`, `options`, and `answer` as a letter."""
     files = sorted(path.rglob("*.txt"))
     if not files:
         raise UserError(f"{path}: no folder with RACE's .txt files")
@@ -113,4 +113,4 @@ LAYOUTS: Mapping[str, Callable[[Path, Sequence[str], str, str], Iterator[tuple[i
     "coarse_and_fine": _columns(coarse_and_fine),
     "race": _columns(race),
 }
-"""Readers by layout: file, names of columns, errors and encoding to lines and values."""
+"""Readers by layout: functions from file, names of columns, errors and encoding to lines and values."""

@@ -1,4 +1,4 @@
-"""Files that look otherwise than those that a run was fine-tuned on."""
+"""Files that are read in another way than the files on which a run was fine-tuned."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -14,12 +14,13 @@ def reading_otherwise(task: SomeTask, settings: Mapping[str, Any]) -> SomeTask:
     """The task, set to read a file with other columns, or of another form, than the files of fine-tuning.
 
     Args:
-        task: as it was learned.
-        settings: columns, and whatever else says how a file is read, by their keys.
+        task: the config of fine-tuning.
+        settings: columns and other settings of how a file is read, by their keys.
 
     Raises:
-        UserError: there is no such key, or it is one that fine-tuning has decided; a mistake in a value; or a model
-            that has learned single texts would read pairs, or the other way round.
+        UserError: there is no such key, or fine-tuning has decided it; a mistake in a value; or a model that has
+            learned
+            single texts would read pairs, or the other way round.
     """
     known = type(task).model_fields
     able = [key for key in known if key in task.reading or key.endswith("_column")]

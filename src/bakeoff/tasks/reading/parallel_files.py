@@ -12,14 +12,14 @@ _COMPRESSIONS = (".gz", ".zst")
 
 
 def is_plain(path: Path) -> bool:
-    """Whether a file has a text a line, and no columns."""
+    """Whether a file has a text on each line, and no columns."""
     return kind_of(path) in (None, ".txt") and ".json" not in path.suffixes and kind_of(path) not in COLUMNAR
 
 
 def other_side(path: Path, ending: str) -> Path:
-    """The file beside another one that has an ending in place of its own: of train.de.gz and en that is train.en.gz.
+    """The file beside another one, with another ending: for train.de.gz and the ending en, train.en.gz.
 
-    `.txt` and a compression's ending stay: train.de.txt becomes train.en.txt, and source.txt target.txt.
+    `.txt` and the ending of a compression stay: train.de.txt becomes train.en.txt, and source.txt becomes target.txt.
     """
     name, behind = path.name, ""
     for endings in (_COMPRESSIONS, (".txt",)):
@@ -32,16 +32,16 @@ def other_side(path: Path, ending: str) -> Path:
 def read_pairs(
     path: Path, ending: str, labelled: bool, errors: Literal["strict", "replace"]
 ) -> Iterator[tuple[int, str, str | None]]:
-    """The line of each source, the source, and its target where these are wanted.
+    """The line of each source, the source, and its target, if `labelled`.
 
     Args:
         path: the file of sources.
-        ending: that of the file of targets.
-        labelled: the targets are wanted.
+        ending: the ending of the file of targets.
+        labelled: whether targets are read.
         errors: invalid text is an error, or is replaced.
 
     Raises:
-        UserError: there is no such file, an empty target, or not one for each source.
+        UserError: there is no such file, an empty target, or not one target for each source.
     """
     if not path.is_file():
         raise UserError(f"{path}: no such file")

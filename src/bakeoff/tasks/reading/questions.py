@@ -1,4 +1,4 @@
-"""Files of questions on contexts: SQuAD's JSON (versions 1.1 and 2.0, DuReader, CMRC), and those with columns.
+"""Files of questions on contexts: SQuAD's JSON (versions 1.1 and 2.0, DuReader, CMRC), and files with columns.
 
 A question without answers cannot be answered from its context, as in SQuAD 2.0 (Rajpurkar et al. 2018).
 """
@@ -19,7 +19,7 @@ from bakeoff.reading.rows import on_hub, read_rows
 from bakeoff.tasks.examples import Example
 
 MANY_ARTICLES = 20
-"""With so many articles or more these stay together where a split is held out; with fewer, contexts do."""
+"""The number of articles from which whole articles stay together where a split is held out; below it, contexts do."""
 
 _JSON = re.compile(r"\.json(\.gz|\.zst)?$", re.IGNORECASE)
 
@@ -27,28 +27,28 @@ Errors = Literal["strict", "replace"]
 
 
 class GoldAnswer(NamedTuple):
-    """An answer that a file has."""
+    """A right answer, as a file has it."""
 
     text: str
     """The answer's text, as the file has it."""
     start: int | None
-    """The character of the context at which it begins; None: it does not stand there."""
+    """The index of its first character in the context; None: the answer does not stand in the context."""
     end: int | None
-    """The character behind it."""
+    """The index behind its last character; None as for `start`."""
     moved: bool = False
     """Whether the file gives a start at which the answer does not stand."""
 
 
 @dataclass(frozen=True)
 class Question(Example):
-    """A question on a context; `texts` are these two."""
+    """A question on a context; `texts` holds the question and the context."""
 
     answers: tuple[GoldAnswer, ...] | None = None
     """The answers, any of which is right; empty where the context has no answer."""
     name: str = ""
-    """What the file calls it; else empty."""
+    """The name of the question in the file; empty where it has none."""
     article: str = ""
-    """The article that its context is of, where what is held out goes by articles."""
+    """The article of the context, where a split is held out by articles; else empty."""
 
     @property
     def context(self) -> str:
@@ -57,7 +57,7 @@ class Question(Example):
 
     @property
     def place(self) -> str:
-        """What errors and notes call it."""
+        """The name of the question in errors and notes."""
         return f"question {self.name}" if self.name else f"line {self.line}"
 
     @property
@@ -68,22 +68,22 @@ class Question(Example):
     @property
     @override
     def labels(self) -> Sequence[tuple[str, str]]:
-        """Whether it has an answer."""
+        """One label: whether the question has an answer."""
         return [("an answer" if self.answers else "no answer", self.texts[0])]
 
 
 class QuestionColumns(NamedTuple):
-    """The columns of a .csv, .tsv or .jsonl."""
+    """The names of the columns of a .csv, .tsv or .jsonl."""
 
     question: str
-    """The question."""
+    """The column with the question."""
     context: str
-    """The text that it is about."""
+    """The column with the context."""
     answer: str
-    """The answer's text, empty where there is none; in .jsonl also a list of texts, or an
-    object with lists `text` and `answer_start`."""
+    """The column with the answer's text, empty where there is none; in .jsonl also a list of texts, or an object with
+    lists `text` and `answer_start`."""
     start: str | None
-    """The character of the context at which the answer begins; None: where it stands first."""
+    """The column with the character of the context at which the answer begins; None: the first place of its text."""
 
 
 def read_questions(
@@ -94,10 +94,10 @@ def read_questions(
     Args:
         path: .json in the layout of SQuAD; .csv, .tsv or .jsonl; each plain, .gz or .zst; .parquet, .arrow, or a data
             set of the Hub.
-        columns: of a file that has some.
-        labelled: the answers are wanted.
+        columns: the names of the columns, for files with columns.
+        labelled: whether answers are read.
         errors: invalid text is an error, or is replaced.
-        encoding: the file's.
+        encoding: the encoding of the file.
 
     Raises:
         UserError: there is no such file or column, or a mistake in it; with its line, or the question's name.
@@ -118,12 +118,12 @@ def read_questions(
 
 
 def is_layout(path: Path) -> bool:
-    """Whether a file's name is that of one in SQuAD's layout."""
+    """Whether the name of a file is that of a file in SQuAD's layout."""
     return _JSON.search(path.name) is not None
 
 
 def _layout(path: Path, lines: LineReader) -> list[Any] | None:
-    """The articles of a file in SQuAD's layout; None of one with columns."""
+    """The articles of a file in SQuAD's layout; None for a file with columns."""
     if not is_layout(path):
         return None
     try:
@@ -179,7 +179,7 @@ def _answers_of(asked: dict[str, Any], context: str, where: str, errors: Errors)
 
 
 def _field(holder: Any, key: str, kind: Any, where: str, absent: Any = None, optional: bool = False) -> Any:
-    """A field of an object, of some type; `absent` where it is not there."""
+    """A field of an object, of the type `kind`; `absent` where the field is missing."""
     if not isinstance(holder, dict):
         raise UserError(f"{where}: {type(holder).__name__} stands where an object with '{key}' should; mend it")
     value = holder.get(key)
@@ -222,7 +222,7 @@ def _of_table(
 def _given(
     value: Any, starts: Any, where: str, columns: QuestionColumns, errors: Errors
 ) -> Iterator[tuple[str, int | None]]:
-    """The texts of a row's answers, and where each is said to begin."""
+    """The texts of a row's answers, and the start that the row gives for each."""
     if isinstance(value, dict):  # as the library `datasets` has SQuAD
         value, starts = value.get("text"), value.get("answer_start", starts)
     texts: Sequence[Any] = value if isinstance(value, list) else [value]
@@ -234,7 +234,7 @@ def _given(
 
 
 def _start(value: Any, where: str, name: str) -> int | None:
-    """A place in characters, which a .csv has as text."""
+    """A place in characters, which is text in a .csv."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
     try:
@@ -251,8 +251,8 @@ def _start(value: Any, where: str, name: str) -> int | None:
 def placed(text: str, start: int | None, context: str, where: str) -> GoldAnswer:
     """An answer with its position in the context: at the given start, else the nearest to the start, or the first.
 
-    A start of -1 means none: so CMRC 2018 marks answers that its contexts do not have.
-    Whitespace around an answer is no part of it, and whitespace within it is any whitespace.
+    A start of -1 means none: CMRC 2018 marks answers in this way that are not in their contexts. White space around an
+    answer is no part of it, and white space within it stands for any white space.
 
     Raises:
         UserError: the start is not within the context.

@@ -1,4 +1,4 @@
-"""What tasks whose rows stand in tables have in common: how these are read."""
+"""The part of the config that tasks with tables have in common: how tables are read."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -43,7 +43,7 @@ class TableConfig(TaskConfig):
 
     @property
     def form(self) -> TableForm:
-        """How a file is read."""
+        """The form in which a file is read."""
         return TableForm(
             self.errors,
             self.encoding,
@@ -56,12 +56,12 @@ class TableConfig(TaskConfig):
 
     @override
     def reads_its_form(self, path: Path) -> bool:
-        """A table without a header, or with other separators or another encoding than its name says."""
+        """Whether the file is a table without a header, or with another separator or encoding than its name says."""
         usual = self.header and self.separator == "auto" and self.encoding == "utf-8"
         return self.layout == "table" and not usual and kind_of(path) in (".csv", ".tsv")
 
     def records(self, path: Path, columns: Sequence[str]) -> Iterator[LeftOut | tuple[int, list[Any]]]:
-        """The line of each row and its values of some columns; or that it is left out.
+        """The line of each row and its values of some columns; or a `LeftOut` for a row that is left out.
 
         Raises:
             UserError: two columns are the same, there are no rows, or as of `table_rows`.

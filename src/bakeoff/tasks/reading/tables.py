@@ -16,37 +16,37 @@ _SPREADSHEETS = (".xlsx", ".xls", ".ods")
 
 
 class TableForm(NamedTuple):
-    """How a file is read, where its name does not say it."""
+    """The form of a file, where its name does not tell it."""
 
     errors: Literal["strict", "replace"] = "strict"
     """Invalid text is an error, or is replaced."""
     encoding: str = "utf-8"
     """The encoding of a file of lines."""
     header: bool = True
-    """The first row names the columns; otherwise their numbers from 1 are their names."""
+    """Whether the first row names the columns; otherwise their names are their numbers, from 1."""
     separator: Separator = "auto"
-    """What cells stand between, whatever the file is called."""
+    """The separator of cells, whatever the file is called."""
     extra_columns: bool = False
     """Rows may have more columns than the first."""
     broken_rows: Literal["refuse", "skip"] = "refuse"
     """A row that cannot be read is an error, or is left out."""
     layout: Layout = "table"
-    """What has its rows in another form than that of a table."""
+    """The layout, for files and folders that are no tables."""
 
 
 PLAIN = TableForm()
-"""A table, as its name says it."""
+"""The form of a table that its name tells."""
 
 
 class Table(NamedTuple):
-    """The rows of a file; N rows."""
+    """A file of N rows."""
 
     texts: list[str]
     """(N,) the texts."""
     pairs: list[str] | None
-    """(N,) the second texts, where a column of them was asked for."""
+    """(N,) the second texts; None where no column of them was asked for."""
     labels: list[str] | None
-    """(N,) the labels, where a column of them was asked for."""
+    """(N,) the labels; None where no column of them was asked for."""
     lines: list[int]
     """(N,) the line of the file on which each row ends."""
 
@@ -89,9 +89,9 @@ def read_table(
 def texts_of_table(
     path: Path, text_column: str, pair_column: str | None, label_column: str | None, form: TableForm
 ) -> Iterator[LeftOut | tuple[int, tuple[str, ...], str | None]]:
-    """The line of each row, its text or both texts, and its label, as they are read; or that the row is left out.
+    """The line, the one or two texts and the label of each row, as they are read; or a `LeftOut` for a row left out.
 
-    Columns and errors as of `read_table`, and `form` says what the file's name does not; nothing is held.
+    Columns and errors as of `read_table`; `form` tells the form that the file's name does not tell. No rows are held.
     """
     columns = [name for name in (text_column, pair_column, label_column) if name is not None]
     if len(set(columns)) < len(columns):
@@ -128,12 +128,12 @@ def texts_of_table(
 
 
 def table_rows(path: Path, columns: Sequence[str], form: TableForm) -> Iterator[LeftOut | tuple[int, list[Any]]]:
-    """The line of each row of a file, and its values of some columns; or that it could not be read and is left out.
+    """The line of each row of a file and its values of some columns; or a `LeftOut` for a row that could not be read.
 
     Args:
         path: the file, or the folder of a layout that has one.
-        columns: whose values are wanted.
-        form: how it is read.
+        columns: the names of the columns to read.
+        form: the form in which it is read.
 
     Raises:
         UserError: a missing file or column, or a broken row; with its line.
@@ -158,7 +158,7 @@ def table_rows(path: Path, columns: Sequence[str], form: TableForm) -> Iterator[
 
 
 def require_table(path: Path, form: TableForm = PLAIN) -> None:
-    """Refuse what is no file with columns.
+    """Refuse a path that is no file with columns.
 
     Raises:
         UserError: there is no such file, or it is of another kind.
@@ -179,7 +179,7 @@ def require_table(path: Path, form: TableForm = PLAIN) -> None:
 
 
 def _kind(label: Any) -> str:
-    """What JSON has for a label."""
+    """The name of the JSON type of a label."""
     return "true or false" if isinstance(label, bool) else "a number" if isinstance(label, int | float) else "text"
 
 
@@ -193,7 +193,7 @@ def label_text(value: Any) -> str:
 
 
 def _label(value: Any, where: str, column: str) -> str:
-    """A label as text."""
+    """A label as text; refused where it is empty, not finite, or no text, number or truth value."""
     if isinstance(value, float) and not math.isfinite(value):
         raise UserError(f"{where}: the label is {value}, which is no class (column '{column}')")
     if value is not None and not isinstance(value, str | int | float):

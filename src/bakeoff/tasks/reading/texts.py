@@ -1,4 +1,4 @@
-"""What tasks on a text, or on a pair of texts, have in common: their columns, and their rows."""
+"""The config and the rows that tasks on a text, or on a pair of texts, have in common."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ def _as_label(value: Any) -> Any:
 
 
 LabelName = Annotated[str, BeforeValidator(_as_label)]
-"""The name of a class as a file's labels are read, so that the number 1 is the class `1`."""
+"""The name of a class, converted as labels of a file are, so that the number 1 is the class `1`."""
 
 
 class TextsConfig(TableConfig):
@@ -36,13 +36,13 @@ class TextsConfig(TableConfig):
     @field_validator("text_column", "pair_column", "label_column", mode="before")
     @classmethod
     def _numbered(cls, value: Any) -> Any:
-        """A column by its number."""
+        """The name of a column, which may be given as a number."""
         return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
     @field_validator("label_names", mode="before")
     @classmethod
     def _as_texts(cls, value: Any) -> Any:
-        """Labels and names as a file's labels are read: 1.0 is 1, and true is `true`."""
+        """Labels and names as texts, as in `label_text`: 1.0 is 1, and true is `true`."""
         if not isinstance(value, Mapping):
             return value
         return {label_text(key): None if name is None else label_text(name) for key, name in value.items()}
@@ -61,7 +61,7 @@ class TextsConfig(TableConfig):
         return [self.text_column] if self.pair_column is None else [self.text_column, self.pair_column]
 
     def rows(self, path: Path, labelled: bool) -> Iterator[LeftOut | tuple[int, tuple[str, ...], str | None]]:
-        """The line of each row, its texts, and its label where they are wanted; or that it is left out.
+        """The line of each row, its texts, and its label if `labelled`; or a `LeftOut` for a row that is left out.
 
         Raises:
             UserError: see `texts_of_table`.
@@ -80,6 +80,6 @@ class TextsConfig(TableConfig):
 
 
 def sides_of(examples: Sequence[Example]) -> tuple[list[str], list[str] | None]:
-    """(N,) first texts of examples, and second texts where they are pairs."""
+    """(N,) the first texts of N examples, and (N,) the second texts where examples are pairs, else None."""
     firsts = [each.texts[0] for each in examples]
     return firsts, [each.texts[1] for each in examples] if examples and len(examples[0].texts) > 1 else None

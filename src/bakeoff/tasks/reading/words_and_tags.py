@@ -1,6 +1,6 @@
 """Files of words with a tag each: CoNLL columns, CoNLL-U; .jsonl, .parquet, .arrow and `hub:` with lists, or spans.
 
-A sentence ends at a blank line. Lines that begin with -DOCSTART- (CoNLL-2003) or, in CoNLL-U, with # are passed over,
+A sentence ends at a blank line. Lines that begin with -DOCSTART- (CoNLL-2003) or, in CoNLL-U, with # are skipped,
 and so are CoNLL-U's words of several tokens (1-2) and empty words (1.1).
 """
 
@@ -20,21 +20,21 @@ from bakeoff.text.words import IDEOGRAPHS
 CONLLU = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 """The columns of CoNLL-U (Universal Dependencies, version 2)."""
 COLUMNS = (".conll", ".conllu", ".txt", ".tsv", ".iob", ".bio", ".bmes", ".train", ".dev", ".test", ".testa", ".testb")
-"""Files with a word a line; the last ones are called so where they are published (CoNLL-2003)."""
+"""Endings of files with a word on each line; the last endings are those of published files (CoNLL-2003)."""
 _TOO_LONG = 1000  # words that are no sentence
 _WORD = re.compile(r"\w+|[^\w\s]")
 _IDEOGRAPH = re.compile(f"[{IDEOGRAPHS}]")
 
 
 class TaggedWords(NamedTuple):
-    """A sentence."""
+    """A sentence as words, with their tags."""
 
     line: int
-    """The line of the file on which it ends."""
+    """The line of the file on which the sentence ends."""
     words: tuple[str, ...]
-    """Its words."""
+    """The words of the sentence."""
     tags: tuple[str, ...] | None
-    """The tag of each, where they were asked for."""
+    """The tag of each word; None where tags were not asked for."""
 
 
 class Columns(NamedTuple):
@@ -42,9 +42,9 @@ class Columns(NamedTuple):
 
     words: str | None
     """The column of the words, by its number from 1 or, in CoNLL-U, its name (default: form, else the first); in .jsonl
-    the field with their list, or with the text where there are spans."""
+    the field with the list of words, or with the text where there are spans."""
     tags: str | None
-    """The column of the tags (default: upos, else the last); in .jsonl the field with their list."""
+    """The column of the tags (default: upos, else the last); in .jsonl the field with the list of tags."""
     spans: str | None
     """The field of .jsonl with a list of {start, end, label}, in characters of the text."""
 
@@ -56,10 +56,10 @@ def read_tagged(
 
     Args:
         path: .conllu; .conll, .iob, .bio, .bmes or .txt with a word a line; or .jsonl, .parquet, .arrow or `hub:`.
-        columns: where they stand.
-        labelled: the tags are wanted.
+        columns: the columns of words and tags.
+        labelled: whether tags are read.
         errors: invalid UTF-8 is an error, or is replaced.
-        encoding: the file's.
+        encoding: the encoding of the file.
 
     Raises:
         UserError: there is no such file or column, or a mistake in it; with its line.
@@ -116,12 +116,12 @@ def read_tagged(
 
 
 def has_fields(path: Path) -> bool:
-    """Whether a file has lists of words and tags, or texts and spans, under names; not a word a line."""
+    """Whether a file has named fields with lists of words and tags, or with texts and spans, not a word a line."""
     return on_hub(path) or kind_of(path) in (".jsonl", *COLUMNAR)
 
 
 def split_words(text: str) -> list[tuple[str, int]]:
-    """The words of a raw text and where each begins: letters and digits together, other signs and ideographs alone."""
+    """The words of a raw text, each with its start: runs of letters and digits; other signs and ideographs alone."""
     found: list[tuple[str, int]] = []
     for match in _WORD.finditer(text):
         word, begin = match.group(), match.start()
@@ -142,7 +142,7 @@ def _sentence(line: int, found: Sequence[tuple[str, str]], labelled: bool) -> Ta
 
 
 def _column(name: str, universal: bool, path: Path) -> int:
-    """The place of a column; -1 is the last."""
+    """The index of a column; -1 is the last."""
     if universal and name in CONLLU:
         return CONLLU.index(name)
     try:
@@ -195,7 +195,7 @@ def _texts(value: Any, where: str, name: str, errors: str) -> tuple[str, ...]:
 
 
 def _from_spans(text: str, spans: Any, where: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Words of a raw text and their BIO tags; a word in the middle of which a span begins or ends is cut there."""
+    """The words of a raw text and their BIO tags; words are cut where a span begins or ends inside of them."""
     if not isinstance(spans, list):
         raise UserError(f"{where} holds {type(spans).__name__} instead of a list of spans")
     marks: list[tuple[int, int, str]] = []
