@@ -1,4 +1,4 @@
-"""The checkpoint of a stopped fine-tuning: the training that ran, and the best of the trainings before it."""
+"""The checkpoint of a stopped fine-tuning: the interrupted training, and the best of the trainings before it."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,47 +22,47 @@ class Look(Record):
     """A training's best look at dev, without its weights."""
 
     steps: int = Field(ge=1)
-    """Steps done."""
+    """Optimizer steps of the training so far."""
     step: int = Field(ge=1)
-    """Steps done before the best look."""
+    """Optimizer steps before the best look."""
     scores: dict[str, float]
-    """All metrics."""
+    """All metrics on dev."""
     loss: float
-    """The mean loss."""
+    """The task's mean loss on dev."""
     trial: int = Field(ge=0)
-    """The place of its training."""
+    """The index of the training among the trainings of the fine-tuning."""
 
 
 class FittingState(Record):
-    """What a checkpoint holds beside its tensors; state.json."""
+    """The content of state.json, which a checkpoint holds beside its tensors."""
 
     step: int = Field(ge=0)
-    """Steps done of the training that ran."""
+    """Optimizer steps of the interrupted training so far."""
     since_best: int = Field(ge=0)
-    """Looks at dev since the best one."""
+    """The number of looks at dev since the best one."""
     losses: list[float]
     """Losses of the steps since the last look."""
     tokens: int
-    """Tokens read."""
+    """The number of tokens read by the interrupted training."""
     seconds: float
-    """Time spent."""
+    """Seconds of the interrupted training so far."""
     best: Look | None
-    """The best look of the training that ran."""
+    """The best look of the interrupted training; None: there is none yet."""
     chosen: Look | None
-    """The best look of all trainings before it."""
+    """The best look of all trainings before it; None: there is none."""
     trials: list[dict[str, Any]]
     """The results of the trainings before it."""
     metrics: FileExtent
-    """The lines of metrics.jsonl that belong to it."""
+    """The part of metrics.jsonl that belongs to the checkpoint."""
 
 
 class EndedTrials(NamedTuple):
-    """What the trainings that have ended gave."""
+    """The results of the trainings that have ended."""
 
     trials: list[TrialResult]
     """The result of each training."""
     best: Fit | None
-    """The best of them; None: there is none yet."""
+    """The best training; None: there is none yet."""
 
 
 def save_checkpoint(folder: Path, fitting: Fitting, found: EndedTrials) -> None:
@@ -95,10 +95,10 @@ def newest_checkpoint(folder: Path) -> Path | None:
 
 
 def read_found(path: Path, run: Run, trials: Sequence[FittingTrial]) -> EndedTrials:
-    """What a checkpoint holds of the trainings before; the lines of metrics.jsonl behind it are forgotten.
+    """The results of the ended trainings in a checkpoint; later lines of metrics.jsonl are dropped.
 
     Raises:
-        UserError: it is damaged.
+        UserError: the checkpoint is damaged.
     """
     state = _state(path)
     run.metrics_file.restore(state["metrics"], state["step"])
@@ -107,10 +107,10 @@ def read_found(path: Path, run: Run, trials: Sequence[FittingTrial]) -> EndedTri
 
 
 def fill_fitting(path: Path, fitting: Fitting) -> None:
-    """Put a checkpoint's tensors and figures into the training that ran.
+    """Load a checkpoint's tensors and figures into the interrupted training.
 
     Raises:
-        UserError: it is damaged.
+        UserError: the checkpoint is damaged.
     """
     state = _state(path)
     fill(fitting.head, path / "model.safetensors")

@@ -1,4 +1,4 @@
-"""How a model is fine-tuned."""
+"""The settings with which a model is fine-tuned."""
 
 from typing import Annotated, Any, Literal
 
@@ -9,11 +9,11 @@ from bakeoff.config import Config
 SEARCHED_RATES = (0.5, 1.0, 2.0, 4.0)
 """Learning rates that a search tries, as multiples of the default one."""
 SEARCHED_EPOCHS = (3, 10)
-"""Epochs that it tries with each of them."""
+"""Numbers of epochs that a search tries with each learning rate."""
 
 
 class FinetuneConfig(Config):
-    """How a model and its head are trained."""
+    """The settings of the training of a model and its head."""
 
     learning_rate: list[float] = Field(default=[])
     """Learning rate at the end of the warm-up; where several are given each is tried, and dev decides. Absent: 5e-5 *
@@ -26,7 +26,7 @@ class FinetuneConfig(Config):
     epochs: list[Annotated[int, Field(gt=0)]] = Field(default=[10], min_length=1)
     """The most passes over train; where several are given each is tried with each learning rate, and dev decides."""
     least_steps: int = Field(default=300, ge=0)
-    """With few rows there are more epochs, so that there are at least this many steps; 0 for never."""
+    """The fewest steps of a training: with few rows there are more epochs; 0: no minimum."""
     warmup: float = Field(default=0.1, ge=0, lt=1)
     """Share of the steps in which the learning rate rises linearly."""
     schedule: Literal["linear", "cosine", "constant"] = "linear"
@@ -35,13 +35,13 @@ class FinetuneConfig(Config):
     """Each layer has this many times the learning rate of the one above it, the topmost this many times that of the
     head, and the embedding this many times that of the lowest (ULMFiT: arXiv:1801.06146; ELECTRA: arXiv:2003.10555)."""
     freeze: Annotated[int, Field(ge=0)] | Literal["model"] | None = None
-    """What keeps its weights: 0 the embedding, N the embedding and the N lowest layers, model all but the head, whose
-    dropout is off then; null: nothing."""
+    """The part that keeps its weights: 0 the embedding, N the embedding and the N lowest layers, model all but the
+    head, with the dropout of the model off; null: no part."""
     reinitialise_last: int = Field(default=0, ge=0)
     """Number of topmost layers that begin with fresh weights; the pooler does, too (Zhang et al. 2021,
     arXiv:2006.05987)."""
     layers: Annotated[int, Field(gt=0)] | Literal["weighted"] = 1
-    """What the head reads: the states of the N last layers, one behind the other (BERT's features: 4), or a learned
+    """The layers that the head reads: the states of the N last layers, side by side (BERT's features: 4), or a learned
     weighting of all layers and the embedding (ELMo: Peters et al. 2018, arXiv:1802.05365, equation 1)."""
     language_model: float = Field(default=0.0, ge=0)
     """Weight of the next-token loss on the same texts beside the task's (GPT: Radford et al. 2018, section 3.2: 0.5);
@@ -51,20 +51,21 @@ class FinetuneConfig(Config):
     clip: float = Field(default=1.0, gt=0)
     """Largest norm of the gradient, over all parameters."""
     evaluations: int = Field(default=20, gt=0)
-    """How often dev is looked at, evenly spread over all steps."""
+    """The number of looks at dev, evenly spread over all steps."""
     patience: int | None = Field(default=6, gt=0)
     """Stop after this many evaluations without a better one; null: never."""
     dropout: float = Field(default=0.1, ge=0, lt=1)
-    """Dropout of what the head reads."""
+    """The dropout of the head's input."""
     model_dropout: float | None = Field(default=None, ge=0, lt=1)
     """Dropout of the model, and of each part of it whose own dropout is not 0."""
     unshare: bool = False
-    """Layers that share parts get copies of their own before the training: the same function, free to differ."""
+    """Layers that share parts get copies of their own before the training: at first the same function, then free to
+    differ."""
     pooling: Literal["auto", "cls", "mean", "max", "last"] = "auto"
     """How a row becomes one vector: its first position through a layer, the mean or maximum of all, or its last
     position; auto: cls where the recipe has an objective of sentence pairs, last for causal models, mean otherwise."""
     pooler: Literal["tanh", "relu", "gelu"] = "tanh"
-    """What the layer over the first position ends with, for the pooling cls: tanh as in BERT, relu as in DistilBERT,
+    """The activation of the layer over the first position, for the pooling cls: tanh as in BERT, relu as in DistilBERT,
     gelu as in ELECTRA."""
     transform: bool = False
     """Whether the linear layer, the activation and the norm of mlm's head stand before the last linear layer, as in
@@ -72,10 +73,10 @@ class FinetuneConfig(Config):
     separators: Literal[1, 2] = 1
     """Separators between the texts of a pair; RoBERTa's pairs have 2."""
     length: int | None = Field(default=None, gt=0)
-    """Longer rows are cut to so many tokens; absent: the recipe's input length."""
+    """The most tokens of a row; longer rows are cut. Absent: the input length of the recipe."""
     truncate: Literal["head", "head+tail", "windows"] = "head"
-    """What is read of a text that is too long: its beginning; a quarter of the room from its beginning and the rest
-    from its end (Sun et al. 2019, arXiv:1905.05583); or all, in windows, whose answers are averaged."""
+    """The part of a long text that is read: its beginning; a quarter of the room from its beginning and the rest from
+    its end (Sun et al. 2019, arXiv:1905.05583); or all, in windows, whose answers are averaged."""
 
     @field_validator("learning_rate", "epochs", mode="before")
     @classmethod

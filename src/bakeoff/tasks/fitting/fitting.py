@@ -32,7 +32,7 @@ SCHEDULES: dict[str, type[WarmupConfig]] = {
     "cosine": CosineConfig,
     "constant": ConstantConfig,
 }
-"""Behind the warm-up."""
+"""Schedules of the learning rate behind the warm-up, by name."""
 
 
 class TaskSplit(NamedTuple):
@@ -41,20 +41,20 @@ class TaskSplit(NamedTuple):
     examples: list[Any]
     """(N,) the examples."""
     items: Items
-    """The items that the task makes of the examples."""
+    """The items of the examples."""
 
 
 class Setting(NamedTuple):
-    """What all trainings of one fine-tuning have in common."""
+    """Everything that the trainings of one fine-tuning have in common."""
 
     config: FinetuneConfig
-    """How to train; its learning rates are tried one after the other."""
+    """The settings of the training; its learning rates are tried one after the other."""
     task: Task
-    """What is learned, and by what evaluations are compared."""
+    """The task, whose metric compares evaluations."""
     format: InputFormat
-    """The rows' format."""
+    """The format of the rows."""
     seed: int
-    """Seed of the weights, the order and the dropout."""
+    """The seed of weights, order and dropout."""
     placement: Placement
     """The device of the head, and the precision of its products."""
 
@@ -63,14 +63,14 @@ class Evaluation(NamedTuple):
     """The scores and the loss on dev after some steps."""
 
     step: int
-    """Optimizer steps done."""
+    """Optimizer steps before the evaluation."""
     scores: dict[str, float]
-    """All metrics."""
+    """All metrics on dev."""
     loss: float
-    """The task's mean loss."""
+    """The task's mean loss on dev."""
 
     def rank(self, task: Task) -> tuple[float, float]:
-        """A key by which evaluations are compared, more being better: the metric, then the loss."""
+        """The key that compares evaluations, greater for a better one: the metric, then the loss."""
         value = self.scores[task.metric]
         return -value if task.metric in task.config.lower_is_better else value, -self.loss
 
@@ -80,42 +80,42 @@ class Evaluation(NamedTuple):
 
 
 class FittingTrial(NamedTuple):
-    """What the trainings of one fine-tuning differ in."""
+    """The settings in which the trainings of one fine-tuning differ."""
 
     learning_rate: float
-    """Learning rate at the end of the warm-up."""
+    """The learning rate at the end of the warm-up."""
     epochs: int
     """The most passes over train."""
 
 
 @dataclass
 class Fit:
-    """The best of a training: its look at dev and its weights."""
+    """The best state of a training: its look at dev and its weights."""
 
     trial: FittingTrial
-    """The learning rate and epochs of the training."""
+    """The learning rate and the epochs of the training."""
     steps: int
-    """Steps done."""
+    """Optimizer steps of the training so far."""
     best: Evaluation
     """The best look at dev."""
     weights: dict[str, Tensor]
-    """The weights at that moment."""
+    """The weights at the best look at dev."""
 
 
 @dataclass
 class FittingPosition:
-    """How far a training has come."""
+    """The position of a training, between two steps."""
 
     step: int = 0
-    """Steps done."""
+    """Optimizer steps so far."""
     since_best: int = 0
-    """Looks at dev since the best one."""
+    """The number of looks at dev since the best one."""
     losses: list[float] = field(default_factory=list)
     """Losses of the steps since the last look."""
     tokens: int = 0
-    """Tokens read."""
+    """The number of tokens read."""
     seconds: float = 0.0
-    """Time spent."""
+    """Seconds of the training so far."""
 
 
 class Fitting:
@@ -130,11 +130,11 @@ class Fitting:
         """A training that has not begun.
 
         Args:
-            head: on the device.
-            train: what is learned from.
-            dev: what the best weights are chosen by.
+            head: the head, on its device.
+            train: the split to learn from.
+            dev: the split by which the best weights are chosen.
             trial: the learning rate and the epochs.
-            setting: how to train and where.
+            setting: the settings that all trainings have in common.
         """
         self.head, self.train, self.dev, self.trial, self.setting = head, train, dev, trial, setting
         config = setting.config
@@ -151,17 +151,17 @@ class Fitting:
         progress: TrainingProgress,
         save: Callable[[bool], None],
     ) -> Fit:
-        """Go on to the end; returns the best of it.
+        """Train to the end; returns the best state.
 
         Args:
-            log: takes the lines of metrics.jsonl.
-            stopping: signals that asked to stop.
-            progress: where figures are shown.
-            save: called behind each look, and, with True, before it stops.
+            log: called with each line of metrics.jsonl.
+            stopping: the signals that have come and ask to stop.
+            progress: shows the figures.
+            save: saves a checkpoint; called behind each look, and with True before a stop.
 
         Raises:
             Diverged: the loss is not a number any more.
-            Interrupted: a signal came; it is saved.
+            Interrupted: a signal came; the training is saved.
         """
         course, setting, train = self.course, self.setting, self.train
         config = setting.config
@@ -194,7 +194,7 @@ class Fitting:
         return self.best
 
     def _look(self, log: Callable[[dict[str, Any]], None], progress: TrainingProgress, epoch_steps: int) -> None:
-        """Look at dev and keep what is the best so far."""
+        """Look at dev, and keep the weights if it is the best look so far."""
         course, task = self.course, self.setting.task
         found = _evaluate(self.head, self.dev, self.setting, course.step)
         log(
@@ -229,7 +229,7 @@ def optimize_items(
     setting: Setting,
     step: int,
 ) -> float:
-    """One optimizer step on some items; returns their mean loss."""
+    """Take one optimizer step on some items; returns their mean loss."""
     head.train()
     config = setting.config
     if config.freeze == "model":
@@ -263,6 +263,6 @@ def _evaluate(head: HeadedModel, dev: TaskSplit, setting: Setting, step: int) ->
 
 
 def plan_steps(items: int, config: FinetuneConfig, epochs: int) -> tuple[int, int]:
-    """Steps of an epoch of so many items, and of a whole training of so many epochs at most."""
+    """The steps of an epoch of `items` items, and the most steps of a training of `epochs` epochs."""
     epoch_steps = -(-items // config.batch)
     return epoch_steps, epoch_steps * max(epochs, -(-config.least_steps // epoch_steps))

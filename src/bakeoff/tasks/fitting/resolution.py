@@ -1,4 +1,4 @@
-"""What of a fine-tuning's config depends on the model and the task: what is decided, and what is refused."""
+"""Settings of a fine-tuning that depend on the model and the task: their decision, and refusals."""
 
 from bakeoff.errors import UserError
 from bakeoff.recipe import Recipe
@@ -11,7 +11,7 @@ from bakeoff.tasks.rows.inputs import check_length
 from bakeoff.tasks.task_config import TaskConfig
 
 UNUSED_BY_WRITERS = {"layers": 1, "language_model": 0.0, "truncate": "head", "transform": False}
-"""Settings that a model which writes has no use for, and what they are then."""
+"""Settings for which a model that writes has no use, with the values that they must have."""
 
 
 def resolve_finetuning(config: FinetuneConfig, recipe: Recipe, task: TaskConfig) -> FinetuneConfig:
@@ -52,7 +52,7 @@ def resolve_finetuning(config: FinetuneConfig, recipe: Recipe, task: TaskConfig)
 
 
 def require_settings_of(task: TaskConfig, config: FinetuneConfig) -> None:
-    """Refuse what a kind of task has no use for.
+    """Refuse settings for which a kind of task has no use.
 
     Raises:
         UserError: such a setting is given.
@@ -70,5 +70,5 @@ def require_settings_of(task: TaskConfig, config: FinetuneConfig) -> None:
 
 
 def default_learning_rate(recipe: Recipe) -> float:
-    """5e-5 for a width of 768, as for BERT base, and in inverse proportion for others."""
+    """5e-5 for a width of 768, as for BERT base, and in inverse proportion to the width for others."""
     return float(f"{5e-5 * 768 / recipe.model.stack.output_width:.1e}")

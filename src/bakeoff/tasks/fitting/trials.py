@@ -23,26 +23,26 @@ from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.training.progress import Shown, TrainingProgress
 
 SAVED_EVERY = 30.0
-"""Seconds between checkpoints at least; one behind each look would write more than it saves."""
+"""The fewest seconds between checkpoints; saving one behind each look would cost more than it saves."""
 
 
 OF_THE_HEAD = ("pooling", "pooler", "transform", "separators")
-"""Settings without which the weights of a fine-tuned run's head are of no use."""
+"""Settings of the head and its rows, without which the weights of a fine-tuned run's head are of no use."""
 
 
 class StartingPoint(NamedTuple):
-    """What a fine-tuning starts from."""
+    """The recipe, the tokenizer and the weights from which a fine-tuning starts."""
 
     recipe: Recipe
     """The recipe whose architecture is fine-tuned."""
     tokenizer: Tokenizer
     """The tokenizer of all texts."""
     run: Run | None
-    """The pre-trained run, or one that is fine-tuned already; None: fresh weights."""
+    """The run whose weights are taken, pre-trained or fine-tuned; None: fresh weights."""
     learned: Task | None = None
-    """The task of a run that is fine-tuned already; None: it is not."""
+    """The task of the run, if it is fine-tuned, else None."""
     config: FinetuneConfig | None = None
-    """The config with which the fine-tuned run was made."""
+    """The settings with which the run was fine-tuned, else None."""
 
     @property
     def precision(self) -> Literal["auto", "float32", "bfloat16"]:
@@ -52,7 +52,7 @@ class StartingPoint(NamedTuple):
         return Recipe.parse(self.run.environment["recipe"], str(self.run.path)).training.precision
 
     def continued(self, config: FinetuneConfig) -> FinetuneConfig:
-        """The config; settings of the head that it leaves out are those of the fine-tuned run."""
+        """The config, in which settings of the head that are left out become those of the fine-tuned run."""
         before = self.config
         if before is None:
             return config
@@ -69,20 +69,20 @@ class StartingPoint(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """What came out of all trainings."""
+    """The result of all trainings."""
 
     head: HeadedModel
     """The head with the best training's weights, in evaluation mode."""
     best: Fit
     """The best training."""
     transferred: int
-    """Tensors that came from the run."""
+    """The number of tensors that came from the run."""
     trials: list[TrialResult]
     """The result of each training."""
 
 
 def planned_trials(config: FinetuneConfig) -> list[FittingTrial]:
-    """All learning rates with all numbers of epochs."""
+    """The trainings: all learning rates with all numbers of epochs."""
     return [FittingTrial(rate, epochs) for epochs, rate in product(config.epochs, config.learning_rate)]
 
 
@@ -92,14 +92,14 @@ def run_trials(
     """Run all trainings, from a checkpoint where the folder has one.
 
     Args:
-        source: what each starts from.
+        source: the starting point of each training.
         splits: train and dev.
-        setting: what they have in common.
-        folder: that of the unfinished run.
+        setting: the settings that all trainings have in common.
+        folder: the folder of the unfinished run.
         shown: see `TrainingProgress`.
 
     Raises:
-        Diverged: none of them came to an end.
+        Diverged: no training came to an end.
         Interrupted: a signal came; the folder has a checkpoint.
     """
     config, task, run = setting.config, setting.task, Run(folder)
@@ -147,7 +147,7 @@ def run_trials(
 
 
 def new_head(source: StartingPoint, setting: Setting) -> tuple[HeadedModel, int]:
-    """A head where it computes, with the weights that a training starts from, and how many tensors a run gave."""
+    """A head on its device with the weights from which a training starts, and the number of tensors from a run."""
     config, task = setting.config, setting.task
     torch.manual_seed(setting.seed)
     head = task.build_head(source.recipe, source.tokenizer.size, config).to(setting.placement.device)
@@ -170,7 +170,7 @@ def _title(name: str, trial: FittingTrial, config: FinetuneConfig) -> str:
 
 
 def _saving(folder: Path, fitting: Fitting, found: EndedTrials) -> Callable[[bool], None]:
-    """Writes a checkpoint when it is asked to at once, or when the last one is old enough."""
+    """A function that saves a checkpoint: at once if called with True, else if the last one is old enough."""
     last = time.monotonic()
 
     def save(at_once: bool) -> None:

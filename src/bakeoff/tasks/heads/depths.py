@@ -1,4 +1,4 @@
-"""The depth of each tensor of a head's model above the embedding, and what a training makes of it."""
+"""Depths of the tensors of a head and its model, from the embedding up; freezing, rates and fresh weights by depth."""
 
 from collections import defaultdict
 
@@ -15,9 +15,9 @@ from bakeoff.tasks.heads.heads import HeadedModel
 def depths(head: HeadedModel) -> tuple[dict[str, int], int]:
     """The depth of each parameter, and the number L of layers.
 
-    0 is the embedding, 1 to L are the layers, those of an encoder below those of its decoder, and L + 1 is what reads
-    the model's states. A part that several layers share belongs to the topmost of them; what a stack has for all of its
-    layers, such as a final norm, to its topmost layer.
+    0 is the embedding, 1 to L are the layers (an encoder's below its decoder's), and L + 1 is the head. A part that
+    several layers share has the depth of the topmost of them; a part that a stack has for all of its layers, such as a
+    final norm, has the depth of its topmost layer.
     """
     model = head.model
     below, found = 0, dict[str, int]()
@@ -47,10 +47,10 @@ def _of_stack(stack: Stack) -> dict[str, int]:
 
 
 def require_layers(model: ModelConfig, config: FinetuneConfig) -> None:
-    """Refuse more layers than there are.
+    """Refuse to freeze or reinitialise more layers than a model has, or the same layer in both ways.
 
     Raises:
-        UserError: fewer layers than are to be frozen or made anew.
+        UserError: the model has fewer layers, or a layer would be frozen with fresh weights.
     """
     layers = sum(stack.layers for stack in model.stacks().values())
     for name in ("freeze", "reinitialise_last"):
@@ -63,7 +63,7 @@ def require_layers(model: ModelConfig, config: FinetuneConfig) -> None:
 
 
 def freeze(head: HeadedModel, config: FinetuneConfig) -> None:
-    """Keep the weights of the embedding and of the lowest layers, or of the whole model, from being trained."""
+    """Keep the embedding and the lowest layers, or the whole model, from being trained."""
     if config.freeze is None:
         return
     found, layers = depths(head)
@@ -73,7 +73,7 @@ def freeze(head: HeadedModel, config: FinetuneConfig) -> None:
 
 
 def with_rates(optimizer: torch.optim.Optimizer, head: HeadedModel, decay: float) -> torch.optim.Optimizer:
-    """An optimizer whose groups have a `factor` of the learning rate each: decay^(L + 1 - depth)."""
+    """The optimizer, its groups split by `factor`, the multiple decay^(L + 1 - depth) of the learning rate."""
     found, layers = depths(head)
     factors = {parameter: decay ** (layers + 1 - found[name]) for name, parameter in head.named_parameters()}
     groups = list(optimizer.param_groups)
@@ -88,7 +88,7 @@ def with_rates(optimizer: torch.optim.Optimizer, head: HeadedModel, decay: float
 
 
 def fresh_tensors(head: HeadedModel, layers: int) -> set[str]:
-    """The names of a head's tensors that belong to so many of the topmost layers, the pooler among them.
+    """The names of a head's tensors that begin anew: those of the topmost `layers` layers and the pooler.
 
     Raises:
         UserError: one of the layers shares its parts with a layer below them.

@@ -1,4 +1,4 @@
-"""Heads: a model, and a map of its hidden states, as a linear one of one vector for each row, or of each token's."""
+"""Heads of tasks: a model, and linear layers from its hidden states to outputs for each row, or for each token."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -27,11 +27,10 @@ Pooling = Literal["cls", "mean", "max", "last"]
 
 
 def natural_pooling(recipe: Recipe) -> Pooling:
-    """The pooling that pre-training prepared a model for.
+    """The pooling for which pre-training has prepared a model.
 
-    cls where an objective of sentence pairs has trained the first position, last for a causal model, whose last
-    position alone has seen everything, or alone has predicted anything where the rest is a prefix, mean otherwise, as
-    for a causal model that has read rows from both sides.
+    last for a causal model, whose last position alone has seen the whole row; but not for one that has read rows from
+    both sides. Else cls where an objective of sentence pairs has trained the first position, and mean otherwise.
     """
     if recipe.model.causal and not any(part.reads_rows for part in recipe.objective):
         return "last"
@@ -39,13 +38,13 @@ def natural_pooling(recipe: Recipe) -> Pooling:
 
 
 def pooled(hidden: Tensor, real: Tensor | None, pooling: Pooling, start_last: bool) -> Tensor:
-    """(B, T, D) hidden states to (B, D), whatever stands at padding.
+    """(B, D) vectors of rows from (B, T, D) hidden states; padding has no effect.
 
     Args:
-        hidden: the states.
-        real: (B, T) True for tokens; None where there is no padding.
+        hidden: the hidden states.
+        real: (B, T) the padding mask, True for tokens; None: no padding.
         pooling: the state at [CLS], the mean or the maximum of all, or the state at the last token.
-        start_last: [CLS] is the last token.
+        start_last: whether [CLS] is the last token.
     """
     if real is None:
         real = torch.ones(hidden.shape[:2], dtype=torch.bool, device=hidden.device)
@@ -61,9 +60,9 @@ def pooled(hidden: Tensor, real: Tensor | None, pooling: Pooling, start_last: bo
 
 
 class HeadedModel(nn.Module):
-    """A model and a head, whose weights are fresh, from torch's global generator.
+    """A model and a head; the weights of both are fresh, from torch's global generator.
 
-    A subclass makes the head, and the numbers of a batch in `forward`.
+    A subclass makes the head, and computes the outputs of a batch in `forward`.
     """
 
     def __init__(self, recipe: Recipe, vocabulary: int) -> None:
@@ -71,22 +70,22 @@ class HeadedModel(nn.Module):
         self.model = recipe.model.build(vocabulary + recipe.extra_tokens)
 
     def read(self, batch: Any, language_model: bool = False) -> tuple[Tensor, Tensor | None]:
-        """The numbers of a batch, and () the mean loss of the next token in its rows, where that is learned as well."""
+        """The outputs for a batch, and, if `language_model`, () the mean loss of the next token in its rows."""
         assert not language_model
         return self(batch), None
 
     def pretrained(self, names: Collection[str], recipe: Recipe) -> dict[str, str]:
-        """The run's name of each tensor of the head that pre-training has made.
+        """The names of the run's tensors with which tensors of the head begin, by the names in the head.
 
         Args:
-            names: the run's tensors.
-            recipe: the run's.
+            names: the names of the run's tensors.
+            recipe: the recipe of the run.
         """
         return {}
 
 
 class LinearHead(HeadedModel):
-    """A linear map of the model's hidden states; B rows, T length, D width of what is read, K outputs."""
+    """A linear layer on the hidden states of a model; B rows, T length, D width of its input, K outputs."""
 
     def __init__(
         self, recipe: Recipe, vocabulary: int, outputs: int, config: FinetuneConfig, pooler: bool = False
@@ -110,22 +109,22 @@ class LinearHead(HeadedModel):
             self.heads[objective.kind] = objective.build(recipe.model, vocabulary + recipe.extra_tokens).head
 
     def forward(self, batch: InputBatch) -> Tensor:
-        """The numbers of a batch's rows, float32: (B, K), or (B, T, K) where each token has its own."""
+        """The outputs for a batch, float32: (B, K), or (B, T, K) where each token has its own."""
         return self.scores(self.hidden(batch), batch)
 
     def scores(self, hidden: Tensor, batch: InputBatch) -> Tensor:
-        """The numbers of a batch's rows from hidden states that are known."""
+        """The outputs for a batch, float32, from its hidden states."""
         raise NotImplementedError
 
     def outputs(self, vectors: Tensor) -> Tensor:
-        """(..., D) vectors to (..., K) numbers, float32."""
+        """(..., K) outputs of (..., D) vectors, float32, after the transform, if any, and dropout."""
         if self.transform is not None:
             vectors = self.transform(vectors)
         scores: Tensor = self.output(drop(vectors, self.dropout, self.training))
         return scores.float()
 
     def hidden(self, batch: InputBatch, wanted: Tensor | None = None) -> Tensor:
-        """(B, T, D) hidden states, or (B, M, D) those at (B, M) wanted places of the last layer."""
+        """(B, T, D) hidden states, or (B, M, D) hidden states of the last layer at (B, M) wanted positions."""
         source = None
         if self.model.config.sequence_to_sequence:
             # An encoder and a decoder both read the text (Lewis et al. 2020, section 3.1); sources begin without [CLS].
@@ -144,7 +143,7 @@ class LinearHead(HeadedModel):
         return self.scores(hidden, batch), self.language_model_loss(hidden, batch) if language_model else None
 
     def language_model_loss(self, hidden: Tensor, batch: InputBatch) -> Tensor:
-        """() the mean loss of the next token in a batch's rows, in nats; padding is not predicted."""
+        """() the mean loss of the next token in the rows of a batch, in nats; padding is not predicted."""
         head = cast(ObjectiveHead, next(iter(self.heads.values())))
         predicted = torch.ones_like(batch.ids, dtype=torch.bool) if batch.real is None else batch.real
         predicted = predicted[:, 1:]
@@ -153,7 +152,7 @@ class LinearHead(HeadedModel):
 
     @override
     def pretrained(self, names: Collection[str], recipe: Recipe) -> dict[str, str]:
-        """The names for the writing objective's head, for the pooler of a sentence head, and for the transform.
+        """Names for the head of the writing objective, the pooler (from a sentence objective), and the transform.
 
         A pooler of several layers has no counterpart in pre-training.
         """
@@ -182,7 +181,7 @@ class RowHead(LinearHead):
 
     @override
     def forward(self, batch: InputBatch) -> Tensor:
-        """(B, K) numbers for each row, float32; the last layer computes no more than they are made of."""
+        """(B, K) outputs for the rows, float32; the last layer computes only the positions that the pooling needs."""
         whole = self.training or self.reading is not None or self.pooling in ("mean", "max")
         if whole or torch.compiler.is_exporting():  # a graph would hold for one number of rows
             return super().forward(batch)
@@ -193,20 +192,20 @@ class RowHead(LinearHead):
 
     @override
     def scores(self, hidden: Tensor, batch: InputBatch) -> Tensor:
-        """(B, K) numbers for each row, float32."""
+        """(B, K) outputs for the rows, float32."""
         return self.outputs(self.pool(hidden, batch.real))
 
     def pool(self, hidden: Tensor, real: Tensor | None) -> Tensor:
-        """(B, T, D) hidden states to (B, D), whatever stands at padding."""
+        """(B, D) vectors of rows from (B, T, D) hidden states; padding has no effect."""
         return self.through_pooler(pooled(hidden, real, self.pooling, self.start_last))
 
     def through_pooler(self, vectors: Tensor) -> Tensor:
-        """(B, D) vectors as they leave the pooler, where there is one."""
+        """(B, D) vectors after the pooler, if there is one."""
         return vectors if self.pooler is None else bent(self.pooler(vectors), self.bend)
 
 
 def bent(x: Tensor, activation: str) -> Tensor:
-    """The tanh of x, or one of the activations that models have."""
+    """The tanh of x, or another activation of x."""
     return x.tanh() if activation == "tanh" else activate(x, activation)
 
 
@@ -215,23 +214,23 @@ class TokenTaskHead(LinearHead):
 
     @override
     def scores(self, hidden: Tensor, batch: InputBatch) -> Tensor:
-        """(B, T, K) numbers for each token, float32."""
+        """(B, T, K) outputs for the tokens, float32."""
         return self.outputs(hidden)
 
 
 def build_head(
     kind: Literal["row", "tokens"], recipe: Recipe, vocabulary: int, outputs: int, config: FinetuneConfig
 ) -> HeadedModel:
-    """The head that gives numbers for each row, or for each token, whose vectors no pooling makes."""
+    """The head with outputs for each row, or for each token; tokens need no pooling."""
     made: type[LinearHead] = RowHead if kind == "row" else TokenTaskHead
     return made(recipe, vocabulary, outputs, config)
 
 
 def writing_objective(recipe: Recipe) -> ObjectiveConfig:
-    """The objective by which a model that reads forwards writes.
+    """The objective by which a model that reads forwards predicts all tokens of a text.
 
     Raises:
-        UserError: there is none whose loss the texts of a task could have.
+        UserError: the model has none, and so no next-token loss on the texts of a task.
     """
     found = next((part for part in recipe.objective if part.whole_text), None)
     if found is None or recipe.model.encoder is not None or recipe.reads_both_sides:
@@ -243,17 +242,17 @@ def writing_objective(recipe: Recipe) -> ObjectiveConfig:
 
 
 def transfer(head: HeadedModel, weights: Path, recipe: Recipe, keep: Collection[str] = (), output: bool = False) -> int:
-    """Put a run's weights into a head's model, and into the head those that the run has for it.
+    """Load a run's weights into a head's model, and into the head the weights that the run has for it.
 
     Args:
-        head: where they go.
+        head: the head with its model, which takes the weights.
         weights: the run's model.safetensors, of a pre-training or of a fine-tuning.
         recipe: the run's recipe; the head's may share fewer of its layers.
-        keep: tensors of the head that stay as they are.
+        keep: names of tensors of the head that stay as they are.
         output: whether the last linear layer is loaded, too, from a run that was fine-tuned to the same labels.
 
     Returns:
-        How many tensors were taken; each has been compared with the file's.
+        The number of loaded tensors; each has been compared with the file's.
 
     Raises:
         UserError: the file lacks a tensor of the model, or one has another shape.
@@ -267,7 +266,7 @@ def transfer(head: HeadedModel, weights: Path, recipe: Recipe, keep: Collection[
     found |= {name: file[source] for name, source in head.pretrained(file, recipe).items()}
     if output:
         found |= {name: file[name] for name in own if name in file and not name.startswith("model.")}
-    # A head that reads other layers than the run's did has maps of another size, which begin anew.
+    # A head that reads other layers than the run's did has linear layers of another size, which begin anew.
     found = {n: t for n, t in found.items() if n.startswith("model.") or n not in own or t.shape == own[n].shape}
     for name in own:
         missing = name.startswith("model.") and name not in found

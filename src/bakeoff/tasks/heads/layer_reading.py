@@ -1,4 +1,4 @@
-"""What is read of a model beside its last layer: the states of several layers, or a weighting of all (ELMo)."""
+"""Hidden states of several layers as input of a head, or a learned weighting of all layers (ELMo)."""
 
 from typing import Literal
 
@@ -15,8 +15,9 @@ from bakeoff.models.stack import Stack
 class LayerReading(nn.Module):
     """The states of a model's N last layers side by side, or gamma sum_l softmax(s)_l h_l over all L layers and h_0.
 
-    h_0 is what comes into the first layer; gamma and s are learned, from 1 and from zeros (Peters et al. 2018, equation
-    1). Where a stack has a norm behind its last layer, each layer's states go through it, since those inside of a
+    h_0 is the input of the first layer; gamma and s are learned, from 1 and from zeros (Peters et al. 2018, equation
+    1).
+    Where a stack has a norm behind its last layer, the states of each layer go through it, since states inside of a
     pre-norm stack grow from layer to layer.
     """
 
@@ -30,11 +31,11 @@ class LayerReading(nn.Module):
 
     @property
     def widths(self) -> int:
-        """How many times the model's width comes out."""
+        """The width of the output, as a multiple of the model's width."""
         return self.layers if isinstance(self.layers, int) else 1
 
     def forward(self, model: Model, inputs: Inputs) -> Tensor:
-        """(B, T, N D), or (B, T, D) of the weighting."""
+        """(B, T, N D) states side by side, or (B, T, D) weighted states."""
         states = layer_states(model, inputs)
         if self.weights is None or self.gamma is None:
             return torch.cat(states[-self.widths :], -1)
@@ -44,10 +45,10 @@ class LayerReading(nn.Module):
 
 
 def require_readable(config: ModelConfig, layers: int | Literal["weighted"]) -> None:
-    """Refuse to read layers that a model does not have, or cannot give together.
+    """Refuse to read layers that a model does not have, or layers of different widths.
 
     Raises:
-        UserError: it has fewer, or they differ in width.
+        UserError: the model has fewer layers, or its layers differ in width.
     """
     if layers == 1:
         return
@@ -61,9 +62,9 @@ def require_readable(config: ModelConfig, layers: int | Literal["weighted"]) -> 
 
 
 def layer_states(model: Model, inputs: Inputs) -> list[Tensor]:
-    """(B, T, D) what comes into the first layer of a model's last stack, and what leaves each, L + 1 in all.
+    """L + 1 states (B, T, D): the input of the first layer of a model's last stack, and the output of each layer.
 
-    Those of a model with two directions are (B, T, 2 D).
+    A model with two directions has states (B, T, 2 D).
     """
     x, context = model.stack_inputs(inputs)
     states = _states(model.stack, x, context)

@@ -17,7 +17,7 @@ from bakeoff.recipe import Recipe
 
 
 class Transform(nn.Module):
-    """norm(activation(W h + b)) of (..., D) states: (..., E)."""
+    """norm(activation(W h + b)): (..., E) from (..., D) states."""
 
     def __init__(self, width: int, table_width: int, settings: HeadTransform) -> None:
         super().__init__()
@@ -57,11 +57,11 @@ def transform_of(recipe: Recipe) -> HeadTransform:
 
 
 def pretrained_transform(names: Collection[str], recipe: Recipe) -> dict[str, str]:
-    """Names of a run's tensors with which a head's transform begins, by the names in the head.
+    """The names of a run's tensors with which a head's transform begins, by the names in the head.
 
     Args:
-        names: those of the tensors of a run, pre-trained or fine-tuned with a transform.
-        recipe: the run's.
+        names: the names of the tensors of a run, pre-trained or fine-tuned with a transform.
+        recipe: the recipe of the run.
     """
     own = f"heads.{_masking(recipe).kind}."
     found: dict[str, str] = {}

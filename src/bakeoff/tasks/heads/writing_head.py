@@ -1,7 +1,4 @@
-"""The head with which a model has learnt to write, to be fine-tuned with it.
-
-Shapes: B rows, T length, D width, N tokens that are predicted, V vocabulary.
-"""
+"""The head with which a model has learnt to write, which fine-tuning trains further."""
 
 from collections.abc import Collection, Sequence
 
@@ -26,10 +23,10 @@ from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
 def require_writing(recipe: Recipe) -> ObjectiveConfig:
-    """The objective by which a model of that recipe learns to write.
+    """The objective by which a recipe's model learns to write.
 
     Raises:
-        UserError: there is none.
+        UserError: the recipe has no such objective.
     """
     objectives: Sequence[ObjectiveConfig] = recipe.objective
     found = next((part for part in objectives if part.writes), None)
@@ -43,10 +40,10 @@ def require_writing(recipe: Recipe) -> ObjectiveConfig:
 
 
 class WritingHead(HeadedModel):
-    """The output layer of pre-training, tied to the table of tokens or not."""
+    """The output layer of pre-training, with or without the token embedding as its weights."""
 
     def __init__(self, recipe: Recipe, vocabulary: int) -> None:
-        """A fresh one.
+        """Make the model and the head with fresh weights.
 
         Raises:
             UserError: the recipe's model does not learn to write.
@@ -56,7 +53,7 @@ class WritingHead(HeadedModel):
         self.writer = self.owner.build(recipe.model, vocabulary + recipe.extra_tokens).head
         self.reads_prefix = recipe.reads_prefix
         self.marks = range(vocabulary, vocabulary + recipe.extra_tokens)
-        """Tokens of pre-training that stand for gaps."""
+        """Ids of the tokens that stood for gaps in pre-training."""
 
     def forward(self, batch: WritingBatch) -> Tensor:
         """(N, V) scores of the tokens of all targets of a batch, one target behind the other."""
@@ -79,13 +76,13 @@ class WritingHead(HeadedModel):
 
     @override
     def pretrained(self, names: Collection[str], recipe: Recipe) -> dict[str, str]:
-        """Every tensor of the head: pre-training has made the whole of it."""
+        """The names for all tensors of the head, since pre-training has made the whole head."""
         prefix = f"heads.{writing_owner(recipe).kind}."
         return {f"writer.{name.removeprefix(prefix)}": name for name in names if name.startswith(prefix)}
 
 
 def writing_owner(recipe: Recipe) -> ObjectiveConfig:
-    """The objective whose head writes: that of another one where both share it.
+    """The objective whose head writes: the writing objective, or the one whose head it shares.
 
     Raises:
         UserError: the recipe's model does not learn to write.
