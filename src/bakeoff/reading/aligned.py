@@ -16,14 +16,14 @@ Readings = LineReader | ColumnReader
 
 
 class PairOptions(Config):
-    """How the two texts of a pair are found in files."""
+    """Options for finding the two texts of a pair in files."""
 
     source_field: str = "source"
     """Field of .jsonl, or column of .csv, .tsv, .parquet and .arrow, that holds the source."""
     target_field: str = "target"
     """The field that holds the target."""
     errors: Literal["strict", "replace"] = "strict"
-    """Invalid UTF-8 is an error, or is replaced by U+FFFD."""
+    """Treatment of invalid UTF-8: an error (strict), or replaced by U+FFFD (replace)."""
 
 
 class Pair(NamedTuple):
@@ -34,10 +34,10 @@ class Pair(NamedTuple):
 
 
 class PairReader:
-    """Reads pairs: item i of the n-th file of sources belongs to item i of the n-th file of targets.
+    """Reader of pairs: item i of the n-th file of sources belongs to item i of the n-th file of targets.
 
-    An item is a record of a .jsonl, .csv, .tsv, .parquet or .arrow, of which a field is read, or a line of any other
-    file; all but the last two may be .gz or .zst.
+    An item is a field of a record in a .jsonl, .csv, .tsv, .parquet or .arrow, or a line of any other file; all files
+    but .parquet and .arrow may be .gz or .zst.
 
     Attributes:
         files, sizes: all files, and their bytes on disk.
@@ -47,7 +47,7 @@ class PairReader:
         """Read these files.
 
         Raises:
-            UserError: one is missing, their numbers differ, or a file would be its own translation.
+            UserError: a file is missing, the numbers of files differ, or a file would be its own translation.
         """
         if len(sources) != len(targets):
             raise UserError(
@@ -66,14 +66,14 @@ class PairReader:
         self._current: list[Readings] = []
 
     def bytes_read(self) -> int:
-        """Bytes on disk that have been read, of `sum(sizes)`."""
+        """Number of bytes on disk that have been read, of `sum(sizes)`."""
         return self._done + sum(reading.position() for reading in self._current)
 
     def __iter__(self) -> Iterator[Pair]:
         """Stream the pairs.
 
         Raises:
-            UserError: a file that cannot be read as what its name says, or two with different numbers of items.
+            UserError: a file has not the format that its name says, or two files have different numbers of items.
         """
         self._done = 0
         fields = self._options.source_field, self._options.target_field

@@ -1,4 +1,4 @@
-"""Columns as the library `datasets` describes them: fields within fields, and classes that are stored as numbers."""
+"""Columns as the library `datasets` describes them: nested fields, and classes that are stored as numbers."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,20 +9,20 @@ from bakeoff.reading.fields import existing
 
 
 class NamedField(NamedTuple):
-    """The field of a row that a name means: a column, or a key within one, and the names of its classes."""
+    """A named field of a row, a column or a key within a column, and the names of the field's classes."""
 
     column: str
     """The column's name."""
     keys: list[str]
-    """The keys of objects within each other there: `translation.de` is `de` of the column `translation`."""
+    """The keys of nested objects in the column: `translation.de` is `de` of the column `translation`."""
     classes: list[str] | None
-    """The names of the classes that are stored as numbers; None: something else is stored."""
+    """The names of classes that are stored as numbers; None: the field holds other values."""
 
     def value(self, stored: Any, file: object, row: int) -> Any:
-        """What a row of a file means by what it stores in the column.
+        """The value of the field for a row's stored value of the column, with classes by name.
 
         Raises:
-            UserError: nothing stands under the keys.
+            UserError: the stored value has no such keys.
         """
         if self.keys:
             stored = _within(stored, self.keys, f"{file}, row {row}", self.column)
@@ -30,14 +30,14 @@ class NamedField(NamedTuple):
 
 
 def field_of(name: str, names: list[str], features: Mapping[str, Any], where: str, advice: str) -> NamedField:
-    """The field that a name means.
+    """The field with a name.
 
     Args:
         name: the name that the user gave.
         names: the columns.
-        features: what `datasets` says of columns, see `features_of`; may be empty.
-        where: named in errors.
-        advice: what to do where there is no such column.
+        features: the descriptions of columns by `datasets`, see `features_of`; may be empty.
+        where: the file, for errors.
+        advice: advice for the error about a missing column.
 
     Raises:
         UserError: there is no such column.
@@ -47,7 +47,7 @@ def field_of(name: str, names: list[str], features: Mapping[str, Any], where: st
 
 
 def _column_and_keys(name: str, names: list[str], where: str, advice: str) -> tuple[str, list[str]]:
-    """The column that a name means, and the keys within it: `translation.de` is `de` of the column `translation`.
+    """The column and the keys within it for a name: `translation.de` is `de` of the column `translation`.
 
     Raises:
         UserError: there is no such column.
@@ -59,10 +59,10 @@ def _column_and_keys(name: str, names: list[str], where: str, advice: str) -> tu
 
 
 def _within(value: Any, keys: Sequence[str], where: str, name: str) -> Any:
-    """What stands under some keys of objects within each other.
+    """The value under the keys of nested objects.
 
     Raises:
-        UserError: there is nothing.
+        UserError: a key is missing.
     """
     for key in keys:
         if not isinstance(value, dict) or key not in value:
@@ -73,7 +73,7 @@ def _within(value: Any, keys: Sequence[str], where: str, name: str) -> Any:
 
 
 def features_of(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
-    """The columns that a file of Parquet or Arrow was written from, where `datasets` has written it; else none."""
+    """The descriptions of columns by name in a Parquet or Arrow file that `datasets` wrote; empty for other files."""
     try:
         found = json.loads((metadata or {}).get(b"huggingface", b"{}"))["info"]["features"]
     except (ValueError, KeyError, TypeError):
@@ -82,7 +82,7 @@ def features_of(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
 
 
 def _class_names(feature: Any) -> list[str] | None:
-    """The names of the classes that a column, or a list in it, has as numbers; None where it holds something else."""
+    """The names of classes that a column, or a list in it, stores as numbers; None: it holds other values."""
     if isinstance(feature, list) and len(feature) == 1:
         return _class_names(feature[0])
     if not isinstance(feature, dict):
@@ -94,7 +94,7 @@ def _class_names(feature: Any) -> list[str] | None:
 
 
 def _named(value: Any, names: Sequence[str]) -> Any:
-    """A class, or each of a list, by its name; nothing for -1, by which a class that is not known is marked."""
+    """The name of a class, or of each class in a list; None for -1, the mark of an unknown class."""
     if isinstance(value, list):
         return [_named(each, names) for each in value]
     if type(value) is not int:

@@ -13,7 +13,7 @@ _ROWS = 256  # rows of a Parquet file that are held at once
 
 
 class ColumnReader:
-    """Reads one column of a file."""
+    """Reader of one column of a file."""
 
     def __init__(self, path: Path, errors: str) -> None:
         """Read `path`; `errors` is "strict" or "replace" for invalid UTF-8.
@@ -32,7 +32,7 @@ class ColumnReader:
         self._position = 0
 
     def position(self) -> int:
-        """Bytes of the file on disk that have been read, about."""
+        """Approximate number of bytes on disk that have been read."""
         return self._position
 
     def values(self, name: str, advice: str = "", skip: int = 0) -> Iterator[tuple[int, Any]]:
@@ -43,11 +43,11 @@ class ColumnReader:
 
         Args:
             name: the column.
-            advice: what to do where it is missing.
-            skip: rows to pass over.
+            advice: advice for the error about a missing column.
+            skip: number of rows to pass over.
 
         Raises:
-            UserError: a missing column, an unreadable or damaged file, invalid UTF-8 (with its row).
+            UserError: the column is missing, the file is unreadable or damaged, or has invalid UTF-8 (with its row).
         """
         import pyarrow
 
@@ -104,7 +104,7 @@ class ColumnReader:
 
 
 def _as_bytes(column: Any) -> Any:
-    """Text as bytes: the library would stop at invalid UTF-8 without a row; any other column as it is."""
+    """A column of text as bytes, since the library's error for invalid UTF-8 names no row; other columns unchanged."""
     import pyarrow
 
     kind = column.type

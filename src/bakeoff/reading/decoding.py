@@ -1,4 +1,4 @@
-"""Bytes of text as UTF-8: out of compressed files, and out of UTF-16."""
+"""UTF-8 bytes of text from compressed files and from UTF-16."""
 
 import codecs
 import gzip
@@ -10,7 +10,7 @@ import zstandard
 
 
 def decompressed(path: Path, raw: BinaryIO) -> BinaryIO | io.BufferedReader:
-    """The bytes of a file, out of the compression that its name says."""
+    """The bytes of a file, decompressed as its name says."""
     suffix = path.suffix.lower()
     if suffix == ".gz":
         return io.BufferedReader(gzip.GzipFile(fileobj=raw, mode="rb"), 1 << 18)
@@ -20,23 +20,23 @@ def decompressed(path: Path, raw: BinaryIO) -> BinaryIO | io.BufferedReader:
 
 
 _WIDE = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
-"""Encodings of two bytes a character by the mark with which a file begins, as spreadsheets write them."""
+"""Encodings of two bytes a character, as spreadsheets write them, by the mark with which a file begins."""
 
 
 def utf8_of(mark: bytes, begun: bytes, rest: BinaryIO | io.BufferedReader, errors: str) -> io.BufferedReader:
     """The bytes of a text in UTF-16 as UTF-8.
 
     Args:
-        mark: the byte order mark with which it begins.
-        begun: what was read of it already, mark included.
-        rest: the bytes behind these.
-        errors: "strict" or "replace" for what is no UTF-16.
+        mark: the byte order mark with which the text begins.
+        begun: the bytes that were read already, mark included.
+        rest: all later bytes.
+        errors: "strict" or "replace" for invalid UTF-16.
     """
     return io.BufferedReader(_Transcoded(begun.removeprefix(mark), rest, _WIDE[mark], errors), 1 << 18)
 
 
 def wide_mark(data: bytes) -> bytes | None:
-    """UTF-16's byte order mark at the beginning of a file, if it is there."""
+    """UTF-16's byte order mark at the beginning of a file, if there is one."""
     return next((mark for mark in _WIDE if data.startswith(mark)), None)
 
 
@@ -70,7 +70,7 @@ class _Transcoded(io.RawIOBase):
 
 
 class _Zstandard(io.RawIOBase):
-    """Decompressed bytes; the library's own reader takes a file that breaks off for a complete one."""
+    """Decompressed bytes of a .zst file; the library's own reader takes a truncated file for a complete one."""
 
     def __init__(self, raw: BinaryIO) -> None:
         self._raw = raw

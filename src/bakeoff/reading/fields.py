@@ -4,17 +4,17 @@ from bakeoff.errors import UserError, nearest
 
 
 def existing(name: str, names: list[str], where: str, what: str, advice: str) -> str:
-    """The name, which must be among the existing ones.
+    """The name, after a check that it exists.
 
     Args:
         name: the field or column that is wanted.
         names: those that exist.
         where: the file, and the line where there is one.
         what: "field" or "column".
-        advice: what to do about one that is missing.
+        advice: advice for the error.
 
     Raises:
-        UserError: it is not among them.
+        UserError: the name is not among the existing ones.
     """
     if name in names:
         return name

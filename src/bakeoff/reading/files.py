@@ -26,15 +26,15 @@ _COMPRESSIONS = (".gz", ".zst")
 _SUPPORTED = f"{', '.join(KINDS)}, each plain, .gz or .zst, and {', '.join(COLUMNAR)}"
 _PIECE = 1 << 16  # bytes of a line that are held at once
 LONGEST_RECORD = 1 << 27
-"""Longest line of a .jsonl, .csv or .tsv file in bytes; a record is parsed as a whole."""
+"""Largest length of a line of a .jsonl, .csv or .tsv file in bytes; a record is parsed as a whole."""
 
 
 JSON_LINES = "write one object a line (jq -c '.[]' FILE makes them of an array)"
-"""What to do with another JSON file than that."""
+"""Advice for a JSON file that is not in JSON lines."""
 
 
 def kind_of(path: Path | HubFile) -> str | None:
-    """`.txt`, `.jsonl`, `.csv` or `.tsv`, whatever the compression, `.parquet` or `.arrow`; None for other files.
+    """The kind of a file: `.txt`, `.jsonl`, `.csv` or `.tsv`, whatever the compression, `.parquet`, `.arrow`, or None.
 
     A .json is a .jsonl if it has an object in its first line.
     """
@@ -49,13 +49,13 @@ def kind_of(path: Path | HubFile) -> str | None:
 
 
 def _suffix(path: Path) -> str:
-    """How the name ends, without a compression's ending."""
+    """The suffix of the name, without that of a compression."""
     suffix = path.suffix.lower()
     return Path(path.stem).suffix.lower() if suffix in _COMPRESSIONS else suffix
 
 
 def _begins_with_object(path: Path) -> bool:
-    """The first line that is not blank is a JSON object by itself: so is every line, as far as one can tell."""
+    """Whether the first line that is not blank is a JSON object by itself, as in JSON lines."""
     try:
         for _, data in LineReader(path, "replace").raw_lines(LONGEST_RECORD):
             if data.strip():
@@ -66,14 +66,14 @@ def _begins_with_object(path: Path) -> bool:
 
 
 def find_files(texts: str | Path | Sequence[str | Path], skips: Counter[str]) -> list[Path | HubFile]:
-    """All text files that are meant by files, folders (searched recursively, hidden files left out), globs and `hub:`.
+    """All text files of files, folders (searched recursively, hidden files left out), globs and `hub:` names.
 
     Args:
-        texts: what the user gave.
-        skips: counts files in folders that are of no supported kind.
+        texts: the user's files, folders, globs and `hub:` names.
+        skips: counts files of unsupported kinds in folders.
 
     Returns:
-        Files in the order given, sorted within a folder or glob; a file that is meant twice comes once.
+        Files in the given order, sorted within a folder or glob, each file once.
 
     Raises:
         UserError: a path does not exist, is of no supported kind, or a folder or glob holds no text or cannot be read.
@@ -127,12 +127,12 @@ def _in_folder(folder: Path, skips: Counter[str]) -> list[Path]:
 
 
 def _refuse(error: OSError) -> None:
-    """A folder that is passed over in silence would be text that is lost."""
+    """Raise the error of an unreadable folder: to pass over it in silence would lose text."""
     raise UserError(f"{error.filename}: cannot be read ({error.strerror}); change its permissions or move it away")
 
 
 NUL_BYTES = "it holds NUL bytes, as UTF-16 without a mark does; convert it: iconv -f utf-16le -t utf-8 FILE"
-"""What is wrong with a text that has them, and what to do."""
+"""The mistake in a text with NUL bytes, and advice."""
 
 
 class Line(NamedTuple):
@@ -143,20 +143,20 @@ class Line(NamedTuple):
     text: str
     """Decoded text with its line end."""
     continues: bool
-    """Whether this piece goes on with the line of the piece before it."""
+    """Whether this piece continues the line of the piece before it."""
 
 
 class LineReader:
-    """Decodes the lines of a file."""
+    """Reader of the lines of a file, decoded."""
 
     def __init__(self, path: Path, errors: str, stream: BinaryIO | None = None, encoding: str = "utf-8") -> None:
-        """The lines of a file; one that begins with UTF-16's byte order mark is read as UTF-16.
+        """Read a file; one that begins with UTF-16's byte order mark is read as UTF-16.
 
         Args:
             path: the file.
-            errors: "strict" or "replace" for bytes that are no text.
-            stream: what is read in place of the file; errors call it by `path`.
-            encoding: one in which a byte 0x0A is nothing but the end of a line.
+            errors: "strict" or "replace" for invalid bytes.
+            stream: a stream to read in place of the file; errors name `path`.
+            encoding: an encoding in which a byte 0x0A always is the end of a line.
         """
         self._path = path
         self._errors = errors
@@ -165,14 +165,14 @@ class LineReader:
         self._raw: BinaryIO | None = None
 
     def position(self) -> int:
-        """Bytes of the file on disk that have been read."""
+        """Number of bytes on disk that have been read."""
         return self._raw.tell() if self._raw is not None and not self._raw.closed else 0
 
     def whole(self) -> Iterator[Line]:
-        """Whole lines, for formats in which a record cannot be cut.
+        """The whole lines, for formats in which a record cannot be cut.
 
         Raises:
-            UserError: unreadable or damaged file, invalid UTF-8, or a line longer than `LONGEST_RECORD`.
+            UserError: the file is unreadable or damaged, has invalid UTF-8, or a line longer than `LONGEST_RECORD`.
         """
         for number, data in self.raw_lines(LONGEST_RECORD + 1):
             if len(data) > LONGEST_RECORD:
@@ -182,10 +182,10 @@ class LineReader:
             yield Line(number, self._decode(data, number), continues=False)
 
     def pieces(self) -> Iterator[Line]:
-        """Lines, long ones in pieces of about 64 KB that are cut before whitespace where there is any.
+        """The lines; long lines come in pieces of about 64 KB, cut before whitespace if there is any.
 
         Raises:
-            UserError: unreadable or damaged file, or invalid UTF-8.
+            UserError: the file is unreadable or damaged, or has invalid UTF-8.
         """
         rest = b""
         continues = False
@@ -206,10 +206,10 @@ class LineReader:
             yield Line(last, self._decode(rest, last), continues)
 
     def raw_lines(self, limit: int, pieces: bool = False) -> Iterator[tuple[int, bytes]]:
-        """Line numbers, and lines in bytes; of longer ones than `limit` only so much, or in `pieces` of that size.
+        """Line numbers, and lines in bytes; a line longer than `limit` is cut off, or comes in `pieces` of that size.
 
         Raises:
-            UserError: unreadable or damaged file.
+            UserError: the file is unreadable or damaged.
         """
         number = 0
         ended = True

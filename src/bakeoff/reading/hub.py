@@ -15,11 +15,11 @@ _NAME = re.compile(r"(?P<path>[^:@]+)(?::(?P<config>[^:@]+))?(?:@(?P<split>[^:@]
 
 
 class HubFile:
-    """One of the files that a split of a data set is stored in.
+    """One file of a split of a data set.
 
     Attributes:
-        bytes: its size; 0 where that is not known.
-        revision: commit of the data set on the Hub; of a folder a hash of its files' names and times.
+        bytes: the file's size; 0 if it is not known.
+        revision: commit of the data set on the Hub; for a folder, a hash of the names, sizes and times of its files.
     """
 
     def __init__(self, name: str, rows: Any, size: int, revision: str) -> None:
@@ -30,11 +30,11 @@ class HubFile:
         self.revision = revision
 
     def __str__(self) -> str:
-        """What the user calls the data set, and the number of the file."""
+        """The user's name of the data set, and the number of the file."""
         return self._name
 
     def position(self) -> int:
-        """Bytes that have been read; the library does not tell, so that a file counts when it is done."""
+        """0 bytes: the library does not tell how much it has read, so that a file counts only when it is done."""
         return 0
 
     def values(self, name: str, advice: str = "", skip: int = 0) -> Iterator[tuple[int, Any]]:
@@ -42,11 +42,11 @@ class HubFile:
 
         Args:
             name: the column.
-            advice: what to do where it is missing.
-            skip: rows to pass over.
+            advice: advice for the error about a missing column.
+            skip: number of rows to pass over.
 
         Raises:
-            UserError: a missing column, or the network does not answer.
+            UserError: the column is missing, or the network does not answer.
         """
         for number, (value,) in self.records([name], advice, skip):
             yield number, value
@@ -70,7 +70,7 @@ class HubFile:
 
 
 def hub_files(text: str) -> list[HubFile]:
-    """The files of a data set; what they hold is not fetched.
+    """The files of a data set, whose content is not fetched yet.
 
     Args:
         text: `hub:OWNER/NAME`, `hub:OWNER/NAME:CONFIG`, either with `@SPLIT` (default `train`); or a folder in place of
@@ -118,10 +118,10 @@ def hub_files(text: str) -> list[HubFile]:
 
 
 def _converted(text: str, config: str | None, files: Sequence[str]) -> dict[str, list[str]]:
-    """The files of each split where a data set is a program, which is not run, and the Hub has made Parquet of it.
+    """The Parquet files that the Hub made of a data set that is a program, by split; the program is not run.
 
     Raises:
-        UserError: there is no such config, or several and none is named; or the Hub has made only the first part.
+        UserError: there is no such config, or several and none is named; or the Hub converted only the first part.
     """
     found: dict[str, dict[str, list[str]]] = {}
     for file in sorted(name.partition("/")[2] for name in files):
@@ -136,7 +136,7 @@ def _converted(text: str, config: str | None, files: Sequence[str]) -> dict[str,
 
 
 def _commit(path: str, revision: str | None = None) -> tuple[str, dict[str, int]]:
-    """The newest commit, so that all readings and all shards see the same text; and the sizes of its files."""
+    """The newest commit, which all readings and all shards use, and the sizes of its files in bytes."""
     from huggingface_hub import HfApi
 
     found = HfApi().dataset_info(path, revision=revision, files_metadata=True)
@@ -144,7 +144,7 @@ def _commit(path: str, revision: str | None = None) -> tuple[str, dict[str, int]
 
 
 def _state(files: list[str]) -> tuple[str, dict[str, int]]:
-    """A hash of the names, sizes and times of files in a folder; and their sizes."""
+    """A hash of the names, sizes and times of files in a folder, and the sizes in bytes."""
     found = [(file, stat.st_size, stat.st_mtime_ns) for file in files for stat in [Path(file).stat()]]
     return sha256(repr(found).encode()).hexdigest()[:16], {file: size for file, size, _ in found}
 

@@ -11,24 +11,24 @@ class TextPosition(NamedTuple):
     file: int
     """Number of the document's file."""
     record: int
-    """Documents of the file before it, empty ones among them."""
+    """Number of documents before it in the file, including empty ones."""
     document: int
-    """Documents of the text before it, without empty ones; from the start of the reading where that is not known."""
+    """Number of documents before it in the text, without empty ones; if unknown, counted from the start of reading."""
     empty: int
-    """Empty documents before it, counted likewise."""
+    """Number of empty documents before it, counted in the same way."""
 
 
 BEGINNING = TextPosition(0, 0, 0, 0)
-"""The place of the first document."""
+"""The position of the first document."""
 
 
 class TextPiece(NamedTuple):
     """A paragraph, or a part of a long one."""
 
     opens: int
-    """DOCUMENT: opens a document (and a paragraph); PARAGRAPH; CONTINUATION of the paragraph before; or STRETCH: goes
-    on behind a cut, where text is held out."""
+    """Kind of the piece. DOCUMENT: opens a document and a paragraph; PARAGRAPH: opens a paragraph; CONTINUATION:
+    continues the paragraph before; STRETCH: continues a document behind a cut between splits."""
     text: str
-    """NFC text; runs of whitespace are one space. A continuation starts with a space if the paragraph has one there."""
+    """Text in NFC with single spaces; a continuation starts with a space if the paragraph has one there."""
     place: TextPosition | None = None
-    """The start of the document, in the first piece of each document."""
+    """The start of the document, in the first piece of each document; None: in other pieces, or unknown."""

@@ -11,27 +11,27 @@ from bakeoff.reading.fields import existing
 from bakeoff.reading.files import LONGEST_RECORD, NUL_BYTES, LineReader, kind_of
 
 Separator = Literal["auto", "tab", "comma", "semicolon"]
-"""What stands between the cells of a row."""
+"""Separator of the cells in a row; auto: the file's name says it."""
 
 _SIGNS = {"tab": "\t", "comma": ",", "semicolon": ";"}
 
 
 class RecordStyle(NamedTuple):
-    """What the name of a file does not say of its rows."""
+    """Style of a file's rows, as far as its name does not say it."""
 
     header: bool = True
-    """The first row names the columns; otherwise their names are their numbers, from 1."""
+    """Whether the first row names the columns; false: their names are their numbers, from 1."""
     separator: Separator = "auto"
-    """tab: the cells of any file stand between tabs, as in a .tsv; comma or semicolon: it is a .csv with these; auto:
-    its name says it."""
+    """Separator of cells. tab: tabs, as in a .tsv, whatever the file's name; comma or semicolon: as in a .csv; auto: as
+    the name says."""
     extra_columns: bool = False
-    """Rows may have more columns than the first."""
+    """Whether rows may have more columns than the first row."""
     on_broken: Callable[[int, str], None] | None = None
-    """Called with the line and the reason where a record is broken, which is then passed over; None: an error."""
+    """A function that is called with line and reason of each broken record, which is skipped; None: raise an error."""
 
 
 PLAIN = RecordStyle()
-"""The style that a file's name tells: nothing else is known of the file."""
+"""The style of a file of which only the name is known."""
 
 
 def read_records(
@@ -42,21 +42,21 @@ def read_records(
     skip: int = 0,
     style: RecordStyle = PLAIN,
 ) -> Iterator[tuple[int, list[Any]]]:
-    """The line on which each record ends, and its values of some fields; blank lines are passed over.
+    """The number of each record's last line, and the record's values of some fields; blank lines are skipped.
 
     The first line of a .csv or .tsv names the columns; each line of a .jsonl is an object. In a .tsv a quotation mark
     is text, and in one of a single column a blank line is a record with a blank text.
 
     Args:
-        path: the file; its name tells the kind.
-        lines: its lines.
+        path: the file, whose name tells the kind.
+        lines: the file's lines.
         names: fields or columns, in the order in which their values are wanted.
-        advice: what to do about one that is missing.
-        skip: records to pass over; those of a .jsonl file are not parsed.
-        style: what its name does not tell.
+        advice: advice for the error about a missing field.
+        skip: number of records to pass over; those of a .jsonl file are not parsed.
+        style: the style of the file's rows.
 
     Raises:
-        UserError: a missing field or column, or a broken record; with its line.
+        UserError: a field or column is missing, or a record is broken (with its line).
     """
     kind = {"auto": kind_of(path), "tab": ".tsv"}.get(style.separator, ".csv")
     if kind == ".jsonl":
@@ -91,7 +91,7 @@ def read_records(
 
 
 def record_names(path: Path, lines: LineReader) -> list[str]:
-    """The names of the columns, or of the first record's fields; none where the file is empty.
+    """The names of the columns, or of the first record's fields; empty if the file is empty.
 
     Raises:
         UserError: the first record is broken.
@@ -114,7 +114,7 @@ def text_value(value: Any, where: str, name: str, errors: str) -> str:
             reads it as U+FFFD.
 
     Raises:
-        UserError: it is no text.
+        UserError: the value is no text.
     """
     if value is None:
         return ""
@@ -132,7 +132,7 @@ def text_value(value: Any, where: str, name: str, errors: str) -> str:
 
 
 def foreign_line(line: str) -> str | None:
-    """What is wrong with a line of a file that other systems have written, and what to do; None where nothing is."""
+    """The mistake in a line from another system (NUL bytes, carriage returns), and advice; None: there is none."""
     if "\0" in line:
         return NUL_BYTES
     if "\r" in line.rstrip("\r\n"):
@@ -141,12 +141,12 @@ def foreign_line(line: str) -> str | None:
 
 
 def _no_table(row: Sequence[str]) -> str | None:
-    """What is wrong with a file whose first row this is."""
+    """The mistake in a file with this first row, see `foreign_line`; None: there is none."""
     return next((problem for cell in row if "\n" not in cell and (problem := foreign_line(cell))), None)
 
 
 def _advice(header: Sequence[str]) -> str:
-    """What to do where the first row does not name the columns."""
+    """Advice for a first row that does not name the columns."""
     for name, sign in _SIGNS.items():
         if len(header) == 1 and sign in header[0]:
             return f"; if its cells stand between {name}s, give --option separator={name}"

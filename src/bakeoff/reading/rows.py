@@ -1,4 +1,4 @@
-"""Rows with named values out of any file that has them: .csv, .tsv, .jsonl, .parquet, .arrow, and `hub:`."""
+"""Rows with named values from any file that has them: .csv, .tsv, .jsonl, .parquet, .arrow, and `hub:`."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from bakeoff.reading.records import PLAIN, RecordStyle, read_records
 
 
 def on_hub(path: Path) -> bool:
-    """Whether this is no file, but a data set of the Hugging Face Hub."""
+    """Whether this is a data set of the Hugging Face Hub, not a file."""
     return str(path).startswith(PREFIX)
 
 
@@ -23,18 +23,18 @@ def read_rows(
     style: RecordStyle = PLAIN,
     advice: str = "",
 ) -> Iterator[tuple[int, list[Any]]]:
-    """The line of each row, or its number from 1 where there are no lines, and its values of some columns.
+    """The line of each row, or its number from 1 in files without lines, and its values of some columns.
 
     Args:
         path: the file, or `hub:OWNER/NAME@SPLIT`.
         names: the columns, in the order in which their values are wanted.
         errors: invalid text is an error ("strict"), or is replaced ("replace").
-        encoding: of a file of lines.
-        style: what such a file's name does not tell.
-        advice: what to do where a column is missing.
+        encoding: the encoding of a file of lines.
+        style: the style of such a file's rows.
+        advice: advice for the error about a missing column.
 
     Raises:
-        UserError: a missing column, or a mistake in the file; with its line.
+        UserError: a column is missing, or the file has a mistake (with its line).
     """
     if on_hub(path):
         passed = 0

@@ -1,4 +1,4 @@
-"""Streaming documents out of text files: .txt, .jsonl, .csv and .tsv, plain or compressed, .parquet, .arrow; `hub:`."""
+"""Documents streamed from text files: .txt, .jsonl, .csv and .tsv, plain or compressed, .parquet, .arrow; `hub:`."""
 
 import re
 import unicodedata
@@ -20,23 +20,23 @@ _LONGEST = 1 << 15  # characters of a piece; longer paragraphs come in several
 
 
 class SourceOptions(Config):
-    """How documents are found in files."""
+    """Options for finding documents in files."""
 
     document_per_line: bool = False
-    """In .txt files each line is a document."""
+    """Whether each line of a .txt file is a document."""
     document_separator: str | None = None
-    """In .txt files a regular expression, looked for in each line; each match ends a document and is left out."""
+    """Regular expression for the lines of .txt files; each match ends a document and is left out."""
     field: str = "text"
     """Field of .jsonl, or column of .csv, .tsv, .parquet, .arrow and `hub:`, that holds the text."""
     errors: Literal["strict", "replace"] = "strict"
-    """Invalid UTF-8 is an error, or is replaced by U+FFFD."""
+    """Treatment of invalid UTF-8: an error (strict), or replaced by U+FFFD (replace)."""
 
 
 class TextReader:
-    """Reads the documents of files as a stream of pieces; may be read more than once.
+    """Reader of the documents of files as a stream of pieces; may be read more than once.
 
     Attributes:
-        skips: what the last reading left out, by reason.
+        skips: numbers of files and documents that the last reading left out, by reason.
     """
 
     def __init__(self, files: Sequence[Path | HubFile], options: SourceOptions, lines: bool = False) -> None:
@@ -44,8 +44,8 @@ class TextReader:
 
         Args:
             files: the files.
-            options: how documents are found in them.
-            lines: each line is a paragraph, an empty one too, and comes in one piece, however long it is.
+            options: the options for finding documents.
+            lines: whether each line, also an empty one, is a paragraph of one piece, whatever its length.
 
         Raises:
             UserError: the separator is not a regular expression, or contradicts `document_per_line`; or a file is
@@ -77,16 +77,16 @@ class TextReader:
                 raise UserError("document_separator: an empty one ends no document; leave it out")
 
     def like(self, files: Sequence[Path | HubFile]) -> "TextReader":
-        """A reader that reads other files in the same way."""
+        """A reader of other files with the options of this one."""
         return TextReader(files, self._options, self.lines)
 
     @property
     def missed_separator(self) -> str | None:
-        """The separator of documents, where what has been read does not hold it."""
+        """The separator of documents if the text read so far does not hold it; else None."""
         return None if self.separated else self._options.document_separator
 
     def bytes_read(self) -> int:
-        """Bytes on disk that have been read, of `sum(sizes)`."""
+        """Number of bytes on disk that have been read, of `sum(sizes)`."""
         return self._done + (self._current.position() if self._current else 0)
 
     def __iter__(self) -> Iterator[TextPiece]:
@@ -94,14 +94,14 @@ class TextReader:
         return self.read()
 
     def read(self, start: TextPosition = BEGINNING, stop: TextPosition | None = None) -> Iterator[TextPiece]:
-        """Stream the pieces; empty documents are counted in `skips`, and empty files where all of them are read.
+        """Stream the pieces; `skips` counts empty documents, and empty files if all files are read.
 
         Args:
-            start: where to start; what stands before it is passed over without a look at it, where that can be.
-            stop: the document with which to stop, which is not read any more; left out, the end of the text.
+            start: the document to start with; earlier text is skipped without reading it, if possible.
+            stop: the document before which to stop; None: read to the end of the text.
 
         Raises:
-            UserError: a file that cannot be read as what its name says; the message has file and line.
+            UserError: a file has not the format that its name says; the message has file and line.
         """
         self.skips.clear()
         if start.empty:
@@ -122,11 +122,11 @@ class TextReader:
             self._current = None
 
     def is_empty(self, number: int) -> bool:
-        """Whether a file holds nothing; of some of the Hub that is not known before they are read."""
+        """Whether a file holds nothing; False for files of the Hub of unknown size."""
         return self.sizes[number] == 0 and isinstance(self.files[number], Path)
 
     def _raw(self, file: Path | HubFile, skip: int) -> Iterator[tuple[int, str]]:
-        """Levels and texts of a file behind so many of its documents."""
+        """Levels and texts of a file, without its first `skip` documents."""
         if isinstance(file, HubFile):
             self._current = file
             return self._rows(file, file, skip)
@@ -140,7 +140,7 @@ class TextReader:
         return _behind(self._text_lines(lines) if self.lines else self._text(lines), skip)
 
     def _clean(self, raw: Iterator[tuple[int, str]], file: int, record: int, until: int | None) -> Iterator[TextPiece]:
-        """Normalise, drop what is empty, cut what is long."""
+        """Normalise paragraphs, drop empty ones, and cut long ones."""
         opens = CONTINUATION
         record -= 1  # the document that comes next opens with the level DOCUMENT
         for level, text in raw:
@@ -176,7 +176,7 @@ class TextReader:
     def _clean_lines(
         self, raw: Iterator[tuple[int, str]], file: int, record: int, until: int | None
     ) -> Iterator[TextPiece]:
-        """Normalise lines; a document of empty ones is dropped."""
+        """Normalise lines, and drop documents of empty lines alone."""
         record -= 1
         empty: int | None = None  # lines of a document that has no word yet
         for level, text in raw:
@@ -236,7 +236,7 @@ class TextReader:
                     yield PARAGRAPH, text
 
     def _separated(self, line: Line) -> Iterator[tuple[bool, str]]:
-        """Parts of a line between separators, and whether a separator stands before each."""
+        """Whether a separator stands before each part of a line between separators, and the part."""
         assert self._separator is not None
         body = line.text.rstrip("\r\n")
         start = 0
@@ -263,14 +263,14 @@ class TextReader:
 
 
 def _paragraphs(value: str, lines: bool) -> Iterator[tuple[int, str]]:
-    """A document whose paragraphs are separated by line ends; of lines the last one may have an end, too."""
+    """Levels and texts of a document, whose paragraphs are separated by line ends; lines may end with one more."""
     yield DOCUMENT, ""
     for paragraph in (value.removesuffix("\n") if lines else value).split("\n"):
         yield PARAGRAPH, paragraph
 
 
 def _behind(raw: Iterator[tuple[int, str]], skip: int) -> Iterator[tuple[int, str]]:
-    """What follows the first documents of a file."""
+    """The levels and texts behind the first `skip` documents of a file."""
     opened = 0
     for level, text in raw:
         opened += level == DOCUMENT
