@@ -1,4 +1,4 @@
-"""Encoding text to ids with word starts, several times as fast as the bare library: known words are looked up."""
+"""Encoding of text to ids with word starts, several times as fast as the bare library, by a table of known words."""
 
 import json
 from array import array
@@ -22,15 +22,15 @@ _SEPARATE_PRE_TOKENIZERS = frozenset(("BertPreTokenizer", "Whitespace", "Whitesp
 
 
 class Encoder:
-    """Encodes texts; one entry of the result is an id with its word start, `2 * id + start` in uint32."""
+    """Encoder of texts; an entry of a result is an id with its word start, `2 * id + start` in uint32."""
 
     def __init__(self, inner: tokenizers.Tokenizer, forbidden: np.ndarray, unknown: int | None) -> None:
         """Encode with `inner`.
 
         Args:
-            inner: set up to read the names of special tokens as text.
-            forbidden: ids that must not come out of any text.
-            unknown: id that stands in for a forbidden one where cutting the text does not help; None drops it.
+            inner: a tokenizer of the library that reads the names of special tokens as text.
+            forbidden: ids that no text may get.
+            unknown: id in place of a forbidden one if cutting the text does not help; None: drop forbidden ids.
         """
         self._inner = inner
         self._forbidden = forbidden
@@ -39,7 +39,7 @@ class Encoder:
         self._known: dict[str, bytes] = {}
 
     def encode(self, texts: Sequence[str]) -> list[bytes]:
-        """Encode each text; the same as encoding it in one piece by the library, without special tokens."""
+        """Encode each text as the library does for the whole text, without special tokens."""
         words: list[list[str] | None] = [None] * len(texts)
         known = self._known
         missing: dict[str, None] = {}
@@ -68,7 +68,7 @@ class Encoder:
         return [next(rest) if found is None else b"".join([known[word] for word in found]) for found in words]
 
     def _encode(self, texts: list[str]) -> list[bytes]:
-        """Encode texts in one piece each."""
+        """Encode each text in one piece."""
         if not texts:
             return []
         encodings = self._inner.encode_batch(texts, add_special_tokens=False)
@@ -93,7 +93,7 @@ class Encoder:
         return parts
 
     def _encode_words(self, words: list[str]) -> list[bytes]:
-        """Encode words without a script in which each character is a word: their first token alone starts one."""
+        """Encode words of scripts with spaces between words: only the first token of each starts a word."""
         if not words:
             return []
         forbidden = frozenset(self._forbidden.tolist())
@@ -110,7 +110,7 @@ class Encoder:
         return parts
 
     def _cut_specials(self, text: str, encoding: tokenizers.Encoding) -> bytes:
-        """Encode a text that spells special tokens which the model itself finds in its vocabulary: cut them in two."""
+        """Encode a text with names of special tokens that the model finds in its vocabulary: cut these names in two."""
         forbidden = frozenset(self._forbidden.tolist())
         bad = [span for i, span in zip(encoding.ids, encoding.offsets, strict=True) if i in forbidden]
         cuts = sorted({first + 1 for first, last in bad if last - first > 1})
@@ -134,7 +134,7 @@ class Encoder:
 
 
 def _words(text: str) -> list[str] | None:
-    """Keys of the words of a text, None where encoding word by word is not possible or not worth it."""
+    """Keys of the words of a text; None: encoding word by word is not possible, or not worth it."""
     if (text.count(" ") + 1) * 16 < len(text):
         return None  # few spaces, as in Chinese: nothing would be known
     opening = text[:1] if text[:1].isspace() else ""

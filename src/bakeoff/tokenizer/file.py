@@ -1,4 +1,4 @@
-"""A stranger's tokenizer.json: read and bounded before the tokenizers library takes its numbers for granted."""
+"""Checks of a tokenizer.json from elsewhere, before the tokenizers library takes its numbers for granted."""
 
 import base64
 import binascii
@@ -15,25 +15,25 @@ from bakeoff import checksums
 from bakeoff.errors import UserError
 
 MOST_BYTES = 1 << 28
-"""The largest file that is read; the largest in use have a seventh of it."""
+"""Largest size of a file in bytes; the largest files in use have a seventh of it."""
 MOST_IDS = 1 << 22
-"""The largest vocabulary; the largest in use have a quarter of it."""
+"""Largest size of a vocabulary; the largest vocabularies in use have a quarter of it."""
 MOST_UNUSED = 10_000
-"""Ids without a token, where they are more than those with one."""
+"""Largest number by which ids without a token may exceed ids with one."""
 LONGEST_INSERTION = 64
-"""Characters that the steps of a tokenizer may make of one, all together; and of what marks the parts of a word."""
+"""Largest number of characters that all steps together may make of one character; and of a mark of a word's parts."""
 PROBE = (
     "The quick  brown fox, 1234567890!\tna\u00efve Ⅷ ﬁ e\u0301 Привет שלום नमस्ते 中文字 かな 한국어 "
     "🎉\U0001f469\u200d\U0001f680 [MASK] <s> \x00\x01\u00ad\u2028\ufeff\U0010ffff\n\n" + "ab" * 200
 )
-"""A text of many kinds of characters: what a tokenizer cannot encode comes out when its file is read."""
+"""A text of many kinds of characters, encoded when a tokenizer's file is read, to find what it cannot encode."""
 
 
 def read(file: Path) -> str:
     """The text of a tokenizer.json.
 
     Raises:
-        UserError: it is not there, no file, too large, or not UTF-8.
+        UserError: the path does not exist or is no file, or the file is too large or not UTF-8.
     """
     try:
         if file.exists() and not file.is_file():
@@ -48,15 +48,15 @@ def read(file: Path) -> str:
 
 
 def bounded(text: str, where: str) -> None:
-    """Refuse what would make the library abort the process or take memory without end.
+    """Refuse a tokenizer that would make the library abort the process or take memory without end.
 
     Args:
-        text: of a tokenizer.json; what is no JSON, or lacks something, is left to the library to refuse.
-        where: named in the error.
+        text: the text of a tokenizer.json; the library itself refuses text that is no JSON or lacks a part.
+        where: the file, for the error.
 
     Raises:
-        UserError: too many ids or too large ones, a step that makes a long text of a short one, or a damaged table of
-            characters.
+        UserError: there are too many ids or too large ones, a step makes a long text of a short one, or a table of
+            characters is damaged.
     """
     try:
         values = json.loads(text)
@@ -91,7 +91,7 @@ def _bound_ids(vocabulary: Any, added: Any, where: str) -> None:
 
 
 def _steps(node: Any) -> Iterator[dict[str, Any]]:
-    """The steps of a sequence, however deep."""
+    """All objects inside a JSON value at any depth, which include the steps of nested sequences."""
     waiting = [node]
     while waiting:
         node = waiting.pop()
@@ -103,7 +103,11 @@ def _steps(node: Any) -> Iterator[dict[str, Any]]:
 
 
 def _require_whole(table: Any, where: str) -> None:
-    """A table of characters as SentencePiece writes it: the bytes of its index, the index, the texts that it names."""
+    """Check SentencePiece's table of characters: the size of its index in bytes, the index, and texts.
+
+    Raises:
+        UserError: the table is damaged.
+    """
     try:
         data = base64.b64decode(table, validate=True)
         (size,) = struct.unpack_from("<I", data)
@@ -116,16 +120,16 @@ def _require_whole(table: Any, where: str) -> None:
 
 @contextmanager
 def guarded(where: str, what: str) -> Iterator[None]:
-    """Turn whatever the library raises into an error of the user.
+    """Turn any exception of the library into a UserError.
 
-    A panic in its Rust code comes as a `PanicException`, which is no `Exception`, and which no module exports.
+    A panic in the library's Rust code is a `PanicException`, which is no `Exception`, and which no module exports.
 
     Args:
-        where: the file, named in the error.
-        what: what is wrong with it then.
+        where: the file, for the error.
+        what: the mistake in the file, for the error.
 
     Raises:
-        UserError: the library has raised something.
+        UserError: the library has raised an exception.
     """
     try:
         yield
@@ -139,9 +143,9 @@ def guarded(where: str, what: str) -> Iterator[None]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep what a panic prints about itself, a trace of the library's functions, from standard error.
+    """Keep the trace that a panic prints from standard error.
 
-    What else is printed meanwhile comes after it.
+    Other output to standard error meanwhile appears afterwards.
     """
     kept = os.dup(2)
     with tempfile.TemporaryFile() as file:

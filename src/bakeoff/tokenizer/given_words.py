@@ -1,4 +1,4 @@
-"""Sentences whose words are given, in tokens."""
+"""Tokens of sentences whose words are given."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,17 +12,17 @@ class EncodedWords(NamedTuple):
     ids: np.ndarray
     """(T,) int64 ids."""
     first: np.ndarray
-    """(W,) int64 the place of each word's first token."""
+    """(W,) int64 index of each word's first token."""
     last: np.ndarray
-    """(W,) int64 the place of each word's last token."""
+    """(W,) int64 index of each word's last token."""
 
 
 def words_of_tokens(words: Sequence[str], offsets: Sequence[tuple[int, int]]) -> list[int | None]:
-    """The word of each token of a sentence, None where the token is white space.
+    """The index of the word of each token of a sentence; None for white space.
 
     Args:
-        words: the sentence's words, which a space separates in its text.
-        offsets: (T,) where each token begins and ends in that text.
+        words: the sentence's words; its text has a space between each two.
+        offsets: (T,) begin and end of each token in that text.
     """
     text = " ".join(words)
     word_at = [word for word, own in enumerate(words) for _ in f"{own} "]  # of each character
@@ -34,7 +34,13 @@ def words_of_tokens(words: Sequence[str], offsets: Sequence[tuple[int, int]]) ->
 
 
 def with_every_word(tokens: Sequence[tuple[int, int | None]], words: int, stand_in: int) -> EncodedWords:
-    """Tokens, each with its word, None where it is white space; and one for each word that has none."""
+    """The tokens of a sentence, with the token `stand_in` added for each word without a token.
+
+    Args:
+        tokens: the id and the word's index of each token; None for white space.
+        words: number of words.
+        stand_in: id of the added tokens.
+    """
     ids: list[int] = []
     first, last = np.full(words, -1, np.int64), np.full(words, -1, np.int64)
     following = 0  # the first word that has had no token yet

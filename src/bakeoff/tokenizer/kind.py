@@ -1,4 +1,4 @@
-"""Which kind of tokenizer the text of a `tokenizer.json` is, however it came about."""
+"""The kind of tokenizer in a `tokenizer.json`, whoever trained it."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,11 +15,11 @@ _CHARACTERS = {CHARACTER_PATTERN, LINE_CHARACTER_PATTERN, OLD_CHARACTER_PATTERN}
 
 
 def kind_of(state: Mapping[str, Any], end_of_line: bool) -> str:
-    """The kind of tokenizer that `prepare` would train; for a file from elsewhere, the nearest kind.
+    """The kind of a tokenizer (`TokenizerConfig.kind`); for a file from elsewhere, the nearest kind.
 
     Args:
         state: the tokenizer as JSON.
-        end_of_line: the end of a line is a token.
+        end_of_line: whether the end of a line is a token.
     """
     model = state["model"]["type"]
     if model == "WordPiece":
@@ -37,18 +37,18 @@ def kind_of(state: Mapping[str, Any], end_of_line: bool) -> str:
 
 
 def reads_lines(state: Mapping[str, Any]) -> bool:
-    """Whether it was made for lines; in the vocabulary of another one a line break is text like any other."""
+    """Whether the tokenizer was made for lines; for other tokenizers a line break is text like any other."""
     return state["model"]["type"] == "WordLevel" and bool(_patterns(state) & _LINES)
 
 
 def lowercases(state: Mapping[str, Any]) -> bool:
-    """Whether it lower-cases the text."""
+    """Whether the tokenizer lower-cases text."""
     steps = _steps(state["normalizer"])
     return any(step["type"] == "Lowercase" or bool(step.get("lowercase")) for step in steps)
 
 
 def _patterns(state: Mapping[str, Any]) -> set[str]:
-    """The regular expressions by which it cuts a text."""
+    """The regular expressions by which the tokenizer cuts a text."""
     cuts = [step["pattern"] for step in _steps(state["pre_tokenizer"]) if step["type"] == "Split"]
     return {pattern["Regex"] for pattern in cuts if "Regex" in pattern}
 

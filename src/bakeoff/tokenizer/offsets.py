@@ -1,4 +1,4 @@
-"""The positions of tokens in a text as it was before it was normalised."""
+"""Positions of tokens in the original of a normalised text."""
 
 import re
 import unicodedata
@@ -11,32 +11,32 @@ _WORD = re.compile(r"\S+")
 
 
 class PlacedTokens(NamedTuple):
-    """A text of T tokens, and the stretch of the original text that each of them stands for."""
+    """A text of T tokens, and the stretch of the original text for each token."""
 
     ids: np.ndarray
     """(T,) int64 ids."""
     begin: np.ndarray
-    """(T,) int64 the character at which each begins."""
+    """(T,) int64 index of each token's first character."""
     end: np.ndarray
-    """(T,) int64 the character behind each; a token that stands for no character of its own has its begin here."""
+    """(T,) int64 index behind each token's last character; equal to `begin` for a token without characters."""
 
 
 class CleanedText(NamedTuple):
-    """A text of C characters as a corpus has it: Unicode NFC, and runs of whitespace are one space."""
+    """A text of C characters, normalised as in a corpus: Unicode NFC, and single spaces for runs of whitespace."""
 
     text: str
     """(C,) the text."""
     begin: np.ndarray
-    """(C,) int64 the original's character at which each begins."""
+    """(C,) int64 index in the original at which each character begins."""
     end: np.ndarray
-    """(C,) int64 the original's character behind each."""
+    """(C,) int64 index in the original behind each character."""
 
     def place(self, ids: np.ndarray, offsets: list[tuple[int, int]]) -> PlacedTokens:
-        """Tokens of the cleaned text, in the original.
+        """The places of the cleaned text's tokens in the original.
 
         Args:
             ids: (T,) ids.
-            offsets: (T,) where each begins and ends in the cleaned text.
+            offsets: (T,) begin and end of each token in the cleaned text.
         """
         begin, end = np.zeros(len(ids), np.int64), np.zeros(len(ids), np.int64)
         for token, (first, last) in enumerate(offsets):
@@ -50,7 +50,7 @@ class CleanedText(NamedTuple):
 def cleaned(original: str) -> CleanedText:
     """The text `" ".join(unicodedata.normalize("NFC", original).split())`, and the origin of each of its characters.
 
-    A space stands for all whitespace between two words, and a character that several make up for all of these.
+    A space stands for all whitespace between two words, a composed character for all characters that it is made of.
     """
     parts: list[str] = []
     begin: list[int] = []
@@ -69,7 +69,7 @@ def cleaned(original: str) -> CleanedText:
 
 
 def _characters(word: str) -> Iterator[tuple[int, int]]:
-    """The shortest stretches of a word that are normalised each by itself."""
+    """The shortest stretches of a word that can be normalised independently."""
     if unicodedata.is_normalized("NFC", word):
         yield from ((place, place + 1) for place in range(len(word)))
         return

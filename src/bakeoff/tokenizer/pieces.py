@@ -1,4 +1,4 @@
-"""A row of token ids as pieces of text, those that an objective predicts apart from the rest."""
+"""A row of token ids as pieces of text, with predicted tokens in pieces of their own."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -13,44 +13,44 @@ Kind = Literal["text", "special", "mark", "masked", "replaced", "kept", "shuffle
 
 
 class TokenRun(Config):
-    """One or more tokens of a row that are alike."""
+    """A run of tokens of one kind in a row."""
 
     kind: Kind
-    """text: tokens that are only read; special: a special token; mark: it stands for a span that is missing.
-    Predicted at their own place: masked (the model reads a mask), replaced (another token), kept (the token itself),
-    shuffled (tokens in another order), ordered (by permutation). next: predicted last, and not in the row."""
+    """Kind of the tokens. text: read only; special: a special token; mark: the mark of a missing span. Predicted at
+    their own place: masked (the model reads a mask), replaced (another token), kept (the token itself), shuffled
+    (tokens in another order), ordered (by permutation). next: predicted last, and not in the row."""
     place: int
     """The place of the first token in the row, counted from 0; for next, the place from which it is predicted."""
     ids: list[int]
-    """What the model reads; empty for next."""
+    """Ids that the model reads; empty for next."""
     space: bool
-    """Whether a space stands before it."""
+    """Whether a space stands before the run."""
     text: str
-    """What the model reads as text, without that space."""
+    """Text of the ids that the model reads, without that space."""
     targets: list[int] = Field(default_factory=list)
-    """Ids that are predicted at these places; where every token is predicted from its neighbours, only that of next."""
+    """Ids that are predicted at these places; for objectives that predict every next token, only the id of next."""
     original: str = ""
-    """What is predicted as text."""
+    """Text of the predicted ids."""
     objective: str | None = None
-    """Which objective predicts them."""
+    """Name of the objective that predicts the ids."""
     order: int | None = None
-    """When an ordered token is predicted, counted from 1; it is predicted from all that is not ordered, and from the
-    tokens ordered before it."""
+    """Turn of an ordered token, from 1; it is predicted from all tokens that are not ordered, and from ordered tokens
+    with earlier turns."""
 
 
 class TargetRun(NamedTuple):
-    """What an objective predicts at places of a row, one behind the other."""
+    """Predictions of an objective at successive places of a row."""
 
     objective: str
     """The objective's name."""
     targets: list[int]
-    """The original id of each place."""
+    """The original id at each place."""
     order: int | None = None
-    """When it is predicted, where the objective has an order."""
+    """Turn of the prediction; None: the objective has no order."""
 
 
 class Speller:
-    """Turns ids into text, as the tokenizer does, but piece by piece."""
+    """Decoder of ids into text, piece by piece."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer
@@ -62,18 +62,18 @@ class Speller:
         return token < self.tokenizer.size and token not in self.special
 
     def name(self, token: int) -> str:
-        """A token by itself, without the space before it; a token that is nothing but a space stays."""
+        """The text of a token without the space before it; a token of only a space keeps the space."""
         if token >= self.tokenizer.size:
             return f"<mark {token - self.tokenizer.size}>"
         text = self.tokenizer.decode([token], skip_special=False)
         return text.strip(" ") or " "
 
     def names(self, tokens: Sequence[int]) -> str:
-        """Tokens by themselves, with a space between any two, which a token of nothing but a space is told from."""
+        """The texts of tokens, separated by spaces; a space inside one of several tokens is shown as ␣."""
         return self.name(tokens[0]) if len(tokens) == 1 else " ".join(self.name(t).replace(" ", "␣") for t in tokens)
 
     def behind(self, before: int | None, tokens: Sequence[int]) -> str:
-        """Text of ordinary tokens as it goes on behind another token; None: at the start."""
+        """The text of ordinary tokens behind another token; `before` None: at the start of a text."""
         if before is None or not self.plain(before):
             return ("" if before is None else " ") + self.tokenizer.decode(tokens, skip_special=False).lstrip(" ")
         head = self.tokenizer.decode([before], skip_special=False)
@@ -89,13 +89,13 @@ class Speller:
         return text.startswith(" ") and text != " "
 
     def gap(self, before: int | None, token: int, backwards: bool) -> bool:
-        """Whether a space stands between two tokens that are read one behind the other."""
+        """Whether a space stands between two successive tokens of a row, which may read backwards."""
         if before is None:
             return False
         return self.spaced(token, before) if backwards else self.spaced(before, token)
 
     def run(self, tokens: Sequence[int], before: int | None, behind: int | None, backwards: bool) -> tuple[bool, str]:
-        """Whether a space stands before ordinary tokens, and their text without it, between their neighbours."""
+        """Whether a space stands before ordinary tokens between their neighbours, and their text without that space."""
         if not backwards:
             text = self.behind(before, tokens)
             return text.startswith(" "), text.removeprefix(" ")
@@ -110,14 +110,14 @@ class Speller:
     def pieces(
         self, ids: Sequence[int], marks: Mapping[int, TargetRun], start: int, stop: int, backwards: bool = False
     ) -> list[TokenRun]:
-        """The pieces of the places from `start` to `stop` of a row.
+        """The pieces of a row at the places from `start` to `stop`.
 
         Args:
-            ids: (T,) what the model reads.
-            marks: what is predicted, by the first of its places.
+            ids: (T,) ids that the model reads.
+            marks: the predictions, by their first place.
             start: the first place.
-            stop: behind the last one.
-            backwards: the row reads the text from its end, so that a word's pieces stand the other way round.
+            stop: the place behind the last one.
+            backwards: whether the row has the text in reverse, with the tokens of each word in reverse, too.
         """
         found: list[TokenRun] = []
         before: int | None = None  # as the text has it: what is hidden, and not its mask

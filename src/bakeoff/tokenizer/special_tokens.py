@@ -1,4 +1,4 @@
-"""Special tokens: the names that tokenizers give them, and those that a tokenizer of the library has."""
+"""Special tokens: their usual names, and the special tokens of a given tokenizer."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import tokenizers
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-"""Special tokens of a trained tokenizer; their ids are their positions here."""
+"""Special tokens of a trained tokenizer; the id of each is its index here."""
 SPECIAL_TOKENS_OF_WORDS = tuple("<unk>" if name == "[UNK]" else name for name in SPECIAL_TOKENS)
 """Special tokens of tokenizers of kind whitespace; the unknown token is spelt as in published corpora of words."""
 
@@ -18,18 +18,18 @@ NAMES = {
     "separator": ("[SEP]", "<sep>", "</s>", "<|endoftext|>", "<eos>"),
     "mask": ("[MASK]", "<mask>", "<|mask|>"),
 }
-"""The names that files have for the token of each role, the usual name first."""
+"""Names of the token of each role in files of tokenizers, the usual name first."""
 
 
 def tokens_by_role(inner: tokenizers.Tokenizer, model: dict[str, Any]) -> dict[str, str | None]:
-    """The special token of each role: one of the vocabulary, else the usual name, by which it is to be added.
+    """The special token of each role: a token of the vocabulary, else the usual name, under which it is to be added.
 
     Args:
         inner: a tokenizer of the library.
-        model: the part of its file that describes the model, which may declare the unknown token.
+        model: the section of the tokenizer's file about the model, which may declare the unknown token.
 
     Returns:
-        By role of `NAMES` the token; None for an unknown token that there is not.
+        The token by role of `NAMES`; None for a missing unknown token.
     """
     found = {role: _first_of(inner, names) for role, names in NAMES.items()}
     found["unknown"] = _unknown_token(inner, model) or found["unknown"]
@@ -44,7 +44,7 @@ def _first_of(inner: tokenizers.Tokenizer, names: Iterable[str]) -> str | None:
 
 
 def _unknown_token(inner: tokenizers.Tokenizer, model: dict[str, Any]) -> str | None:
-    """The unknown token that the model itself declares."""
+    """The unknown token that the model declares; None: there is none."""
     if isinstance(model.get("unk_id"), int):
         return inner.id_to_token(model["unk_id"])
     name = model.get("unk_token")

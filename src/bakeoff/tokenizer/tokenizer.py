@@ -28,20 +28,20 @@ _LINE_END = re.compile(" ?\n ?")
 _FAILS = "this tokenizer fails on a text; take another"
 
 _TWO = '{"bakeoff": "two vocabularies",'
-"""How the file of `TwoVocabularies` begins."""
+"""Beginning of a file of `TwoVocabularies`."""
 
 
 class Tokenizer:
-    """Text to ids and back.
+    """A tokenizer, from text to ids and back.
 
     Attributes:
         size: number of ids (V).
         pad, start, separator, mask: ids of the padding token, of `[CLS]`, of `[SEP]` and of `[MASK]`.
-        unknown: id of the token for what the vocabulary lacks; None where nothing can lack (byte-level BPE of others).
-        end_of_line: id of the end of a line, where it is a token and each line of a text a sentence; else None.
+        unknown: id of the unknown token; None: no text is unknown (byte-level BPE from elsewhere).
+        end_of_line: id of the end of a line, for tokenizers of lines, each of which is a sentence; else None.
         special_ids: (n,) int64, sorted ids of all special tokens, the unknown token among them.
-        target_ids: the ids that a target of a pair of texts is made of, special tokens aside; all, where source and
-            target have one vocabulary.
+        target_ids: the ids of targets of pairs of texts, special tokens aside; all ids if source and target have one
+            vocabulary.
     """
 
     pad: int
@@ -55,8 +55,8 @@ class Tokenizer:
         """Wrap a tokenizer of the library, which is changed: missing special tokens are added at the end.
 
         Args:
-            inner: the tokenizer.
-            where: its file, to be named in errors.
+            inner: the library's tokenizer.
+            where: the tokenizer's file, for errors.
         """
         self._inner, self._where = inner, where
         inner.no_padding()
@@ -81,7 +81,7 @@ class Tokenizer:
 
     @cached_property
     def config(self) -> TokenizerConfig:
-        """The settings that describe the tokenizer: its kind, its size as it turned out, and how it reads texts."""
+        """The settings that describe the tokenizer: its kind, actual size, and treatment of case and line ends."""
         state, end_of_line = json.loads(self._inner.to_str()), self.end_of_line is not None
         values = {"kind": kind_of(state, end_of_line), "size": self.size, "lowercase": lowercases(state)}
         return TokenizerConfig.parse({**values, "end_of_line": end_of_line}, "tokenizer")
@@ -91,8 +91,8 @@ class Tokenizer:
         """Train on texts; the same texts in the same order give the same tokenizer, byte for byte.
 
         Args:
-            config: the tokenizer.
-            texts: with `end_of_line` lines, without their ends; for kind whitespace the counts of their words will do.
+            config: the tokenizer's settings.
+            texts: the texts; with `end_of_line`, lines without their ends; kind whitespace also takes word counts.
 
         Raises:
             UserError: the vocabulary is too small for its kind, or the text holds nothing to learn from.
@@ -112,7 +112,8 @@ class Tokenizer:
         Padding, truncation and BPE-dropout that the file asks for are switched off.
 
         Raises:
-            UserError: no such file, or not a tokenizer; a text of many kinds of characters is encoded to see that.
+            UserError: there is no such file, or it is no tokenizer, or one that cannot encode a text of many kinds of
+                characters.
         """
         path = Path(path)
         file = path / "tokenizer.json" if path.is_dir() else path
@@ -137,34 +138,34 @@ class Tokenizer:
         Path(path).write_text(self.to_string(), encoding="utf-8")
 
     def id_of(self, token: str) -> int | None:
-        """The id of the token that is spelt so; None: there is none."""
+        """The id of the token with this spelling; None: there is none."""
         return self._inner.token_to_id(token)
 
     @property
     def opening(self) -> int:
         """Id of the token behind which a text begins for a model that reads forwards.
 
-        `[SEP]`, as a document does; where the ends of lines are tokens, one of these, as a line does.
+        `[SEP]`, which separates documents; or the end of a line, if ends of lines are tokens.
         """
         return self.separator if self.end_of_line is None else self.end_of_line
 
     def encode(self, texts: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:
         """Encode texts without adding special tokens, on all cores.
 
-        The name of a special token in a text is text: no id of a special token but the unknown one ever comes out.
+        The name of a special token in a text is text: ids never include a special token but the unknown token.
 
         Returns:
-            For each text its ids, (T,) int64, and whether each token starts a word, (T,) bool. Words are what
-            whitespace separates; in scripts without spaces (Chinese) each character is a word.
+            For each text its ids, (T,) int64, and whether each token starts a word, (T,) bool. Words are separated by
+            whitespace; in scripts without spaces (Chinese) each character is a word.
         """
         with guarded(self._where, _FAILS):
             unpacked = [unpack(packed) for packed in self._encoder.encode(texts)]
         return [(ids.astype(np.int64), starts) for ids, starts in unpacked]
 
     def encode_words(self, sentences: Sequence[Sequence[str]]) -> list[EncodedWords]:
-        """Encode sentences whose words are given, as the text that they make with a space between each.
+        """Encode sentences whose words are given, as the text of these words with a space between each two.
 
-        Every word has a token of its own at least: one that the tokenizer leaves out is unknown.
+        Every word has at least one token of its own: a word that the tokenizer leaves out gets the unknown token.
         """
         cleaned = [[" ".join(unicodedata.normalize("NFC", word).split()) for word in words] for words in sentences]
         with guarded(self._where, _FAILS):
@@ -177,9 +178,9 @@ class Tokenizer:
         return made
 
     def encode_placed(self, texts: Sequence[str]) -> list[PlacedTokens]:
-        """Encode texts, which are normalised as those of a corpus are, and say where each token stands in the original.
+        """Encode texts after normalising them as for a corpus, with the place of each token in the original text.
 
-        The ids are those of `encode`, but that the name of a special token that stands in the text is unknown.
+        The ids are those of `encode`, except that names of special tokens in a text become the unknown token.
         """
         clean = [cleaned(text) for text in texts]
         with guarded(self._where, _FAILS):
@@ -188,7 +189,7 @@ class Tokenizer:
         return [each.place(self._allowed(encoding.ids), encoding.offsets) for each, encoding in pairs]
 
     def _allowed(self, ids: list[int]) -> np.ndarray:
-        """(T,) int64 ids in which the name of a special token, where it stands in a text, is unknown."""
+        """(T,) int64 ids with the unknown token in place of special tokens that a text names."""
         found = np.array(ids, np.int64)
         found[np.isin(found, self._forbidden)] = self._stand_in
         return found
@@ -197,7 +198,7 @@ class Tokenizer:
         """Encode texts as one sequence.
 
         Returns:
-            Ids, (n,) uint32; whether each starts a word, (n,) bool; how many tokens each text has, (len(texts),) int64.
+            Ids, (n,) uint32; whether each starts a word, (n,) bool; number of tokens of each text, (len(texts),) int64.
         """
         with guarded(self._where, _FAILS):
             packed = self._encoder.encode(texts)
@@ -209,13 +210,13 @@ class Tokenizer:
         return self.encode_joined(texts)
 
     def decode(self, ids: Iterable[int] | np.ndarray, skip_special: bool = True) -> str:
-        """Text of ids. Exact for byte-level BPE and, where nothing is unknown, characters; else up to whitespace.
+        """The text of ids, exact for byte-level BPE, and for characters if none is unknown; else up to whitespace.
 
         The end of a line is a line break.
 
         Args:
             ids: (T,) ids.
-            skip_special: leave special tokens out; False shows them by their names.
+            skip_special: leave special tokens out; False: show their names.
         """
         with guarded(self._where, "fails on these ids"):
             text = self._inner.decode([int(i) for i in ids], skip_special_tokens=skip_special)
@@ -223,11 +224,11 @@ class Tokenizer:
 
 
 class TwoVocabularies(Tokenizer):
-    """A vocabulary for the sources of pairs of texts, and another one for their targets.
+    """A tokenizer with one vocabulary for the sources of pairs of texts, and another one for the targets.
 
     The ids of the targets' vocabulary follow those of the sources', so that one table of the model holds both. Special
-    tokens are those of the sources' vocabulary. The file is one JSON object with both tokenizers' text, which other
-    libraries do not read.
+    tokens are those of the sources' vocabulary. The file is one JSON object with the texts of both tokenizers, which
+    other libraries do not read.
     """
 
     def __init__(self, source: Tokenizer, target: Tokenizer) -> None:
@@ -246,7 +247,7 @@ class TwoVocabularies(Tokenizer):
         return self.source.config.model_copy(update={"size": self.size})
 
     def id_of(self, token: str) -> int | None:
-        """The id of that token of the sources."""
+        """The id of a token of the sources; None: there is none."""
         return self.source.id_of(token)
 
     def to_string(self) -> str:
@@ -276,7 +277,7 @@ class TwoVocabularies(Tokenizer):
         return ids + np.uint32(self.source.size), starts, lengths
 
     def decode(self, ids: Iterable[int] | np.ndarray, skip_special: bool = True) -> str:
-        """Text of ids, each vocabulary's by itself; see `Tokenizer.decode`."""
+        """The text of ids, decoded separately for each vocabulary; see `Tokenizer.decode`."""
         border = self.source.size
         texts = []
         for behind, run in groupby(map(int, ids), key=lambda i: i >= border):
@@ -286,7 +287,7 @@ class TwoVocabularies(Tokenizer):
 
 
 def _one(text: Any, where: str) -> Tokenizer:
-    """Build from the text of one `tokenizer.json`, and try it."""
+    """The tokenizer in the text of one `tokenizer.json`, tried out on `PROBE`."""
     if not isinstance(text, str):
         raise UserError(f"{where}: not the file of two vocabularies (one of them is no text)")
     tokenizer_file.bounded(text, where)

@@ -1,4 +1,4 @@
-"""Training a tokenizer of each kind with the `tokenizers` library, the same each time."""
+"""Deterministic training of tokenizers of each kind with the `tokenizers` library."""
 
 import json
 from collections import Counter
@@ -33,8 +33,8 @@ def train(
         size: size of the vocabulary with the special tokens.
         lowercase: lower-case and strip accents.
         specials: special tokens, which get the first ids; the second is the unknown token.
-        texts: the sample; read more than once; an iterator is kept in memory.
-        end_of_line: each text is a line, whose end is a token (character).
+        texts: the sample, which is read more than once; an iterator is kept in memory.
+        end_of_line: whether each text is a line whose end is a token (kind character).
 
     Raises:
         UserError: `size` is too small, or there is nothing to learn from.
@@ -65,14 +65,14 @@ def train(
 def train_whitespace(
     size: int, lowercase: bool, specials: Sequence[str], counts: WordCounts, end_of_line: bool
 ) -> Inner:
-    """A tokenizer that splits at white space alone and knows the most frequent words; ties in the order of the words.
+    """A tokenizer of the most frequent words between white space; equally frequent words are in their own order.
 
     Args:
         size: as of `train`.
         lowercase: as of `train`.
-        specials: as of `train`; as a word of the text the name of one is not counted.
-        counts: of the words of all lines.
-        end_of_line: the end of a line is a token, as frequent as there are lines.
+        specials: as of `train`; their names are not counted as words of the text.
+        counts: the counts of the words of all lines.
+        end_of_line: whether the end of a line is a token, whose count is the number of lines.
 
     Raises:
         UserError: as of `train`.
@@ -105,7 +105,7 @@ def _require_size(kind: str, size: int, specials: Sequence[str]) -> None:
 
 
 def _train_in_order(inner: Inner, trainer: Any, size: int, specials: list[str], texts: Iterable[str]) -> Inner:
-    """Train with single characters numbered in their own order.
+    """Train a tokenizer with single characters numbered in their own order.
 
     The trainer numbers the forms of a character inside and at the end of a word (`##a`, `a</w>`) as it meets them, in
     the random order of a hash table, and merges equally frequent pairs by number. So a first training without merges
@@ -124,7 +124,7 @@ def _train_in_order(inner: Inner, trainer: Any, size: int, specials: list[str], 
 
 
 def new_words(texts: Iterable[str]) -> Iterator[list[str]]:
-    """The words of each text, between spaces, that no text before it has; a 64-bit hash tells words apart."""
+    """The words between spaces of each text that no earlier text has; words are compared by a 64-bit hash."""
     seen: set[int] = set()
     for text in texts:
         words = text.split()
@@ -153,7 +153,7 @@ def _in_order(inner: Inner, specials: list[str]) -> Inner:
 
 
 def _count_characters(texts: Iterable[str]) -> np.ndarray:
-    """How often each code point occurs, (0x110000,) int64."""
+    """Counts of all code points, (0x110000,) int64."""
     counts = np.zeros(0x110000, dtype=np.int64)
     pieces: list[str] = []
     length = 0
@@ -173,7 +173,7 @@ def _codes(pieces: list[str]) -> np.ndarray:
 
 
 class _WithoutRare:
-    """Texts with a space for every character that is not among the `limit` most frequent ones."""
+    """Texts with spaces in place of all characters but the `limit` most frequent ones."""
 
     def __init__(self, texts: Iterable[str], counts: np.ndarray, limit: int) -> None:
         seen = np.flatnonzero(counts)
@@ -192,7 +192,7 @@ def _bert_normalizer(lowercase: bool) -> normalizers.Normalizer:
 
 
 def _lowercased(lowercase: bool, *others: normalizers.Normalizer) -> normalizers.Normalizer | None:
-    """Normalisation that keeps the text as it is but for case and accents."""
+    """The other normalizers, followed by lower-casing and removal of accents if wanted; None: there are no steps."""
     steps = list(others)
     if lowercase:
         steps += [normalizers.NFD(), normalizers.StripAccents(), normalizers.Lowercase(), normalizers.NFC()]

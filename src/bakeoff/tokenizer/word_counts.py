@@ -1,15 +1,15 @@
-"""How often each word between spaces occurs: the vocabulary of a text that is cut into words already."""
+"""Counts of words between spaces: the vocabulary of a text that is cut into words already."""
 
 from collections import Counter
 from collections.abc import Iterable
 
 MOST_WORDS = 4_000_000
-"""Different words that are counted at once, which take about 600 MB; where a text has more, the rarest are forgotten
-again and again. The billion-word benchmark has 2.4 million."""
+"""Largest number of distinct words that are counted at once, in about 600 MB; if a text has more, the rarest are
+dropped repeatedly. The billion-word benchmark has 2.4 million."""
 
 
 class WordCounts:
-    """Counts the words of texts.
+    """Counts of the words of texts.
 
     Attributes:
         bytes: UTF-8 bytes of the texts.
@@ -24,7 +24,7 @@ class WordCounts:
             self.add(text)
 
     def __len__(self) -> int:
-        """How many texts were counted."""
+        """The number of texts that were counted."""
         return self._texts
 
     def add(self, text: str) -> None:
