@@ -1,4 +1,4 @@
-"""What every recipe's model and batches promise, as tests of pytest: of all recipes, or of the parts of plugins.
+"""Contracts of every recipe's model and batches, as tests of pytest: for all recipes, or for the parts of plugins.
 
 BAKEOFF_PLUGINS=min_gru.py pytest --pyargs bakeoff.conformance
 """

@@ -1,4 +1,4 @@
-"""Small models of every recipe, what they read, and what of a result depends on what."""
+"""Small models of every recipe, their inputs, and the dependence of their outputs on the inputs."""
 
 from functools import cache
 from typing import NamedTuple
@@ -18,19 +18,19 @@ ROWS, CUT = 3, 15
 
 @cache
 def built(name):
-    """The model of a recipe; whoever changes it makes one of their own."""
+    """The model of a recipe, shared by all tests; a test that changes the model takes a `fresh` one."""
     torch.manual_seed(0)
     return PretrainingModel(narrow(name), VOCABULARY)
 
 
 def fresh(name):
-    """A model of one's own, with the same weights."""
+    """A new model of a recipe with the weights of the shared one."""
     torch.manual_seed(0)
     return PretrainingModel(narrow(name), VOCABULARY).eval()
 
 
 def length_of(module):
-    """A length of rows at which the outermost taps of every layer fall into the row, on both sides."""
+    """A length of rows in tokens at which the outermost taps of every layer lie inside the row, on both sides."""
     parts = [part for stack in module.model.stacks().values() for layer in stack.layers for part in layer]
     return 24 + int(max(0, *(side for part in parts for side in part.reach() if side != float("inf"))))
 
@@ -40,9 +40,9 @@ def random_ids(length, seed=0, rows=ROWS):
 
 
 def read(module, ids, source_seed=9, **options):
-    """The hidden states; a model with an encoder reads something before. In training the masks are always the same.
+    """The hidden states of rows; an encoder first reads a random source. Dropout draws the same masks in each call.
 
-    What is compared to the last bit is computed with gradients on both sides: torch has other kernels without them.
+    States that are compared to the last bit are both computed with gradients, since torch may take other kernels without.
     """
     if module.model.config.sequence_to_sequence:
         options.setdefault("source", Source(random_ids(13, source_seed, len(ids))))
@@ -55,7 +55,7 @@ def assert_close(found, expected):
 
 
 def embedded(module, call, source=False):
-    """What a call gives, and the embeddings, of the source or of the text, that it can be differentiated by."""
+    """The result of a call, and the embeddings of the source or the text as a leaf for its gradient."""
     embedding = module.model.embedding if source else module.model.target_embedding or module.model.embedding
     leaves = []
 
@@ -71,34 +71,34 @@ def embedded(module, call, source=False):
 
 
 def gradient(hidden, of, leaf):
-    """(B, T) how much the states at the places `of`, (B, T) True or False, depend on each embedding."""
+    """(B, T) size of the gradient by each embedding, for the states at the places where `of`, (B, T), is True."""
     upstream = torch.randn(hidden.shape, generator=torch.Generator().manual_seed(6)) * of[..., None]
     return torch.autograd.grad(hidden, leaf, upstream)[0].abs().sum(-1)
 
 
 def in_mode(module, mode):
-    """The model with dropout on or off."""
+    """The model in the mode training or evaluation; skips recipes whose rows depend on each other in training."""
     if mode == "training" and not all(stack.independent_rows for stack in module.model.stacks().values()):
         pytest.skip("the recipe declares that rows depend on each other in training")
     return module.train(mode == "training")
 
 
 class Layout(NamedTuple):
-    """How the tokens of a batch are told apart."""
+    """Padding and documents of a batch."""
 
     options: dict
-    """What the model is told."""
+    """Arguments of the model's inputs."""
     real: torch.Tensor
-    """(B, T) True where there is a token."""
+    """(B, T) padding mask, True for tokens."""
     documents: torch.Tensor
-    """(B, T) the document of each."""
+    """(B, T) document ids, 0 for padding."""
 
 
 LAYOUTS = ["plain", "padded", "packed"]
 
 
 def layout_of(kind, length):
-    """Rows without more, with padding behind them, or of three documents each with padding."""
+    """Rows without padding (plain), with padding behind (padded), or of three documents with padding (packed)."""
     real = torch.ones(ROWS, length, dtype=torch.bool)
     if kind == "packed":
         documents = torch.tensor([1] * 9 + [2] * (length - 14) + [3] * 3 + [0] * 2).expand(ROWS, -1)

@@ -1,4 +1,4 @@
-"""What the contracts are run with: the recipes, their models, and corpora."""
+"""Fixtures of the contracts: the recipes, their models, and corpora."""
 
 import pytest
 
@@ -10,7 +10,7 @@ __all__ = ["corpus", "parallel_corpus", "text_folder"]
 
 
 def pytest_configure(config):
-    """Wherever the tests are run from."""
+    """Declare the marker `slow`, whatever folder the tests are run from."""
     config.addinivalue_line("markers", "slow: takes minutes; -m 'not slow' leaves it out")
 
 

@@ -1,4 +1,4 @@
-"""Corpora that are made here; nothing is downloaded."""
+"""Small corpora, made without downloads."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
 @pytest.fixture(scope="session")
 def text_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with 240 documents of 3 to 12 sentences, one a file's line."""
+    """A folder with one file of 240 documents, each a line of 3 to 12 sentences."""
     folder = tmp_path_factory.mktemp("text")
     generator = np.random.default_rng(1)
     all_sentences = iter(sentences(240 * 12))
@@ -35,7 +35,7 @@ def corpus(text_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Corpu
 
 @pytest.fixture(scope="session")
 def parallel_corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
-    """A small corpus of pairs of several lengths."""
+    """A small prepared corpus of pairs of several lengths."""
     folder = tmp_path_factory.mktemp("parallel")
     for name, side in (("digits.txt", 0), ("words.txt", 1)):
         text = "".join(pair[side] + "\n" for pair in digit_pairs(600, longest=10))

@@ -1,9 +1,9 @@
-"""The recipes that are tested, with all their kinds of layers, but narrow; those that then are the same, once.
+"""The tested recipes, narrow but with all their kinds of layers; narrow recipes that are equal are tested once.
 
 These are the recipes that come with Bakeoff, or, for plugins, recipes with a part of the plugin.
 
-What tells layers apart stays: block, mixer, kernel size, dilation, window, norm, and which widths differ. Of equal
-layers two are left, since a third does what the second does.
+Differences between layers stay: block, mixer, kernel size, dilation, window, norm, and which widths differ. Two of all
+equal layers are left, since a third does what the second does.
 """
 
 import json
@@ -30,16 +30,16 @@ SMALL: dict[str, Any] = {
     "training.validation_examples": 16,
     "training.compile": False,
 }
-"""Rows and a training that are quick."""
+"""Settings for short rows and a quick training."""
 
 EQUAL_LAYERS, RATE = 2, 0.25
 MOST = {"heads": 2, "units": 200, "memory": 96, "context": 8, "reuse": 12}
-"""What becomes of these numbers at most, wherever they stand; a memory stays longer than the tests' rows."""
+"""Upper bounds of these settings in any part of a recipe; a memory stays longer than the tests' rows."""
 
 
 PLUGINS = loaded_plugins()
 REGISTRY = plugin_recipes(PLUGINS) if PLUGINS else {name: load_recipe(name) for name in recipe_names()}
-"""Every recipe as it is."""
+"""Every recipe, unchanged, by name."""
 
 OPTIONS = {
     "ffn.convolution": 3,
@@ -58,9 +58,9 @@ and a word; the value is set in every block of the recipe."""
 
 @cache
 def narrow(name: str, least: int = 32) -> Recipe:
-    """A registered recipe with all its kernels and dilations, its widths `least` and up, every dropout at one rate.
+    """A registered recipe or a variant with all kernels and dilations, narrow widths and one dropout rate.
 
-    Or one of the variants, of which the same is true.
+    The smallest width becomes `least`; different widths stay different.
     """
     if name in VARIANTS:
         recipe = narrow(name.partition(" with ")[0], least)
@@ -84,12 +84,12 @@ def narrow(name: str, least: int = 32) -> Recipe:
 
 
 def without_dropout(recipe: Recipe) -> Recipe:
-    """The recipe with every dropout of its model at zero, that of weights too."""
+    """The recipe with every dropout of its model at zero, including dropout of weights."""
     return recipe.changed({"model": with_dropout(recipe.model, 0.0).model_dump(mode="json")})
 
 
 def few_equal_layers(stack: StackConfig) -> dict[str, Any]:
-    """What to change in a stack so that two layers of each kind are left, in their order."""
+    """The changes of a stack's values that leave two layers of each kind, in their order; empty: none is needed."""
     blocks = stack.layer_blocks()
     kinds = [json.dumps(of_layer(block.model_dump(mode="json"), layer)) for layer, block in enumerate(blocks)]
     kept = [layer for layer, kind in enumerate(kinds) if kinds[:layer].count(kind) < EQUAL_LAYERS]
@@ -110,7 +110,7 @@ def few_equal_layers(stack: StackConfig) -> dict[str, Any]:
 
 
 def of_layer(block: dict[str, Any], layer: int) -> dict[str, Any]:
-    """A block's values with what it has in that layer in place of its lists of kernel sizes and dilations."""
+    """A block's values for one layer, with that layer's kernel size and dilation in place of lists."""
     own = _listed({**block, "repeat": None, "at": None, "every": None}, [layer])
     if own["kind"] == "tcn" and own["dilation"] is None:
         own["dilation"] = 2**layer
@@ -118,7 +118,7 @@ def of_layer(block: dict[str, Any], layer: int) -> dict[str, Any]:
 
 
 def _listed(block: dict[str, Any], layers: list[int]) -> dict[str, Any]:
-    """The block with its lists of one value a layer cut down to these layers."""
+    """The block with its lists of a value for each layer cut down to these layers."""
     cut: dict[str, Any] = {
         key: [value[layer] for layer in layers]
         for key, value in block.items()
@@ -159,13 +159,13 @@ def _narrowed(node: Any, widths: dict[int, int]) -> Any:
 
 
 def _what_is_tested(name: str) -> str:
-    """The parts of a recipe that the contracts look at: all but its name, its tokenizer and its training."""
+    """The parts of a recipe that the contracts test, as JSON: model, input and objective."""
     values = narrow(name).model_dump(mode="json")
     return json.dumps([values["model"], values["input"], values["objective"]], sort_keys=True)
 
 
 ALIKE: dict[str, list[str]] = {}
-"""The names of all recipes that are equal once they are narrow, by the first of these names."""
+"""Names of recipes that are equal when they are narrow, by the first of these names."""
 _first: dict[str, str] = {}
 for _name in [*REGISTRY, *VARIANTS]:
     ALIKE.setdefault(_first.setdefault(_what_is_tested(_name), _name), []).append(_name)

@@ -1,4 +1,4 @@
-"""Recipes with the parts of plugins in place of others, so that the tests of recipes test plugins."""
+"""Recipes with the parts of plugins in place of their own, so that the tests of recipes test plugins."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -19,15 +19,15 @@ from bakeoff.recipe_files import load_recipe
 BASES = ("bert-tiny", "roberta-tiny", "gpt2-tiny", "xlnet-tiny", "t5-tiny", "transformer-translation-tiny")
 """Recipes of every kind of model and of rows; every part fits into one of them."""
 MODELS = ("roberta-tiny", "gpt2-tiny")
-"""The recipes for mixers and blocks: a model that sees both sides, and a causal one."""
+"""Recipes for mixers and blocks: a bidirectional model, and a causal one."""
 VOCABULARY = 160
 
 
 def plugin_recipes(plugins: list[Plugin]) -> dict[str, Recipe]:
-    """Every recipe in which an example of a plugin's part can stand, for all examples; the recipe's name tells both.
+    """Every recipe with an example of a plugin's part in a legal place, by a name that tells recipe and part.
 
     Raises:
-        UserError: a part can stand in none; the message is the first refusal.
+        UserError: no recipe can have a part; the message has the first refusal.
     """
     found: dict[str, Recipe] = {}
     for config in (config for plugin in plugins for config in plugin.configs):
@@ -53,7 +53,7 @@ def plugin_recipes(plugins: list[Plugin]) -> dict[str, Recipe]:
 
 
 def _placed(config: type[PartConfig], example: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Recipes' values with a part in the place of another one, legal or not."""
+    """Name and values of recipes with a part in place of another one, legal or not."""
     registry = registry_of(config)
     assert registry is not None
     kind = registry.names(config)[0]

@@ -27,7 +27,7 @@ from bakeoff.training.step import optimize
 
 @pytest.fixture
 def corpus(recipe, corpus, parallel_corpus):
-    """What the recipe can be trained on."""
+    """The corpus for the recipe: of pairs, or of text."""
     return parallel_corpus if recipe.input.parallel else corpus
 
 
@@ -64,14 +64,14 @@ def test_saving_and_loading_keeps_the_scores(recipe, module, length, tmp_path):
 
 
 def scores_of(module, name, ids):
-    """What a head makes of the hidden states of the model, or of a generator that learns its objective."""
+    """The scores of a head for the hidden states of the model, or of the generator that learns its objective."""
     generated = module.generating is not None and name == module.generating.learns
     hidden = module.hidden(name, Inputs(ids)).flatten(0, 1) if generated else module.rows(read(module, ids))
     return module.heads[name].scores(hidden, module.model.embedding.table)
 
 
 def what_is_accumulated(recipe):
-    """Input, objectives, and the kinds of mixers, or of blocks that have none."""
+    """The parts that accumulation depends on: input, objectives, and kinds of mixers (or of blocks without one)."""
     blocks = [block for stack in recipe.model.stacks().values() for block in stack.distinct()]
     kinds = {block.mixer_config.kind for block in blocks}
     return json.dumps([recipe.model_dump(mode="json")[key] for key in ("input", "objective")]), *sorted(kinds)
@@ -79,7 +79,7 @@ def what_is_accumulated(recipe):
 
 @pytest.mark.parametrize("name", {what_is_accumulated(narrow(name)): name for name in ALIKE}.values())
 def test_accumulation_changes_nothing(recipe, corpus):
-    """One step with the batch whole, and in micro-batches with different numbers of targets."""
+    """One step with the whole batch equals one in micro-batches with different numbers of targets."""
     recipe = without_dropout(recipe).changed({"training.clip": None})
     results = []
     for micro_batch in (8, 3):

@@ -1,4 +1,4 @@
-"""Contracts about what an output depends on: tokens to both sides, padding, the source, packed neighbours, a state.
+"""Contracts on the inputs of an output: tokens on both sides, padding, the source, packed neighbours, a state.
 
 Dropout is off. Recipes that are the same once they are narrow are run once (`narrow.ALIKE`).
 """
@@ -41,7 +41,7 @@ MODES = ["evaluation", "training"]
 @pytest.mark.parametrize("name", CAUSAL)
 @pytest.mark.parametrize("mode", MODES)
 def test_a_causal_model_does_not_see_what_comes_after(module, length, mode):
-    """Neither its states nor their gradients know of it, to the last bit, with padding and among packed documents."""
+    """States and their gradients do not depend on later tokens, to the last bit, with padding and packed documents."""
     in_mode(module, mode)
     ids = random_ids(length)
     before = (torch.arange(length) < CUT).expand(ROWS, -1)
@@ -89,7 +89,7 @@ def test_chunks_give_what_the_whole_gives(recipe, module, length, sizes):
 
 @pytest.mark.parametrize("name", UNCOUNTED)
 def test_what_counts_no_positions_goes_on_alike_wherever_it_stands(recipe, module, length):
-    """Exports give such a model its state alone, and not how many tokens it has read."""
+    """Exports give such a model its state alone, without the number of tokens read."""
     ids, source = random_ids(length), Source(random_ids(13, 9)) if recipe.model.sequence_to_sequence else None
     with torch.no_grad():
         _, state = module.model.extend(ids[:, :12], module.model.start(ROWS, source))
@@ -101,7 +101,7 @@ def test_what_counts_no_positions_goes_on_alike_wherever_it_stands(recipe, modul
 @pytest.mark.parametrize("name", CAUSAL)
 @pytest.mark.parametrize("gradients", [True, False])
 def test_padding_before_a_text_is_not_remembered(recipe, module, length, gradients):
-    """Prompts of unlike lengths are read at once, and gone on from as each would be alone."""
+    """Prompts of different lengths are read and continued in one batch as each would be alone."""
     if not module.model.stack.skips_padding:
         pytest.skip("prompts of unlike lengths are read one by one")
     ids, counts = random_ids(length), (12, 5, 1)
@@ -154,7 +154,7 @@ def test_every_output_depends_on_the_source_but_not_on_its_padding(module, lengt
 
 @pytest.mark.parametrize("mode", MODES)
 def test_padding_is_not_seen(module, length, mode):
-    """Whatever stands there: states and gradients are the same to the last bit."""
+    """States and gradients are the same to the last bit, whatever stands at padding."""
     in_mode(module, mode)
     ids, layout = random_ids(length), layout_of("padded", length)
     expected, leaf = embedded(module, lambda: read(module, ids, **layout.options))
@@ -181,7 +181,7 @@ def test_more_padding_changes_nothing(module, length):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_packed_document_does_not_depend_on_its_neighbours(module, length, mode):
-    """Whatever they are: states and gradients are the same to the last bit."""
+    """States and gradients are the same to the last bit, whatever the neighbours are."""
     in_mode(module, mode)
     ids, layout = random_ids(length), layout_of("packed", length)
     own = layout.documents == 2

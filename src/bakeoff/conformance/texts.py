@@ -1,4 +1,4 @@
-"""The smallest languages that can be learnt: sentences with some order in them, and digits with their names."""
+"""The smallest languages to learn: sentences with some regularity, and digits with their names."""
 
 import numpy as np
 
@@ -37,7 +37,7 @@ ADJECTIVES = ["old", "quiet", "green", "heavy", "bright", "strange", "narrow", "
 
 
 def sentences(count: int, seed: int = 0) -> list[str]:
-    """Sentences with some order in them: the adjective depends on the noun, the verb on the subject."""
+    """Sentences with some regularity: the adjective depends on the noun, the verb on the subject."""
     generator = np.random.default_rng(seed)
     made = []
     for _ in range(count):
@@ -52,7 +52,7 @@ DIGITS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight"
 
 
 def digit_pairs(count: int, longest: int = 6, seed: int = 0) -> list[tuple[str, str]]:
-    """Digits and their names in words: the smallest language that can be translated."""
+    """Pairs of digits and their names, such as `3 1` and `three one`: the smallest language to translate."""
     generator = np.random.default_rng(seed)
     rows = [generator.integers(10, size=generator.integers(1, longest + 1)).tolist() for _ in range(count)]
     return [(" ".join(map(str, row)), " ".join(DIGITS[digit] for digit in row)) for row in rows]
