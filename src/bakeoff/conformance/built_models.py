@@ -42,7 +42,7 @@ def random_ids(length, seed=0, rows=ROWS):
 def read(module, ids, source_seed=9, **options):
     """The hidden states of rows; an encoder first reads a random source. Dropout draws the same masks in each call.
 
-    States that are compared to the last bit are both computed with gradients, since torch may take other kernels without.
+    States that are compared to the last bit are both computed with gradients: without, torch may use other kernels.
     """
     if module.model.config.sequence_to_sequence:
         options.setdefault("source", Source(random_ids(13, source_seed, len(ids))))
