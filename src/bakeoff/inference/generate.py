@@ -57,8 +57,7 @@ def generate(
     """Generate a continuation, or a target, for each prompt.
 
     A model trained with clm, prefix_clm or prefix_lm continues the prompt. The continuation begins with a space if a
-    new
-    word follows, and without one if it completes the prompt's last word. A model trained with span_corruption,
+    new word follows, and without one if it completes the prompt's last word. A model trained with span_corruption,
     denoising, deshuffling or translation reads the prompt as its source. In a source [MASK] marks a gap, translation
     aside. span_corruption writes the text of each gap, as "[1] ... [2] ..."; denoising and deshuffling write the whole
     text; translation writes the translation of the text as `prepare` would read it.

@@ -18,8 +18,7 @@ class GenerationConfig(Config):
     """Sample from the fewest most likely tokens whose probabilities add up to at least this share."""
     beams: int | None = Field(default=None, gt=0, le=1000)
     """Search for the likeliest text with this number of candidates (beam search) instead of sampling; 1 always takes
-    the
-    most likely token; None: sample."""
+    the most likely token; None: sample."""
     length_penalty: float = Field(default=0.6, ge=0)
     """How much the beam search favours long texts: a text's score is its log-probability divided by
     ((5 + length) / 6) to this power."""

@@ -50,7 +50,7 @@ class ConfigReader:
         """Refuse a config in which a key is present and has another value than `wanted`.
 
         Raises:
-            UserError: it has.
+            UserError: the key has another value.
         """
         value = self.values.get(key, wanted)
         if value != wanted and value is not None:

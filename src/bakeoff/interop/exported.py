@@ -15,8 +15,7 @@ class Exported(NamedTuple):
     """A line of Python or shell that loads the export."""
     largest_difference: float | None
     """Largest difference between the outputs of the run and of the export for the same rows: absolute for hf, a share
-    of
-    the largest number for onnx and sentence-transformers. None: outputs were not compared (gguf, int8, or the library
-    to compare with is not installed)."""
+    of the largest number for onnx and sentence-transformers. None: outputs were not compared (gguf, int8, or the
+    library to compare with is not installed)."""
     remarks: list[str]
     """Sentences for the user: what the export leaves out, and what was not compared."""

@@ -126,7 +126,7 @@ def _marks(count: int) -> list[str]:
 def _within(tokenizer: Tokenizer, rows: int | None) -> tokenizers.Tokenizer:
     """The tokenizer without special tokens whose ids lie beyond a table of `rows` rows.
 
-    The mask takes the white space before it along, which would be a token that stands before no word of a text; `fill`
+    The mask token includes the white space before it, since that alone would be a token that texts do not have; `fill`
     reads texts in the same way.
     """
     state: dict[str, Any] = json.loads(tokenizer.to_string())

@@ -95,14 +95,14 @@ class Family(ABC):
         return HeadForm(kind, of_rows, "cls" if of_rows else natural_pooling(recipe), pooler=self.pooler)
 
     def writing(self, architecture: str, recipe: Recipe) -> TaskHead:
-        """The head of a run that was fine-tuned to write: that of pre-training, of which nothing may be missing.
+        """The head of a run that was fine-tuned to generate text: the head of pre-training, complete.
 
         Args:
-            architecture: the class that holds it.
+            architecture: the class that holds the head.
             recipe: the run's.
 
         Raises:
-            UserError: the recipe's model does not learn to write.
+            UserError: no objective of the recipe teaches its model to generate text.
         """
         own = f"heads.{writing_owner(recipe).kind}."
         links = [link for link in self.heads(recipe) if all(name.startswith(own) for name in link.ours)]

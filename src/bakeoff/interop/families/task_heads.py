@@ -52,8 +52,7 @@ class TaskHead(NamedTuple):
     """Keys of config.json that describe the head."""
     bias_in: str = ""
     """Our tensor that takes over the head's bias where their last linear layer has none: the bias of the norm before
-    it;
-    empty: their layer has a bias."""
+    it. Empty: their layer has a bias."""
     pads_before: bool = False
     """Whether padding must stand before the tokens, because the class reads the last position of a row."""
 

@@ -24,13 +24,13 @@ class Architecture(ABC):
     name: ClassVar[str]
     """The family's name in `interop/families`."""
     member: ClassVar[str]
-    """Its name in `gguf.MODEL_ARCH`."""
+    """The architecture's name in `gguf.MODEL_ARCH`."""
     left: ClassVar[tuple[str, ...]] = ()
     """Prefixes of tensors that llama.cpp has no place for."""
     transposed: ClassVar[tuple[str, ...]] = ()
     """Suffixes of weights that transformers stores transposed."""
     command: ClassVar[str] = "llama-completion"
-    """llama.cpp's program that runs it."""
+    """llama.cpp's program that runs the model."""
 
     def layers(self, recipe: Recipe) -> int:
         """The number of layers of the deepest stack."""

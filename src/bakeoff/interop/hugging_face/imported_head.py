@@ -131,10 +131,10 @@ def imported_head(
 
 
 def _writer(head: TaskHead, own: OwnSettings, recipe: Recipe, file: str) -> ImportedHead:
-    """The head of a run that was fine-tuned to write, which its settings alone tell from a pre-trained one.
+    """The head of a run that was fine-tuned to generate text, which Bakeoff's settings alone tell from a pre-trained run.
 
     Raises:
-        UserError: they are none of such a run.
+        UserError: the settings are not those of such a run.
     """
     settings = own.config(file)
     told = {"pooling": natural_pooling(recipe), **own.finetune(settings, recipe)}

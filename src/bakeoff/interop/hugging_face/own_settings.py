@@ -51,7 +51,7 @@ class OwnSettings(NamedTuple):
 
     @property
     def writes(self) -> bool:
-        """Its answers are texts that it writes."""
+        """Whether the task's answers are generated texts."""
         return self.config("").head == "writing"
 
     def fits(self, kind: str, names: Sequence[str]) -> bool:

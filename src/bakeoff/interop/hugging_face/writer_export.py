@@ -1,4 +1,4 @@
-"""A run that was fine-tuned to write for a source, in the class of a family that its pre-trained model has."""
+"""Export of a run that was fine-tuned to generate text for a source, in the class of its pre-trained model."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,11 +10,11 @@ from bakeoff.tasks.kinds.sequence_to_sequence import SequenceToSequenceConfig
 
 
 def chosen_writer(run: FinetunedRun, preferred: str | None) -> FamilyChoice | dict[str, str]:
-    """The family that has the run's model and its head, or the reasons why there is none.
+    """The family that can express the run's model and head, or the reason against each family.
 
     Args:
-        run: a run that writes.
-        preferred: the model_type that it was imported from, if any.
+        run: a run that generates text.
+        preferred: the `model_type` that the run was imported with; None: it was not imported.
     """
     recipe = run.recipe
     if not recipe.model.sequence_to_sequence or len(recipe.objective) > 1:
@@ -27,11 +27,11 @@ def chosen_writer(run: FinetunedRun, preferred: str | None) -> FamilyChoice | di
 
 
 def generation_of_task(run: FinetunedRun, named: Mapping[str, int]) -> dict[str, Any]:
-    """How far it writes, and which tokens never: keys of generation_config.json.
+    """Keys of generation_config.json: the largest length of an answer, and tokens that are never written.
 
     Args:
-        run: a run that writes.
-        named: what the decoder begins with, by transformers' keys.
+        run: a run that generates text.
+        named: ids of the tokens that the decoder begins with, by transformers' keys.
     """
     assert isinstance(run.task, SequenceToSequenceConfig)
     size = run.tokenizer.size
@@ -41,6 +41,6 @@ def generation_of_task(run: FinetunedRun, named: Mapping[str, int]) -> dict[str,
 
 
 def remarks_of_task(run: FinetunedRun) -> list[str]:
-    """What a user of the written model has to do: the text before sources is not the tokenizer's."""
+    """Remarks for users, who have to write the task's prefix before sources, since the tokenizer does not."""
     assert isinstance(run.task, SequenceToSequenceConfig)
     return [f"each source is to begin with {run.task.prefix!r} and a space"] if run.task.prefix else []
