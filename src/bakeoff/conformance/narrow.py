@@ -74,7 +74,7 @@ def narrow(name: str, least: int = 32) -> Recipe:
     for side, stack in recipe.model.stacks().items():
         model[side] |= few_equal_layers(stack)
     widths = sorted(set(_widths(model)))
-    model["initial"]["zero_branches"] = False  # nothing could be seen of what a layer does
+    model["initial"]["zero_branches"] = False  # with branches of zero a layer would have no visible effect
     values["model"] = _narrowed(model, {width: least + 8 * rank for rank, width in enumerate(widths)})
     for objective in values["objective"]:
         if objective.get("cutoffs"):

@@ -11,23 +11,23 @@ class SplitCounts(Config):
     """Counts of one split of the corpus."""
 
     tokens: int = Field(ge=0, lt=1 << 60)
-    """Token ids (N)."""
+    """Number of token ids (N)."""
     sentences: int = Field(ge=0, lt=1 << 60)
-    """Sentences (S)."""
+    """Number of sentences (S)."""
     documents: int = Field(ge=0, lt=1 << 60)
-    """Documents (D); where runs within documents are held out, each stretch between two cuts counts as one."""
+    """Number of documents (D); if runs within documents are held out, each stretch between two cuts counts as one."""
     words: int = Field(ge=0, lt=1 << 60)
-    """Words, separated by white space; the end of a line counts as a word where it is a token. (Older corpora: tokens
-    that start a word.)"""
+    """Number of words, separated by white space; the end of a line counts as a word if it is a token. (Older corpora:
+    number of tokens that start a word.)"""
     lines: int | None = None
-    """Ends of lines; None: they are no tokens of their own."""
+    """Number of ends of lines; None: they are no tokens of their own."""
     bytes: int = Field(ge=0)
     """UTF-8 bytes of the text."""
     unigram_entropy: float
     """Loss in nats a token of a unigram model with the token counts of the training text, one added to each count; for
     pairs, a token of the targets."""
     target_tokens: int | None = None
-    """Token ids of the targets, in a corpus of pairs; None: the corpus is a text."""
+    """Number of token ids of the targets, in a corpus of pairs; None: the corpus is a text."""
     target_bytes: int | None = None
     """UTF-8 bytes of the targets, in a corpus of pairs."""
 
@@ -36,11 +36,11 @@ class SourceFile(Config):
     """A file that the corpus was made from."""
 
     path: str
-    """Path as it was found."""
+    """Path of the file, or name of the Hub's data set with the file's number."""
     bytes: int
     """Size in bytes on disk, compressed if the file is; 0 for a file of the Hub whose size is not known."""
     revision: str | None = None
-    """Commit of a data set of the Hub."""
+    """Commit of a data set of the Hub, see `HubFile`; None: another file."""
     split: str | None = None
     """The split that the file was given for, `validation` or `test`; None: it belongs to the text that is split."""
 
@@ -74,4 +74,4 @@ class Manifest(Config):
     skips: dict[str, int]
     """Numbers of files, documents or pairs that were left out, by reason."""
     versions: dict[str, str]
-    """Versions of the libraries that made the corpus."""
+    """Versions of Bakeoff, Python and the libraries that made the corpus."""

@@ -20,7 +20,7 @@ class Split:
     Attributes:
         tokens: (N,) uint16 or uint32 ids.
         sentences: (S + 1,) int64, the token at which each sentence starts; the last entry is N.
-        documents: (D + 1,) int64, the token at which each document starts, always the start of a sentence too; last N.
+        documents: (D + 1,) int64, the token at which each document starts, a start of a sentence, too; the last is N.
         originals: (D,) int64, ascending from 0 in each split; stretches of one document of the input share a number.
         bytes: UTF-8 bytes of the text, spaces between sentences included.
     """

@@ -1,4 +1,4 @@
-"""The store of a corpus: memory-mapped token ids, and where sentences, documents and words start."""
+"""The store of a corpus: memory-mapped token ids, and the starts of sentences, documents and words."""
 
 import hashlib
 from functools import cached_property
@@ -46,11 +46,11 @@ class Corpus:
 
     @classmethod
     def open(cls, path: str | Path) -> "Corpus":
-        """Open a corpus; only its small manifest is read. A split is compared with its hashes when it is asked for.
+        """Open a corpus; only its small manifest is read. A split is compared with its hashes on its first use.
 
         Raises:
-            UserError: no such folder, not a corpus, an unfinished one, another version, a damaged manifest, or a split
-                of the wrong size.
+            UserError: there is no such folder, it holds no corpus, an unfinished one or one of another version, the
+                manifest is damaged, or a split has the wrong size.
         """
         path = Path(path)
         if not path.exists():

@@ -32,7 +32,7 @@ def read_given(text: TextReader, given: Mapping[str, Texts], skips: Counter[str]
         skips: counts files in folders that are of no supported kind.
 
     Raises:
-        UserError: a file does not exist, or belongs to the text or another split, too.
+        UserError: a file does not exist, or also belongs to the text or another split.
     """
     readers = {name: text.like(find_files(texts, skips)) for name, texts in given.items()}
     require_apart({"text": text.files, **{f"--{name}": reader.files for name, reader in readers.items()}})

@@ -97,7 +97,7 @@ class Preparation:
         """Make one shard; see `prepare_shard`.
 
         Args:
-            shard: its number, from 1.
+            shard: number of the shard, from 1.
             shards: number of all shards.
             planned: whether the plan must be there already, made by another process.
         """
@@ -124,7 +124,7 @@ class Preparation:
         }
 
     def merge(self) -> Corpus:
-        """Put the shards together; see `merge_shards`."""
+        """Merge the shards; see `merge_shards`."""
         made = self.made()
         if made is not None:
             plan = PreparationPlan.load(self._work)

@@ -32,7 +32,7 @@ def merge(
     Given splits of the corpus are encoded here.
 
     Raises:
-        UserError: a shard is missing; too little text; or `out` would have to be replaced.
+        UserError: a shard is missing, there is too little text, or `out` would have to be replaced.
     """
     folders = [shard_folder(work, shard, plan.shards) for shard in range(1, plan.shards + 1)]
     journals = [ShardJournal.load(folder) for folder in folders]

@@ -80,11 +80,11 @@ class PreparePairsOptions(PairOptions, LengthFilter, CorpusOptions):
     validation_source: tuple[Path, ...] = ()
     """Files of held-out sources, in place of a share; their pairs are all kept, in order and whatever their length."""
     validation_target: tuple[Path, ...] = ()
-    """Files of the held-out targets, as many lines as `validation_source`."""
+    """Files of held-out targets, with as many lines as `validation_source`."""
     test_source: tuple[Path, ...] = ()
     """Files of sources for a third split, which `evaluate` reads on request."""
     test_target: tuple[Path, ...] = ()
-    """Files of targets for the third split, as many lines as `test_source`."""
+    """Files of targets for the third split, with as many lines as `test_source`."""
 
     @field_validator("validation_source", "validation_target", "test_source", "test_target", mode="before")
     @classmethod

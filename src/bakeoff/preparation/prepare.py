@@ -1,4 +1,4 @@
-"""Making a corpus from text: in one go, or in shards on any number of machines, which are merged."""
+"""Making a corpus from text: in one go, or in shards on any number of machines, which are then merged."""
 
 from pathlib import Path
 from typing import Any

@@ -26,7 +26,7 @@ from bakeoff.reading.pieces import BEGINNING, TextPiece
 from bakeoff.reading.sources import TextReader
 
 _SAVE_EVERY = 2.0  # seconds
-_SAVE_SHARE = 0.01  # of the time at most goes into having what is written on the disk
+_SAVE_SHARE = 0.01  # largest share of the time for saving to the disk
 
 
 class ShardJournal(Config):

@@ -60,7 +60,7 @@ def _begins_with_object(path: Path) -> bool:
         for _, data in LineReader(path, "replace").raw_lines(LONGEST_RECORD):
             if data.strip():
                 return isinstance(json.loads(data), dict)
-    except (UserError, ValueError, RecursionError):  # what cannot be read is told by who reads it
+    except (UserError, ValueError, RecursionError):  # the reader of the file raises the error
         pass
     return False
 

@@ -10,7 +10,7 @@ from bakeoff.errors import UserError
 from bakeoff.reading.class_names import NamedField, field_of
 
 PREFIX = "hub:"
-_CONVERTED = "refs/convert/parquet"  # the branch on which the Hub keeps what it has made of data sets, CONFIG/SPLIT/
+_CONVERTED = "refs/convert/parquet"  # the Hub's branch of converted data sets, in folders CONFIG/SPLIT/
 _NAME = re.compile(r"(?P<path>[^:@]+)(?::(?P<config>[^:@]+))?(?:@(?P<split>[^:@]+))?")
 
 

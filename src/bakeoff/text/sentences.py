@@ -149,7 +149,7 @@ def _goes_on(text: str, start: int, mark: int, end: int) -> bool:
     if word is None:
         return False
     if _INITIALS.fullmatch(word.group()):
-        # `re` takes the vowel signs of Indian scripts for no part of words: what is behind one is no initial.
+        # For `re` the vowel signs of Indian scripts are no part of words: a letter behind one is no initial.
         inside = word.start() > 0 and category(before[word.start() - 1]).startswith("M")
         return word.group() != "I" and not inside
     lowered = word.group().lower()

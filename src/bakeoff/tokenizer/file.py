@@ -26,7 +26,7 @@ PROBE = (
     "The quick  brown fox, 1234567890!\tna\u00efve Ⅷ ﬁ e\u0301 Привет שלום नमस्ते 中文字 かな 한국어 "
     "🎉\U0001f469\u200d\U0001f680 [MASK] <s> \x00\x01\u00ad\u2028\ufeff\U0010ffff\n\n" + "ab" * 200
 )
-"""A text of many kinds of characters, encoded when a tokenizer's file is read, to find what it cannot encode."""
+"""A text of many kinds of characters; it is encoded when a tokenizer's file is read, so that failures show then."""
 
 
 def read(file: Path) -> str:

@@ -120,7 +120,7 @@ class Speller:
             backwards: whether the row has the text in reverse, with the tokens of each word in reverse, too.
         """
         found: list[TokenRun] = []
-        before: int | None = None  # as the text has it: what is hidden, and not its mask
+        before: int | None = None  # the token of the text, which a mask may hide
         place = start
         while place < stop:
             mark = marks.get(place)

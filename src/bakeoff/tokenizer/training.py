@@ -14,7 +14,7 @@ from bakeoff.tokenizer.word_counts import WordCounts
 
 WORD_PATTERN = r"\w+(?:['’.,\-]\w+)*|[^\w\s]"  # don't, 3.14 and well-known are words; other punctuation stands alone
 # A tokenizer's pieces. That of one whose ends of lines are tokens names these first, by which its file records it.
-LINE_PATTERN = r"\n|\S+"  # what white space separates, and the ends of lines
+LINE_PATTERN = r"\n|\S+"  # words between white space, and ends of lines
 LINE_CHARACTER_PATTERN = r"\n|[^\n]"
 CHARACTER_PATTERN = r"[^\n]|\n"
 OLD_CHARACTER_PATTERN = r"[\s\S]"  # of characters, whether of lines or not, before these had patterns of their own

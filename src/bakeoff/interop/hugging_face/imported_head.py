@@ -131,7 +131,7 @@ def imported_head(
 
 
 def _writer(head: TaskHead, own: OwnSettings, recipe: Recipe, file: str) -> ImportedHead:
-    """The head of a run that was fine-tuned to generate text, which Bakeoff's settings alone tell from a pre-trained run.
+    """The head of a run that was fine-tuned to generate text, which Bakeoff's settings alone tell from pre-training.
 
     Raises:
         UserError: the settings are not those of such a run.

@@ -38,7 +38,7 @@ class OwnSettings(NamedTuple):
     task: dict[str, Any]
     """The task's settings."""
     labels: Any
-    """What the task learned about its labels, as in labels.json."""
+    """Facts that the task learned about its labels, as in labels.json."""
     rows: dict[str, Any]
     """The settings of OF_ROWS."""
     where: str

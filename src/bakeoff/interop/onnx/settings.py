@@ -1,4 +1,4 @@
-"""The config.json of an ONNX export: what a program needs besides the model and its tokenizer."""
+"""The config.json of an ONNX export: facts that a program needs besides the model and its tokenizer."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -30,7 +30,7 @@ class EncodedPairs(NamedTuple):
     starts: np.ndarray  # (n,) bool, whether each token starts a word
     lengths: np.ndarray  # (2 P,) int64, tokens of source, target, source, ...
     size: int  # UTF-8 bytes of all texts
-    words: int  # what white space separates in them
+    words: int  # words between white space
     target_size: int  # UTF-8 bytes of the targets
     skips: Counter[str]  # pairs that are left out, by reason
 

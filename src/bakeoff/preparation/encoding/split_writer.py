@@ -207,7 +207,7 @@ class SplitWriter:
         self._files["documents"].append(end)
         self._files["words"].append(np.packbits(self._bits, bitorder="little"))
         hashes = {f"{self._name}.{kind}": file.finish() for kind, file in self._files.items()}
-        # Frequencies as a model can know them: those of the training text, one added, so that none is impossible.
+        # A model can only know the frequencies of the training text; one added to each makes no token impossible.
         known = (train_frequencies + 1) / (train_frequencies.sum() + len(train_frequencies))
         counts = SplitCounts(
             tokens=self.tokens,

@@ -58,14 +58,14 @@ class EncodedShare(NamedTuple):
     lengths: np.ndarray  # (s,) int64, tokens of each sentence, none 0
     documents: np.ndarray  # (d,) int64, sentences before which a document opens; s: before the first of the next job
     size: int  # UTF-8 bytes of the text
-    words: int  # what white space separates, and ends of lines where they are tokens
-    stretches: np.ndarray  # (d,) bool, whether each of these documents is another stretch of the split's one before
+    words: int  # words between white space, and ends of lines if they are tokens
+    stretches: np.ndarray  # (d,) bool, whether each document is another stretch of the split's document before it
 
 
 def encode_job(
     tokenizer: Tokenizer, job: EncodingJob, shuffle: NgramShuffle | None = None
 ) -> tuple[EncodedShare, EncodedShare]:
-    """Split the pieces of a job into sentences, shuffle their words if asked to, and encode each split by itself.
+    """Split the pieces of a job into sentences, shuffle their words if `shuffle` is given, and encode split by split.
 
     Paragraphs within a document are joined by a line end, which opens the first sentence of the later paragraph. If the
     tokenizer has a token for the end of a line, each piece is a line and a sentence, and ends with that token.
@@ -163,7 +163,7 @@ def encode_jobs(
             process.wait()
             for stream in (process.stdin, process.stdout):
                 if stream is not None:
-                    with contextlib.suppress(OSError):  # what could not be sent is still in the buffer
+                    with contextlib.suppress(OSError):  # the part that was not sent is still in the buffer
                         stream.close()
 
 
@@ -228,7 +228,7 @@ def serve() -> None:
         signal.signal(each, signal.SIG_IGN)  # these reach the whole group; the parent ends its workers
     source = os.fdopen(os.dup(0), "rb")
     target = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints must not get between the results
+    os.dup2(2, 1)  # output of a library must not get between the results
     with contextlib.suppress(EOFError, BrokenPipeError):
         text, encode = _receive(source)
         tokenizer = Tokenizer.from_string(text)

@@ -51,7 +51,7 @@ def close(held: int, wanted: float, characters: int) -> bool:
 
 
 def threshold(known: list[tuple[int, int]], validation: float, complete: bool) -> tuple[int, int]:
-    """The hash below which documents are held out, and the number of characters of those among the known documents.
+    """The hash below which documents are held out, and the number of characters held out of the known documents.
 
     Args:
         known: hash and number of characters of the first documents, in rising order of the hash.

@@ -44,7 +44,7 @@ class PreparationPlan(Config):
     sentence_rule: str
     """Name and version of the rule that splits sentences."""
     versions: dict[str, str]
-    """Versions of the libraries that make the corpus."""
+    """Versions of Bakeoff, Python and the libraries that make the corpus."""
 
     @property
     def share(self) -> float | None:

@@ -40,7 +40,7 @@ class Planner:
         recorded: the options as the manifest of the corpus records them.
 
     Raises:
-        UserError: a file does not exist, or the file of a tokenizer is none.
+        UserError: a file does not exist, or the tokenizer's file is no tokenizer.
     """
 
     def __init__(self, texts: Texts, options: PrepareOptions) -> None:
@@ -76,7 +76,7 @@ class Planner:
             shown: the display of the progress.
 
         Raises:
-            UserError: the text is unreadable or empty, or has too few documents for shards.
+            UserError: the text is unreadable or empty, or has too few documents to be cut into shards.
         """
         options, reader = self._options, self.reader
         seed = options.seed

@@ -28,7 +28,8 @@ With more documents the hash alone decides on each, and chance evens out."""
 LEAST_TO_CUT = 2_000
 """Number of characters to hold out, or leave, below which whole documents are held out however far from the share."""
 LEAST_MISSED = 1_000
-"""Error in characters below which runs of paragraphs are held out, however small the size asked for."""
+"""Deviation of runs of paragraphs from the size asked for, in characters, below which they are held out whatever the
+ratio of both sizes."""
 _MOST_CUTS = 1 << 14
 _MOST_LENGTHS = 1 << 24
 
@@ -130,7 +131,7 @@ def survey(
     """
     documents = characters = count = 0
     lengths: array[int] | None = array("I")
-    known = Counter[int]()  # by the hashes of the first documents their characters, those of copies together
+    known = Counter[int]()  # characters of the first documents, by hash; copies of a document count together
     opening: list[str] = []
     length = 0
     for piece in pieces:
