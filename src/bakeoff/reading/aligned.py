@@ -27,7 +27,7 @@ class PairOptions(Config):
 
 
 class Pair(NamedTuple):
-    """A text and its translation, each NFC, with runs of white space as one space; either may be empty."""
+    """A text and its translation, both in NFC with single spaces; either may be empty."""
 
     source: str
     target: str
@@ -40,7 +40,7 @@ class PairReader:
     but .parquet and .arrow may be .gz or .zst.
 
     Attributes:
-        files, sizes: all files, and their bytes on disk.
+        files, sizes: all files, and their sizes in bytes on disk.
     """
 
     def __init__(self, sources: Sequence[Path], targets: Sequence[Path], options: PairOptions) -> None:
@@ -73,7 +73,7 @@ class PairReader:
         """Stream the pairs.
 
         Raises:
-            UserError: a file has not the format that its name says, or two files have different numbers of items.
+            UserError: a file is not in the format that its name says, or two files have different numbers of items.
         """
         self._done = 0
         fields = self._options.source_field, self._options.target_field
@@ -113,7 +113,7 @@ class PairReader:
 
 
 def clean(text: str) -> str:
-    """The text in NFC, with runs of white space as one space and none at its ends."""
+    """The text in NFC with single spaces, and without spaces at its ends."""
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 

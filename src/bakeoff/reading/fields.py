@@ -8,7 +8,7 @@ def existing(name: str, names: list[str], where: str, what: str, advice: str) ->
 
     Args:
         name: the field or column that is wanted.
-        names: those that exist.
+        names: the existing names.
         where: the file, and the line where there is one.
         what: "field" or "column".
         advice: advice for the error.

@@ -101,7 +101,7 @@ class TextReader:
             stop: the document before which to stop; None: read to the end of the text.
 
         Raises:
-            UserError: a file has not the format that its name says; the message has file and line.
+            UserError: a file is not in the format that its name says; the message has file and line.
         """
         self.skips.clear()
         if start.empty:
