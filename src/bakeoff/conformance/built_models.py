@@ -40,7 +40,7 @@ def random_ids(length, seed=0, rows=ROWS):
 
 
 def read(module, ids, source_seed=9, **options):
-    """The hidden states of rows; an encoder first reads a random source. Dropout draws the same masks in each call.
+    """The hidden states of rows, for a random source if the model reads one. Dropout draws the same masks in each call.
 
     States that are compared to the last bit are both computed with gradients: without, torch may use other kernels.
     """

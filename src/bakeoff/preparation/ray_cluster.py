@@ -31,7 +31,7 @@ def prepare_on_ray(
     starts shards of a lost machine again. After a kill the same call makes the missing shards.
 
     Args:
-        texts: as for `prepare`; all machines of the cluster see these files and the folder of `out` under one path.
+        texts: as for `prepare`; these files and the folder of `out` have the same paths on all machines.
         out: as for `prepare`.
         address: `local`: start a cluster on this machine; `auto`: find this machine's cluster; or `HOST:PORT`.
         overwrite: as for `prepare`.
