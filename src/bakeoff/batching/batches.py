@@ -29,9 +29,9 @@ class BatchSizes:
     """The sizes of a training's batches, and of the micro-batches into which each is cut."""
 
     batch: int | TokenBatch
-    """Rows of a batch, or tokens."""
+    """Number of rows of a batch, or its size in tokens."""
     micro_batch: int | TokenBatch
-    """Rows of a micro-batch, or tokens."""
+    """Number of rows of a micro-batch, or its size in tokens."""
     steps: int | None = None
     """Steps of the whole training, for draws that change with its progress; None: all draws are as at its end."""
     first_batch: float = 1.0

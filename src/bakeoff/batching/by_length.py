@@ -8,7 +8,7 @@ def sorted_batches(lengths: NDArray[np.int64], tokens: int, most: int | None = N
     """The places of the rows of each batch, the longest rows first.
 
     Args:
-        lengths: (N,) tokens of each row.
+        lengths: (N,) number of tokens of each row.
         tokens: the largest number of tokens of a batch of two rows or more, padding included.
         most: the largest number of rows of a batch; None: any number.
     """

@@ -1,4 +1,4 @@
-"""The recurrent order: row b of a step goes on where row b of the step before stopped (Dai et al. 2019)."""
+"""The recurrent order: row b of a step continues row b of the previous step (Dai et al. 2019)."""
 
 from collections.abc import Iterator
 from functools import cached_property
@@ -30,7 +30,7 @@ class Lanes:
     Args:
         format: the rows: the examples of one direction in the order of reading, then those of the other where there are
             two.
-        lanes: B, rows of a batch.
+        lanes: B, the number of rows of a batch.
         seed: decides where the lanes begin.
 
     Raises:

@@ -17,7 +17,7 @@ class MixtureOrder:
         mixture: the corpora.
         orders: the order of each corpus by itself, with a seed of its own.
         course: the number of rows in the batch of each step.
-        micro_batch: rows of a micro-batch.
+        micro_batch: the number of rows of a micro-batch.
         seed: the run's seed, which decides the corpus of each row.
     """
 

@@ -71,7 +71,7 @@ class ShuffledOrder:
     Args:
         rows: the rows of the text.
         course: the number of rows in the batch of each step.
-        micro_batch: rows of a micro-batch.
+        micro_batch: the number of rows of a micro-batch.
         seed: the run's seed.
     """
 

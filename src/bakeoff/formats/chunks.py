@@ -78,7 +78,7 @@ def sentence_chunks(
 def full_chunks(
     sentences: Integers, documents: Integers, longest: int, short: float = 0.0
 ) -> tuple[Integers, Integers]:
-    """Chunks that fill their rows; a chunk that ends in a sentence is followed by one that starts with it.
+    """Chunks that fill their rows; one that ends inside a sentence is followed by one that starts with that.
 
     A sentence that is longer than a chunk is cut into pieces, and the last piece ends where the sentence does.
 
@@ -128,7 +128,7 @@ def packed_sentences(
         documents: (D + 1,) the starts of documents, and the end of the text.
         longest: the largest number of tokens of a chunk, including a separator before each further document that begins
             in it.
-        crossing: chunks go on with the next document; else they stop where a document does.
+        crossing: chunks continue with the next document; False: they end where a document ends.
 
     Returns:
         (n,) starts and (n,) ends of the chunks.

@@ -73,7 +73,7 @@ class Context(NamedTuple):
     remembered: int | None = None
     """Number of first tokens that a state takes up, if not all; for `relative_attention`."""
     banded: bool = False
-    """The memory holds all earlier tokens that are seen, wherever a chunk begins."""
+    """Each token sees as many earlier tokens as the memory holds, wherever a chunk begins."""
     start: int = 0
     """Position of the first token: the number of tokens that the state remembers."""
     gaps: Tensor | None = None

@@ -17,7 +17,7 @@ GrowBy = Literal["repeat", "interleave"]
 def source_layers(old: int, new: int, by: GrowBy) -> list[int]:
     """For each of `new` layers, the number of the old layer from which it starts, among `old` layers.
 
-    repeat: 0 1 2 0 1 2, the whole stack again; interleave: 0 0 1 1 2 2, each layer twice.
+    repeat: 0 1 2 0 1 2, the whole stack again; interleave: 0 0 1 1 2 2, each layer again.
     """
     return [layer % old if by == "repeat" else layer * old // new for layer in range(new)]
 

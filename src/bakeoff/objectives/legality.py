@@ -26,7 +26,9 @@ TRAITS = (
     "context",
     "recurrent rows",
 )
-"""The traits that a model and an input format can have. An objective can be trained if it refuses none of them."""
+"""The traits that a model and an input format can have. An objective can be trained if it refuses none of those
+present.
+"""
 
 
 def traits_of(model: ModelConfig, rows: InputBaseConfig) -> list[str]:

@@ -1,4 +1,4 @@
-"""Masked next-token prediction: one stack and one head learn to fill gaps and to go on with a text (GPT-BERT)."""
+"""Masked next-token prediction: one stack and one head learn to fill gaps and to continue a text (GPT-BERT)."""
 
 from collections.abc import Mapping
 from typing import ClassVar, Literal

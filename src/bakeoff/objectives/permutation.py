@@ -99,7 +99,7 @@ def _part_at(reuse: int, visible: NDArray[np.bool_], queries: NDArray[np.int64])
     section 2.4: the remembered states belong to a row's first part).
 
     Args:
-        reuse: where the second part begins.
+        reuse: the place at which the second part begins.
         visible: (N, T + P, T), changed in place.
         queries: (N, P) the places of the queries.
     """

@@ -55,7 +55,7 @@ class ReplacedTokenDetectionConfig(ObjectiveConfig):
         return self.activation
 
     def generator_model(self, model: ModelConfig) -> ModelConfig:
-        """The generator's config: the model's with a narrower encoder behind a linear layer that reads its vectors."""
+        """The generator's config: a narrower encoder that reads the model's vectors through a linear layer."""
         values = model.model_dump(mode="json")
         values["encoder"] = _narrowed(values["encoder"], self.generator)
         given = {"positions": "none", "segments": 0, "norm": False, "dropout": 0.0, "initial": None}

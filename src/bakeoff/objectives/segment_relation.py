@@ -22,7 +22,7 @@ DOCUMENTS = 4
 """Number of other documents that are searched for a replacement."""
 
 PLACES = 16
-"""Number of sentences of each of these documents at which a replacement may begin; among 16 one usually has the
+"""Number of sentences of each of these documents at which a replacement may begin; one of them usually has the
 original's length.
 """
 
@@ -154,7 +154,7 @@ def _with_replacements(
         pairs: two segments each.
         wanted: (N,) True for pairs whose second segment is to be replaced.
         split: the text.
-        longest: the most tokens of a pair.
+        longest: the largest number of tokens of a pair.
         draws: the examples' random numbers.
 
     Raises:

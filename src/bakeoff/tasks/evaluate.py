@@ -40,14 +40,13 @@ def evaluate(run: str | Path, *, overrides: Overrides = (), device: str = "auto"
             source_column, target_column, errors, last_word and stride; of minimal pairs reading.
 
     Returns:
-        For text: examples and of_examples (rows measured, and how many there are); loss, losses, targets, accuracy,
+        For text: examples and of_examples (the rows measured, and the rows there are); loss, losses, targets, accuracy,
         perplexity and bits_per_byte of each objective; of clm in all rows words and perplexity_per_word. For labels:
         rows, loss, scores (all metrics), labels (precision, recall, f1 and count of each class, label or type of
-        spans) and simplest (those of answers without a model, such as always the most
-        frequent class), made of what simplest_from says: train, or the data itself where train's file is gone; and
-        notes, where something must be known of the rows. For a file of texts: results (a list, one for each text), and
-        the figures of all together. For minimal pairs: accuracy, that of each kind of pairs,
-        and ties.
+        spans), simplest (scores of answers without a model, such as always the most frequent class), simplest_from
+        (the rows from which these answers are made: train, or data where train's file is gone), and notes, if there
+        are any. For a file of texts: results (a list, one for each text), and the figures of all together. For minimal
+        pairs: accuracy of all pairs and of each kind of pairs, and ties.
 
     Raises:
         UserError: not exactly one of `corpus`, `data`, `texts` and `minimal_pairs`, one that the run cannot be

@@ -16,12 +16,13 @@ class EvaluateOptions(Config):
     split: str = "validation"
     """The split of the corpus: validation, test (where `prepare` was given one) or train."""
     examples: int | None = None
-    """Rows of the split to measure on, spread evenly; None: all (of a mixture as many as in pre-training)."""
+    """The number of rows of the split to measure, spread evenly; None: all (of a mixture, as many as in
+    pre-training)."""
     data: str | Path | None = None
     """For a fine-tuned run, a .csv, .tsv or .jsonl file."""
     text_column: str | None = None
-    """The column of `data` with the text; None: the column of fine-tuning, as for the next two. Or the column of
-    `texts` with the text; None: `text`."""
+    """The column with the text; None: for `data` the column of fine-tuning, as for the next two options, and for
+    `texts` the column `text`."""
     pair_column: str | None = None
     """The column of `data` with the second text."""
     label_column: str | list[str] | None = None

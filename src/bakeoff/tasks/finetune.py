@@ -70,10 +70,11 @@ def finetune(
         device: auto, cpu, cuda or mps.
         threads: the number of threads on a CPU; auto: the quickest of a short measurement; None: as many as torch has.
         resume: go on exactly with a fine-tuning that was stopped or killed; where there is none, begin.
-        progress: show a bar, or lines where there is no terminal; or what is told instead, see `TrainingProgress`.
+        progress: whether a bar is shown, or lines where there is no terminal; or a function that takes the figures
+            instead, see `TrainingProgress`.
 
     Raises:
-        UserError: a mistake in the arguments or the data; what is to be resumed was begun with others.
+        UserError: a mistake in the arguments or the data; the fine-tuning to be resumed was begun with others.
         Diverged: the loss is not a number any more, with every learning rate.
         Interrupted: SIGINT or SIGTERM came; it can be resumed.
     """
@@ -110,7 +111,7 @@ def finetune(
             f"learning rate {each.learning_rate:g} diverged and was left out" for each in trials if each.score is None
         ]
         seconds = sum(each.seconds for each in trials)
-        # What is reported is float32, as in `predict`: it should not depend on the machine more than it must.
+        # Reported numbers are computed in float32, as in `predict`, to depend on the machine as little as possible.
         exact = Placement(on, "float32")
         answers = {
             name: answers_of(head, splits[name].items, data.task, format, exact).answers for name in ("dev", "test")
@@ -239,9 +240,9 @@ def _write_settings(
     config: FinetuneConfig,
     machine: dict[str, Any],
 ) -> None:
-    """Write the recipe, tokenizer and settings of the fine-tuning, with everything decided."""
+    """Write the tokenizer, the recipe, the settings with everything decided, and the description of the machine."""
     source.tokenizer.save(folder / "tokenizer.json")
-    # Whoever evaluates may stand in another folder.
+    # Absolute paths, because an evaluation may run in another folder.
     paths = {name: value for name in type(task).model_fields if isinstance(value := getattr(task, name), Path)}
     whole = task.model_copy(update={name: path if on_hub(path) else path.absolute() for name, path in paths.items()})
     settings = {"task": whole.model_dump(mode="json"), "finetune": config.model_dump(mode="json")}

@@ -167,7 +167,7 @@ class Task(ABC):
 
     @abstractmethod
     def simplest(self, train: Sequence[Any], test: Sequence[Any]) -> dict[str, float]:
-        """All metrics of answers without a model."""
+        """All metrics on test of answers without a model, made from train."""
 
     def floors(self, train: Sequence[Any]) -> Iterator[Learned]:
         """Methods without a neural network, which a model has to beat as well: each method with each of its settings.
@@ -182,8 +182,8 @@ class Task(ABC):
 
     @abstractmethod
     def answered(self, example: Any, answer: Any) -> dict[str, Any]:
-        """An answer as JSON."""
+        """The answer to an example as JSON."""
 
     @abstractmethod
     def shown(self, example: Any, answer: Any) -> tuple[str, ...]:
-        """An answer as the cells of a line, without the texts."""
+        """The answer to an example as the cells of a line, without the texts."""

@@ -16,18 +16,18 @@ class Metric(NamedTuple):
     """The name and the unit with which a metric is shown."""
 
     title: str
-    """The metric's name in words."""
+    """The name of the metric in words."""
     unit: Literal["%", "× 100", ""] = "%"
     """The unit of shown values: percent; values times 100, as for correlations; or none, for any other scale."""
 
 
 class TaskConfig(Config):
-    """Which files hold a task; each kind says what their columns mean."""
+    """The files of a task, and how they are split; each kind adds the columns."""
 
     kind: str
     """The kind of the task, such as classification or tagging."""
     name: str = ""
-    """The task's name in results; absent: its kind."""
+    """The name of the task in results; absent: its kind."""
     train: Path
     """File of labelled rows to learn from."""
     dev: Path | None = None
@@ -35,19 +35,19 @@ class TaskConfig(Config):
     test: Path | None = None
     """File that every reported number comes from; absent: a share of train is held out."""
     train_rows: int | None = Field(default=None, gt=0)
-    """Learn from the first so many rows of train only; what is held out as dev and test is cut off before."""
+    """The number of rows of train to learn from, the first ones after dev and test are held out; absent: all."""
     dev_share: float = Field(default=0.1, gt=0, lt=1)
     """The share of train that is held out as dev where there is no dev file."""
     test_share: float = Field(default=0.2, gt=0, lt=1)
     """The share of train that is held out as test where there is no test file."""
     split_seed: int = Field(default=0, ge=0)
-    """Seed of what is held out. It is the task's own, so that all models and seeds are tested on the same rows."""
+    """The seed of held-out splits. It belongs to the task, so that all models and seeds are tested on the same rows."""
     errors: Literal["strict", "replace"] = "strict"
     """Invalid UTF-8 is an error, or is replaced by U+FFFD."""
     encoding: Literal["utf-8", "latin-1", "windows-1252", "gb18030"] = "utf-8"
     """The encoding of files of lines; UTF-16 is known by its byte order mark."""
     remark: str = ""
-    """What a reader of the results must know of the files; it stands among the notes."""
+    """A note on the files to readers of the results; it stands among the notes."""
 
     sides: ClassVar[int | None] = 1
     """The number of texts of an example; None where it differs."""
@@ -71,7 +71,7 @@ class TaskConfig(Config):
 
     @property
     def title(self) -> str:
-        """The name in results."""
+        """The name of the task in results: `name`, or else the kind."""
         return self.name or self.kind
 
     @property

@@ -56,15 +56,15 @@ class AttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
     arXiv:2109.08668, section 3, where K is 3). Absent: no convolution.
     """
     gate: Gate = "none"
-    """gelu of a further linear layer of the input, as a factor of each element of the heads' output before the output
-    layer, as in GPT-BERT (Charpentier and Samuel 2024, arXiv:2410.24159); none: no factor.
+    """Factor of each element of the heads' output before the output layer: none, or gelu of a further linear layer of
+    the input, as in GPT-BERT (Charpentier and Samuel 2024, arXiv:2410.24159).
     """
     attends: ClassVar[bool] = True
     retired: ClassVar[Mapping[str, Any]] = {"value_residual": False}
 
     @property
     def forgets(self) -> bool:
-        """Whether memory is bounded: only with a window, as every token that is seen counts for ever otherwise."""
+        """Whether the memory is bounded, which it is only with a window."""
         return self.window is not None
 
     @property
@@ -74,7 +74,7 @@ class AttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
 
     @property
     def attention_window(self) -> int | None:
-        """W, the distance in tokens of the farthest token that the mixer attends to; None: there is no bound."""
+        """W, the distance in tokens to the farthest attended token; None: there is no bound."""
         return self.window
 
     @property
@@ -230,7 +230,7 @@ class Attention(Part):
         return 2 * self.heads * sum(self.widths)
 
     def reach(self) -> tuple[float, float]:
-        """The whole row on both sides, or the window widened by the taps; causal: the tokens before alone."""
+        """The whole row on both sides, or the window widened by the taps; causal: only the tokens before."""
         if self.window is None:
             return float("inf"), 0 if self.causal else float("inf")
         left, right = super().reach()

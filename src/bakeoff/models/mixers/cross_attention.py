@@ -53,9 +53,7 @@ class CrossAttention(Part):
         return ()
 
     def flops_per_token(self, length: int) -> int:
-        """Floating-point operations of one token's forward pass, keys and values apart, for a source of `length`
-        tokens.
-        """
+        """Floating-point operations of one token's forward pass for `length` source tokens, without keys and values."""
         maps = self.query.weight.numel() + self.output.weight.numel()
         return 2 * maps + 2 * length * self.heads * sum(self.widths)
 

@@ -23,7 +23,10 @@ class GruConfig(MixerBaseConfig):
 
 
 class Gru(Recurrent):
-    """h[t] = (1 - z) * n + z * h[t-1], n = tanh(W x[t] + r * U h[t-1]); z, r = sigmoid of maps of x[t] and h[t-1]."""
+    """h[t] = (1 - z) * n + z * h[t-1], n = tanh(W x[t] + r * U h[t-1]); z, r = sigmoid(W x[t] + U h[t-1]).
+
+    Each of n, z and r has its own W and U, and biases are left out here.
+    """
 
     network = nn.GRU
     gates = 3

@@ -33,7 +33,10 @@ class LstmConfig(MixerBaseConfig):
 
 
 class Lstm(Recurrent):
-    """c[t] = f * c[t-1] + i * g, h[t] = o * tanh(c[t]); i, f, o = sigmoid, g = tanh of maps of x[t] and h[t-1]."""
+    """c[t] = f * c[t-1] + i * g, h[t] = o * tanh(c[t]); i, f, o = sigmoid and g = tanh of W x[t] + U h[t-1] + b.
+
+    Each of i, f, o and g has its own W, U and b.
+    """
 
     network = nn.LSTM
     gates = 4

@@ -8,7 +8,7 @@ from bakeoff.config import Config
 
 
 class LabelFinding(Config):
-    """One label in one split."""
+    """The occurrences of one label in one split."""
 
     label: str
     """The label's name."""
@@ -38,7 +38,7 @@ class LengthFinding(Config):
 
 
 class SplitFinding(Config):
-    """One split of the data."""
+    """The findings on one split of the data."""
 
     split: str
     """train, dev or test."""
@@ -74,7 +74,7 @@ class TaskFindings(Config):
     simplest: dict[str, float] = Field(default={})
     """The scores on test of answers without a model."""
     splits: list[SplitFinding]
-    """Every split that could be read."""
+    """The findings on each split that could be read."""
     overlaps: dict[str, int]
     """The number of examples of one split with texts of another, by names such as `test in train`."""
     notes: list[str]

@@ -1,4 +1,4 @@
-"""The description of a published data set: its kind of task, its files, its columns and its metric."""
+"""Descriptions of published data sets: their kind of task, files, columns and metric."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

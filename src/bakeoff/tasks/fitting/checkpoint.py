@@ -49,9 +49,9 @@ class FittingState(Record):
     best: Look | None
     """The best look of the interrupted training; None: there is none yet."""
     chosen: Look | None
-    """The best look of all trainings before it; None: there is none."""
+    """The best look of all trainings before the interrupted one; None: there is none."""
     trials: list[dict[str, Any]]
-    """The results of the trainings before it."""
+    """The results of the trainings before the interrupted one."""
     metrics: FileExtent
     """The part of metrics.jsonl that belongs to the checkpoint."""
 
@@ -60,7 +60,7 @@ class EndedTrials(NamedTuple):
     """The results of the trainings that have ended."""
 
     trials: list[TrialResult]
-    """The result of each training."""
+    """The result of each of these trainings."""
     best: Fit | None
     """The best training; None: there is none yet."""
 

@@ -21,8 +21,8 @@ class FinetuneConfig(Config):
     batch: int = Field(default=32, gt=0)
     """Rows of a batch."""
     search: bool = False
-    """Try half, one, two and four times the default learning rate with 3 and with 10 epochs; dev decides. Rates that
-    are given are tried in place of these, and numbers of epochs other than 10 alone."""
+    """Try half, one, two and four times the default learning rate, each with 3 and with 10 epochs; dev decides.
+    Learning rates that are given replace these, and so do numbers of epochs."""
     epochs: list[Annotated[int, Field(gt=0)]] = Field(default=[10], min_length=1)
     """The most passes over train; where several are given each is tried with each learning rate, and dev decides."""
     least_steps: int = Field(default=300, ge=0)
@@ -32,8 +32,8 @@ class FinetuneConfig(Config):
     schedule: Literal["linear", "cosine", "constant"] = "linear"
     """The learning rate behind the warm-up: a line to zero, half a cosine wave to zero, or the same to the end."""
     layer_decay: float = Field(default=1.0, gt=0, le=1)
-    """Each layer has this many times the learning rate of the one above it, the topmost this many times that of the
-    head, and the embedding this many times that of the lowest (ULMFiT: arXiv:1801.06146; ELECTRA: arXiv:2003.10555)."""
+    """Factor of the learning rate from each layer to the layer below it, also from the head to the topmost layer and
+    from the lowest layer to the embedding (ULMFiT: arXiv:1801.06146; ELECTRA: arXiv:2003.10555)."""
     freeze: Annotated[int, Field(ge=0)] | Literal["model"] | None = None
     """The part that keeps its weights: 0 the embedding, N the embedding and the N lowest layers, model all but the
     head, with the dropout of the model off; null: no part."""

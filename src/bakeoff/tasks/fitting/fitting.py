@@ -1,4 +1,4 @@
-"""Fitting a head: steps, evaluations on dev, early stopping."""
+"""The training of a head: steps, evaluations on dev, early stopping."""
 
 import math
 import time
@@ -75,7 +75,7 @@ class Evaluation(NamedTuple):
         return -value if task.metric in task.config.lower_is_better else value, -self.loss
 
     def perfect(self, task: Task) -> bool:
-        """Whether the metric cannot get better."""
+        """Whether the metric has its best possible value."""
         return self.scores[task.metric] == (0 if task.metric in task.config.lower_is_better else 1)
 
 

@@ -88,7 +88,7 @@ def with_rates(optimizer: torch.optim.Optimizer, head: HeadedModel, decay: float
 
 
 def fresh_tensors(head: HeadedModel, layers: int) -> set[str]:
-    """The names of a head's tensors that begin anew: those of the topmost `layers` layers and the pooler.
+    """The names of the tensors that begin anew: of the topmost `layers` layers, and of the head, such as the pooler.
 
     Raises:
         UserError: one of the layers shares its parts with a layer below them.

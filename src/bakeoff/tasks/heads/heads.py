@@ -103,7 +103,8 @@ class LinearHead(HeadedModel):
             if part is not None:
                 initialise(part)
         self.heads = nn.ModuleDict()
-        """The head of the objective by which the model writes, where its loss is learned from as well."""
+        """The head of the objective by which the model writes, if the next-token loss is learned as well; else
+        empty."""
         if config.language_model:
             objective = writing_objective(recipe)
             self.heads[objective.kind] = objective.build(recipe.model, vocabulary + recipe.extra_tokens).head
@@ -181,7 +182,10 @@ class RowHead(LinearHead):
 
     @override
     def forward(self, batch: InputBatch) -> Tensor:
-        """(B, K) outputs for the rows, float32; the last layer computes only the positions that the pooling needs."""
+        """(B, K) outputs for the rows, float32.
+
+        In evaluation, with the pooling cls or last, the last layer computes the pooled positions alone.
+        """
         whole = self.training or self.reading is not None or self.pooling in ("mean", "max")
         if whole or torch.compiler.is_exporting():  # a graph would hold for one number of rows
             return super().forward(batch)

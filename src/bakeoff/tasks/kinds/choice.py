@@ -150,7 +150,7 @@ class ChoiceConfig(TableConfig):
 
     @override
     def blank_texts(self, example: ChoiceQuestion) -> int:
-        """How many texts are blank; an absent question is not counted."""
+        """The number of blank texts of an example; an absent question is not counted."""
         return sum(not text.strip() for text in (example.texts[0], *example.choices))
 
     @override

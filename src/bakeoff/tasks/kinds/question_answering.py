@@ -46,7 +46,7 @@ class AnswerLabels(Record):
     unanswerable: bool
     """Whether some questions of train have no answer; if so, the model may predict that there is no answer."""
     threshold: float
-    """No answer is predicted where the score of no answer is above that of the best answer by more than this."""
+    """The threshold for no answer, which is predicted where its score exceeds the best answer's by more than this."""
 
 
 class QuestionAnsweringConfig(TaskConfig):
@@ -72,7 +72,7 @@ class QuestionAnsweringConfig(TaskConfig):
     longest_answer: int = Field(default=30, gt=0)
     """The most tokens of a predicted answer."""
     n_best: int = Field(default=20, gt=0)
-    """The number of candidate answers for each question; their probabilities and that of no answer add up to 1."""
+    """The number of candidates for each question; with that of no answer, their probabilities add up to 1."""
     answer_words: AnswerWords = "auto"
     """The words that answers are scored by. spaces: words between spaces (SQuAD); ideographs: each ideograph is a word
     (CMRC, DRCD); auto: ideographs where most of the right answers have some."""
@@ -235,7 +235,7 @@ class QuestionAnswering(Task):
 
     @override
     def simplest(self, train: Sequence[Question], test: Sequence[Question]) -> dict[str, float]:
-        """Scores of words of the context near those of the question; or of no answer, if that is better in train.
+        """Scores of answers of words near the question's words in the context; or of no answer, if better in train.
 
         The answers have as many words as the median answer in train.
         """

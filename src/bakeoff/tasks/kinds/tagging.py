@@ -114,7 +114,7 @@ class TaggingConfig(TaskConfig):
         count = 0
         for line, words, tags in read_tagged(path, columns, labelled, self.errors, self.encoding):
             count += len(words)
-            # What is predicted has an answer for each row, also for one without words.
+            # Every row of a file to be answered has an answer, also a row without words.
             yield TaggedSentence(line, words, tags) if words or not labelled else LeftOut(line, (), "has no words")
         if not count:
             raise UserError(f"{path}: the file holds no words")

@@ -24,7 +24,7 @@ def evaluate_pairs(run: Run, pairs: str | Path, reading: Reading | None, device:
         device: auto, cpu, cuda or mps.
 
     Raises:
-        UserError: the run cannot read so, or there is a mistake in the file.
+        UserError: the run has not learnt to read in this way, or there is a mistake in the file.
     """
     known = readings(run)
     first: Reading = "forwards" if "forwards" in known else next(iter(known))

@@ -55,7 +55,7 @@ def open_scores(
 
 
 def evaluate_texts(scores: TextScores) -> dict[str, Any]:
-    """All scores of a file and their totals; with many texts read them one by one, as the command line does."""
+    """All scores of a file and their totals, in memory; of many texts, take them one by one from `open_scores`."""
     totals, found = Totals(scores.last_word), []
     for score in scores:
         totals.add(score)

@@ -118,7 +118,7 @@ def read_questions(
 
 
 def is_layout(path: Path) -> bool:
-    """Whether the name of a file is that of a file in SQuAD's layout."""
+    """Whether a file has the name of a file in SQuAD's layout."""
     return _JSON.search(path.name) is not None
 
 

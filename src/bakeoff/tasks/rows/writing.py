@@ -1,4 +1,4 @@
-"""Sources and targets as rows of token ids, in the way in which pre-training showed them, and batches of them.
+"""Sources and targets as rows of token ids, in the form that pre-training gave them, and batches of these rows.
 
 Shapes: R rows, B rows of a batch, T length, U length of the source, N tokens that are predicted, V vocabulary.
 """

@@ -23,7 +23,7 @@ def normalised(text: str) -> str:
 
 
 def word_f1(right: str, found: str) -> float:
-    """F1 of the words of two answers; 1 where both are empty."""
+    """The F1 of words in common between two answers; 1 where both are empty."""
     wanted, given = normalised(right).split(), normalised(found).split()
     if not wanted or not given:
         return float(wanted == given)

@@ -1,4 +1,4 @@
-"""Precision, recall and F1 of each label by itself."""
+"""Precision, recall and F1 of each label on its own."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ class LabelScore(Config):
     precision: float
     """The share of the label's predictions that are right."""
     recall: float
-    """The share of the examples with the label for which it is predicted."""
+    """The share of the examples, or spans, with the label for which it is predicted."""
     f1: float
     """2 P R / (P + R) of precision P and recall R (van Rijsbergen 1979)."""
     count: int = Field(ge=0)
