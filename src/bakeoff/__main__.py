@@ -1,4 +1,4 @@
-"""The command `bakeoff`, which `python -m bakeoff` is, too."""
+"""The command `bakeoff`, also started by `python -m bakeoff`."""
 
 import sys
 from typing import NoReturn

@@ -11,15 +11,15 @@ from bakeoff.durable import appearing
 
 
 def write_array(out: Path, parts: Iterable[NDArray[Any]], shape: tuple[int, ...], kind: str) -> int:
-    """Write the rows of a .npy, some at a time, so that memory does not grow with their number, and count them (N).
+    """Write the rows of a .npy file part by part, so that memory does not grow with N, and return N.
 
     The file appears when it is complete.
 
     Args:
         out: the file.
         parts: arrays of some rows each.
-        shape: that of a row, () of a number.
-        kind: type of the numbers and their order of bytes, as `<f4`.
+        shape: the shape of a row; () where a row is one number.
+        kind: numpy's type of the numbers with their byte order, such as `<f4`.
 
     Raises:
         UserError: the file cannot be made.
@@ -37,6 +37,6 @@ def write_array(out: Path, parts: Iterable[NDArray[Any]], shape: tuple[int, ...]
 
 
 def _write_header(file: BinaryIO, shape: tuple[int, ...], kind: str) -> int:
-    """Write the header of a .npy; how many bytes it has."""
+    """Write the header of a .npy file and return its number of bytes."""
     np.lib.format.write_array_header_1_0(file, {"descr": kind, "fortran_order": False, "shape": shape})
     return file.tell()

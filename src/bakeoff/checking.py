@@ -33,20 +33,20 @@ class FileGroup(Config):
     bytes: int
     """Size of the files."""
     listed: int
-    """Files whose checksum was kept; of the others nothing is known."""
+    """Number of files that have a checksum; the others can only be read."""
     problems: list[str] = Field(default=[])
     """Problems of the files, each with the file's name and what to do."""
 
 
 class DirectoryFindings(Config):
-    """What was found of a directory."""
+    """The result of checking a directory."""
 
     path: str
     """The directory."""
     kind: Kind
-    """What it is."""
+    """The kind of the directory, such as a corpus or a run."""
     groups: list[FileGroup]
-    """All its files."""
+    """All files of the directory, in groups."""
 
     @property
     def problems(self) -> list[str]:
@@ -59,10 +59,10 @@ def check(path: str | Path, progress: Callable[[FileGroup], None] | None = None)
 
     Args:
         path: a corpus, a run, a fine-tuned run or a comparison with all its runs.
-        progress: is told of each group when it has been read.
+        progress: a function that is called with each group when it has been read.
 
     Raises:
-        UserError: it is none of these, or cannot be read. What is damaged is no error, but stands in the findings.
+        UserError: the directory is none of these, or cannot be read. Damage is no error: the findings name it.
     """
     path = Path(path)
     kind = _kind(path)
@@ -93,9 +93,9 @@ def _kind(path: Path) -> Kind:
 
 
 def _grouped(path: Path, kind: Kind) -> Iterator[tuple[str, list[Path]]]:
-    """The files of a directory by groups: its own, of a corpus by splits, and each folder that is one with all below.
+    """The files of a directory in groups, each with its name and its files.
 
-    Of the folders, in which others are, each stands for itself.
+    Each file in the directory itself is a group, or, in a corpus, each split; so is each folder below that has files.
     """
     for folder, folders, names in os.walk(path):
         here = Path(folder)
@@ -117,10 +117,10 @@ def _grouped(path: Path, kind: Kind) -> Iterator[tuple[str, list[Path]]]:
 
 
 def _listed(folder: Path) -> tuple[dict[str, str], str | None]:
-    """The checksums of a folder: those of the list, or of a corpus from before there were lists, of its manifest.
+    """The checksums of a folder, from its list, or from the manifest of a corpus that is older than such lists.
 
     Returns:
-        Digests by names of files, and what is wrong with the list.
+        Digests by file name, and the problem of the list, if it has one.
     """
     try:
         listed = checksums.listed(folder)
@@ -155,10 +155,10 @@ def _check(name: str, files: list[Path]) -> FileGroup:
 
 
 def _read(file: Path) -> None:
-    """Read a file with the code that reads it in use, the only check for directories older than checksums.
+    """Read a file with the code that uses it; directories older than checksums have no other check.
 
     Raises:
-        UserError: it cannot be used.
+        UserError: the file cannot be used.
     """
     folder = file.parent
     if file.suffix == ".safetensors":

@@ -1,9 +1,9 @@
 """Checksums of a folder's files, in a list beside them: a file that is read is compared with the list.
 
 The list has a line `DIGEST  NAME` for each file, as `sha256sum --check` reads it, and at its end a digest of its own
-lines. What is changed for good loses its line before, and gets a new one behind the change, so that a process that is
-killed in between leaves a file of which nothing is claimed. A folder without a list, from before there were any, makes
-no claims at all.
+lines. A file that is to be changed loses its line before the change and gets a new one after it, so that a process that
+is killed in between leaves a file without a checksum. Folders of older versions have no list, and nothing is compared
+there.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ class Damaged(UserError):
     """A file that is not what was written.
 
     Attributes:
-        problem: which file it is, and what is wrong with it.
+        problem: the file, and what is wrong with it.
     """
 
     def __init__(self, problem: str, advice: str) -> None:
@@ -61,7 +61,7 @@ def listed(folder: Path) -> dict[str, str]:
 
 
 def verify(path: Path) -> None:
-    """Compare a file with the list beside it, if it stands there.
+    """Compare a file with the list beside it, if the list names the file.
 
     Raises:
         UserError: it cannot be read.
@@ -73,9 +73,9 @@ def verify(path: Path) -> None:
 
 
 def verify_present(folder: Path) -> None:
-    """Compare the files of a folder that are there with its list.
+    """Compare a folder's files with its list; files that are listed but absent are passed over.
 
-    A file that is not there yet is none of these: a kill may have come between the list and the last file of all.
+    A file may be absent because the process was killed after the list was written and before the file was.
 
     Raises:
         UserError: a file cannot be read.
@@ -87,7 +87,7 @@ def verify_present(folder: Path) -> None:
 
 
 def compare(path: Path, expected: str, anew: bool = False) -> None:
-    """Compare a file with a digest; `anew`: read it, whatever is remembered of it.
+    """Compare a file with a digest; with `anew` the file is read even where its digest is remembered.
 
     Raises:
         UserError: it cannot be read.
@@ -104,7 +104,7 @@ def compare(path: Path, expected: str, anew: bool = False) -> None:
 
 
 def read(path: Path) -> bytes:
-    """The content of a file that is no larger than memory, compared with the list beside it, if it stands there.
+    """The content of a file that fits into memory, compared with the list beside it, if the list names the file.
 
     Raises:
         UserError: it cannot be read.
@@ -130,11 +130,11 @@ def _advice(path: Path) -> str:
 
 
 def record(folder: Path, names: Iterable[str], texts: Mapping[str, str] | None = None) -> None:
-    """List files as they are now, in place of what was listed of them.
+    """Write the present checksums of files into the folder's list, in place of older ones.
 
     Args:
-        folder: where they are.
-        names: their names.
+        folder: the folder of the files.
+        names: the files' names.
         texts: contents of files that will be written next, by their names.
     """
     entries = listed(folder) | {name: digest(folder / name, anew=True) for name in names}
@@ -143,7 +143,7 @@ def record(folder: Path, names: Iterable[str], texts: Mapping[str, str] | None =
 
 
 def forget(folder: Path, names: Iterable[str]) -> None:
-    """Claim nothing any more of files that are to be changed."""
+    """Take files that are about to be changed out of the folder's list."""
     entries = listed(folder)
     kept = {name: found for name, found in entries.items() if name not in set(names)}
     if len(kept) < len(entries):
@@ -151,14 +151,14 @@ def forget(folder: Path, names: Iterable[str]) -> None:
 
 
 def write(path: Path, text: str) -> None:
-    """Replace a text file whole or not at all, and list it."""
+    """Replace a text file whole or not at all, and put its checksum into the list."""
     forget(path.parent, [path.name])
     write_atomically(path, text)
     record(path.parent, [path.name])
 
 
 def write_list(folder: Path, entries: Mapping[str, str]) -> None:
-    """List files whose digests are known, and no others."""
+    """Write a folder's list anew, with these digests by file name and no others."""
     write_atomically(folder / NAME, _text([f"{entries[name]}  {name}" for name in sorted(entries)]))
 
 

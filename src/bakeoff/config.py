@@ -14,13 +14,13 @@ from bakeoff.errors import UserError, nearest, similar
 from bakeoff.registry import Registry
 
 _DEEPEST = 12
-"""Levels of a config below each other, at most."""
+"""The deepest nesting of a config, in levels."""
 
 _LONGEST = 200
-"""Characters of a wrong value that an error repeats at most."""
+"""The most characters of a wrong value that an error repeats."""
 
 _PLACES = 3
-"""Places that are named at most where a misplaced key stands in several."""
+"""The most places that an error names for a misplaced key."""
 
 LARGEST = 2**63 - 1
 """The largest whole number of a field; tensors and generators count no further."""
@@ -55,7 +55,7 @@ class Config(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _refuse_odd_numbers(cls, values: Any) -> Any:
-        """Pydantic takes true for 1, and whole numbers of any length, which no tensor has as a size."""
+        """Refuse true in place of 1, and whole numbers beyond `LARGEST`, both of which pydantic would take."""
         if isinstance(values, Mapping):
             for key, value in values.items():
                 types = _plain_types(cls.model_fields[key].annotation) if key in cls.model_fields else set()
@@ -73,9 +73,9 @@ class Config(BaseModel):
         """Validate values read from a file or the command line.
 
         Args:
-            values: what was read, usually a mapping.
+            values: the values, usually a mapping.
             where: the file, recipe or option that the values come from, named in the error.
-            strict: a text is no number, and 1 is no truth value.
+            strict: refuse a text in place of a number, and 1 in place of a truth value.
 
         Raises:
             UserError: one line with every key that is wrong, and the nearest valid one, or where that key belongs.
@@ -91,17 +91,17 @@ class PartConfig(Config):
     """The config of a part that is chosen by its name."""
 
     examples: ClassVar[Sequence[Mapping[str, Any]]] = ({},)
-    """Settings with which the part is tested where it belongs to a plugin; what has no default stands in each."""
+    """Settings with which a plugin's part is tested; each has a value for every field without a default."""
 
 
 class Record(BaseModel):
-    """What Bakeoff itself has written to a file; keys of other versions are left alone."""
+    """The content of a file that Bakeoff itself writes; keys of other versions are left alone."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True, use_attribute_docstrings=True)
 
     @classmethod
     def check(cls, values: dict[str, Any], where: str) -> dict[str, Any]:
-        """The values, if the keys that are needed are there with what belongs to them.
+        """The values, once every required key is there with a value of its type.
 
         Raises:
             UserError: one line with the file and every key that is wrong.
@@ -115,7 +115,7 @@ class Record(BaseModel):
 
 
 def _plain_types(annotation: Any) -> set[Any]:
-    """The types that a field's annotation allows at its top, those of unions among them."""
+    """The types that a field's annotation allows, with the members of a union one by one."""
     if get_origin(annotation) is Annotated:
         return _plain_types(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):
@@ -163,12 +163,12 @@ def _describe(item: Any, values: Any, model: Any) -> str:
 
 
 def _hint(key: str, known: list[str], path: list[str], places: list[tuple[str, ...]]) -> str:
-    """What was probably meant by a key that a part of a config does not know.
+    """A hint at the key that was probably meant by one that a part of a config does not know.
 
     Args:
         key: the key.
         known: the part's own keys.
-        path: where the part stands.
+        path: the part's place in the config.
         places: all keys of the whole config.
     """
     if close := similar(key, known, cutoff=0.75):
@@ -224,9 +224,9 @@ def _chosen(part: type[Config], values: Any) -> bool:
 
 
 def with_defaults(values: Any, config: type[Config]) -> Any:
-    """Values that an older version wrote down, with the keys that have been added since at their defaults.
+    """Values that an older version wrote, with keys that were added since at their defaults.
 
-    Values that the config takes no longer stay as they are, and therefore equal no values of today.
+    Values that the config no longer takes are returned unchanged, so that they differ from any of today.
     """
     try:
         return config.parse(values, "").model_dump(mode="json")

@@ -12,11 +12,11 @@ from typing import Any
 from bakeoff.display.terminal import tell
 
 REMEMBERED_FROM = 1 << 20
-"""Bytes; a smaller file takes less than a millisecond and is read every time."""
+"""Bytes. A smaller file is read every time, which takes less than a millisecond."""
 SETTLED = 2.0
-"""Seconds; a file that was changed so lately may be changed again without its time showing it."""
+"""Seconds. A file whose last change is more recent may be changed again without its time showing it."""
 ANNOUNCED_FROM = 4 << 30
-"""Bytes; reading a larger file takes some seconds, and a line says what for."""
+"""Bytes. Reading a larger file takes seconds, so that a line is shown before."""
 
 _here: dict[tuple[str, int, int, int], tuple[str, list[str]]] = {}  # of this process, for where nothing can be kept
 
@@ -26,7 +26,7 @@ def digest(path: Path, anew: bool = False) -> str:
 
     Args:
         path: the file.
-        anew: read it, whatever is remembered of it.
+        anew: read the file even where its digest is remembered.
 
     Raises:
         OSError: it cannot be read.
@@ -49,7 +49,7 @@ def checked_once(path: Path, name: str, check: Callable[[], None]) -> None:
     Args:
         path: the file.
         name: the check's name.
-        check: raises an error where the content is wrong.
+        check: a function that raises an error where the content is wrong.
     """
     key = _key(path)
     kept = _recall(key)
@@ -60,7 +60,7 @@ def checked_once(path: Path, name: str, check: Callable[[], None]) -> None:
 
 
 def _key(path: Path) -> tuple[str, int, int, int]:
-    """What tells a file's content from another one that it had or will have: place, size, times of change."""
+    """A key for the present content of a file: its path, its size and its times of change."""
     status = path.stat()
     return os.path.abspath(path), status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
@@ -84,7 +84,7 @@ def _recall(key: tuple[str, int, int, int]) -> tuple[str, list[str]] | None:
 
 
 def _remember(key: tuple[str, int, int, int], found: str, checks: list[str]) -> None:
-    """Keep a digest in the user's cache, where one can be written; another process's at the same time may get lost."""
+    """Keep a digest in the user's cache, if it can be written; two processes at a time may lose one of two digests."""
     if key[1] < REMEMBERED_FROM or time.time() - max(key[2:]) / 1e9 < SETTLED:
         return
     _here[key] = found, checks
@@ -98,7 +98,7 @@ def _remember(key: tuple[str, int, int, int], found: str, checks: list[str]) -> 
 
 
 def _entries(store: Path) -> dict[str, Any]:
-    """What is remembered of the files of a folder; nothing where it cannot be read."""
+    """The remembered digests of a folder's files; empty where the cache cannot be read."""
     try:
         found = json.loads(store.read_bytes())
     except (OSError, ValueError, RecursionError):

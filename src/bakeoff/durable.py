@@ -17,7 +17,7 @@ except ImportError:  # not a POSIX system
 
 
 def sync(path: Path) -> None:
-    """Have a file's or folder's content on the disk before going on."""
+    """Wait until a file's or a folder's content is on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -26,21 +26,21 @@ def sync(path: Path) -> None:
 
 
 def holds_something(path: Path) -> bool:
-    """Whether a new folder cannot be made there: a file is, or a folder that is not empty."""
+    """Whether the path is taken by a file or by a folder that is not empty."""
     return path.exists() and (not path.is_dir() or any(path.iterdir()))
 
 
 def own_folder(folder: Path, inside: Path | None = None) -> Path:
     """A work folder, which Bakeoff may write to, empty and remove.
 
-    What a link leads to is not Bakeoff's: the link may have come with an archive that somebody has unpacked.
+    A link is refused because its target is not Bakeoff's: the link may come from an archive that somebody has unpacked.
 
     Args:
-        folder: the work folder, or where it will be; a file will do too.
-        inside: a folder that the user has named, which may be a link; what lies between the two may not.
+        folder: the work folder, which need not exist yet, or a file.
+        inside: a folder that the user has named. It may be a link; the folders between it and `folder` may not.
 
     Raises:
-        UserError: it is a link, or holds one at any depth.
+        UserError: the folder is a link, or holds one at any depth.
     """
     between = [] if inside is None else [path for path in folder.parents if path.is_relative_to(inside)]
     for path in (folder, *(path for path in between if path != inside)):
@@ -51,10 +51,10 @@ def own_folder(folder: Path, inside: Path | None = None) -> Path:
 
 
 def without_links(folder: Path) -> None:
-    """Refuse a folder that holds a link at any depth; it may be one itself.
+    """Refuse a folder that holds a link at any depth; the folder itself may be a link.
 
     Raises:
-        UserError: it does; the message names the link.
+        UserError: the folder holds a link, which the message names.
     """
     for path, folders, files in os.walk(folder):
         for name in (*folders, *files):
@@ -75,7 +75,7 @@ def remove(folder: Path, inside: Path | None = None) -> None:
 
 @contextmanager
 def removed_after_an_error(folder: Path, unless: Callable[[], bool] = lambda: False) -> Iterator[None]:
-    """Remove a folder if the work in it fails, but keep the folder where `unless` then says that it is of use."""
+    """Remove a folder if the work in it fails, unless `unless()` then says that the folder is of use."""
     try:
         yield
     except BaseException:
@@ -101,12 +101,12 @@ def write_atomically(path: Path, content: str) -> None:
 
 @contextmanager
 def appearing(out: Path) -> Iterator[BinaryIO]:
-    """A file beside `out`, to be written and read, that takes its place at the end.
+    """A new file beside `out`, open for writing and reading, which becomes `out` at the end.
 
-    Whatever goes wrong inside, it is removed, and nothing that is there by then is replaced.
+    After an error the new file is removed. A file that has appeared at `out` meanwhile is not replaced.
 
     Raises:
-        UserError: it cannot be made, another process is writing it, or something has its place meanwhile.
+        UserError: the file cannot be made, another process is writing it, or `out` is taken meanwhile.
         DiskFull: there is no space for it.
     """
     try:
@@ -132,7 +132,7 @@ def appearing(out: Path) -> Iterator[BinaryIO]:
 
 
 def _taken_beside(out: Path) -> tuple[Path, BinaryIO]:
-    """The empty file that `out` is written to, for this process alone; what a killed one has left in it is removed.
+    """The empty file beside `out`, for this process alone; the content that a killed process left in it is removed.
 
     Raises:
         UserError: another process is writing to it.
@@ -160,7 +160,7 @@ def _take(file: BinaryIO, out: Path) -> None:
     """Keep other processes from writing to a file.
 
     Raises:
-        UserError: one of them does.
+        UserError: another process is writing to it.
     """
     if fcntl is None:
         return
@@ -177,12 +177,13 @@ def held(folder: Path, name: Path | str | None = None, waiting: Callable[[], Non
     """Keep other processes of Bakeoff out of a folder; the system lets go of it when the process ends.
 
     Args:
-        folder: what is written to.
-        name: what the user calls it; left out, `folder`.
-        waiting: called where another process holds it, to wait for that one instead of raising an error.
+        folder: the folder that is written to.
+        name: the folder as the user names it; left out: `folder`.
+        waiting: a function that is called where another process holds the folder, after which this one waits; left
+            out: an error is raised instead.
 
     Raises:
-        UserError: another process holds it.
+        UserError: another process holds the folder.
     """
     if fcntl is None:
         yield
@@ -207,14 +208,14 @@ def held(folder: Path, name: Path | str | None = None, waiting: Callable[[], Non
 
 @contextmanager
 def fresh(folder: Path, name: Path) -> Iterator[None]:
-    """Make a folder anew and hold it; what a killed process has left there is removed.
+    """Make an empty folder and hold it; files that a killed process left there are removed.
 
     Args:
         folder: a temporary place beside `name`.
-        name: what it is to become.
+        name: the path that the folder will have in the end.
 
     Raises:
-        UserError: another process is at it, or it is a link.
+        UserError: another process holds the folder, or it is a link.
     """
     own_folder(folder)
     if folder.exists():
@@ -228,7 +229,8 @@ def fresh(folder: Path, name: Path) -> Iterator[None]:
 def is_held(folder: Path) -> bool | None:
     """Whether a process holds a folder; None: this system does not tell.
 
-    Nobody is kept from holding it meanwhile: where the system lists its locks, only one that is listed is tried.
+    The look must not get in the way of a process that is about to hold the folder: where the system lists its locks,
+    the lock is tried only if it is listed.
     """
     if fcntl is None:
         return None

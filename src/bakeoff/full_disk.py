@@ -11,10 +11,10 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class DiskFull(UserError):
-    """There is no space left for what is to be written.
+    """No space is left on the disk for a file.
 
     Attributes:
-        problem: the place, and what the system says of it.
+        problem: the place, and the system's message.
     """
 
     def __init__(self, problem: str, kept: str) -> None:
@@ -24,14 +24,14 @@ class DiskFull(UserError):
 
 @contextmanager
 def full_disk(path: Path, kept: Callable[[], str]) -> Iterator[None]:
-    """Have the error of a full disk name where it was, and what was kept.
+    """Turn the system's error on a full disk into one that names the place and what was kept.
 
     Args:
-        path: what is written, where the system does not name the file.
-        kept: tells what was kept and how to go on; called behind the error.
+        path: the file or folder that is written, named where the system names none.
+        kept: a function that says what was kept and how to go on; called after the error.
 
     Raises:
-        DiskFull: the disk is full, a quota used up, or a file larger than files may be.
+        DiskFull: the disk is full, a quota is used up, or a file is larger than the system allows.
     """
     try:
         yield

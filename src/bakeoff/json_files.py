@@ -1,4 +1,4 @@
-"""JSON that a user, a stranger or damage may have changed: whatever it holds, the error names the file and the key."""
+"""Reading JSON that may hold anything: every error names the file and the key."""
 
 import json
 import math
@@ -13,9 +13,9 @@ from bakeoff import checksums
 from bakeoff.errors import UserError
 
 DEEPEST = 64
-"""Brackets within brackets; the recipe of the deepest stack has a fifth of them."""
+"""The deepest nesting of brackets, five times that of the deepest recipe."""
 LONGEST_NUMBER = 100
-"""Digits of a whole number."""
+"""The most digits of a whole number."""
 
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 
@@ -33,26 +33,26 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
     """A file with a JSON object on every line.
 
     Raises:
-        UserError: as of `read_json`, with the line.
+        UserError: as in `read_json`, with the number of the line.
     """
     return parse_json_lines(checksums.read(path), str(path))
 
 
 def parse_json_lines(content: bytes, where: str) -> list[dict[str, Any]]:
-    """A JSON object on every line."""
+    """The JSON objects in a text that has one on every line."""
     return [parse_json(line, f"{where}:{number}") for number, line in enumerate(content.splitlines(), 1)]
 
 
 def parse_json(content: bytes, where: str) -> dict[str, Any]:
-    """A JSON object.
+    """The JSON object in a text.
 
     Args:
         content: UTF-8 text.
-        where: the file that it comes from, named in the error.
+        where: the file that the text comes from, named in the error.
 
     Raises:
-        UserError: it is no JSON, or no object; a key comes twice in one, a number is none or too long, or brackets are
-            nested too deep.
+        UserError: the text is no JSON or no object, an object has a key twice, a number is not finite or too long, or
+            brackets are nested too deep.
     """
     values = parse_any_json(content, where)
     if not isinstance(values, dict):
@@ -83,7 +83,7 @@ def parse_any_json(content: bytes, where: str) -> Any:
 
 
 def _hooks(refuse: Callable[[str], NoReturn]) -> dict[str, Any]:
-    """What `json.loads` lets through, refused."""
+    """Arguments for `json.loads` by which it refuses values that it would let through."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
@@ -112,7 +112,7 @@ def _hooks(refuse: Callable[[str], NoReturn]) -> dict[str, Any]:
 
 
 def _depth(content: bytes) -> int:
-    """How many brackets are open at once, those in strings aside."""
+    """The deepest nesting of brackets, without those in strings."""
     if content.count(b"{") + content.count(b"[") <= DEEPEST:
         return 0
     signs = np.frombuffer(_STRING.sub(b"", content), dtype=np.uint8)

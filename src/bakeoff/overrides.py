@@ -51,15 +51,15 @@ def set_key(values: dict[str, Any], key: str, value: Any, where: str) -> None:
 
 
 def set_keys(values: dict[str, Any], pairs: Mapping[str, Any], model: type[BaseModel], where: str) -> None:
-    """Set some dotted keys; what becomes of another kind or format loses the old one's keys that mean nothing to it.
+    """Set some dotted keys; a part that gets another kind or format loses those of its old keys that no longer fit.
 
-    Those are keys that it does not know, and keys of single values that it does not take.
+    A key no longer fits where the new kind does not know it, or does not take its single value.
 
     Args:
         values: changed in place.
         pairs: values by dotted keys.
-        model: what the values are to be.
-        where: the file or recipe that they come from, named in the error.
+        model: the config that the values are for.
+        where: the file or recipe that the values come from, named in the error.
 
     Raises:
         UserError: as `set_key`.
@@ -77,7 +77,7 @@ def set_keys(values: dict[str, Any], pairs: Mapping[str, Any], model: type[BaseM
 
 
 def _at(values: Any, path: Collection[str]) -> Any:
-    """What stands at a path; None where there is none."""
+    """The value at a path; None where there is none."""
     for part in path:
         if isinstance(values, list) and part.isdigit() and int(part) < len(values):
             values = values[int(part)]
@@ -89,7 +89,7 @@ def _at(values: Any, path: Collection[str]) -> Any:
 
 
 def _refused(values: dict[str, Any], model: type[BaseModel]) -> Iterator[tuple[str, ...]]:
-    """The paths of keys that a model does not know, one of each mapping, and of single values that it does not take."""
+    """The paths of keys that a config does not know, one a mapping, and of single values that it does not take."""
     try:
         model.model_validate(values)
     except ValidationError as error:

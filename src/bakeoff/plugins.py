@@ -1,6 +1,6 @@
-"""Parts of others: mixers, blocks, objectives and formats of files that the user names, and of installed packages.
+"""Plugins: mixers, blocks, objectives and formats from files that the user names and from installed packages.
 
-A recipe never names a file with code: what a recipe of somebody else's can run is what the user has chosen.
+A recipe never names a file with code, so that a stranger's recipe can run no code but what the user has chosen.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ from bakeoff.registry import Registry
 GROUP = "bakeoff.parts"
 """The group of entry points by which an installed package says where its parts are: modules, or single configs."""
 VARIABLE = "BAKEOFF_PLUGINS"
-"""The environment variable with the files of parts, separated like paths in PATH. Worker processes on this machine
+"""The environment variable with the plugins' files, separated like paths in PATH. Worker processes on this machine
 inherit it."""
 REGISTRIES: tuple[Registry[Any], ...] = (MIXERS, BLOCKS, OBJECTIVES, FORMATS)
 
@@ -40,7 +40,7 @@ class Plugin(NamedTuple):
     digest: str
     """The beginning of the file's SHA-256, or the package's version; it tells plugins of one name apart."""
     configs: tuple[type[BaseModel], ...]
-    """The configs of its parts."""
+    """The configs of the plugin's parts."""
 
 
 _LOADED: dict[str, Plugin] = {}
@@ -56,7 +56,7 @@ def load_plugin(path: str | Path) -> Plugin:
         path: a Python file.
 
     Raises:
-        UserError: there is no such file, it fails, it has no parts, or the name of one is taken.
+        UserError: there is no such file, its code fails, it has no parts, or the name of a part is taken.
     """
     file = Path(path).resolve()
     where = str(file)
@@ -108,7 +108,7 @@ def load_plugins() -> None:
 
 
 def loaded_plugins() -> list[Plugin]:
-    """What has been loaded, in that order."""
+    """The loaded plugins, in the order in which they were loaded."""
     return list(_LOADED.values())
 
 
@@ -123,12 +123,12 @@ def missing_plugins(versions: Mapping[str, Any]) -> list[str]:
 
 
 def registry_of(config: type[BaseModel]) -> Registry[Any] | None:
-    """The registry of a config, found by the base that it inherits from; None: it is no part's config."""
+    """The registry of a config, found by the base class of the config; None: the config is no part's."""
     return next((each for each in REGISTRIES if issubclass(config, each.base)), None)
 
 
 def _register(found: ModuleType | type[BaseModel], where: str) -> tuple[type[BaseModel], ...]:
-    """Register a config, or all that a module, or a package, has of its own."""
+    """Register a config, or all configs that were written in a module or package."""
     configs = [found] if isinstance(found, type) else list(_configs(found))
     for config in configs:
         registry = registry_of(config)

@@ -22,20 +22,20 @@ from bakeoff.yaml_files import dump_yaml
 
 
 class Published(Config):
-    """What a paper says of a model's size."""
+    """The size of a model in its paper."""
 
     parameters: int = Field(gt=0)
-    """Number of parameters in the paper; where that is rounded much or wrong, in its released code or weights."""
+    """Number of parameters in the paper; where that number is wrong or very round, in the paper's code or weights."""
     vocabulary: int = Field(gt=0)
-    """Size of the vocabulary that they were counted with."""
+    """Size of the vocabulary with which the parameters were counted."""
     differs: str = ""
-    """Why this model has another number of them, where it differs by more than 1.5 %."""
+    """The reason for another number of parameters here, where it differs by more than 1.5 %."""
 
 
 LARGEST_SIZE = 2**24
-"""The largest width, length or window, and the largest number of whatever else a model has."""
+"""The largest width, length or window, and the largest of all other whole numbers of a model."""
 MOST = dict.fromkeys(("layers", "repeat", "groups", "convolutions"), 10_000)
-"""The largest numbers of what is made one by one."""
+"""The largest numbers of parts that are made one by one, such as layers."""
 
 
 def _whole_numbers(values: Any, key: str) -> Iterator[tuple[str, int]]:
@@ -57,22 +57,22 @@ class Recipe(Config):
     paper: str = ""
     """The publication that the recipe reproduces, or the reason for it."""
     published: Published | None = None
-    """The paper's size, to compare with; recipes that change the model do not take it over."""
+    """The paper's size, for comparison; a recipe that extends this one and changes the model does not take it over."""
     tokenizer: TokenizerConfig = TokenizerConfig()
-    """The tokenizer that `prepare --recipe` trains; a run takes that of its corpus, which its own recipe then names."""
+    """The tokenizer that `prepare --recipe` trains. A run uses that of its corpus, and its recipe then names it."""
     model: ModelConfig
     """Embedding, encoder or decoder."""
     input: InputConfig
     """The format of rows."""
     objective: list[AnyObjectiveConfig] = Field(min_length=1)
-    """What is learnt; losses are added with their weights."""
+    """The objectives, whose losses are added with their weights."""
     training: TrainingConfig
     """Batch, optimizer, schedule, budget."""
 
     @model_validator(mode="before")
     @classmethod
     def _in_bounds(cls, values: Any) -> Any:
-        """Refuse sizes that no machine has, before anything is made of them."""
+        """Refuse sizes that no machine can hold, before anything is built."""
         if isinstance(values, Mapping):
             for part in ("model", "input"):
                 for key, size in _whole_numbers(values.get(part), part):
@@ -126,7 +126,7 @@ class Recipe(Config):
         return self
 
     def _ungenerated(self, kinds: Sequence[str]) -> list[str]:
-        """Why an objective with a generator cannot be trained so."""
+        """The reasons why an objective with a generator cannot be trained with this recipe."""
         reasons = []
         for part in self.objective:
             learns = part.generator_learns
@@ -143,7 +143,7 @@ class Recipe(Config):
         return reasons
 
     def _unfit_stages(self) -> list[str]:
-        """Why the rows of a stage of the curriculum are too short for their format."""
+        """The stages of the curriculum whose rows are too short for their format, as errors."""
         reasons = []
         for place, stage in enumerate(self.training.curriculum):
             where = f"training.curriculum.{place}.length"
@@ -154,7 +154,7 @@ class Recipe(Config):
         return reasons
 
     def _unchanging_batches(self) -> list[str]:
-        """Why batches have one size throughout, if another is asked for."""
+        """The reasons why batches cannot change their size, where the recipe asks for that."""
         training = self.training
         keys = [f"curriculum.{place}.batch_factor" for place, each in enumerate(training.curriculum)]
         asked = [key for key, each in zip(keys, training.curriculum, strict=True) if each.batch_factor != 1]
@@ -169,7 +169,7 @@ class Recipe(Config):
         return [f"training.{key}: {why}, or leave it out" for key in asked]
 
     def _uncountable(self, related: Sequence[str]) -> list[str]:
-        """Why batches cannot have a number of tokens, if that is asked for."""
+        """The reasons why batches cannot be counted in tokens, where the recipe asks for that."""
         batch, rows = self.training.batch, self.input.format
         if isinstance(batch, int):
             return []
@@ -193,7 +193,7 @@ class Recipe(Config):
         return [*found, self.changed(own)]
 
     def at(self, progress: float) -> "Recipe":
-        """The recipe with what changes from step to step as it is where that share of the training is done."""
+        """The recipe as it is after that share of the training, with its changing values fixed."""
         changes: dict[str, Any] = {}
         if self.training.first_batch != 1:
             assert isinstance(self.training.batch, int)
@@ -227,17 +227,17 @@ class Recipe(Config):
 
     @property
     def extra_tokens(self) -> int:
-        """Rows of the token table beyond the tokenizer's vocabulary, which objectives need for marks of their own."""
+        """Rows of the token table beyond the tokenizer's vocabulary, for the marks that objectives need."""
         return max(part.extra_tokens for part in self.objective)
 
     @property
     def reads_prefix(self) -> bool:
-        """The model learns to see the beginning of a row from both sides, though it is causal behind it."""
+        """Whether the model learns to see the beginning of a row from both sides and the rest causally."""
         return any(part.reads_prefix for part in self.objective)
 
     @property
     def reads_both_sides(self) -> bool:
-        """The model can see a whole text from both sides, though its stack is causal."""
+        """Whether the model can see a whole text from both sides although its stack is causal."""
         return self.reads_prefix or any(part.reads_rows for part in self.objective)
 
     def to_yaml(self) -> str:
@@ -259,7 +259,7 @@ class Recipe(Config):
         return self.changed({"tokenizer": tokenizer.model_dump()})
 
     def fitted(self, steps: int) -> "Recipe":
-        """The recipe for a training of so many steps, warm-up and a learning rate that follows the length fitted."""
+        """The recipe for a training of `steps`, its warm-up and a rate that follows the length fitted to them."""
         schedule = self.training.schedule.fitted(steps, self.training.budget.steps)
         return self.changed(
             {
@@ -271,7 +271,7 @@ class Recipe(Config):
 
 
 def changes_the_model(changes: Mapping[str, Any]) -> bool:
-    """Whether keys, dotted or not, lie in the model, whose published size then is another's."""
+    """Whether any of the keys, dotted or not, lies in the model, whose published size then no longer applies."""
     return any(key.partition(".")[0] == "model" for key in changes)
 
 

@@ -1,4 +1,4 @@
-"""Recipes in files: which file a name means, what a recipe takes over from others, and overrides."""
+"""Recipes in files: finding a recipe by name, merging the recipes that it extends, and setting overrides."""
 
 import copy
 from collections.abc import Mapping, Sequence
@@ -48,7 +48,7 @@ def load_recipe(name_or_path: str | Path, overrides: Mapping[str, Any] | Sequenc
 
 
 DEEPEST = 200
-"""Recipes that extend each other in a row, at most."""
+"""The longest chain of recipes that extend each other."""
 
 
 def _extended(name_or_path: str) -> tuple[str, dict[str, Any]]:
@@ -68,14 +68,14 @@ def _with_bases(
     above: dict[str, str],
     known: dict[str, dict[str, Any]],
 ) -> dict[str, Any]:
-    """What a recipe says with what it extends.
+    """The values of a recipe merged over those of the recipes that it extends.
 
     Args:
-        identity: what tells its file from others.
-        where: what it is called.
-        values: what it says.
-        above: those that extend it, by their identities; it is refused among them.
-        known: what others say with what they extend, by their identities; each is read once.
+        identity: the key of the recipe's file, see `_identity`.
+        where: the recipe's name in errors.
+        values: the recipe's own values.
+        above: the names of the recipes that extend this one, by identity; a recipe among them extends itself.
+        known: merged values of recipes that were read before, by identity, so that each is read once.
 
     Raises:
         UserError: see `_extended`.
@@ -130,7 +130,7 @@ def _has(values: Any, key: str) -> bool:
 
 
 def _share_of_budget(values: dict[str, Any], base: dict[str, Any]) -> None:
-    """A warm-up in steps that comes from a recipe with another budget keeps its share of the training."""
+    """Turn an inherited warm-up in steps into its share of the old budget, where the recipe has another one."""
     try:
         old, new = base["training"], values["training"]
         warmup, steps = old["schedule"]["warmup"], old["budget"]["steps"]
@@ -164,7 +164,7 @@ def _registered(name: str) -> dict[str, Any] | None:
 
 
 def _merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """Mappings merged key by key; one of another kind or format replaces the base's."""
+    """Mappings merged key by key; a mapping of another kind or format replaces the base's."""
     merged = dict(base)
     for key, value in changes.items():
         old = base.get(key)

@@ -1,4 +1,4 @@
-"""Registries: the configs of all parts of one sort, told apart by the name that each has for its own."""
+"""Registries: the configs of all parts of one sort, each under a name of its own."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Generic, Literal, TypeVar, get_args, get_origin
@@ -31,11 +31,11 @@ class Registry(Mapping[str, type[AnyConfig]], Generic[AnyConfig]):
         """A registry of some configs.
 
         Args:
-            sort: what they are configs of, in the singular.
-            base: what all of them inherit from.
-            configs: the first of them.
-            tag: the field, a literal, that holds the name.
-            default: the name of what names none.
+            sort: the word for a part of the sort, in the singular.
+            base: the class that all configs inherit from.
+            configs: the first configs.
+            tag: the field with the name, a literal.
+            default: the name that is meant by values without one.
         """
         self.sort, self.base, self.tag = sort, base, tag
         self._default = default
@@ -56,7 +56,7 @@ class Registry(Mapping[str, type[AnyConfig]], Generic[AnyConfig]):
         """Add a config under the name, or names, that its tag may have.
 
         Raises:
-            UserError: it is no config of this sort, has no name, or another one has it.
+            UserError: the config is not of this sort, has no name, or has a name that is taken.
         """
         if not issubclass(config, self.base):
             raise UserError(f"{config.__name__}: a {self.sort}'s config inherits from {self.base.__name__}")
@@ -72,7 +72,7 @@ class Registry(Mapping[str, type[AnyConfig]], Generic[AnyConfig]):
                 )
 
     def names(self, config: type[BaseModel]) -> tuple[str, ...]:
-        """What the tag of a config may be; nothing where it is no literal."""
+        """The values that a config's tag may have; empty where the tag is no literal."""
         field = config.model_fields.get(self.tag)
         return get_args(field.annotation) if field is not None and get_origin(field.annotation) is Literal else ()
 
@@ -80,7 +80,7 @@ class Registry(Mapping[str, type[AnyConfig]], Generic[AnyConfig]):
         return core_schema.no_info_plain_validator_function(self._read)
 
     def _read(self, value: Any) -> AnyConfig:
-        """The part that values describe; refused as pydantic's own unions refuse."""
+        """The config that values describe; errors are those of pydantic's own unions."""
         if isinstance(value, self.base):
             return value
         if not isinstance(value, Mapping):

@@ -12,7 +12,7 @@ STOPPING = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, 
 
 @contextmanager
 def stop_signals() -> Iterator[list[int]]:
-    """Within it the first of them is noted in the list, for the loop to save and leave; a second kills.
+    """A context in which the first signal is noted in the list, for the loop to save and leave; a second one kills.
 
     SIGHUP comes when a terminal is closed; a process that was started to ignore it, by `nohup`, goes on.
     """
@@ -42,7 +42,7 @@ def stop_signals() -> Iterator[list[int]]:
 
 @contextmanager
 def kept_interrupts() -> Iterator[None]:
-    """Within it a library may catch the KeyboardInterrupt of Ctrl-C and go on: it is raised once more at the end."""
+    """A context that raises Ctrl-C's KeyboardInterrupt at its end, in case a library inside has caught it."""
     received: list[int] = []
     previous = signal.getsignal(signal.SIGINT)
 

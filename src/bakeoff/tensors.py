@@ -17,7 +17,7 @@ RESTORE = "restore the file from a copy, or make it again"
 
 
 def save_tensors(tensors: dict[str, Tensor], path: Path, about: dict[str, str] | None = None) -> None:
-    """Write tensors from any device, down to the disk; `about` is what the file says of them.
+    """Write tensors from any device and wait until they are on the disk; `about` is the file's metadata.
 
     Raises:
         OSError: the file cannot be written.
@@ -37,7 +37,7 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
 
     Raises:
         UserError: the file cannot be read.
-        Damaged: it was read, and is not what was written.
+        Damaged: the file was read, but is not what was written.
     """
     checksums.verify(path)
     try:
@@ -53,7 +53,7 @@ def fill(module: nn.Module, path: Path) -> None:
 
     Raises:
         UserError: the file cannot be read.
-        Damaged: it is not what was written, or its tensors are not the module's.
+        Damaged: the file is not what was written, or its tensors are not the module's.
     """
     tensors, own = load_tensors(path), module.state_dict()
     for name in [*own, *tensors]:

@@ -1,4 +1,4 @@
-"""How a model is trained: the part of a recipe beside its model, its rows and its objectives."""
+"""The training section of a recipe: batch, optimizer, schedule, budget and what else decides how a model is trained."""
 
 from typing import Literal, Self
 
@@ -17,7 +17,7 @@ class TrainingConfig(Config):
     """How the model is trained."""
 
     batch: PositiveInt | TokenBatch
-    """Rows of a batch; or its tokens, where rows have different lengths: `{tokens: 25000}`."""
+    """Size of a batch in rows; or in tokens, where rows have different lengths: `{tokens: 25000}`."""
     first_batch: float = Field(default=1.0, gt=0, le=1)
     """The share of `batch` that the first step has; from there batches grow evenly to the whole at the end (GPT-BERT:
     a quarter, Charpentier and Samuel 2024, arXiv:2410.24159). 1: they have one size."""
@@ -31,7 +31,7 @@ class TrainingConfig(Config):
     budget: Budget
     """How long to train; `--budget` replaces it."""
     curriculum: list[StageConfig] = Field(default=[])
-    """Stages in which rows are shorter, batches larger or weights others, before they are the recipe's own."""
+    """Stages before the recipe's own settings, with shorter rows, larger batches or other weights of objectives."""
     clip: float | None = Field(default=1.0, gt=0)
     """Largest norm of the gradient, over all parameters; null for no clipping."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
@@ -39,9 +39,9 @@ class TrainingConfig(Config):
     compile: Literal["auto"] | bool = "auto"
     """Compile the layers; auto does so where the training is long enough to win the compiler's time back."""
     validations: int = Field(default=20, ge=1)
-    """How often to measure the held-out loss, evenly spread, 25 steps apart at least; once more before the training."""
+    """Measurements of the held-out loss, evenly spread, 25 steps apart at least; one more comes before the first step."""
     validation_examples: int = Field(default=256, gt=0)
-    """Rows of held-out text to measure it on, always the same with the same masks."""
+    """Rows of held-out text on which the loss is measured, always the same with the same masks."""
     average_last: int = Field(default=0, ge=0, le=100)
     """Write the mean of the weights of so many snapshots, the last of the training, as a run of its own beside the run
     (Vaswani et al. 2017, section 6.1); they are a hundredth of the steps apart. 0: do not; `--average-last` replaces
@@ -51,7 +51,7 @@ class TrainingConfig(Config):
     the steps: an exponential mean with a decay of 1 - 1 / (share * steps), 0.999 with 0.128 of GPT-BERT's 7,812 steps
     (Charpentier and Samuel 2024, arXiv:2410.24159). 0: they are those that are trained."""
     checkpoint_minutes: float = Field(default=10.0, gt=0)
-    """Time between checkpoints."""
+    """Minutes between checkpoints."""
 
     @model_validator(mode="after")
     def _one_unit(self) -> Self:
@@ -67,5 +67,5 @@ class TrainingConfig(Config):
         return size if isinstance(size, int) else max(1, size.tokens // length)
 
     def batch_share(self, progress: float) -> float:
-        """The share of `batch` that a step has before which that share of the training is done."""
+        """The size of a step's batch as a share of `batch`, where the share `progress` of the training is done."""
         return evenly(self.first_batch, 1.0, progress)

@@ -1,4 +1,4 @@
-"""YAML that a user or a stranger wrote: what is no keys and values is refused, with the file and the line."""
+"""Reading YAML that may hold anything: all but plain keys and values is refused, with the file and the line."""
 
 import math
 import re
@@ -12,14 +12,14 @@ from bakeoff import checksums
 from bakeoff.errors import UserError
 
 DEEPEST = 64
-"""Lists and mappings within each other."""
+"""The deepest nesting of lists and mappings."""
 MOST_VALUES = 100_000
-"""Values, those that aliases repeat counted each time."""
+"""The most values of a file; a value that aliases repeat counts each time."""
 LONGEST_NUMBER = 100
-"""Digits of a whole number."""
+"""The most digits of a whole number."""
 
 _C = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""libyaml's, which is ten times as fast as the one in Python, where PyYAML was built with it."""
+"""The loader of libyaml, ten times as fast as the one in Python, if PyYAML was built with it."""
 _TAG = "tag:yaml.org,2002:"
 
 
@@ -74,7 +74,7 @@ class _Dumper(yaml.SafeDumper):
     yaml_implicit_resolvers = {key: [*known] for key, known in yaml.SafeDumper.yaml_implicit_resolvers.items()}  # noqa: RUF012
 
     def ignore_aliases(self, data: Any) -> bool:
-        """Who reads the file wants each value where it belongs."""
+        """Write every value in its place, never as an alias of another one."""
         return True
 
 
@@ -113,10 +113,10 @@ def parse_value(text: str, where: str) -> Any:
 
     Args:
         text: the YAML.
-        where: the file or option that it comes from, named in the error.
+        where: the file or option that the text comes from, named in the error.
 
     Raises:
-        UserError: it is no YAML; a key comes twice in a mapping or is no text; a number is not finite or too long;
+        UserError: the text is no YAML; a key comes twice in a mapping or is no text; a number is not finite or too long;
             lists and mappings are nested too deep, within themselves, or multiplied by aliases; or it has other types.
     """
     try:
@@ -141,7 +141,7 @@ def parse_value(text: str, where: str) -> Any:
 
 
 def dump_yaml(values: dict[str, Any]) -> str:
-    """The text of values, in their order."""
+    """Values as YAML, in their order."""
     return yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
 
 
@@ -162,8 +162,8 @@ def _measure(node: yaml.Node, depth: int, known: dict[int, tuple[int, int]]) -> 
 
     Args:
         node: the node.
-        depth: how deep it stands.
-        known: the same of nodes that were seen.
+        depth: the depth at which the node stands.
+        known: results for nodes that were seen before, by identity.
     """
     values, height = known.get(id(node), (1, 0))
     if depth + height > DEEPEST:
