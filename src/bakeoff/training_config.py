@@ -39,7 +39,7 @@ class TrainingConfig(Config):
     compile: Literal["auto"] | bool = "auto"
     """Compile the layers; auto does so where the training is long enough to win the compiler's time back."""
     validations: int = Field(default=20, ge=1)
-    """Measurements of the held-out loss, evenly spread, at least 25 steps apart; one more precedes the first step."""
+    """Measurements of the held-out loss, evenly spread, 25 steps apart at least; one more precedes the training."""
     validation_examples: int = Field(default=256, gt=0)
     """Rows of held-out text on which the loss is measured, always the same with the same masks."""
     average_last: int = Field(default=0, ge=0, le=100)

@@ -116,9 +116,8 @@ def parse_value(text: str, where: str) -> Any:
         where: the file or option that the text comes from, named in the error.
 
     Raises:
-        UserError: the text is no YAML; a key comes twice in a mapping or is no text; a number is not finite or too
-            long; lists and mappings are nested too deep, within themselves, or multiplied by aliases; or it has other
-            types.
+        UserError: the text is no YAML or has other types; a key comes twice in a mapping or is no text; a number is not
+            finite or too long; lists and mappings are nested too deep, within themselves, or multiplied by aliases.
     """
     try:
         _require_shallow(text)

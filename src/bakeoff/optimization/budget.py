@@ -16,7 +16,7 @@ _UNITS = "steps, tokens, epochs, flops, minutes and hours"
 
 
 class Budget(Config):
-    """Exactly one of these; `hours` are read as 60 minutes each."""
+    """The length of a training, given by exactly one of the fields; `hours` are read as 60 minutes each."""
 
     read_before: ClassVar[tuple[str, ...]] = ("hours",)
 
@@ -30,7 +30,7 @@ class Budget(Config):
     flops: float | None = Field(default=None, gt=0)
     """Floating-point operations, forward and backward."""
     minutes: float | None = Field(default=None, gt=0, le=1e7)
-    """Training time, turned into steps once, by a speed measured before."""
+    """Minutes of training, turned into steps once, by the speed that is measured before."""
 
     @model_validator(mode="before")
     @classmethod
@@ -56,7 +56,7 @@ class Budget(Config):
         """Read `tokens=5M`, `epochs=2`, `flops=1e15`, `minutes=10`, `hours=2` or `steps=1000`.
 
         Raises:
-            UserError: anything else.
+            UserError: the text is no budget.
         """
         name, separator, amount = text.partition("=")
         if not separator:
@@ -74,7 +74,7 @@ class Budget(Config):
         return cls.parse({name: round(number) if name in ("steps", "tokens") else number}, f"--budget {text}")
 
     def times(self, factor: float) -> Self:
-        """The budget with so many times as much; steps and tokens stay whole, and at least one."""
+        """The budget multiplied by a factor; steps and tokens stay whole, and at least one."""
         ((name, amount),) = [(name, amount) for name, amount in self if amount is not None]
         if name in ("steps", "tokens"):
             return type(self)(**{name: max(1, round(amount * factor))})
@@ -96,8 +96,8 @@ class Budget(Config):
         Args:
             tokens_per_step: mean number of tokens in a batch.
             flops_per_step: floating-point operations of a step.
-            seconds_per_step: the speed measured; needed for a budget in minutes only.
-            text_tokens: tokens of the corpus to train on; needed for a budget in epochs only.
+            seconds_per_step: the measured time of a step; needed for a budget in minutes only.
+            text_tokens: training tokens of the corpus; needed for a budget in epochs only.
         """
         if self.steps is not None:
             return self.steps

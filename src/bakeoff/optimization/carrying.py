@@ -1,4 +1,4 @@
-"""A learning rate that was found in short trainings, carried to longer ones: lr* = B D^-beta.
+"""The learning rate of short trainings, carried to longer ones: lr* = B D^-beta.
 
 D is the length of the training, B the recipe's own constant, which the search finds, and beta belongs to the optimizer
 (2409.19913 measured such a law). Only the ratio of two lengths is needed, so that these may be steps or tokens.
@@ -15,8 +15,8 @@ EXPONENTS: dict[str, float] = {"muon": 0.5}
 
 
 SHORTEST = 0.25
-"""A rate that follows the length of the training rises no further where that is less than this share of the length for
-which it was found: the warm-up of so few steps does not bear more (docs/learning.md)."""
+"""A rate that follows the length of the training rises no further in trainings below this share of the length for which
+it was found: the warm-up of so few steps does not bear more (docs/learning.md)."""
 
 
 class FollowingRate(Config):
@@ -31,7 +31,7 @@ class FollowingRate(Config):
     """The optimizer steps of the training for which the rate was found."""
 
     def at(self, steps: int, optimizer: str) -> float:
-        """The rate in a training of so many steps with that kind of optimizer."""
+        """The rate in a training of `steps` with that kind of optimizer."""
         return carried(self.rate, optimizer, max(SHORTEST, steps / self.steps)).rate
 
 
@@ -49,7 +49,7 @@ class Carried(NamedTuple):
 
     @property
     def rule(self) -> str:
-        """What was done, in words."""
+        """The change of the rate, in words."""
         if self.ratio == 1:
             return "unchanged, the length being the same"
         if not self.searched:
@@ -66,7 +66,7 @@ def carried(rate: float, optimizer: str, ratio: float, searched: bool = True) ->
     """A rate for a training of another length.
 
     Args:
-        rate: the best one in trainings of some length.
+        rate: the best rate in trainings of some length.
         optimizer: the kind of the optimizer.
         ratio: the other length, in units of the first.
         searched: whether the rate is the best of several.

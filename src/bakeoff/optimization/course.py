@@ -1,4 +1,4 @@
-"""What changes from step to step of a training: how far it is, and how many rows its batches have."""
+"""The course of a training: the share that is done before each step, and the rows of each batch."""
 
 from typing import TypeVar
 
@@ -6,19 +6,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 STEPS_AT_ONCE = 4096
-"""Sizes of batches are added up for so many steps at once."""
+"""Number of steps whose batch sizes are added up at once."""
 
 
 Share = TypeVar("Share", float, NDArray[np.float64])
 
 
 def evenly(first: float, last: float, progress: Share) -> Share:
-    """First + (last - first) p: what changes evenly over a training, where that share of it is done."""
+    """First + (last - first) p: a value that changes evenly over a training, at the share p = `progress` of it."""
     return first + (last - first) * progress
 
 
 def batch_rows(batch: int, first_batch: float, progress: float | NDArray[np.float64]) -> NDArray[np.int64]:
-    """Rows of the batches where these shares of a training are done: (f + (1 - f) p) B, rounded, at least one."""
+    """Rows of the batches at the shares p of a training: (f + (1 - f) p) B, rounded, at least one."""
     share = evenly(first_batch, 1.0, np.asarray(progress, np.float64))
     return np.maximum(np.floor(batch * share + 0.5), 1).astype(np.int64)
 
@@ -28,7 +28,7 @@ class Course:
 
     Args:
         batch: rows of a batch, at the end of the training at least.
-        steps: those of the training; None: it is not known, so that nothing changes.
+        steps: steps of the training; None: unknown, and the batches keep one size.
         first_batch: the share of the rows that the first batch has.
     """
 
@@ -38,7 +38,7 @@ class Course:
         self._ends = np.zeros(1, np.int64)  # the rows of so many steps from the first on, as far as they were asked for
 
     def progress(self, steps: NDArray[np.int64]) -> NDArray[np.float64] | None:
-        """(n,) the share of the training that is done before each of these steps, or None where that is not known."""
+        """(n,) the share of the training that is done before each of these steps; None where steps are unknown."""
         return None if self.steps is None else np.minimum(steps / self.steps, 1.0)
 
     def rows(self, steps: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -49,7 +49,7 @@ class Course:
         return batch_rows(self.batch, self.first_batch, np.minimum(steps / self.steps, 1.0))
 
     def bounds(self, step: int, count: int) -> NDArray[np.int64]:
-        """(count + 1,) where the batches of so many steps begin and end in the sequence of all rows of the training."""
+        """(count + 1,) bounds of the batches of `count` steps, as places in the sequence of all rows."""
         if self.first_batch == 1.0:
             return self.batch * np.arange(step, step + count + 1, dtype=np.int64)
         while len(self._ends) <= step + count:

@@ -1,4 +1,4 @@
-"""Curricula: rows and weights that are others in the first part of a training (Devlin et al. 2019, appendix A.2)."""
+"""Curricula: other rows and weights in the first part of a training (Devlin et al. 2019, appendix A.2)."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -9,43 +9,43 @@ from bakeoff.config import Config
 
 
 class StageConfig(Config):
-    """A part of a training, from the end of the stage before it, or the first step, on."""
+    """A part of a training that begins at the end of the stage before it, or at the first step."""
 
     until: float = Field(gt=0, lt=1)
-    """Share of the steps at which it ends; behind the last stage, rows and weights are the recipe's own."""
+    """Share of the steps at which the stage ends; after the last stage, rows and weights are the recipe's own."""
     length: int | None = Field(default=None, gt=2)
     """Length of the stage's rows, in place of `input.length`."""
     batch_factor: float = Field(default=1.0, gt=0)
-    """The batch has so many times the rows of `training.batch`; with shorter rows, for as many tokens."""
+    """Rows of the batch as a multiple of `training.batch`; with shorter rows a multiple keeps the number of tokens."""
     weights: dict[str, float] = Field(default={})
     """Weights of some objectives in the stage, by kind, in place of their `weight`; 0: the objective is not trained in
     the stage, and leaves the text alone."""
 
     @property
     def idle(self) -> frozenset[str]:
-        """The objectives that are not trained."""
+        """The kinds of the objectives that are not trained in the stage."""
         return frozenset(kind for kind, weight in self.weights.items() if weight == 0)
 
 
 def stage_at(curriculum: list[StageConfig], step: int, steps: int) -> int:
-    """The number of the stage of a step, counted from 0; behind the last stage, how many stages there are."""
+    """The number of the stage of a step, counted from 0; after the last stage, the number of stages."""
     return sum(step >= round(stage.until * steps) for stage in curriculum)
 
 
 def shares(curriculum: list[StageConfig]) -> list[float]:
-    """The share of the steps of each stage, and of what follows them all."""
+    """The share of the steps of each stage, and of the part that follows them all."""
     ends = [0.0, *(stage.until for stage in curriculum), 1.0]
     return [end - begin for begin, end in pairwise(ends)]
 
 
 def middles(curriculum: list[StageConfig]) -> list[float]:
-    """The share of the steps that is done in the middle of each stage, and of what follows them all."""
+    """The share of the steps that is done in the middle of each stage, and of the part that follows them all."""
     ends = [0.0, *(stage.until for stage in curriculum), 1.0]
     return [(begin + end) / 2 for begin, end in pairwise(ends)]
 
 
 def curriculum_refusals(stages: Sequence[StageConfig], kinds: Sequence[str], length: int, continues: bool) -> list[str]:
-    """Why these are no stages of a training.
+    """The reasons why a curriculum cannot be trained; empty where it can.
 
     Args:
         stages: the curriculum.

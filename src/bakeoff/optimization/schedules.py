@@ -10,7 +10,7 @@ from bakeoff.config import Config
 
 
 class WarmupConfig(Config):
-    """A linear rise from zero at the start, and 1 behind it unless a schedule says otherwise."""
+    """The base of schedules: a linear rise from zero at the start, and after it 1 unless a schedule says otherwise."""
 
     warmup: float = Field(default=0.0, ge=0)
     """Steps of linear rise; below 1 a share of all steps. Under another budget than the recipe's the share stays."""
@@ -27,7 +27,7 @@ class WarmupConfig(Config):
 
         Args:
             step: counted from 0.
-            steps: of the whole training.
+            steps: steps of the whole training.
             losses: the held-out losses that have been measured so far, the one before the training left out.
         """
         if step < self.warmup:
@@ -35,7 +35,7 @@ class WarmupConfig(Config):
         return self.decay((step - self.warmup) / max(1.0, steps - self.warmup))
 
     def decay(self, progress: float) -> float:
-        """Factor when that share of the steps behind the warm-up is done."""
+        """Factor at the share `progress` of the steps after the warm-up."""
         return 1.0
 
 
@@ -133,7 +133,7 @@ class InverseSqrtConfig(WarmupConfig):
 
 
 class PlateauConfig(WarmupConfig):
-    """Smaller whenever the held-out loss has stopped falling (gated convolutions, TCN, Pham et al. 2016).
+    """A rate that shrinks whenever the held-out loss has stopped falling (gated convolutions, TCN, Pham et al. 2016).
 
     The rule of torch's ReduceLROnPlateau, which takes a loss whenever the training measures one
     (`training.validations` times in all, so the rule is the same under any budget). How often the rate has fallen is
@@ -143,14 +143,14 @@ class PlateauConfig(WarmupConfig):
     kind: Literal["plateau"] = "plateau"
     """The schedule's name."""
     shrink: float = Field(default=0.5, gt=0, lt=1)
-    """What the learning rate is multiplied by."""
+    """Factor of the learning rate at each fall."""
     patience: int = Field(default=0, ge=0)
-    """How many losses in a row that are no better than the best are let pass; one more, and the rate falls."""
+    """Number of losses in a row no better than the best that are let pass; at one more the rate falls."""
     threshold: float = Field(default=1e-4, ge=0, lt=1)
     """A loss is better when it is lower than the best by more than this share of it."""
 
     def factor(self, step: int, steps: int, losses: Sequence[float] = ()) -> float:
-        """The rise times shrink^n, with n the number of times that patience has run out."""
+        """The warm-up's factor times shrink^n, where patience has run out n times."""
         best, worse, reductions = math.inf, 0, 0
         for loss in losses:
             worse += 1

@@ -25,11 +25,11 @@ class AdafactorConfig(OptimizerBaseConfig):
     threshold: float = Field(default=1.0, gt=0)
     """Largest root mean square of a tensor's update before the learning rate."""
     epsilons: tuple[float, float] = (1e-30, 1e-3)
-    """What is added to squared gradients, and the least size that a tensor is taken to have."""
+    """The number added to squared gradients, and the least size that a tensor is taken to have."""
 
     @property
     def moments(self) -> int:
-        """None for matrices, whose rows and columns alone have moments; vectors are too few to count."""
+        """Zero: of matrices only rows and columns have moments, and vectors are too few to count."""
         return 0
 
     @override

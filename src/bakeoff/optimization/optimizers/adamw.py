@@ -21,7 +21,7 @@ class AdamWConfig(MomentsConfig):
 
     @property
     def temporaries(self) -> int:
-        """None where it is fused."""
+        """Zero for the fused optimizer."""
         return 0 if self.bias_correction else Moments.TEMPORARIES
 
     def build(self, module: nn.Module, precision: str = "float32") -> torch.optim.Optimizer:

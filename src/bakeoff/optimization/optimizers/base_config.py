@@ -11,7 +11,7 @@ from bakeoff.optimization.carrying import EXPONENTS, FollowingRate
 
 
 class OptimizerBaseConfig(Config):
-    """An optimizer's learning rate, and what it takes in memory."""
+    """The base of optimizers' configs: the learning rate, and the numbers that are kept in memory."""
 
     kind: str
     """The optimizer's name."""
@@ -61,8 +61,8 @@ class OptimizerBaseConfig(Config):
         """The optimizer of a module's parameters.
 
         Args:
-            module: what is trained.
-            precision: of the training's products, which an optimizer that multiplies matrices keeps to.
+            module: the module that is trained.
+            precision: precision of the training's products, used by optimizers that multiply matrices.
         """
         raise NotImplementedError
 
@@ -78,7 +78,7 @@ class DecayConfig(OptimizerBaseConfig):
     """Weight decay; norms and biases have none."""
 
     def groups(self, module: nn.Module) -> list[dict[str, Any]]:
-        """Parameters with and without decay: norms' and biases' are vectors, all others have two dimensions or more.
+        """Groups with and without decay: norms and biases are vectors, all others have two dimensions or more.
 
         XLNet's biases of the scores have three, and are decayed, as in its code.
         """
@@ -90,7 +90,7 @@ class DecayConfig(OptimizerBaseConfig):
 
 
 DecayRate = Annotated[float, Field(ge=0, lt=1)]
-"""What is left of a moment after a step."""
+"""Share of a moment that is left after a step."""
 
 
 class MomentsConfig(DecayConfig):
@@ -108,5 +108,5 @@ class MomentsConfig(DecayConfig):
 
     @property
     def moments(self) -> int:
-        """The mean of the gradients, and that of their squares."""
+        """Two: the mean of the gradients and the mean of their squares."""
         return 2

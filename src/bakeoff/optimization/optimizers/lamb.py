@@ -26,7 +26,7 @@ class LambConfig(MomentsConfig):
 
     @property
     def temporaries(self) -> int:
-        """Numbers for each parameter that a step needs for a moment: as many as the moments do."""
+        """Numbers for each parameter that a step needs for a moment: two, see `Moments`."""
         return Moments.TEMPORARIES
 
     @override

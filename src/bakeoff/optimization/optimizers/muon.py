@@ -19,7 +19,7 @@ COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 
 
 class MuonConfig(DecayConfig):
-    """Muon for the layers' linear maps and convolutions (Jordan et al. 2024, kellerjordan.github.io/posts/muon).
+    """Muon for the weights of linear layers and convolutions (Jordan et al. 2024, kellerjordan.github.io/posts/muon).
 
     Tables, vectors, kernels of a few taps and heads are trained by AdamW. The defaults are those of the published code,
     whose learning rate of matrices is 0.02.
@@ -42,15 +42,15 @@ class MuonConfig(DecayConfig):
 
     @property
     def moments(self) -> int:
-        """AdamW's two; matrices have one, which `kept` knows."""
+        """AdamW's two moments; `kept` counts the single one of matrices."""
         return 2
 
     def kept(self, module: nn.Module) -> int:
-        """One mean of gradients for each number, and a second one, of squares, for each number that AdamW trains."""
+        """One moment for each parameter of a matrix, and two for each one that AdamW trains."""
         return super().kept(module) - sum(matrix.numel() for matrix in _matrices(module))
 
     def needed(self, module: nn.Module) -> int:
-        """The directions of all matrices, and what the iterations of those of one shape hold."""
+        """The directions of all matrices, and the intermediate results of the iterations over those of one shape."""
         sizes: dict[tuple[int, int], int] = defaultdict(int)
         for matrix in _matrices(module):
             sizes[len(matrix), matrix.numel() // len(matrix)] += 1
@@ -70,7 +70,7 @@ class MuonConfig(DecayConfig):
 
 
 def _matrices(module: nn.Module) -> Iterator[Tensor]:
-    """The weights of linear maps, convolutions and recurrent cells in the layers of the module's stacks."""
+    """The weights of linear layers, convolutions and recurrent cells in the layers of the module's stacks."""
     stacks = [each for each in module.modules() if isinstance(each, Stack)]
     for part in {part: None for stack in stacks for part in stack.modules()}:
         if isinstance(part, nn.Linear):
@@ -89,13 +89,13 @@ class Muon(torch.optim.Optimizer):
     together. All dimensions of a convolution's weight but the first count as one. Weight decay is decoupled. All groups
     but the first are trained by torch's AdamW.
 
-    torch's own Muon does the same for linear maps alone, one after the other and always in bfloat16, which takes longer
-    for small matrices, and longer still where a machine has no products of that type.
+    torch's own Muon does the same for linear layers alone, one after the other and always in bfloat16, which takes
+    longer for small matrices, and longer still where a machine has no products of that type.
 
     Args:
         groups: the matrices, and groups of other parameters.
         config: the settings.
-        dtype: of the iterations.
+        dtype: type of the numbers in the iterations.
     """
 
     def __init__(self, groups: Iterable[dict[str, Any]], config: MuonConfig, dtype: torch.dtype) -> None:
@@ -172,7 +172,7 @@ def _gradients(parameters: list[Tensor]) -> list[Tensor]:
 
 
 def orthogonal(matrices: Tensor, iterations: int) -> Tensor:
-    """(N, R, C) matrices with their singular values brought near 1; those of zeros stay zeros."""
+    """(N, R, C) matrices with their singular values brought near 1; a matrix of zeros stays zero."""
     a, b, c = COEFFICIENTS
     x: Tensor = matrices / torch.linalg.matrix_norm(matrices, keepdim=True).clamp(min=1e-7)
     tall = x.shape[1] > x.shape[2]

@@ -23,7 +23,7 @@ class SgdConfig(DecayConfig):
 
     @property
     def moments(self) -> int:
-        """The momentum's direction, where there is momentum."""
+        """One with momentum, the direction; zero without."""
         return 1 if self.momentum else 0
 
     def build(self, module: nn.Module, precision: str = "float32") -> torch.optim.Optimizer:
@@ -43,7 +43,7 @@ class NagConfig(DecayConfig):
 
     @property
     def moments(self) -> int:
-        """One tensor a parameter is kept between steps: the direction of the momentum."""
+        """One: the direction of the momentum."""
         return 1
 
     @override
