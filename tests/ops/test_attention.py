@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from bakeoff.ops.attention import UNFUSED_KEYS, attention
+from bakeoff.ops.attention import FEW_QUERIES, UNFUSED_KEYS, attention
 from bakeoff.ops.dropout import dropout
 from bakeoff.ops.matrix_products import Float32Products
 
@@ -58,8 +58,9 @@ def test_equals_its_definition(monkeypatch, dtype, tolerance, visible, rate, by_
         torch.testing.assert_close(ours, theirs, atol=2 * tolerance, rtol=2 * tolerance)
 
 
+@pytest.mark.parametrize("queries", [3, FEW_QUERIES, FEW_QUERIES + 1])
 @pytest.mark.parametrize("keys", [UNFUSED_KEYS, UNFUSED_KEYS + 1])
-def test_short_and_long_rows_in_bfloat16(keys):
-    query, key, value = tensors(torch.bfloat16, queries=3, keys=keys)
+def test_short_and_long_rows_in_bfloat16(keys, queries):
+    query, key, value = tensors(torch.bfloat16, queries=queries, keys=keys)
     expected = F.scaled_dot_product_attention(query.double(), key.double(), value.double())
     torch.testing.assert_close(attention(query, key, value).double(), expected, atol=2e-2, rtol=2e-2)

@@ -1,25 +1,15 @@
-import contextlib
-
 import pytest
 import torch
 
-from bakeoff.ops.attention import attention
 from bakeoff.ops.matrix_products import Float32Products, lay_out_for_few_rows
 
 
 @pytest.fixture(autouse=True)
 def _as_before(monkeypatch):
     before = torch.backends.mkldnn.matmul.fp32_precision
-    for name, value in (("by_onednn", False), ("_torchs_own", before), ("_chosen", before)):
-        monkeypatch.setattr(Float32Products, name, value)
+    monkeypatch.setattr(Float32Products, "by_onednn", False)
     yield
     torch.backends.mkldnn.matmul.fp32_precision = before
-
-
-def ask_onednn_or_skip():
-    Float32Products.ask_onednn()
-    if not Float32Products.by_onednn:
-        pytest.skip("oneDNN would round to bfloat16 on this processor")
 
 
 @pytest.mark.parametrize("shapes", [((3, 700), (700, 50)), ((2, 40, 300), (2, 300, 20)), ((65, 64), (64, 1))])
@@ -44,32 +34,6 @@ def test_nothing_is_changed_where_onednn_would_round_to_bfloat16(monkeypatch):
     Float32Products.ask_onednn()
     assert not Float32Products.by_onednn
     assert torch.backends.mkldnn.matmul.fp32_precision == before
-
-
-def test_within_by_torch_the_library_is_torchs_own_and_behind_it_onednn_whatever_happens():
-    setting = torch.backends.mkldnn.matmul
-    own = setting.fp32_precision
-    with Float32Products.by_torch():
-        assert setting.fp32_precision == own
-    ask_onednn_or_skip()
-    Float32Products.ask_onednn()
-    with contextlib.suppress(ZeroDivisionError), Float32Products.by_torch():
-        assert setting.fp32_precision == own
-        with Float32Products.by_torch():
-            pass
-        raise ZeroDivisionError
-    assert setting.fp32_precision == "bf16"
-
-
-def test_few_queries_are_multiplied_by_torchs_own_library(monkeypatch):
-    setting = torch.backends.mkldnn.matmul
-    own, used = setting.fp32_precision, []
-    ask_onednn_or_skip()
-    softmax = torch.Tensor.softmax
-    monkeypatch.setattr(torch.Tensor, "softmax", lambda *given: used.append(setting.fp32_precision) or softmax(*given))
-    for queries in (1, 8, 9):
-        attention(*(torch.randn(2, 3, length, 16) for length in (queries, 20, 20)))
-    assert used == [own, own, "bf16"]
 
 
 def test_weights_laid_out_for_few_rows_are_the_same_in_another_order():

@@ -1,7 +1,5 @@
 """The choice of the library that multiplies matrices of float32 on a CPU."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -16,8 +14,6 @@ class Float32Products:
     """
 
     by_onednn = False
-    _torchs_own = "none"
-    _chosen = "none"
 
     @classmethod
     def ask_onednn(cls) -> None:
@@ -27,31 +23,12 @@ class Float32Products:
         hands products to oneDNN if they may round to bfloat16, and oneDNN does round on machines with matrix units. A
         product of numbers that bfloat16 lacks shows whether it rounds here.
         """
-        if cls.by_onednn:
-            return
         setting: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
-        cls._torchs_own = cls._chosen = setting.fp32_precision
+        before = setting.fp32_precision
         setting.fp32_precision = "bf16"
         cls.by_onednn = _float32_is_kept()
-        if cls.by_onednn:
-            cls._chosen = setting.fp32_precision
-        else:
-            setting.fp32_precision = cls._torchs_own
-
-    @classmethod
-    @contextmanager
-    def by_torch(cls) -> Iterator[None]:
-        """A context in which the whole process multiplies by the library that torch was built with.
-
-        The earlier library multiplies again afterwards, even if several threads were in the context at once. Products
-        of other threads are equally exact in the meantime.
-        """
-        setting: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
-        setting.fp32_precision = cls._torchs_own
-        try:
-            yield
-        finally:
-            setting.fp32_precision = cls._chosen
+        if not cls.by_onednn:
+            setting.fp32_precision = before
 
 
 def lay_out_for_few_rows(module: nn.Module) -> None:
