@@ -1,4 +1,4 @@
-"""Reads the directories of finished runs into one `Results`."""
+"""Collecting the results of a comparison from the directories of its finished runs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,53 +34,53 @@ from bakeoff.tuning.results import TuningResults
 
 
 class DevAndTest(Record):
-    """Metrics of the two splits that are not learned from."""
+    """The metrics of a fine-tuned model on dev and on test."""
 
     dev: dict[str, float]
-    """Shares as fractions."""
+    """Metrics on dev, by name; shares are fractions."""
     test: dict[str, float]
-    """Shares as fractions."""
+    """Metrics on test, by name; shares are fractions."""
 
 
 class FinetuneOutcome(Record):
-    """What is read of a fine-tuning's results.json."""
+    """The part of a fine-tuning's results.json that a comparison reads; all other keys are ignored."""
 
     scores: DevAndTest
-    """All metrics."""
+    """The metrics of the weights that did best on dev."""
     learning_rate: float
-    """The one that was chosen."""
+    """The learning rate, chosen on dev where the plan gives several."""
     transferred_tensors: int
-    """How many tensors came from the pre-training."""
+    """Number of tensors taken from the pre-trained run; 0 from scratch."""
     best_epoch: float | None
-    """The epoch that did best on dev."""
+    """The epoch whose weights did best on dev, and were tested."""
     seconds: float
-    """Time spent."""
+    """Seconds of training, over all trials of the fine-tuning."""
 
 
 @dataclass(frozen=True)
 class ComparisonFacts:
-    """The facts of a comparison that its runs do not hold."""
+    """The facts of a comparison that stand in none of its runs' directories."""
 
     budget: BudgetFacts
-    """What each training may spend."""
+    """The budget of every pre-training."""
     corpus: CorpusFacts
-    """What is trained on."""
+    """The corpus of all pre-trainings."""
     tasks: list[TaskFacts]
-    """The labelled data."""
+    """The tasks of the fine-tunings, in the plan's order."""
     floors: list[Floor]
-    """What is reached on it without a neural network."""
+    """The scores on these tasks of methods without a neural network."""
     searches: Mapping[str, TuningResults]
-    """The search for the learning rate of each recipe that had one, by the recipe's name."""
+    """The finished searches, by the recipe's label; recipes without a search are missing."""
     starts: Mapping[str, StartFacts]
-    """The run from which a recipe's first weights come, by the name of each recipe that has one."""
+    """The runs that recipes take their first weights from, by label; recipes with random weights are missing."""
     machine: dict[str, str]
-    """The machine on which the comparison runs."""
+    """The machine's processor, cores, memory, accelerator and system, by name."""
     versions: dict[str, str]
-    """With which libraries."""
+    """Versions of Python and of the libraries, by name."""
 
 
 def collect(jobs: Jobs, seeds: list[int], failures: list[Failure], known: ComparisonFacts) -> Results:
-    """Everything about the seeds that have finished, with the statistics; recipes that failed are left out."""
+    """The results of the seeds that have finished, with the statistics; recipes that failed are left out."""
     plan, tasks = jobs.plan, known.tasks
     failed = {failure.recipe for failure in failures}
     configs = {task.name: task.data for task in plan.tasks}
@@ -110,9 +110,9 @@ def analyse(entries: list[RecipeEntry], task: TaskFacts, config: TaskConfig, roo
 
     Args:
         entries: the recipes with their scores.
-        task: which task.
-        config: the same, as the plan has it.
-        root: what the scores' files of predictions are relative to.
+        task: the facts of the task.
+        config: the config of the same task, from the plan.
+        root: the comparison's directory, to which the paths of files of predictions are relative.
     """
     groups: dict[Initialisation, dict[str, Group]] = {"pretrained": {}, "scratch": {}}
     for entry in entries:
@@ -136,7 +136,7 @@ def analyse(entries: list[RecipeEntry], task: TaskFacts, config: TaskConfig, roo
 
 
 def _entry(jobs: Jobs, recipe: RecipePlan, seeds: list[int], known: ComparisonFacts) -> RecipeEntry:
-    """One recipe with its runs and scores."""
+    """One recipe with its runs and scores of these seeds, read from their directories."""
     metrics = {task.name: task.metric for task in known.tasks}  # by which each is decided
     runs, scores, summary = [], [], {}
     for seed in seeds:
@@ -158,12 +158,12 @@ def _entry(jobs: Jobs, recipe: RecipePlan, seeds: list[int], known: ComparisonFa
 
 
 def _trained(recipe: dict[str, Any], corpus: CorpusFacts) -> dict[str, Any]:
-    """The recipe with the tokenizer that was used, which is the corpus's."""
+    """The recipe with the corpus's tokenizer, which every pre-training uses."""
     return recipe if corpus.tokenizer_config is None else {**recipe, "tokenizer": corpus.tokenizer_config}
 
 
 def _run(seed: int, directory: Path, summary: dict[str, Any], root: Path) -> PretrainingRun:
-    """One pre-training with its validations."""
+    """One pre-training, read from its summary and the validations in its metrics.jsonl."""
     lines = [line for line in read_metrics(directory / "metrics.jsonl") if line["kind"] == "validation"]
     names = ("steps", "tokens", "seconds", "work_seconds", "flops", "tokens_per_second", "peak_memory_bytes")
     return PretrainingRun(
@@ -176,7 +176,11 @@ def _run(seed: int, directory: Path, summary: dict[str, Any], root: Path) -> Pre
 
 
 def _score(job: Finetuning, metric: str, root: Path) -> FinetuningScore:
-    """The scores of a finished fine-tuning, as its results.json has them."""
+    """The scores of a finished fine-tuning, read from its results.json.
+
+    Raises:
+        UserError: the file is damaged or lacks the metric.
+    """
     path = job.directory / "results.json"
     found = FinetuneOutcome.check(read_json(path), str(path))
     for split in ("dev", "test"):
@@ -196,7 +200,7 @@ def _score(job: Finetuning, metric: str, root: Path) -> FinetuningScore:
 
 
 def _predictions(path: Path, task: TaskFacts, config: TaskConfig) -> list[dict[str, Any]]:
-    """What was predicted of the test rows, in the file's order.
+    """The predictions for the test rows, in the file's order.
 
     Raises:
         UserError: the file is damaged, or has another number of rows.

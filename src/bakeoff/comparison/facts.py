@@ -1,4 +1,4 @@
-"""What a comparison was made with: the runs that recipes started from, the tasks, the corpus, the budget."""
+"""The facts that a comparison rests on: the runs that recipes started from, the tasks, the corpus, the budget."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -12,24 +12,24 @@ class StartFacts(Config):
     """The run that a recipe's first weights come from."""
 
     source: str
-    """What the plan says: a run, a folder in the form of transformers, or a name on the Hub."""
+    """The source as the plan names it: a run, a folder in the form of transformers, or a name on the Hub."""
     run: str
-    """The run's directory; what was imported is in that of the comparison."""
+    """The run's directory; an imported model is a run inside the comparison's directory."""
     origin: str | None
     """The origin of the run's own first weights, in words; None: they were random."""
     steps: int
-    """Steps that the run has had; 0 of an imported one, of whose training nothing is known."""
+    """Steps of the run's training; 0 for an imported model, whose training is unknown."""
     weights: str
-    """Checksum of its weights."""
+    """Checksum of the run's weights."""
     tensors: int
-    """How many tensors were taken from it."""
+    """Number of tensors that the recipe's model took from the run."""
     of: int
-    """How many the model has."""
+    """Number of tensors that the recipe's model has."""
     fresh: list[str]
-    """The parts of the model that are fresh."""
+    """The parts of the model that start from random weights."""
 
     def __str__(self) -> str:
-        """In words, such as `runs/bert (12,000 steps): 30 of 30 tensors`."""
+        """The start in words, such as `runs/bert (12,000 steps): 30 of 30 tensors`."""
         trained = f"{self.steps:,} steps" if self.steps else "trained elsewhere"
         parts = f"; fresh: {', '.join(self.fresh)}" if self.fresh else ""
         return f"{self.source} ({trained}): {self.tensors} of {self.of} tensors{parts}"
@@ -47,22 +47,22 @@ class TaskFacts(Config):
     metric_title: str
     """The metric in words."""
     unit: Literal["%", "× 100", ""]
-    """The metric is shown in percent; times 100; or as it is, on a scale of its own."""
+    """The unit in which the metric is shown: percent; times 100; or empty, for a scale of its own."""
     lower_is_better: bool = False
-    """Whether less of the metric is better."""
+    """Whether a lower value of the metric is better."""
     classes: int
-    """How many classes, or tags, there are; 0: the task has none."""
+    """Number of classes or tags; 0: the task has none."""
     rows: dict[str, int]
-    """Rows of train (as used), dev and test."""
+    """Number of rows of train (as used), dev and test."""
     files: dict[str, str | None]
-    """Files of train, dev and test; none: held out of train."""
+    """Files of train, dev and test; None: the split is held out of train."""
     notes: list[str] = Field(default=[])
-    """What a reader of its numbers must know."""
+    """Notes that a reader of the task's numbers must know, in sentences."""
 
     @model_validator(mode="before")
     @classmethod
     def _of_older_comparisons(cls, values: Any) -> Any:
-        """Give the metrics of results from before other tasks than classification their present fields."""
+        """Add title and unit of the metric to results of older versions, which knew classification alone."""
         titles = {"accuracy": "accuracy", "macro_f1": "macro F1", "matthews": "Matthews correlation"}
         if isinstance(values, Mapping) and "unit" not in values and values.get("metric") in titles:
             unit = "× 100" if values["metric"] == "matthews" else "%"
@@ -76,21 +76,21 @@ class CorpusFacts(Config):
     path: str
     """The corpus's directory."""
     fingerprint: str
-    """A checksum of its content."""
+    """Checksum of the corpus's content."""
     tokenizer: str
     """The corpus's tokenizer in words."""
     tokenizer_config: dict[str, Any] | None = None
-    """The tokenizer as recipes name it; None in results of older versions."""
+    """The tokenizer's config, in the form that it has in a recipe; None in results of older versions."""
     tokens: int | None = None
-    """Tokens to train on."""
+    """Number of tokens to train on."""
     documents: int | None = None
-    """Documents to train on."""
+    """Number of documents to train on."""
     unigram_entropy: float | None = None
-    """Loss of guessing every token by its frequency alone, nats."""
+    """Loss of a model that knows token frequencies alone, in nats a token."""
 
 
 class BudgetFacts(Config):
-    """What every pre-training was allowed."""
+    """The budget of every pre-training, and the steps that follow from a budget in minutes."""
 
     text: str
     """The budget as the plan gives it."""

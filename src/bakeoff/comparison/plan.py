@@ -1,4 +1,4 @@
-"""A plan: which recipes are compared, on which tasks, under which budget."""
+"""A plan: the recipes to compare, the tasks and the budget."""
 
 import re
 from collections import Counter
@@ -23,19 +23,19 @@ from bakeoff.yaml_files import read_yaml
 
 
 def directory_name(label: str) -> str:
-    """A label as the name of a directory: letters of any script and digits, the rest as hyphens."""
+    """A label's directory name: letters of any script, digits, dots and underscores, with hyphens for all else."""
     return re.sub(r"[^\w.]+", "-", label).strip("-.") or "recipe"
 
 
 class SearchPlan(Config):
-    """How the values of each recipe are searched before it is trained."""
+    """The search of each recipe's values before its training."""
 
     over: dict[str, str | list[Any]] = Field(default={})
-    """Ranges or lists of values by dotted key, as `bakeoff tune --over` takes them; the learning rate is always one."""
+    """Ranges or lists of values by dotted key, as for `bakeoff tune --over`; the learning rate is always searched."""
     trials: int = Field(default=8, ge=2)
-    """Trials of each recipe at most."""
+    """Maximum number of trials of each recipe."""
     seeds: int = Field(default=1, ge=1, le=99)
-    """Seeds of each trial, whose loss is the mean over them."""
+    """Number of seeds of each trial; the trial's loss is the mean over them."""
     budget: str = "10 %"
     """The length of a whole trial, as a share of one pre-training's budget."""
 
@@ -56,7 +56,7 @@ class SearchPlan(Config):
 
     @property
     def share(self) -> float:
-        """The share of a pre-training's budget that a search may spend, as a fraction."""
+        """The length of a whole trial as a fraction of one pre-training's budget, such as 0.1."""
         return float(self.budget.removesuffix(" %")) / 100
 
 
@@ -66,14 +66,14 @@ class TaskPlan(Config):
     name: Name
     """The task's name in the report."""
     finetune: FinetuneConfig = FinetuneConfig()
-    """How every recipe is fine-tuned on it, pre-trained or not."""
+    """Settings of the fine-tuning, the same for every recipe, pre-trained or not."""
     data: Annotated[TaskConfig, TASKS]
     """The task itself: its kind, files and columns."""
 
     @model_validator(mode="before")
     @classmethod
     def _of_its_kind(cls, values: Any) -> Any:
-        """Part the keys of the kind from those of the plan."""
+        """Move the keys of the task's kind into `data`; `name` and `finetune` stay where they are."""
         if not isinstance(values, Mapping) or isinstance(values.get("data"), TaskConfig):
             return values
         kind = values.get("kind", DEFAULT_KIND)
@@ -93,7 +93,7 @@ class TaskPlan(Config):
 
     @property
     def files(self) -> dict[str, Path | None]:
-        """The files of the task by their keys; None: the split is held out of train."""
+        """The files of the task, by key; None: the split is held out of train."""
         values = {name: getattr(self.data, name) for name in type(self.data).model_fields}
         files = {name: values[name] for name in ("train", "dev", "test")}
         return files | {name: value for name, value in values.items() if isinstance(value, Path)}
@@ -107,21 +107,21 @@ class Plan(Config):
     corpus: Path
     """Directory of the prepared corpus, or several with weights: `wiki:0.7,novels:0.3`."""
     recipes: list[RecipePlan] = Field(min_length=1)
-    """What is compared."""
+    """The recipes to compare."""
     budget: str
-    """What each pre-training may spend: minutes=10, steps=1000, tokens=5M or flops=1e15."""
+    """Budget of each pre-training: minutes=10, steps=1000, tokens=5M or flops=1e15."""
     seeds: list[int] = Field(default=[0, 1, 2], min_length=1)
-    """How many seeds, or which; fewer than 3 allow no claim."""
+    """Number of seeds, or a list of seeds; fewer than 3 allow no claim."""
     search: SearchPlan | None = None
-    """What of each recipe is searched before its first training; left out: all keep their own values."""
+    """The search of each recipe's values before its first training; left out: recipes keep their own values."""
     tasks: list[TaskPlan] = Field(min_length=1)
-    """What is fine-tuned on."""
+    """The tasks on which every recipe is fine-tuned."""
     from_scratch: bool = True
     """Also fine-tune each recipe from random weights, to measure the gain of pre-training."""
     finetune_seeds: PositiveInt = 1
     """Fine-tunings nested in each seed; they are averaged and do not count as seeds."""
     device: str = "auto"
-    """auto, cpu, cuda or mps."""
+    """Device of all trainings: auto, cpu, cuda or mps."""
 
     @field_validator("seeds", mode="before")
     @classmethod
@@ -158,7 +158,7 @@ class Plan(Config):
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
-        """Read a plan; its relative paths are relative to its file.
+        """Read a plan from a YAML file, to whose folder the plan's relative paths are relative.
 
         Raises:
             UserError: one line with the file and the key, for anything that is wrong or missing.
@@ -167,7 +167,11 @@ class Plan(Config):
         return cls.parse(_with_data_sets(read_yaml(path), path), str(path))._resolved(path)
 
     def _resolved(self, path: Path) -> Self:
-        """The plan with absolute paths, all of which exist."""
+        """The plan with absolute paths.
+
+        Raises:
+            UserError: a file or directory does not exist.
+        """
 
         def find(key: str, value: Path, *, directory: bool = False) -> Path:
             if on_hub(value):
@@ -194,7 +198,7 @@ class Plan(Config):
 
 
 def _with_data_sets(plan: Any, path: Path) -> Any:
-    """The values of a plan whose tasks that name a published data set say what is known of it.
+    """The values of a plan, with the files, columns and metric of each published data set that a task names.
 
     Raises:
         UserError: there is no such data set, or its files are not in the folder.
