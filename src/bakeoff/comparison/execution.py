@@ -1,4 +1,4 @@
-"""Runs a plan: every recipe, seed and task under one budget, going on where an earlier call was stopped."""
+"""Running a plan: every recipe, seed and task under one budget, resumed where an earlier call was stopped."""
 
 import json
 import signal
@@ -51,11 +51,11 @@ def compare(
     Args:
         plan: the plan, or its file.
         out: directory of all runs and of report.html, results.csv and results.json.
-        jobs: trainings side by side, each a process of its own; auto: as many as suit this machine. The results are the
-            same, for the threads of a training are settled at the start and stay.
-        progress: told one line before each job.
-        engine: what trains, one at a time and in this process; left out: Bakeoff itself.
-        report: what writes the report; left out: `write_report`.
+        jobs: number of trainings side by side, each in its own process; auto: as many as suit this machine. The results
+            do not depend on it, because the threads of a training are settled at the start and stay.
+        progress: a function that gets one line before each job.
+        engine: the object that trains, one job at a time and in this process; left out: Bakeoff itself.
+        report: the function that writes the report; left out: `write_report`.
 
     Raises:
         Interrupted: SIGINT or SIGTERM came; the same call goes on.
@@ -86,14 +86,14 @@ def _threads(shared: "SharedMachine | None") -> AbstractContextManager[None]:
 
 
 def _trained_with(out: Path) -> int | None:
-    """The threads of a comparison's runs, of which any stands for all; None: there is none."""
+    """The number of threads of a comparison's runs, which is the same for all; None: there is no run yet."""
     for path in sorted((out / "runs").glob("*/seed-*/pretrain/environment.json")):
         return int(PretrainingEnvironment.check(read_json(path), str(path))["threads"])
     return None
 
 
 class KeptTask(Record):
-    """A task of a comparison, as one call keeps it for the next."""
+    """A task's facts and floors, which one call of `compare` keeps in a file for the next."""
 
     settings: dict[str, Any]
     """The settings with which the task was read."""
@@ -120,7 +120,7 @@ class _Comparison:
         self.say: Progress = progress or (lambda line: None)
 
     def run(self) -> Results:
-        """Everything in its order: what may fail for a mistake in the plan comes first."""
+        """Run the comparison; the checks that find mistakes in the plan come before any training."""
         plan = self.plan
         self._require_own_place()
         starts = Starts(plan, self.out, self.engine, self.say)
@@ -146,7 +146,7 @@ class _Comparison:
                     ) from None
 
     def _run(self) -> Results:
-        """Run the comparison, while the lock keeps other processes out."""
+        """Run the searches and the trainings, while the lock keeps other processes out."""
         self.searches.check()
         self.recipes |= self.searches.chosen
         waiting = self.searches.waiting
@@ -176,7 +176,7 @@ class _Comparison:
             return trainings.run(workers, self._publish)
 
     def _side_by_side(self) -> "SharedMachine | None":
-        """How the jobs share the machine; None: one at a time, with the threads that torch has."""
+        """The jobs' shares of the machine; None: one job at a time, with the threads that torch has."""
         if self.asked is None:
             return None
         from bakeoff.resources.threads import side_by_side
@@ -189,7 +189,7 @@ class _Comparison:
         return side_by_side([*self.recipes.values()], vocabulary, self.plan.device, threads, jobs)
 
     def _workers(self, jobs: Jobs) -> AbstractContextManager[Workers | None]:
-        """Processes that train side by side, if there is enough to do; started, for that takes them seconds."""
+        """Processes that train side by side, started early because that takes seconds; None: one job at a time."""
         waiting = len(self.searches.waiting) + sum(not job.finished and job.failure is None for job in jobs.all())
         if self.shared is None or self.shared.jobs == 1 or waiting < 2:
             return nullcontext()
@@ -199,7 +199,7 @@ class _Comparison:
         return workers
 
     def _jobs(self) -> Jobs:
-        """All jobs, with recipes and budgets as far as they are known."""
+        """All jobs of the plan, with the recipes and budgets that are known so far."""
         dumped = {name: recipe.model_dump(mode="json") for name, recipe in self.recipes.items()}
         budgets = self.budget.by_recipe(self.recipes)
         weights = {name: facts.weights for name, facts in self.starts.items()}
@@ -212,7 +212,7 @@ class _Comparison:
         """Refuse recipes that cannot be fine-tuned as the plan says.
 
         Raises:
-            UserError: one of them cannot.
+            UserError: a recipe cannot be fine-tuned on a task.
         """
         for name, recipe in self.recipes.items():
             for task in self.plan.tasks:
@@ -225,7 +225,7 @@ class _Comparison:
         """Refuse to write into a corpus or a run.
 
         Raises:
-            UserError: the place is one, or a file.
+            UserError: the directory is a corpus, a run or a file.
         """
         try:
             files = {path.name for path in self.out.iterdir()} if self.out.exists() else set()
@@ -235,7 +235,7 @@ class _Comparison:
             raise UserError(f"{self.out}: holds something else already; choose another --out")
 
     def _tasks(self, jobs: Jobs) -> tuple[list[TaskFacts], list[Floor]]:
-        """Read every task and measure its floors, or take what an earlier call kept for the very same rows."""
+        """The facts and floors of every task, measured, or kept by an earlier call for the very same rows."""
         facts, found = [], []
         for task in self.plan.tasks:
             path = self.out / "floors" / f"{directory_name(task.name)}.json"
@@ -270,7 +270,7 @@ class _Comparison:
         return {"facts": facts.model_dump(mode="json"), "floors": [floor.model_dump(mode="json") for floor in found]}
 
     def _publish(self, jobs: Jobs, seeds: list[int], failures: dict[str, Failure]) -> Results:
-        """Write results and report of the seeds that are done.
+        """Write the results and the report of the seeds that have finished.
 
         Raises:
             UserError: no recipe is left.

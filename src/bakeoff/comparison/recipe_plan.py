@@ -1,4 +1,4 @@
-"""A recipe of a plan: by its name, with values of its own, and the weights that it starts from."""
+"""A recipe of a plan: its name, the values that the plan changes, and the weights that it starts from."""
 
 import re
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ def label_of(recipe: str) -> str:
 
 
 def elsewhere(name: str, folder: Path) -> str | None:
-    """The source of weights: a folder's absolute path, or a name on the Hub; None: the text is neither."""
+    """The source of weights that a name stands for: a folder's absolute path, or a name on the Hub; None: neither."""
     place = (folder / Path(name).expanduser()).resolve()
     return str(place) if place.is_dir() else name if HUB.fullmatch(name) else None
 
@@ -37,16 +37,16 @@ class RecipePlan(Config):
     """One recipe of the comparison; in the plan a plain string means `recipe` alone."""
 
     recipe: Name
-    """A recipe's name, or a YAML file; or the same as `start`, which is then trained further as it says itself."""
+    """A recipe's name, or a YAML file; or the same as `start`, which is then trained further by its own recipe."""
     start: Name | None = None
-    """What the first weights come from: a run, a folder in the form of transformers, or a name on the Hub; left out:
-    chance, or what `recipe` names where it is one of these."""
+    """Source of the first weights: a run, a folder in the form of transformers, or a name on the Hub; left out: random
+    weights, or the weights of `recipe` where that names such a source."""
     name: Name
     """The recipe's label in the report; left out: the recipe's name, or the last part of a path."""
     set: dict[str, Any] = Field(default={})
     """Overrides by dotted key, such as training.optimizer.lr: 1e-3."""
     search: bool = True
-    """Whether it is searched where the plan has a `search`."""
+    """Whether the recipe's values are searched if the plan has a `search`."""
 
     @model_validator(mode="before")
     @classmethod
@@ -65,11 +65,11 @@ class RecipePlan(Config):
         """The recipe's plan with absolute paths.
 
         Args:
-            where: what errors call it.
-            folder: what its relative paths are relative to.
+            where: the place in the plan that an error message begins with.
+            folder: the plan's folder, to which its paths are relative.
 
         Raises:
-            UserError: its file is missing, or what it starts from.
+            UserError: the recipe's file is missing, or the source of its first weights.
         """
         from bakeoff.recipe_files import recipe_names
 

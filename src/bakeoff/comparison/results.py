@@ -27,40 +27,40 @@ class CurvePoint(Config):
     tokens: int
     """Tokens seen."""
     seconds: float
-    """Time spent in training, without validation."""
+    """Seconds of training, without validation."""
     flops: float
-    """Floating-point operations spent."""
+    """Floating-point operations of the training so far."""
     losses: dict[str, float]
-    """Validation loss of each objective, nats a target."""
+    """Validation loss by objective, in nats a target."""
     bits_per_byte: dict[str, float] = Field(default={})
-    """Validation loss of each objective that predicts every token, bits a byte of text."""
+    """Validation loss in bits a byte of text, by objective; only of objectives that predict every token."""
     accuracy: dict[str, float] = Field(default={})
-    """Fraction of right predictions of each objective."""
+    """Fraction of right predictions, by objective."""
 
 
 class PretrainingRun(Config):
     """A finished pre-training of one recipe and seed: its size, its cost and its curve of losses."""
 
     seed: int
-    """The seed of the comparison that it belongs to."""
+    """The seed of the comparison, one of the plan's."""
     path: str
-    """The run's directory, relative to the results."""
+    """The run's directory, relative to the comparison's."""
     steps: int
     """Optimizer steps done."""
     tokens: int
     """Tokens seen."""
     seconds: float
-    """Time spent."""
+    """Seconds of training by the clock, without validation."""
     work_seconds: float | None = None
-    """Work done, on a CPU in processor time of all threads; none where it was not measured."""
+    """Seconds of work, on a CPU the processor time of all threads; None: not measured."""
     flops: float
-    """Floating-point operations spent."""
+    """Floating-point operations of the whole training."""
     tokens_per_second: float
-    """Speed over the whole run."""
+    """Tokens a second, over the whole run."""
     peak_memory_bytes: int | None
-    """The most memory held, where it could be measured."""
+    """Peak memory in bytes; None: it could not be measured."""
     unigram_entropy: float | None
-    """Loss of guessing every token by its frequency alone, nats; a model near it has learned nothing else."""
+    """Loss of a model that knows token frequencies alone, in nats; a run near it has learned little else."""
     validation_loss: float | None = None
     """The last validation loss, of all objectives together; None in results of older versions."""
     curve: list[CurvePoint]
@@ -75,23 +75,23 @@ class FinetuningScore(Config):
     seed: int
     """The seed of the pre-training (or of the random weights) that it starts from."""
     finetune_seed: int
-    """Which of the fine-tunings nested in that seed."""
+    """Number of the fine-tuning among those nested in the seed, from 0."""
     initialisation: Initialisation
-    """Whether the weights were pre-trained or random."""
+    """The first weights: `pretrained`, or `scratch` for random ones."""
     learning_rate: float
     """The learning rate, chosen on dev where the plan gives several."""
     dev: dict[str, float]
-    """Metrics on dev, shares as fractions."""
+    """Metrics on dev, by name; shares are fractions."""
     test: dict[str, float]
-    """Metrics on test, shares as fractions."""
+    """Metrics on test, by name; shares are fractions."""
     predictions: str
-    """The file of the test predictions, relative to the results."""
+    """The file of the test predictions, relative to the comparison's directory."""
     transferred_tensors: int
-    """How many tensors came from the pre-training."""
+    """Number of tensors taken from the pre-trained run; 0 from scratch."""
     best_epoch: float | None
     """The epoch that did best on dev, whose weights were tested."""
     seconds: float
-    """Time spent."""
+    """Seconds of training, over all trials of the fine-tuning."""
 
 
 class RecipeEntry(Config):
@@ -102,17 +102,17 @@ class RecipeEntry(Config):
     recipe: dict[str, Any]
     """The complete recipe, with the values that its search has found."""
     search: TuningResults | None = None
-    """The search of its values; None where they are its own."""
+    """The search of the recipe's values; None: the recipe was not searched."""
     start: StartFacts | None = None
-    """The run from which the first weights come; None: they are random, as they are always from scratch."""
+    """The run that the pre-trainings' first weights come from; None: random weights."""
     parameters: int
-    """Distinct trainable numbers, heads of pre-training included."""
+    """Number of trainable parameters, shared ones counted once, heads of pre-training included."""
     flops_per_token: float
     """Floating-point operations to train on one token."""
     steps: int
-    """Optimizer steps that the budget allows it."""
+    """Optimizer steps of each pre-training, as the budget allows."""
     runs: list[PretrainingRun]
-    """One pre-training a seed."""
+    """The recipe's pre-trainings, one for each seed."""
     scores: list[FinetuningScore]
     """The scores of the recipe's fine-tunings."""
 
@@ -123,11 +123,11 @@ class Failure(Config):
     recipe: str
     """The recipe's label."""
     seed: int
-    """The seed at which it happened."""
+    """The seed of the training that diverged; 0 for a search."""
     training: str
-    """Which training it was."""
+    """The training that diverged, in words."""
     message: str
-    """What was said."""
+    """The error message of the divergence."""
 
 
 class Floor(Config):
@@ -136,20 +136,20 @@ class Floor(Config):
     task: str
     """The task's name."""
     kind: Literal["simplest", "learned"]
-    """What answers without a model, or what learns without a neural network."""
+    """`simplest`: an answer without a model; `learned`: a method that learns without a neural network."""
     name: str
     """The method in words."""
     dev: dict[str, float]
-    """Metrics on dev."""
+    """Metrics on dev, by name."""
     test: dict[str, float]
-    """Metrics on test."""
+    """Metrics on test, by name."""
     chosen: dict[str, Any] = Field(default={})
-    """What was chosen on dev."""
+    """The method's settings that dev chose, by name."""
 
     @model_validator(mode="before")
     @classmethod
     def _of_older_comparisons(cls, values: Any) -> Any:
-        """Give the floors of results from before other tasks than classification their present fields."""
+        """Add kind and name to the floors in results of older versions, which knew classification alone."""
         names = {
             "majority": ("simplest", "most frequent class"),
             "tfidf_logistic_regression": ("learned", "TF-IDF with logistic regression"),
@@ -166,22 +166,22 @@ class Analysis(Config):
     task: str
     """The task's name."""
     pretrained: dict[str, Spread]
-    """The metric over seeds of each recipe, pre-trained."""
+    """The metric over seeds with pre-trained weights, by recipe."""
     scratch: dict[str, Spread] = Field(default={})
-    """The metric over seeds of each recipe, from random weights."""
+    """The metric over seeds from random weights, by recipe."""
     pairs: list[Difference] = Field(default=[])
-    """Every two recipes, pre-trained."""
+    """The differences of every two recipes with pre-trained weights."""
     gains: dict[str, Difference] = Field(default={})
     """The difference between pre-trained and random weights, by recipe."""
 
 
 class Results(Config):
-    """All that a comparison found."""
+    """The results of a comparison, as results.json has them."""
 
     title: str
     """Heading of the report."""
     created: str
-    """When this was written, ISO 8601."""
+    """Time of writing, ISO 8601."""
     planned_seeds: list[int]
     """The seeds of the plan."""
     finished_seeds: list[int]
@@ -191,25 +191,25 @@ class Results(Config):
     device: str
     """The device that the plan asked for."""
     budget: BudgetFacts
-    """What every pre-training was allowed."""
+    """The budget of every pre-training."""
     search: SearchPlan | None = None
     """The search of each recipe before its trainings; None: there was none."""
     corpus: CorpusFacts
-    """What was pre-trained on."""
+    """The corpus of the pre-trainings."""
     tasks: list[TaskFacts]
     """The tasks of the fine-tunings."""
     recipes: list[RecipeEntry]
-    """What was compared, in the plan's order."""
+    """The compared recipes, in the plan's order."""
     failures: list[Failure] = Field(default=[])
-    """Recipes of the plan that are left out everywhere else, because a training of theirs diverged."""
+    """Recipes of the plan that all other fields leave out, because one of their trainings diverged."""
     floors: list[Floor]
-    """The scores without pre-training that every recipe has to beat."""
+    """Scores of methods without a neural network, which every recipe has to beat."""
     analyses: list[Analysis]
-    """The statistics, one entry a task."""
+    """The statistics of the scores, one entry for each task."""
     machine: dict[str, str]
-    """Facts of the machine."""
+    """The machine's processor, cores, memory, accelerator and system, by name."""
     versions: dict[str, str]
-    """Versions of the software."""
+    """Versions of Python and of the libraries, by name."""
 
     @classmethod
     def read(cls, path: Path) -> "Results":
@@ -256,7 +256,7 @@ class Results(Config):
 
 
 def _row(entry: RecipeEntry, score: FinetuningScore, run: PretrainingRun | None, metrics: list[str]) -> list[Any]:
-    """One row of the table; what a recipe from scratch has not spent stays empty."""
+    """One row of results.csv; from scratch, the cells of the pre-training are empty."""
     names = ("steps", "tokens", "seconds", "work_seconds", "flops", "tokens_per_second", "peak_memory_bytes")
     return [
         *(

@@ -48,60 +48,60 @@ SEEDS_FOR_A_CLAIM = 3
 
 
 class Spread(Config):
-    """Scores over seeds, each the mean of the fine-tunings nested in it."""
+    """The scores of a recipe on a task over seeds; the score of a seed is the mean of its nested fine-tunings."""
 
     seeds: dict[int, float]
     """The score by seed."""
     mean: float
     """Mean score over seeds."""
     deviation: float | None
-    """Standard deviation over seeds (n - 1); none for one seed."""
+    """Standard deviation over seeds (n - 1); None for one seed."""
     median: float
-    """Median over seeds."""
+    """Median score over seeds."""
     low: float
-    """The worst seed."""
+    """The lowest score of any seed."""
     high: float
-    """The best seed."""
+    """The highest score of any seed."""
     interval: tuple[float, float] | None
-    """95 % confidence interval of the mean for other seeds and other test examples; none below 3 seeds."""
+    """95 % confidence interval of the mean for other seeds and other test examples; None below 3 seeds."""
 
 
 class Difference(Config):
     """The difference of two mean scores, and whether it exceeds the noise."""
 
     first: str
-    """What is compared."""
+    """The label of the first recipe; in a gain, `pre-trained`."""
     second: str
-    """What the first is compared with."""
+    """The label of the second recipe; in a gain, `from scratch`."""
     difference: float
-    """Mean of the first minus mean of the second, as the metric is, so that of errors less than zero is a gain."""
+    """Mean of the first minus mean of the second, in the metric's direction: for errors, a negative value is a gain."""
     relative: float | None
-    """The difference divided by the second's mean; none where that is not above zero."""
+    """The difference divided by the mean of the second; None: that mean is not above zero."""
     interval: tuple[float, float] | None = None
-    """95 % confidence interval of this difference alone; none below 3 seeds."""
+    """95 % confidence interval of this difference alone; None below 3 seeds."""
     p: float | None = None
-    """Chance of at least such a difference if there were none."""
+    """The p-value: the chance of a difference at least as large if the two were equal."""
     adjusted_p: float | None = None
     """The p-value after Holm's correction over all pairs of the task, or over all its gains."""
     real: bool | None = None
-    """Whether it exceeds the noise; none: no claim can be made."""
+    """Whether the difference exceeds the noise; None: no claim can be made."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Seeds of one recipe on one task."""
+    """The scores of one recipe on one task, by seed, with the contributions of the test examples."""
 
     scores: dict[int, float]
     """The metric by seed, mean over nested fine-tunings."""
     contributions: Vector
-    """What each test example contributes (n,), mean over fine-tunings and seeds; empty where that is not known."""
+    """(n,) contributions of the test examples to the metric, mean over fine-tunings and seeds; empty: not known."""
 
     @classmethod
     def of(cls, runs: Mapping[int, Sequence[tuple[float, Vector]]]) -> "Group":
-        """Average inside each seed first: the seed is the unit, and fine-tunings of one seed are not independent.
+        """A group averaged inside each seed first, because the fine-tunings of one seed are not independent.
 
         Args:
-            runs: by seed, the score and the contributions of each fine-tuning.
+            runs: the score and the contributions of each fine-tuning, by seed.
         """
         scores = {seed: float(np.mean([score for score, _ in nested])) for seed, nested in runs.items()}
         inside = [np.mean([values for _, values in nested], axis=0) for nested in runs.values()]
@@ -109,7 +109,7 @@ class Group:
 
     @property
     def mean(self) -> float:
-        """Mean over seeds."""
+        """Mean score over seeds."""
         return float(np.mean(list(self.scores.values())))
 
     @property
@@ -119,7 +119,7 @@ class Group:
 
 
 def describe(group: Group) -> Spread:
-    """Mean, spread and, from 3 seeds on, a confidence interval."""
+    """Mean, median, spread and, from 3 seeds on, a confidence interval of a group's scores."""
     values = list(group.scores.values())
     interval = None
     if len(values) >= SEEDS_FOR_A_CLAIM and len(group.contributions) > 1:
@@ -155,7 +155,7 @@ def difference(first: str, a: Group, second: str, b: Group) -> Difference:
 
 
 def _uncertainty(over_seeds: float, seeds: int, examples: Vector) -> tuple[float, tuple[float, float]]:
-    """Half the width of the 95 % interval, with the standard error and the degrees of freedom behind it."""
+    """Half the width of the 95 % interval, then the standard error and the degrees of freedom that it follows from."""
     over_test = float(np.var(examples, ddof=1) / len(examples))
     variance = over_seeds + over_test
     if variance == 0:
@@ -188,14 +188,14 @@ def decide(found: Sequence[Difference]) -> list[Difference]:
 
 
 def all_pairs(groups: Mapping[str, Group], lower_is_better: bool = False) -> list[Difference]:
-    """Every two recipes, the better one first, corrected for their number."""
+    """The differences of every two recipes, the better one first, with p-values corrected for the number of pairs."""
     sign = 1 if lower_is_better else -1
     ranked = sorted(groups, key=lambda label: sign * groups[label].mean)
     return decide([difference(a, groups[a], b, groups[b]) for a, b in itertools.combinations(ranked, 2)])
 
 
 def gains(pretrained: Mapping[str, Group], scratch: Mapping[str, Group]) -> dict[str, Difference]:
-    """Pre-trained against random weights, by recipe, corrected for their number."""
+    """The differences between pre-trained and random weights, by recipe, with p-values corrected for their number."""
     both = [label for label in pretrained if label in scratch]
     found = [difference("pre-trained", pretrained[label], "from scratch", scratch[label]) for label in both]
     return dict(zip(both, decide(found), strict=True))
