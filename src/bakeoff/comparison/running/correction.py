@@ -1,4 +1,4 @@
-"""The second look at a budget in minutes: the first tenth of a recipe's first training."""
+"""The correction of a budget in minutes, from the speed in the first tenth of a recipe's first training."""
 
 from collections.abc import Callable
 
@@ -7,15 +7,15 @@ from bakeoff.config import Config
 LOOK = 0.1
 """Share of a recipe's first training after which the planned steps are corrected, once."""
 FEWEST_STEPS = 10
-"""Steps of the first tenth, at least."""
+"""Fewest steps over which the speed is measured, even where a tenth of the training is shorter."""
 SLOW_STEPS = 3
-"""Steps at the beginning of a training that are slower than later ones, and are not measured."""
+"""Number of slow steps at the beginning of a training, which are not measured."""
 TOLERANCE = 0.05
-"""Share by which the number of planned steps may be wrong without a correction."""
+"""Relative error of the planned number of steps that is left uncorrected."""
 
 
 class Pace(Config):
-    """The steps that minutes allow a recipe, and what they follow from."""
+    """The steps that a budget in minutes allows a recipe, and the times that they follow from."""
 
     minutes: float
     """The budget in minutes."""
@@ -24,16 +24,16 @@ class Pace(Config):
     seconds: float
     """Seconds of a step, by the clock of a machine that does nothing else."""
     work_seconds: float
-    """Seconds of a step, by `work_clock`."""
+    """Seconds of work of a step, by `work_clock`."""
 
     @classmethod
     def of(cls, minutes: float, seconds: float, work_seconds: float) -> "Pace":
-        """The steps that follow from the time of one."""
+        """The pace of a recipe whose steps take so many seconds; at least one step."""
         steps = max(1, int(minutes * 60 / seconds))
         return cls(minutes=minutes, steps=steps, seconds=seconds, work_seconds=work_seconds)
 
     def found(self, work_seconds: float) -> "Pace":
-        """The pace by the measured work of a step; unchanged where the work is about what was planned."""
+        """The pace by the measured work of a step; unchanged where the planned steps are within `TOLERANCE`."""
         seconds = self.seconds * work_seconds / self.work_seconds
         if abs(self.minutes * 60 / seconds / self.steps - 1) <= TOLERANCE:
             return self
@@ -44,7 +44,7 @@ class Corrected(Exception):
     """A training is to begin anew with another number of steps.
 
     Args:
-        work_seconds: what a step has taken.
+        work_seconds: measured seconds of work of a step.
     """
 
     def __init__(self, work_seconds: float) -> None:
@@ -56,8 +56,8 @@ class FirstTenth:
     """Compares a training's speed with the plan, once, when a tenth of the training is done.
 
     Args:
-        pace: what was planned.
-        looked: told where the training goes on as it was planned.
+        pace: the planned pace.
+        looked: a function that is called once, when the training goes on as it was planned.
     """
 
     def __init__(self, pace: Pace, looked: Callable[[], None]) -> None:
@@ -65,10 +65,10 @@ class FirstTenth:
         self.first: tuple[int, float] | None = None
 
     def __call__(self, step: int, work_seconds: float) -> None:
-        """Look, if it is time to.
+        """Compare the speed once enough steps are done; do nothing before and after.
 
         Raises:
-            Corrected: the training took so much less or more that it begins anew with another number of steps.
+            Corrected: the speed is so far from the plan that the training begins anew with another number of steps.
         """
         if self.done or step < SLOW_STEPS:
             return

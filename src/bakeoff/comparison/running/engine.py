@@ -20,19 +20,19 @@ Watch = Callable[[int, float], None]
 
 
 class Engine:
-    """The steps of a comparison. Imports wait until they are needed: reading a plan takes no torch.
+    """The steps of a comparison; imports wait until they are needed, because reading a plan needs no torch.
 
-    A recipe needs no more than `model_dump`, and `changed` where it is searched.
+    Recipes here may be any objects with `model_dump`, and with `changed` if they are searched.
     """
 
     def recipe(self, name: str, overrides: dict[str, Any], device: str) -> Any:
-        """A recipe by name or file, with the precision that it will be trained in on that device."""
+        """The recipe of a name or a file, with the precision of its training on the device."""
         from bakeoff.recipe_files import load_recipe
 
         return self._resolved(load_recipe(name, overrides), device)
 
     def further(self, start: Path, overrides: dict[str, Any], device: str) -> Any:
-        """The recipe by which a run is trained further where the plan names no other: its own."""
+        """The own recipe of a run, by which the run is trained further where the plan names no other recipe."""
         from bakeoff.training.initial_weights import Start
 
         return self._resolved(Start(run=start).recipe().changed(overrides), device)
@@ -44,7 +44,11 @@ class Engine:
         return recipe.changed({"training.precision": precision})
 
     def start(self, source: str, imported: Path, say: Callable[[str], None]) -> Path:
-        """The finished run that `source` is, or that a model elsewhere becomes: at `imported`, once."""
+        """The directory of a finished run: `source` itself, or `imported`, into which another model is imported once.
+
+        Raises:
+            UserError: the run has not finished, or the model cannot be imported.
+        """
         from bakeoff.interop.hugging_face.importing import import_model
         from bakeoff.runs.run import Run
 
@@ -56,7 +60,11 @@ class Engine:
         return imported
 
     def starting(self, source: str, start: Path, recipe: Any, corpus: Path) -> StartFacts:
-        """What a recipe gets from the run that it starts from; refused where that does not fit it, or the corpus."""
+        """The weights that a recipe takes from the run that it starts from.
+
+        Raises:
+            UserError: the weights do not fit the recipe, or the corpus has another tokenizer than the run.
+        """
         from bakeoff.digests import digest
         from bakeoff.learner.pretraining_model import PretrainingModel
         from bakeoff.runs.run import Run
@@ -76,14 +84,18 @@ class Engine:
         )
 
     def check(self, recipe: Any, task: TaskPlan) -> None:
-        """Refuse what cannot be fine-tuned, before anything is trained."""
+        """Refuse a recipe that cannot be fine-tuned on a task, before anything is trained."""
         from bakeoff.tasks.fitting.resolution import resolve_finetuning
 
         task.data.require_model(recipe)
         resolve_finetuning(task.finetune, recipe, task.data)
 
     def corpus(self, path: Path, recipes: Sequence[Any], device: str) -> CorpusFacts:
-        """The facts of the corpus, on which every recipe has to be trainable."""
+        """The facts of the corpus.
+
+        Raises:
+            UserError: a recipe cannot be trained on the corpus.
+        """
         from bakeoff.resources.device import resolve_device
         from bakeoff.training.stages import require_rows
 
@@ -109,7 +121,11 @@ class Engine:
         return load_task(task.data)
 
     def search_steps(self, recipe: Any, corpus: Path, *, search: SearchPlan, budget: Budget, device: str) -> int:
-        """The steps that the budget allows the shortest trial; refused where the recipe cannot be searched so."""
+        """The fewest steps of any trial under the budget.
+
+        Raises:
+            UserError: the recipe cannot be searched over these values.
+        """
         from bakeoff.tuning.planning import fewest_steps
 
         options: dict[str, Any] = {"over": search.over, "trials": search.trials, "budget": budget, "device": device}
@@ -130,8 +146,8 @@ class Engine:
     ) -> None:
         """Search, or go on with what an interruption left at `out`, until `report.html` stands there.
 
-        `budget` is that of one whole trial. `workers` train several trials side by side. The seeds are always the same
-        ones, so that a plan's seeds may change.
+        `budget` is the budget of one whole trial. `workers` train several trials side by side. A search has the seeds
+        from 0 on, whatever the plan's seeds are, so that these may change.
         """
         from bakeoff.tuning.engine import TrialEngine
         from bakeoff.tuning.tune import tune
@@ -142,7 +158,7 @@ class Engine:
         tune(recipe, corpus, out, seed=0, seeds=search.seeds, progress=progress, **several, **options)
 
     def step_times(self, recipes: list[Any], corpus: Path, device: str) -> Sequence[tuple[float, float]]:
-        """Seconds of a step of each recipe on an idle machine, and seconds of its work; all measured in turns."""
+        """Seconds of a step by the clock and seconds of its work, for each recipe; recipes are measured in turns."""
         from bakeoff.training.speed import step_times
 
         return step_times(recipes, corpus, device)
@@ -162,8 +178,8 @@ class Engine:
     ) -> None:
         """Pre-train, or go on with what an interruption left at `out`, until `summary.json` stands there.
 
-        The first weights come from the run `start`, if one is given. `watch` is told the steps done and the seconds of
-        their work, now and then; what it raises ends the training.
+        The first weights come from the run `start`, if one is given. `watch` is called during the training with the
+        steps done and the seconds of their work; an exception that it raises ends the training.
         """
         from bakeoff.training.initial_weights import Start
         from bakeoff.training.pretrain import pretrain
@@ -197,7 +213,7 @@ class Engine:
         finetune(source, task.data, out, config=task.finetune, tokenizer=tokenizer, **common)
 
     def environment(self, device: str) -> tuple[dict[str, str], dict[str, str]]:
-        """Processor, cores, memory, accelerator and system; Python and what decides numbers and speed."""
+        """Facts of the machine (processor, cores, threads, memory, device, system), and versions of the libraries."""
         import torch
 
         from bakeoff.resources.device import processor_name, resolve_device

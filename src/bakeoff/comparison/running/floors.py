@@ -1,4 +1,4 @@
-"""The floors of a comparison: what a task gives away without any neural network."""
+"""The floors of a comparison: the scores of methods without a neural network."""
 
 from bakeoff.comparison.results import Floor
 from bakeoff.tasks.data import TaskData
@@ -6,9 +6,10 @@ from bakeoff.tasks.task import Learned
 
 
 def floors(name: str, data: TaskData) -> list[Floor]:
-    """What answers a task without a model, and what each method without a neural network reaches.
+    """The scores of an answer without a model and of each method that learns without a neural network.
 
-    The settings of a method are those that dev finds best, on a tie the first.
+    The settings of a method are chosen on dev; on a tie the first ones are taken. The list is empty for a metric that
+    an answer without a model does not have, such as the loss.
 
     Args:
         name: the task's name.

@@ -1,4 +1,4 @@
-"""The jobs of a comparison: what each directory holds, and the settings that it was, or will be, made with."""
+"""The jobs of a comparison: the directory of each, and the settings that decide its outcome."""
 
 import hashlib
 import json
@@ -24,14 +24,14 @@ from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.registry import TASKS
 
 FAILURE = "failure.json"
-"""The file in a job's directory that says that it diverged."""
+"""The file in the directory of a job that has diverged."""
 
 
 class Diverging(Record):
     """The content of failure.json, which stands in the directory of a training that diverged."""
 
     message: str
-    """What was said."""
+    """The error message of the divergence."""
 
 
 @dataclass(frozen=True)
@@ -41,23 +41,23 @@ class TrainingJob:
     directory: Path
     """The directory in which the training's run is written."""
     marker: str
-    """The file that exists there only once it has finished."""
+    """The name of a file in the directory that exists only once the training has finished."""
     settings: dict[str, Any]
-    """All that decides its outcome; written beside its directory before it begins."""
+    """All values that decide the outcome; written beside the directory before the training begins."""
 
     @property
     def finished(self) -> bool:
-        """Whether it need not run again."""
+        """Whether the training has finished, so that it is not run again."""
         return (self.directory / self.marker).is_file() and self._settings_file.is_file()
 
     @property
     def failure(self) -> str | None:
-        """Why it diverged, which it would most likely do again with the same settings; None where it did not."""
+        """The error message of a divergence, which the same settings would most likely repeat; None: none happened."""
         path = self.directory / FAILURE
         return str(Diverging.check(read_json(path), str(path))["message"]) if path.is_file() else None
 
     def fail(self, message: str) -> None:
-        """Write failure.json, by which the same plan does not try this training again."""
+        """Write failure.json, so that the same plan does not try this training again."""
         self.directory.mkdir(parents=True, exist_ok=True)
         checksums.write(self.directory / FAILURE, json.dumps({"message": message}, ensure_ascii=False) + "\n")
 
@@ -67,13 +67,16 @@ class TrainingJob:
         return self.directory.with_name(self.directory.name + ".settings.json")
 
     def check(self, key: str = "") -> None:
-        """Refuse to mix settings; what diverged or was deleted leaves nothing to mix with, and is forgotten.
+        """Refuse a directory that was made with other settings.
+
+        The settings of a deleted directory, and of a diverged training that has changed, are forgotten instead.
 
         Args:
-            key: only this setting is looked at, and those below it; left out: all.
+            key: the only setting that is compared, with the settings below it; left out: all settings.
 
         Raises:
-            UserError: the directory was made with others; the message names what differs.
+            UserError: the directory was made with other settings, of which the message names the first that differs;
+                or no comparison has made it.
         """
         if self._settings_file.is_file():
             old, above = _completed(read_json(self._settings_file)), f"{key}." if key else ""
@@ -98,7 +101,7 @@ class TrainingJob:
 
 
 def _completed(settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings as an older version has written them: what recipes and searches have learnt since is at its default."""
+    """Settings of an older version, with defaults for the keys that recipes, searches and tasks have gained since."""
     found = dict(settings)
     for key, config in (("recipe", Recipe), ("model", ModelConfig), ("search", SearchPlan)):
         if found.get(key) is not None:
@@ -112,7 +115,7 @@ def _completed(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _task_defaults(kind: Any) -> dict[str, Any]:
-    """What a kind of task has where nothing is said, but for its name and its files."""
+    """The defaults of a kind of task, without its name and its files; empty for an unknown kind."""
     config = TASKS.get(kind) if isinstance(kind, str) else None
     fields = {} if config is None else config.model_fields
     return {
@@ -130,7 +133,7 @@ class SearchJob(TrainingJob):
 
     @property
     def title(self) -> str:
-        """What is done, in words."""
+        """The search in words: searching bert."""
         return f"searching {self.recipe.name}"
 
 
@@ -141,20 +144,20 @@ def directory_of_search(out: Path, recipe: RecipePlan) -> Path:
 
 @dataclass(frozen=True)
 class Pretraining(TrainingJob):
-    """One recipe with one seed."""
+    """The pre-training of one recipe with one seed."""
 
     recipe: RecipePlan
     seed: int
 
     @property
     def title(self) -> str:
-        """What is done, in words."""
+        """The pre-training in words: pre-training bert."""
         return f"pre-training {self.recipe.name}"
 
 
 @dataclass(frozen=True)
 class Finetuning(TrainingJob):
-    """One recipe, seed, task, initialisation and nested seed."""
+    """The fine-tuning of one recipe, seed, task, initialisation and nested seed."""
 
     recipe: RecipePlan
     seed: int
@@ -162,17 +165,17 @@ class Finetuning(TrainingJob):
     initialisation: Initialisation
     finetune_seed: int
     begins_from: Pretraining
-    """The pre-training of its recipe and seed, whose weights it has where it is not from scratch."""
+    """The pre-training of the same recipe and seed, whose weights the fine-tuning takes unless it is from scratch."""
 
     @property
     def title(self) -> str:
-        """What is done, in words."""
+        """The fine-tuning in words: fine-tuning bert on reviews from scratch."""
         start = "" if self.initialisation == "pretrained" else " from scratch"
         return f"fine-tuning {self.recipe.name} on {self.task.name}{start}"
 
     @property
     def random_seed(self) -> int:
-        """The seed of its order, head and dropout: another one for each seed and nested seed."""
+        """The seed of row order, head and dropout: another one for each seed and nested seed."""
         return self.seed + 1_000_003 * self.finetune_seed
 
 
@@ -187,7 +190,7 @@ class Jobs:
     corpus: str
     """The corpus's fingerprint."""
     budgets: dict[str, str]
-    """What each recipe may spend, by label."""
+    """The budget of each recipe's pre-trainings, by label, such as `steps=1000`."""
     starts: dict[str, str] = field(default_factory=dict)
     """Checksums of the weights that recipes start from, by label."""
 
@@ -209,7 +212,7 @@ class Jobs:
         }
 
     def finetunings(self, recipe: RecipePlan, seed: int) -> Iterator[Finetuning]:
-        """The fine-tunings that follow it."""
+        """The fine-tunings of a recipe with a seed: on every task, nested ones, pre-trained and from scratch."""
         starts: tuple[Initialisation, ...] = ("pretrained", "scratch") if self.plan.from_scratch else ("pretrained",)
         for task in self.plan.tasks:
             for nested in range(self.plan.finetune_seeds):
@@ -231,14 +234,14 @@ class Jobs:
         return Finetuning(directory, "results.json", settings, recipe, seed, task, start, nested, before)
 
     def renewed(self, job: Pretraining | Finetuning) -> Pretraining | Finetuning:
-        """The job with the present budget."""
+        """The job with the recipes and budgets of these jobs, which may be newer than its own."""
         if isinstance(job, Pretraining):
             return self.pretraining(job.recipe, job.seed)
         return self._finetuning(job.recipe, job.seed, job.task, job.initialisation, job.finetune_seed)
 
     @cached_property
     def tasks(self) -> dict[str, dict[str, Any]]:
-        """The settings of each task: its files by content, so that a moved folder is no change."""
+        """The settings of each task, by name; files count by a checksum, so that a moved folder is no change."""
         return {
             task.name: {
                 **{key: value for key, value in task.model_dump(mode="json").items() if key not in ("name", *files)},
