@@ -1,4 +1,4 @@
-"""Which of a comparison's jobs may begin, when several run side by side or one at a time."""
+"""The order of a comparison's jobs, side by side or one at a time, and the recipes that are left out."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -9,16 +9,17 @@ AnyJob = Pretraining | Finetuning
 
 
 class Schedule:
-    """All jobs, in the order in which they run one at a time: all recipes of a seed, then the next seed.
+    """All jobs of a comparison, in the order in which they run one at a time: all recipes of a seed, then the next one.
 
     A recipe that diverges is left out from the diverged job on, even where later jobs have run already, so that the
     outcome does not depend on the number of jobs side by side.
 
     Args:
-        jobs: all of them.
-        seeds: the plan's.
-        lost: recipes that are left out from the start.
-        settled: whether the steps of a pre-training are known; else it waits for the first one of its recipe.
+        jobs: all jobs of the plan, in order; the place of a job is its index.
+        seeds: the plan's seeds.
+        lost: the failures of recipes that are left out from the start, by label.
+        settled: a function that says whether a pre-training's steps are known; if not, the job waits for the first
+            pre-training of its recipe.
     """
 
     def __init__(
@@ -33,13 +34,13 @@ class Schedule:
         self.running: set[int] = set()
         self.over = {place for place, job in enumerate(self.jobs) if job.finished}
         self.worked: set[int] = set()
-        """Seeds of which anything was trained."""
+        """Seeds of which this call has begun at least one job."""
         for place, job in enumerate(self.jobs):
             if job.failure is not None and place not in self.over:
                 self.diverged(place, job.failure)
 
     def diverged(self, place: int, message: str) -> None:
-        """Count a job as diverged; its recipe is left out from there on."""
+        """Count a job as diverged; its recipe is left out from this job on."""
         self.over.add(place)
         self.running.discard(place)
         job = self.jobs[place]
@@ -49,19 +50,19 @@ class Schedule:
             self.lost[job.recipe.name] = (place, failure)
 
     def finished(self, place: int) -> None:
-        """Count a job as done; those that wait for it may begin."""
+        """Count a job as done; jobs that wait for it may begin."""
         self.over.add(place)
         self.running.discard(place)
 
     def again(self, place: int) -> None:
-        """A job that had begun waits once more."""
+        """Put a job that had begun back among the waiting ones."""
         self.running.discard(place)
 
     def next(self, longest_first: bool) -> int | None:
-        """The place of the job that begins now; None: none can, as long as no other has ended.
+        """The place of the job that begins now; None: no job can begin before another one has ended.
 
         Args:
-            longest_first: a seed's pre-trainings come first, because its other jobs are short beside them.
+            longest_first: whether a seed's pre-trainings come before its fine-tunings, which are much shorter.
         """
         ready = [place for place in self.waiting if self._ready(self.jobs[place])]
         if longest_first:
@@ -74,17 +75,17 @@ class Schedule:
 
     @property
     def waiting(self) -> list[int]:
-        """The places of the jobs that have not begun and are not left out."""
+        """The places of jobs that have not begun and whose recipe is not left out."""
         return [
             place for place in range(len(self.jobs)) if place not in self.over | self.running and not self._left(place)
         ]
 
     def is_over(self, seeds: list[int]) -> bool:
-        """Whether nothing of these seeds is to be done any more."""
+        """Whether all jobs of these seeds are done or left out."""
         return not any(self.jobs[place].seed in seeds for place in [*self.waiting, *self.running])
 
     def failures(self, seeds: list[int]) -> dict[str, Failure]:
-        """The recipes that are left out of the results of these seeds."""
+        """The failures of recipes that are left out of the results of these seeds, by label."""
         return {
             name: failure for name, (place, failure) in self.lost.items() if place < 0 or self.jobs[place].seed in seeds
         }

@@ -19,7 +19,7 @@ from bakeoff.tuning.results import REPORT, RESULTS, TuningResults
 from bakeoff.workers.pool import Workers
 
 LEAST_STEPS = 50
-"""Steps of a whole trial at least: in fewer, learning rates are hardly told apart, and no trial is stopped early."""
+"""Fewest steps of a whole trial: shorter trials hardly tell learning rates apart, and cannot be stopped early."""
 
 
 class Searches:
@@ -31,8 +31,8 @@ class Searches:
         recipes: the recipes before their searches, by label.
         corpus: the corpus's fingerprint.
         engine: the engine that runs searches.
-        say: a function that shows a line.
-        starts: the runs that recipes start from, by label, with the checksums of their weights.
+        say: a function that shows one line of progress.
+        starts: the runs that recipes start from and the checksums of their weights, by label.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Searches:
             self.jobs[item.name] = SearchJob(directory_of_search(out, item), REPORT, settings, item)
 
     def require_possible(self) -> None:
-        """Refuse what cannot be searched, before anything is written or trained.
+        """Refuse recipes that cannot be searched as the plan says, before anything is written or trained.
 
         Raises:
             UserError: a key that a recipe does not have, a value that it refuses, or trials that are too short.
@@ -90,10 +90,10 @@ class Searches:
                 raise UserError(f"recipe {name}: search.budget: {_too_short(self.plan.search.budget, steps)}")
 
     def check(self) -> None:
-        """Refuse settings other than those that a search was begun with.
+        """Refuse to go on with a search that was begun with other settings.
 
         Raises:
-            UserError: it was; the message names what differs.
+            UserError: a search was begun with other settings; the message names the difference.
         """
         for job in self.jobs.values():
             own_folder(job.directory, self.out)
@@ -101,14 +101,17 @@ class Searches:
 
     @property
     def waiting(self) -> list[str]:
-        """The recipes that are not searched yet, or not to the end."""
+        """Labels of recipes whose search has not begun or not finished, without the diverged ones."""
         return [name for name, job in self.jobs.items() if not job.finished and job.failure is None]
 
     def run(self, workers: Workers | None = None) -> None:
-        """Search what waits; `failures` names the recipes whose trials all diverge.
+        """Run the waiting searches; recipes whose trials all diverge are in `failures` afterwards.
 
         Args:
-            workers: what trains several trials side by side; None: one at a time.
+            workers: processes that train several trials side by side; None: one trial at a time.
+
+        Raises:
+            UserError: a search has not finished.
         """
         assert self.plan.search is not None or not self.jobs
         for name in self.waiting:
@@ -140,14 +143,14 @@ class Searches:
 
     @property
     def results(self) -> dict[str, TuningResults]:
-        """What the searches that have finished have found."""
+        """The results of the finished searches, by label."""
         return {name: TuningResults.read(job.directory / RESULTS) for name, job in self.jobs.items() if job.finished}
 
     @property
     def chosen(self) -> dict[str, Any]:
-        """The recipes whose searches have finished, with the values that were found.
+        """The recipes with finished searches, by label, with the values that the searches have found.
 
-        The rate is carried to the whole budget by the rule of `bakeoff.optimization.carrying`.
+        The learning rate is carried to the whole budget by the rule of `bakeoff.optimization.carrying`.
         """
         assert self.plan.search is not None or not self.jobs
         return {name: self._chosen(self.recipes[name], found) for name, found in self.results.items()}
@@ -160,7 +163,7 @@ class Searches:
 
     @property
     def failures(self) -> dict[str, Failure]:
-        """The recipes whose trials all diverged."""
+        """The failures of recipes whose trials all diverged, by label."""
         return {
             name: Failure(recipe=name, seed=0, training="every trial of its search", message=message)
             for name, job in self.jobs.items()
@@ -169,7 +172,7 @@ class Searches:
 
 
 def _too_short(share: str, steps: int) -> str:
-    """What to say of trials with fewer than the least steps; `steps` are those of a whole pre-training."""
+    """The error text for trials of fewer than `LEAST_STEPS` steps; `steps` are those of a whole pre-training."""
     if steps < LEAST_STEPS:
         return (
             f"a whole pre-training has {steps:,} steps, and a trial needs {LEAST_STEPS} at least; give a larger "

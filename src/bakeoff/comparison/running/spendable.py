@@ -1,4 +1,4 @@
-"""What each recipe of a comparison may spend: fixed once, kept in budget.json, and of minutes corrected once."""
+"""The budget of each recipe of a comparison: fixed once, kept in budget.json, and if in minutes corrected once."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -14,12 +14,12 @@ Measure = Callable[[list[str]], Sequence[tuple[float, float]]]
 
 
 class Spendable:
-    """The budget of a plan.
+    """The budget of a plan, with the steps of each recipe that follow from minutes.
 
     Args:
-        text: the budget as the plan gives it.
+        text: the budget as the plan gives it, such as `minutes=10`.
         out: the comparison's directory.
-        say: told a line now and then.
+        say: a function that shows one line of progress.
 
     Raises:
         UserError: an earlier call had another budget.
@@ -30,7 +30,7 @@ class Spendable:
         self.minutes = Budget.parse_text(text).minutes
         self.facts = BudgetFacts(text=text)
         self.begun = self.path.is_file()
-        """Whether an earlier call has left it."""
+        """Whether an earlier call has left a budget.json."""
         if not self.begun:
             return
         self.facts = BudgetFacts.parse(read_json(self.path), str(self.path), strict=True)
@@ -41,26 +41,27 @@ class Spendable:
             )
 
     def write(self) -> None:
-        """Keep it for the next call."""
+        """Write budget.json for the next call."""
         checksums.write(self.path, self.facts.model_dump_json(indent=1) + "\n")
 
     def settle_threads(self, threads: int | None) -> None:
-        """Keep how many threads every training has."""
+        """Write the number of threads of every training into budget.json; None: as many as torch has."""
         if threads != self.facts.threads:
             self.facts = self.facts.model_copy(update={"threads": threads})
             self.write()
 
     def by_recipe(self, names: Iterable[str]) -> dict[str, str]:
-        """What each may spend, in steps where they are known."""
+        """The budget of each recipe by label, in steps such as `steps=1000` where these are known."""
         steps = self.facts.steps
         return {name: f"steps={steps[name]}" if name in steps else self.facts.text for name in names}
 
     def fix(self, names: Iterable[str], measure: Measure) -> None:
-        """Turn minutes into steps, once for all seeds; other budgets are the same for every seed by themselves.
+        """Turn minutes into steps, once for all seeds; other budgets need no measurement.
 
         Args:
-            names: the recipes that are trained.
-            measure: the seconds of a step on an idle machine, and those of its work, of recipes by name.
+            names: labels of the recipes that are trained.
+            measure: a function that takes labels and gives for each recipe the seconds of a step on an idle machine
+                and the seconds of its work.
         """
         missing = [name for name in names if name not in self.facts.steps]
         if self.minutes is not None and missing:
@@ -70,7 +71,7 @@ class Spendable:
         self.write()
 
     def pace(self, name: str) -> Pace | None:
-        """The planned speed of a recipe; None where its first training has been compared with it already."""
+        """The planned pace of a recipe; None: no budget in minutes, or the pace is checked already or unknown."""
         facts = self.facts
         if self.minutes is None or name in facts.corrected or name not in facts.work_seconds_per_step:
             return None
@@ -82,11 +83,11 @@ class Spendable:
         )
 
     def looked(self, name: str, work_seconds: float | None = None) -> None:
-        """The look at a recipe's first training is over.
+        """Record that the speed of a recipe's first training was checked, and correct its steps if they were wrong.
 
         Args:
-            name: the recipe.
-            work_seconds: what a step has taken, where the training begins anew.
+            name: the recipe's label.
+            work_seconds: measured seconds of work of a step; None: the speed was as planned.
         """
         before = self.pace(name)
         if before is None:

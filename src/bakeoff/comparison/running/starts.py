@@ -1,4 +1,4 @@
-"""The runs, and the models that become runs, from which a plan's recipes take their first weights."""
+"""The runs that a plan's recipes take their first weights from; models from elsewhere are imported as runs."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from bakeoff.comparison.running.engine import Engine
 from bakeoff.errors import UserError
 
 IMPORTED = "imported"
-"""The folder of a comparison with the runs that models elsewhere have become."""
+"""The folder, in a comparison's directory, of models that were imported as runs."""
 
 
 class Starts:
@@ -21,8 +21,8 @@ class Starts:
     Args:
         plan: the plan.
         out: the comparison's directory.
-        engine: what imports, and looks whether they fit.
-        say: told a line before a model is imported.
+        engine: the engine, which imports models and checks that weights fit a recipe.
+        say: a function that shows one line before a model is imported.
     """
 
     def __init__(self, plan: Plan, out: Path, engine: Engine, say: Callable[[str], None]) -> None:
@@ -30,10 +30,10 @@ class Starts:
         self._runs: dict[str, Path] = {}
 
     def recipe(self, item: RecipePlan) -> Any:
-        """The recipe of an entry of the plan; where it names none, that of the run which it starts from.
+        """The recipe of an entry of the plan; if the entry names a start alone, the recipe of that run.
 
         Raises:
-            UserError: no such recipe or run, or the run has not finished, is fine-tuned or cannot be imported.
+            UserError: there is no such recipe or run, or the run has not finished, is fine-tuned or cannot be imported.
         """
         if item.start is None:
             return self.engine.recipe(item.recipe, item.set, self.plan.device)
@@ -43,7 +43,7 @@ class Starts:
         return self.engine.recipe(item.recipe, item.set, self.plan.device)
 
     def facts(self, recipes: Mapping[str, Any]) -> dict[str, StartFacts]:
-        """What each recipe takes from the run that it starts from, by label; recipes with random weights are left out.
+        """The weights that each recipe takes from its run, by label; recipes with random weights are left out.
 
         Raises:
             UserError: a run's weights do not fit the recipe, or the corpus has another tokenizer than the run.

@@ -30,11 +30,11 @@ class Trainings:
     Args:
         plan: the plan.
         out: the comparison's directory.
-        recipes: by label, as they are trained.
-        jobs: all jobs, with the budgets of now.
-        budget: what each recipe may spend.
-        lost: recipes that are left out from the start.
-        engine: the trainings in this process.
+        recipes: the recipes as they are trained, with the values that searches have found, by label.
+        jobs: a function that gives all jobs with the budgets known at the time of the call.
+        budget: the budget of each recipe.
+        lost: the failures of recipes that are left out from the start, by label.
+        engine: the engine that trains in this process; workers have their own.
         progress: a function that shows a line; None: nothing is shown.
         starts: the runs that recipes start from, by label; all other recipes start with random weights.
     """
@@ -60,14 +60,15 @@ class Trainings:
         self.published: list[int] = []
 
     def run(self, workers: Workers | None, publish: Publish) -> Results:
-        """Train what waits, and publish behind each seed.
+        """Run the waiting trainings, and write the report after each seed.
 
         Args:
-            workers: what trains side by side; None: one at a time.
-            publish: writes the results of the seeds that are done, without the recipes that have failed.
+            workers: processes that train side by side; None: one training at a time, in this process.
+            publish: a function that writes the results of finished seeds, without the recipes that have failed.
 
         Raises:
-            UserError, Interrupted: what a training has run into.
+            UserError: a training has not finished, or has met a mistake of the user's.
+            Interrupted: SIGINT or SIGTERM came.
         """
         results = self._publish(publish)
         if workers is None:
@@ -119,13 +120,13 @@ class Trainings:
         return self.recipes[self.schedule.jobs[place].recipe.name]
 
     def _settled(self, job: Pretraining) -> bool:
-        """Whether a pre-training's steps are known: minutes wait for the look at the recipe's first one."""
+        """Whether a pre-training's steps are final; with minutes, once the recipe's first pre-training is done."""
         if job.seed == self.plan.seeds[0] or self.budget.pace(job.recipe.name) is None:
             return True
         return self.jobs().pretraining(job.recipe, self.plan.seeds[0]).finished
 
     def _begin(self, place: int) -> WorkOrder:
-        """Say what is trained, and with what."""
+        """Write a job's settings, show its title and make its order; a fine-tuning's leftovers are removed."""
         job: Pretraining | Finetuning = self.jobs().renewed(self.schedule.jobs[place])
         job.begin()
         self.say(self._title(place))
@@ -143,10 +144,10 @@ class Trainings:
         return lambda note: self.budget.looked(self.schedule.jobs[place].recipe.name)
 
     def _end(self, place: int, outcome: JobOutcome) -> None:
-        """Take note of what came of a job.
+        """Record the outcome of a job: finished, diverged, or to begin anew with other steps.
 
         Raises:
-            UserError: it has not finished, and nobody said why.
+            UserError: the job has not finished, for no known reason.
         """
         job = self.schedule.jobs[place]
         if outcome.work_seconds is not None:
@@ -164,7 +165,7 @@ class Trainings:
             self.schedule.finished(place)
 
     def _publish(self, publish: Publish) -> Results | None:
-        """Write the reports that are due: behind each seed of which anything was trained, and at the end."""
+        """Write the reports that are due: after each seed with a training in this call, and after the last seed."""
         results = None
         while len(self.published) < len(self.plan.seeds):
             seeds = self.plan.seeds[: len(self.published) + 1]

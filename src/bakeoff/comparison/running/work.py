@@ -1,4 +1,4 @@
-"""One training of a comparison, as this process or another one does it."""
+"""One training of a comparison, in this process or in another one."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,22 +15,22 @@ from bakeoff.training.progress import Shown
 Note = Callable[[dict[str, Any]], None]
 
 LOOKED = {"looked": True}
-"""The note of a training that goes on as it was planned."""
+"""The note that a training goes on as planned, after its speed was checked."""
 
 
 class WorkOrder(Config):
-    """What is to be trained, but for the recipe."""
+    """The order of one training, complete but for the recipe."""
 
     out: Path
     """Directory of the run."""
     seed: int
-    """Seed of everything that is random."""
+    """Seed of the training's random numbers."""
     corpus: Path
     """The directory of the corpus."""
     device: str
-    """auto, cpu, cuda or mps."""
+    """Device of the training: auto, cpu, cuda or mps."""
     budget: str | None = None
-    """What a pre-training may spend; None: a fine-tuning."""
+    """The budget of a pre-training, such as `steps=1000`; None: a fine-tuning."""
     pace: Pace | None = None
     """The planned speed of a pre-training whose speed is to be compared; None: no comparison is needed."""
     task: TaskPlan | None = None
@@ -42,26 +42,27 @@ class WorkOrder(Config):
 
 
 class JobOutcome(Config):
-    """What came of a training; empty where it has finished."""
+    """The outcome of a training; both fields are None when it has finished."""
 
     diverged: str | None = None
-    """What was said where its loss was not a number any more."""
+    """The error message of a training that diverged; None: it did not."""
     work_seconds: float | None = None
-    """What a step has taken, where it is to begin anew with another number of steps."""
+    """Measured seconds of work of a step, if the training has to begin anew with other steps; None: it has not."""
 
 
 def carry_out(order: WorkOrder, recipe: Any, engine: Engine, progress: Shown, note: Note) -> JobOutcome:
-    """Do what an order asks for, a pre-training or a fine-tuning, with the engine.
+    """Run the pre-training or the fine-tuning of an order with the engine.
 
     Args:
-        order: what.
-        recipe: the recipe.
-        engine: what trains.
-        progress: whether progress is shown, or what is told of it.
-        note: told `LOOKED`.
+        order: the order.
+        recipe: the recipe of the training.
+        engine: the engine that trains.
+        progress: whether progress is shown, or a function that is told of it.
+        note: a function that is called with `LOOKED` when a training goes on as planned.
 
     Raises:
-        UserError, Interrupted: as the engine does.
+        UserError: the engine has refused the training.
+        Interrupted: SIGINT or SIGTERM came.
     """
     common: dict[str, Any] = {"seed": order.seed, "device": order.device, "progress": progress}
     try:
@@ -83,7 +84,7 @@ def carry_out(order: WorkOrder, recipe: Any, engine: Engine, progress: Shown, no
 
 
 def serve(values: dict[str, Any], note: Note) -> dict[str, Any]:
-    """Do the work in another process; see `bakeoff.workers`."""
+    """Run an order in a worker's process; `values` has the keys order, recipe and shown. See `bakeoff.workers`."""
     from bakeoff.recipe import Recipe
 
     order = WorkOrder.parse(values["order"], "order")
