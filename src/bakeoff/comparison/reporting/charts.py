@@ -17,7 +17,7 @@ MOST_POINTS = 300  # a curve; more than the pixels of a panel only makes the fil
 
 
 class ComparableLosses(NamedTuple):
-    """Losses that may be compared: of one objective with the same settings, in one unit."""
+    """Recipes whose losses can be compared: of one objective with the same settings, in one unit."""
 
     title: str
     unit: str
@@ -25,7 +25,7 @@ class ComparableLosses(NamedTuple):
     objective: str
 
     def value(self, point: CurvePoint) -> float | None:
-        """What is drawn of one validation."""
+        """The loss of one validation in the panel's unit; None: the validation has none."""
         losses = point.bits_per_byte if self.unit == "bits per byte" else point.losses
         return losses.get(self.objective)
 
@@ -36,7 +36,7 @@ def colours(results: Results) -> dict[str, tuple[str, list[int]]]:
 
 
 def comparable_losses(results: Results) -> list[ComparableLosses]:
-    """Group the recipes' losses by what can be compared."""
+    """The groups of recipes whose losses can be compared, one for each objective and its settings."""
     grouped: dict[tuple[str, str], list[RecipeEntry]] = defaultdict(list)
     for entry in results.recipes:
         for name in dict.fromkeys(name for run in entry.runs for point in run.curve for name in point.losses):
@@ -55,7 +55,7 @@ def comparable_losses(results: Results) -> list[ComparableLosses]:
 
 
 def _settings(recipe: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """What a recipe's objective of this name masks or asks; its weight does not change the loss itself."""
+    """The settings of a recipe's objective of this name, without its weight, which leaves the loss itself unchanged."""
     objectives = recipe.get("objective") or []
     for objective in objectives if isinstance(objectives, list) else [objectives]:
         if objective.get("kind") == name:
@@ -64,7 +64,7 @@ def _settings(recipe: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def curves(results: Results) -> Iterator[Figure]:
-    """Validation loss over tokens and over time, two figures a panel."""
+    """Validation loss over tokens and over time, two figures for each group of comparable losses."""
     for number, panel in enumerate(comparable_losses(results), 1):
         seconds = max(run.seconds for entry in panel.entries for run in entry.runs)
         unit, length = ("hours", 3600) if seconds > 7200 else ("minutes", 60) if seconds > 120 else ("seconds", 1)
@@ -76,7 +76,7 @@ def curves(results: Results) -> Iterator[Figure]:
 
 
 def _curve_rows(panel: ComparableLosses, axis: str, scale: float) -> Iterator[dict[str, Any]]:
-    """Each seed's curve, and the mean of all at every step that all of them reached."""
+    """The points of each seed's curve, and of the mean over seeds at every step that all seeds reached."""
     for entry in panel.entries:
         at_step: dict[int, list[tuple[float, float]]] = defaultdict(list)
         for run in entry.runs:
@@ -93,14 +93,14 @@ def _curve_rows(panel: ComparableLosses, axis: str, scale: float) -> Iterator[di
 
 
 def _place(x: float, y: float) -> dict[str, float]:
-    """A point, to more digits than a pixel shows."""
+    """A point rounded to more digits than a pixel shows."""
     return {"x": float(f"{x:.5g}"), "y": float(f"{y:.5g}")}
 
 
 def _curve_chart(
     results: Results, panel: ComparableLosses, rows: list[dict[str, Any]], title: str, tokens: bool
 ) -> Any:
-    """Thin lines for seeds, a thick one for their mean, and the line of having learned nothing but frequencies."""
+    """A chart with thin lines for seeds, a thick line for their mean, and dashed lines for guessing."""
     suffix = "replace(format(datum.value, '~s'), 'G', 'B')"  # a billion tokens is 1B to a reader, not 1G
     axis = altair.Axis(tickCount=6, labelExpr=suffix) if tokens else altair.Axis(tickCount=6)
     style = {label: found for label, found in colours(results).items() if any(label == r["recipe"] for r in rows)}
@@ -132,7 +132,7 @@ def _curve_chart(
 
 
 def _reference_lines(panel: ComparableLosses) -> Iterator[tuple[float, str]]:
-    """The loss of a model that knows nothing but how frequent each token, or each answer, is."""
+    """The losses, with their names, of guessing among classes and of a model that knows token frequencies alone."""
     objective = OBJECTIVES[panel.objective]
     if objective.classes is not None:
         yield math.log(len(objective.classes)), "guessing"
@@ -160,7 +160,7 @@ def _rule(value: float, text: str) -> list[altair.Chart]:
 
 
 def dots(results: Results) -> Iterator[Figure]:
-    """Every seed's score, one figure a task."""
+    """The scores of every seed, one figure for each task."""
     for analysis in results.analyses:
         measure = ShownMetric.of(results, analysis.task)
         chart = _dot_chart(results, analysis, measure)
@@ -169,7 +169,7 @@ def dots(results: Results) -> Iterator[Figure]:
 
 
 def _dot_chart(results: Results, analysis: Analysis, measure: ShownMetric) -> Any:
-    """One line a recipe: filled dots pre-trained, open ones from scratch, a bar for the interval of the mean."""
+    """A chart with a line for each recipe: filled dots pre-trained, open dots from scratch, a bar for the interval."""
     order, factor = measure.ranked(analysis), measure.factor
     rows: list[dict[str, Any]] = []
     means: list[dict[str, Any]] = []
@@ -221,7 +221,7 @@ def _dot_chart(results: Results, analysis: Analysis, measure: ShownMetric) -> An
 
 
 def _names_beside(lines: list[dict[str, Any]], values: list[float]) -> Iterator[altair.Chart]:
-    """The names of upright lines, right of them, but left of those on the right half, where a narrow page cuts them."""
+    """The names of upright lines, right of them, but left of lines in the right half, so that no page cuts them."""
     middle = (min(values) + max(values)) / 2
     sides: tuple[tuple[Literal["left", "right"], int], ...] = (("left", 1), ("right", -1))
     for side, sign in sides:

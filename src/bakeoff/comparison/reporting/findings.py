@@ -1,4 +1,4 @@
-"""What the numbers say, in plain words: the headline, a sentence a task, and warnings."""
+"""The findings of a comparison in plain words: the headline, sentences for each task, and warnings."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -12,20 +12,20 @@ from bakeoff.display.wording import counted, listed
 from bakeoff.objectives.registry import OBJECTIVES
 
 PLATEAU = 0.95
-"""A loss above this share of the unigram entropy: hardly more than token frequencies has been learned."""
+"""Share of the unigram entropy above which a loss shows hardly more learned than token frequencies."""
 
 
 class Findings(NamedTuple):
-    """The answer of a comparison."""
+    """The findings of a comparison, in sentences."""
 
     headline: str
-    """One sentence."""
+    """The main finding, one sentence."""
     details: list[str]
-    """A few more, each on its own."""
+    """Further sentences, task by task: the best recipes, the gain of pre-training, the best floor."""
 
 
 class Standing(NamedTuple):
-    """The recipes of one task by the best: what is worse beyond the noise, and what cannot be told apart."""
+    """The best recipe of a task and the others: `beaten` are worse beyond the noise, `peers` cannot be told apart."""
 
     best: str
     peers: list[str]
@@ -34,7 +34,7 @@ class Standing(NamedTuple):
 
     @classmethod
     def of(cls, measure: ShownMetric, analysis: Analysis) -> "Standing":
-        """Rank by the mean over seeds."""
+        """The standing by the means over seeds."""
         best = measure.ranked(analysis)[0]
         pairs = against_the_best(analysis, best)
         peers = [pair.second for pair in pairs if not pair.real]
@@ -42,7 +42,7 @@ class Standing(NamedTuple):
 
 
 def findings(results: Results) -> Findings:
-    """The headline and its details."""
+    """The headline and the details of a comparison's results."""
     standings = {}
     details = []
     for analysis in results.analyses:
@@ -132,7 +132,7 @@ def _floor(results: Results, measure: ShownMetric, analysis: Analysis) -> Iterat
 
 
 def cautions(results: Results) -> list[str]:
-    """What a reader has to know before believing or acting on the numbers."""
+    """Warnings that a reader has to know before believing or acting on the numbers."""
     found = []
     done, planned = len(results.finished_seeds), len(results.planned_seeds)
     if done < planned:
@@ -164,7 +164,7 @@ def cautions(results: Results) -> list[str]:
 
 
 def _start_cautions(results: Results) -> Iterator[str]:
-    """What has had more than the budget, and what its gain is then a gain of."""
+    """Warnings about recipes that start from a run: its cost is outside the budget, and its weights are in the gain."""
     begun = {entry.label: entry.start for entry in results.recipes if entry.start is not None}
     for label, start in begun.items():
         yield f"{label} starts from {start}. What those weights have cost is no part of the budget."
@@ -186,7 +186,7 @@ def _at_plateau(entropy: float | None, curve: list[CurvePoint]) -> bool:
 
 
 def _against(measure: ShownMetric, value: float, best: Spread) -> str:
-    """The score of a floor that is no worse than the best recipe, in words: better only beyond the noise."""
+    """The comparison of a floor with the best recipe in words; "better than" only beyond the noise."""
     if best.interval is None:  # The noise is not known: the two numbers alone are told.
         equal = measure.short(value) == measure.short(best.mean)
         return "as good as" if equal else "less than" if measure.task.lower_is_better else "more than"

@@ -1,4 +1,4 @@
-"""How the values of a task's metric are read: which are better, and how they and their differences are written."""
+"""The metric of a task as reports show it: its direction, its unit, and the form of values and differences."""
 
 import math
 from collections.abc import Iterable
@@ -11,21 +11,21 @@ from bakeoff.comparison.statistics import Difference
 from bakeoff.display.wording import MINUS, percent, points
 
 DIGITS = 3
-"""Digits of the largest mean that are shown of metrics on scales of their own."""
+"""Digits shown of the largest mean, for metrics on scales of their own."""
 
 
 @dataclass(frozen=True)
 class ShownMetric:
-    """The metric of a task, as a reader sees it."""
+    """The metric of a task as reports show it."""
 
     task: TaskFacts
-    """The task."""
+    """The facts of the task, with the metric's title, unit and direction."""
     largest: float = 1.0
-    """The largest mean, by which values on a scale of their own have their decimals."""
+    """The largest absolute mean of any recipe, which sets the number of decimals on a scale of its own."""
 
     @classmethod
     def of(cls, results: Results, task: str) -> "ShownMetric":
-        """The metric of the task of that name."""
+        """The metric of the task of the name `task`."""
         facts = next(each for each in results.tasks if each.name == task)
         analysis = next((each for each in results.analyses if each.task == task), None)
         spreads = [] if analysis is None else [*analysis.pretrained.values(), *analysis.scratch.values()]
@@ -41,12 +41,12 @@ class ShownMetric:
 
     @property
     def factor(self) -> int:
-        """What values are drawn and written as multiples of."""
+        """The factor from a value to the shown number: 100 for a metric in percent or times 100, else 1."""
         return 100 if self.task.unit else 1
 
     @cached_property
     def decimals(self) -> int:
-        """Digits behind the point."""
+        """Number of digits behind the decimal point."""
         if self.task.unit:
             return 1
         return min(6, max(0, DIGITS - 1 - math.floor(math.log10(self.largest)))) if self.largest > 0 else DIGITS - 1
@@ -76,11 +76,11 @@ class ShownMetric:
 
     @property
     def steps(self) -> str:
-        """What differences are counted in, with a space before it; nothing where that is the metric's own scale."""
+        """The unit of differences, " points", with its space; empty for a metric on a scale of its own."""
         return " points" if self.task.unit else ""
 
     def cut(self, interval: tuple[float, float]) -> tuple[float, float]:
-        """A confidence interval, cut at what values can be: shares, correlations, errors."""
+        """A confidence interval, cut to the metric's possible values: 0 to 1, -1 to 1, or 0 and more for errors."""
         if self.task.unit:
             lowest, highest = 0.0 if self.task.unit == "%" else -1.0, 1.0
         else:
@@ -88,15 +88,15 @@ class ShownMetric:
         return max(interval[0], lowest), min(interval[1], highest)
 
     def gain(self, difference: float) -> float:
-        """A difference as how much better it is."""
+        """A difference with the sign turned where lower is better, so that above zero is better."""
         return -difference if self.task.lower_is_better else difference
 
     def ranked(self, analysis: Analysis) -> list[str]:
-        """The recipes by the mean over seeds, pre-trained, the best first."""
+        """Labels of recipes by the mean over seeds with pre-trained weights, the best first."""
         return sorted(analysis.pretrained, key=lambda label: -self.gain(analysis.pretrained[label].mean))
 
     def strongest(self, floors: Iterable[Floor]) -> list[Floor]:
-        """Floors by their score on test, the best first; of two that score the same the one that learns."""
+        """Floors by their score on test, the best first; on a tie, the floor that learns comes first."""
         metric = self.task.metric
         return sorted(floors, key=lambda floor: (-self.gain(floor.test[metric]), floor.kind == "simplest"))
 

@@ -21,17 +21,17 @@ from bakeoff.report.page import html_page
 from bakeoff.yaml_files import dump_yaml
 
 INK = "#1c2126"
-"""Colour of text in the figures beside the report; in the report itself they take the page's."""
+"""Colour of text in the figures beside the report; figures in the report have the page's colour."""
 
 CURVES = ("loss", "search")
-"""The beginnings of the names of figures of losses."""
+"""Prefixes of the names of figures that show losses."""
 
 
 def write_report(results: Results, path: Path) -> None:
     """Write `report.html` and, beside it, `figures/` with every chart as SVG and PNG.
 
     Args:
-        results: what is reported; nothing else is read.
+        results: the results; nothing else is read.
         path: the HTML file to write.
     """
     losses, scores, searches = list(curves(results)), list(dots(results)), search_figures(results)
@@ -52,14 +52,14 @@ def write_report(results: Results, path: Path) -> None:
 
 
 def _height(figure: Figure, results: Results) -> int:
-    """A panel of curves has one height; a plot of dots grows with its recipes."""
+    """The height of a figure in pixels: fixed for curves; for dots it grows with the number of recipes."""
     if figure.name.startswith(CURVES):
         return 260
     return 40 + len(results.recipes) * (44 if any(a.scratch for a in results.analyses) else 30)
 
 
 def _write_figures(results: Results, figures: list[Figure], folder: Path) -> None:
-    """Every chart on white, with its legend and title, for slides and papers."""
+    """Write every chart on white, with its legend and title, as SVG and PNG for slides and papers."""
     own_folder(folder).mkdir(parents=True, exist_ok=True)
     # Panels are numbered; what an earlier report with other recipes left would be taken for one of these.
     for stale in [*folder.glob("loss-*.*"), *folder.glob("search-*.*"), *folder.glob("scores-*.*")]:
@@ -77,7 +77,7 @@ def _write_figures(results: Results, figures: list[Figure], folder: Path) -> Non
 
 
 def _answer(results: Results) -> str:
-    """The headline, its details, and what to be careful about."""
+    """The report's opening: the headline, its details and the warnings."""
     found = findings(results)
     seeds = counted(len(results.finished_seeds), "seed")
     sizes = [counted(len(results.recipes), "recipe"), seeds, counted(len(results.tasks), "task")]
@@ -89,7 +89,7 @@ def _answer(results: Results) -> str:
 
 
 def _scores(results: Results, figures: list[Figure]) -> str:
-    """The table, the dots, and which differences are real."""
+    """The section of the scores: the table, the dots, and the differences with their verdicts."""
     claim = len(results.finished_seeds) >= SEEDS_FOR_A_CLAIM
     bold = (
         "Bold: the best mean and every mean that cannot be told apart from it; gains that exceed the noise."
@@ -134,7 +134,7 @@ def _costs(results: Results) -> str:
 
 
 def _losses(results: Results, figures: list[Figure]) -> str:
-    """Curves of losses that can be compared, side by side over tokens and over time."""
+    """The section of the losses: comparable curves, side by side over tokens and over time."""
     parts = [
         "<h2>How they learned</h2>",
         note(
@@ -153,7 +153,7 @@ def _losses(results: Results, figures: list[Figure]) -> str:
 
 
 def _method(results: Results) -> str:
-    """How it was measured, as a list of terms."""
+    """The section of the method, as a list of terms."""
     corpus = results.corpus
     size = [f"{quantity(corpus.tokens)} tokens"] if corpus.tokens else []
     size += [f"{quantity(corpus.documents)} documents"] if corpus.documents else []

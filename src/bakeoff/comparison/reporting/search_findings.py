@@ -19,11 +19,11 @@ NOT_SEARCHED = (
     "The learning rates are the recipes' own, not searched here: a difference may be one of learning rates and not of "
     "models. `search` in the plan searches them."
 )
-"""What is said of a comparison without searches."""
+"""The caution of a comparison without searches."""
 
 
 def rows(results: Results) -> Iterator[list[str]]:
-    """A row for each recipe, below `COLUMNS`; the cost is in pre-trainings."""
+    """The rows of the table of chosen values, one for each recipe; the cost is counted in whole pre-trainings."""
     for entry in results.recipes:
         found = entry.search
         if found is None or results.search is None:
@@ -42,7 +42,7 @@ def rows(results: Results) -> Iterator[list[str]]:
 
 
 def carried(results: Results) -> str:
-    """What of the searches goes into the trainings, and at which length it was chosen."""
+    """A paragraph on the searches: their length, their seeds, and the values carried to the trainings."""
     assert results.search is not None
     last = results.search.seeds - 1
     seeds = "seed 0" if last == 0 else f"the seeds 0 to {last}, whose mean counts"
@@ -55,7 +55,7 @@ def carried(results: Results) -> str:
 
 
 def _rules(results: Results) -> str:
-    """What became of the rates on the way, as the trainings have them."""
+    """The end of a sentence on the change of the learning rates between search and training."""
     changed = {
         entry.label: (entry.search.winner.values[RATE], rate)
         for entry in results.recipes
@@ -73,7 +73,7 @@ def _rate_of(entry: RecipeEntry) -> float:
 
 
 def search_cautions(results: Results) -> Iterator[str]:
-    """What a reader has to know of the values that the recipes were trained with."""
+    """Cautions about the values that the recipes were trained with."""
     if results.search is None:
         yield NOT_SEARCHED
         return

@@ -1,4 +1,4 @@
-"""The searches in a comparison's report: a curve of each recipe, and a table of what was chosen."""
+"""The searches in a comparison's report: figures for each recipe, and a table of the chosen values."""
 
 from bakeoff.comparison.reporting.search_findings import COLUMNS, carried, rows
 from bakeoff.comparison.results import Results
@@ -9,7 +9,7 @@ from bakeoff.tuning.report import look_styles, loss_figures
 
 
 def search_figures(results: Results) -> list[Figure]:
-    """Losses over what was searched, for each recipe."""
+    """The figures of held-out losses over the searched values, for each recipe."""
     found = []
     for number, entry in enumerate(results.recipes, 1):
         if entry.search is None:
@@ -21,7 +21,7 @@ def search_figures(results: Results) -> list[Figure]:
 
 
 def search_section(results: Results, figures: list[Figure]) -> str:
-    """Table and curves; nothing where nothing was searched."""
+    """The section of the searches, with table and figures; empty if the plan has no search."""
     if results.search is None:
         return ""
     parts = [

@@ -1,4 +1,4 @@
-"""What pre-trainings spent, beside what was planned."""
+"""The spending of pre-trainings against the planned budget."""
 
 from collections.abc import Iterator
 from statistics import fmean
@@ -9,20 +9,20 @@ from bakeoff.display.wording import budget, listed
 from bakeoff.optimization.budget import Budget
 
 TOLERATED = 0.1
-"""The distance of a spent share from 1 above which a warning is given."""
+"""Distance of a spent share from 1 above which a warning is given."""
 
 
 class Spending(NamedTuple):
-    """Shares of the budget, each a mean over seeds; 1 is what was planned."""
+    """Spent shares of the budget, each a mean over seeds; 1 is the planned budget."""
 
     clock: float
-    """What was spent; of minutes, time by the clock."""
+    """The share in the budget's own unit; of a budget in minutes, by the clock."""
     work: float | None
-    """The share of a budget in minutes by work done, which other processes do not slow down; None: it is not known."""
+    """The share of a budget in minutes by work, which other processes do not slow down; None: unknown or no minutes."""
 
     @property
     def fair(self) -> float:
-        """What recipes are compared by: the work where it is known."""
+        """The share by which recipes are compared: by work where that is known, else by `clock`."""
         return self.clock if self.work is None else self.work
 
 

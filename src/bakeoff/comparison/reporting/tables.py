@@ -15,13 +15,13 @@ from bakeoff.display.wording import duration, memory, p_value, points, quantity
 from bakeoff.report.elements import frame, head
 
 WITH_SCRATCH, WITHOUT_SCRATCH = 3, 6
-"""Tasks that fit beside each other where each has three columns, and where it has one."""
+"""Most tasks in one table: with three columns for each task, and with one."""
 
 NOTHING = '<td class="weak">–</td>'
 
 
 def leaders(measure: ShownMetric, analysis: Analysis) -> set[str]:
-    """The best recipe and all that cannot be told apart from it; none while no claim can be made."""
+    """Labels of the best recipe and of all that cannot be told apart from it; empty if no claim can be made."""
     best = measure.ranked(analysis)[0]
     against = against_the_best(analysis, best)
     if any(pair.real is None for pair in against):
@@ -30,7 +30,7 @@ def leaders(measure: ShownMetric, analysis: Analysis) -> set[str]:
 
 
 def scores(results: Results) -> str:
-    """Recipes and floors against tasks, the best on average first; many tasks are in several tables."""
+    """The table of scores: recipes, the best on average first, and floors; many tasks are split into several tables."""
     analyses = {analysis.task: analysis for analysis in results.analyses}
     scratch = any(analysis.scratch for analysis in results.analyses)
     parts = math.ceil(len(results.tasks) / (WITH_SCRATCH if scratch else WITHOUT_SCRATCH))
@@ -45,7 +45,7 @@ def scores(results: Results) -> str:
 
 
 def _scores(results: Results, recipes: list[RecipeEntry], measures: Mapping[str, ShownMetric], scratch: bool) -> str:
-    """The table of some tasks."""
+    """The table of scores on the tasks in `measures`."""
     analyses = {analysis.task: analysis for analysis in results.analyses if analysis.task in measures}
     bold = {name: leaders(measures[name], analysis) for name, analysis in analyses.items()}
     columns = ["pre-trained", "from scratch", "gain"] if scratch else ["pre-trained"]
@@ -71,7 +71,7 @@ def _scores(results: Results, recipes: list[RecipeEntry], measures: Mapping[str,
 
 
 def _standing(analyses: Mapping[str, Analysis], measures: Mapping[str, ShownMetric]) -> Callable[[RecipeEntry], float]:
-    """What recipes are sorted by: the average score, or, where scores have no scale in common, the average place."""
+    """A sort key, the best recipe first: by the sum of scores, or of places where scores have no scale in common."""
     if all(measure.task.unit and not measure.task.lower_is_better for measure in measures.values()):
         return lambda entry: -sum(analysis.pretrained[entry.label].mean for analysis in analyses.values())
     ranked = [measures[name].ranked(analysis) for name, analysis in analyses.items()]
@@ -79,7 +79,7 @@ def _standing(analyses: Mapping[str, Analysis], measures: Mapping[str, ShownMetr
 
 
 def _spread(measure: ShownMetric, spread: Spread | None, *, strong: bool = False, start: bool = False) -> str:
-    """Mean ± standard deviation, and the interval below it."""
+    """A cell with mean ± standard deviation, and the interval below."""
     if spread is None:
         return NOTHING
     mean = f"<b>{measure.value(spread.mean)}</b>" if strong else measure.value(spread.mean)
@@ -90,7 +90,7 @@ def _spread(measure: ShownMetric, spread: Spread | None, *, strong: bool = False
 
 
 def _gain(measure: ShownMetric, gain: Difference | None) -> str:
-    """The difference, and the relative one below; set in bold where it exceeds the noise."""
+    """A cell with the difference, in bold if it exceeds the noise, and the relative difference below."""
     if gain is None:
         return NOTHING
     relative = f"<small>{points(gain.relative)} %</small>" if gain.relative is not None else ""
@@ -100,7 +100,7 @@ def _gain(measure: ShownMetric, gain: Difference | None) -> str:
 
 
 def _floor_rows(results: Results, measures: Mapping[str, ShownMetric], width: int) -> list[str]:
-    """A row for what answers without a model, and one for each rank of what learns without a neural network."""
+    """The rows of floors: answers without a model, and methods without a neural network, one row for each rank."""
     by_kind: dict[str, dict[str, list[Floor]]] = {"simplest": defaultdict(list), "learned": defaultdict(list)}
     for floor in results.floors:
         if floor.task in measures:
@@ -126,7 +126,7 @@ def _capitalised(text: str) -> str:
 
 
 def differences(measure: ShownMetric, analysis: Analysis) -> str:
-    """Every two recipes of one task."""
+    """The table of the differences between every two recipes on one task."""
     rows = []
     for pair in analysis.pairs:
         verdict = {
@@ -146,7 +146,7 @@ def differences(measure: ShownMetric, analysis: Analysis) -> str:
 
 
 def costs(results: Results) -> str:
-    """What each recipe spent, as means over seeds."""
+    """The table of each recipe's costs, as means over seeds."""
     names = ["Recipe", "parameters", "FLOPs/token", "steps", "tokens", "tokens/s", "peak memory", "time"]
     names += ["budget spent", "total FLOPs"]
     return frame(head(names), (_cost(results, entry) for entry in results.recipes))

@@ -15,7 +15,7 @@ from bakeoff.display.wording import counted, duration
 
 
 def print_results(results: Results, out: Path) -> None:
-    """Print a table a task, what can be said of it, and where the report is."""
+    """Print a table for each task, the findings, and the path of the report."""
     console = Console()
     for analysis in results.analyses:
         console.print(_table(results, analysis))
