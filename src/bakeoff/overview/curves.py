@@ -1,4 +1,4 @@
-"""The curves of runs: losses of training and held-out text over what was spent."""
+"""The curves of runs: losses on training and held-out text over tokens, steps, seconds or FLOPs."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -12,31 +12,31 @@ from bakeoff.overview.listing import list_runs, run_folders
 Axis = Literal["tokens", "steps", "seconds", "flops"]
 AXES: tuple[Axis, ...] = ("tokens", "steps", "seconds", "flops")
 TITLES = {"tokens": "tokens seen", "steps": "steps", "seconds": "seconds of training", "flops": "FLOPs spent"}
-"""What each axis is called."""
+"""The title of each axis."""
 
 SMOOTHED = 9
-"""Lines of metrics that a point of the smoothed training loss is the mean of."""
+"""Number of lines of metrics whose mean is one point of the smoothed training loss."""
 
 BEGINNING = 0.05
-"""Share of the axis in which losses fall so steeply that the chart is not stretched for them."""
+"""Share of the axis, from its start, whose steeply falling losses do not stretch the chart's height."""
 
 MOST = 26
-"""Curves in one chart, of which each has a letter."""
+"""Most curves in one chart, because each has a letter of its own."""
 
 Point = tuple[float, float]
 
 
 class Curve(NamedTuple):
-    """The losses of one training."""
+    """The losses of one training, as points (place on the axis, loss in nats)."""
 
     label: str
-    """The run, and the setting where it has trained with several."""
+    """The run's path; for one of several trials of a fine-tuning, its learning rate and epochs too."""
     train: list[Point]
-    """Place on the axis and smoothed training loss, in nats."""
+    """The points of the smoothed training loss."""
     held_out: list[Point]
-    """The points of the held-out loss, or of the loss on dev."""
+    """The points of the held-out loss; for a fine-tuning, of the loss on dev."""
     objectives: tuple[str, ...]
-    """What the loss is the sum of."""
+    """The names of the objectives whose losses are summed; empty for a fine-tuning."""
 
 
 def curves(paths: Sequence[str | Path], over: Axis = "tokens") -> list[Curve]:
@@ -44,10 +44,10 @@ def curves(paths: Sequence[str | Path], over: Axis = "tokens") -> list[Curve]:
 
     Args:
         paths: runs, or folders of them; a search stands for its trials.
-        over: tokens, steps, seconds or flops.
+        over: the axis: tokens, steps, seconds or flops.
 
     Raises:
-        UserError: there is no run, none has figures yet over that axis, or there are more than `MOST`.
+        UserError: there is no run, no run has figures over that axis yet, or there are more than `MOST` curves.
     """
     if over not in AXES:
         raise UserError(f"--over {over}: give one of {', '.join(AXES)}")
@@ -106,7 +106,7 @@ def _of_lines(label: str, lines: list[Line], over: Axis) -> list[Curve]:
 
 
 def smoothed(points: Sequence[Point]) -> list[Point]:
-    """Each point the mean of `SMOOTHED` around it, fewer towards both ends, so that the curve is not shifted."""
+    """The points as means of `SMOOTHED` points around each, fewer near both ends, so that the curve is not shifted."""
     reach = SMOOTHED // 2
     found = []
     for place, (x, _) in enumerate(points):
@@ -117,7 +117,7 @@ def smoothed(points: Sequence[Point]) -> list[Point]:
 
 
 def span(found: Sequence[Curve]) -> tuple[float, float, float, float]:
-    """Left, right, bottom and top of a chart in which the curves' first steep fall may leave at the top."""
+    """Left, right, bottom and top of a chart, beyond whose top the first steep fall of curves may lie."""
     points = [point for curve in found for point in (*curve.train, *curve.held_out)]
     left, right = min(x for x, _ in points), max(x for x, _ in points)
     late = [y for x, y in points if x >= left + BEGINNING * (right - left)] or [y for _, y in points]
@@ -127,12 +127,12 @@ def span(found: Sequence[Curve]) -> tuple[float, float, float, float]:
 
 
 def remarks(found: Sequence[Curve]) -> list[str]:
-    """What to know before curves are compared."""
+    """Sentences that a reader must know before comparing the curves; empty if there is nothing to know."""
     if len({frozenset(curve.objectives) for curve in found}) > 1:
         return ["the runs have different objectives, whose losses cannot be compared"]
     return []
 
 
 def as_json(found: Sequence[Curve]) -> list[dict[str, Any]]:
-    """The curves as plain data."""
+    """The curves as plain data for JSON, one object for each with the fields of `Curve`."""
     return [curve._asdict() for curve in found]

@@ -1,4 +1,4 @@
-"""What a run's directory says of it, read without torch: a thousand of them are listed in seconds."""
+"""The entry of a run in a list, read from its directory without torch: a thousand runs are listed in seconds."""
 
 import time
 from pathlib import Path
@@ -14,21 +14,22 @@ Kind = Literal["pre-training", "fine-tuning", "search"]
 RunState = Literal["training", "finished", "cut short", "stopped", "damaged"]
 
 UNFINISHED = ".unfinished"
-"""How the name of a fine-tuning's folder ends until it takes its place."""
+"""End of the name of a fine-tuning's folder, until the fine-tuning has finished and the folder is renamed."""
 
 _ENDS = ("summary.json", "results.json", "metrics.jsonl", "environment.json", "search.json", "asked.json")
-"""Files whose times say when a run was last written to."""
+"""Files whose times of modification give a run's age."""
 
 
 class RunEntry(Config):
-    """One run in a list; a figure is None where it is not known."""
+    """One run in a list; a field is None if the value is unknown or the kind of run has none."""
 
     path: Path
     """The run's directory; for a fine-tuning that has not finished, the directory that it will have."""
     kind: Kind
-    """What was trained."""
+    """pre-training, fine-tuning or search."""
     state: RunState
-    """training: a process is at it now; stopped: none is, and it has not finished."""
+    """training: a process is training it now; finished; cut short: finished with fewer steps than planned; stopped: not
+    finished, and no process is training it; damaged: see `problem`."""
     recipe: str | None = None
     """The recipe's name."""
     step: int | None = None
@@ -38,33 +39,33 @@ class RunEntry(Config):
     tokens: int | None = None
     """Tokens seen."""
     loss: float | None = None
-    """The last held-out loss; for a fine-tuning the loss on dev, for a search that of the best trial."""
+    """The last held-out loss; for a fine-tuning the loss on dev, for a search the held-out loss of the best trial."""
     metric: str | None = None
-    """What dev decides by, for a fine-tuning."""
+    """The metric by which a fine-tuning's weights are chosen on dev."""
     score: float | None = None
     """The metric's value on test."""
     parameters: int | None = None
-    """Numbers of the model and its heads."""
+    """Number of parameters of the model and its heads."""
     trials: int | None = None
-    """The trials so far, for a search."""
+    """Number of trials of a search so far."""
     age: float
-    """Seconds since it was last written to."""
+    """Seconds since the run's files were last written."""
     problem: str | None = None
-    """What is damaged."""
+    """The error message of a damaged run."""
 
 
 def folder_of(path: Path) -> Path:
-    """The folder of a run's files; an unfinished fine-tuning has one beside the path that it will have."""
+    """The folder of a run's files; for an unfinished fine-tuning, a hidden folder beside `path`."""
     beside = path.absolute().with_name(f".{path.absolute().name}{UNFINISHED}")
     return path if path.exists() or not beside.is_dir() else beside
 
 
 def entry_of(folder: Path, now: float | None = None) -> RunEntry:
-    """The entry of a run's directory, whatever is wrong with it.
+    """The entry of a run's directory; a damaged run has an entry too.
 
     Args:
-        folder: where its files are.
-        now: seconds since the epoch; None: this moment.
+        folder: the folder of the run's files, see `folder_of`.
+        now: the present time in seconds since the epoch; None: the clock's.
     """
     waiting = folder.name.startswith(".") and folder.name.endswith(UNFINISHED)
     path = folder.with_name(folder.name.removeprefix(".").removesuffix(UNFINISHED)) if waiting else folder
@@ -145,7 +146,7 @@ def _finetuning(folder: Path, names: set[str]) -> dict[str, Any]:
 
 
 def planned_steps(line: dict[str, Any]) -> int | None:
-    """The most steps of a fine-tuning's training, from a line of its metrics."""
+    """The planned steps of a fine-tuning, computed from a line of its metrics; None: the line has no epochs."""
     epochs, epoch = line.get("epochs"), line.get("epoch")
     return round(line["step"] * epochs / epoch) if epochs and epoch else None
 
@@ -162,7 +163,7 @@ def _search(folder: Path, names: set[str]) -> dict[str, Any]:
 
 
 def _recipe_name(path: Path) -> str | None:
-    """The name in a recipe's file, which is its first key; to parse all of it would take longer than all else."""
+    """The name in a recipe's file, from its line alone, because parsing the whole file is slow; None: not readable."""
     try:
         with open(path, encoding="utf-8") as file:
             names = [line.removeprefix("name:").strip() for line in file if line.startswith("name:")]

@@ -1,4 +1,4 @@
-"""metrics.jsonl of a run, whether it grows, is cut back by a training that is resumed, or is whole."""
+"""Reading a run's metrics.jsonl, which may be complete, grow, or be cut back by a resumed training."""
 
 from pathlib import Path
 from typing import Any
@@ -10,10 +10,10 @@ Line = dict[str, Any]
 
 
 def read_lines(path: Path) -> list[Line]:
-    """The whole lines of a metrics.jsonl; none where there is no file.
+    """The complete lines of a metrics.jsonl; empty if there is no file.
 
     Raises:
-        UserError: it is damaged, or a line is no JSON object or lacks a key; the message has its number.
+        UserError: the file is damaged, or a line is no JSON object or lacks a key; the message has the line's number.
     """
     try:
         return read_metrics(path, growing=True)
@@ -22,7 +22,7 @@ def read_lines(path: Path) -> list[Line]:
 
 
 class Follower:
-    """The new lines of a file at each look."""
+    """A reader of a growing metrics.jsonl, which gives the new lines at each look."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -30,10 +30,10 @@ class Follower:
         self.stamp: tuple[int, ...] = ()
 
     def look(self) -> tuple[list[Line], bool]:
-        """The lines that have come since the last look, and whether lines that were there have gone.
+        """The lines that are new since the last look, and whether earlier lines have been removed or changed.
 
         Raises:
-            UserError: as of `read_lines`.
+            UserError: the file is damaged, as for `read_lines`.
         """
         try:
             status = self.path.stat()

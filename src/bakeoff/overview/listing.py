@@ -1,4 +1,4 @@
-"""The runs below folders: found, put in an order, and as the lines of a table."""
+"""Listing runs: finding them below folders, sorting them, and writing them as the lines of a table."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -13,19 +13,19 @@ ListingOrder = Literal["path", "loss", "age", "tokens"]
 ORDERS: tuple[ListingOrder, ...] = ("path", "loss", "age", "tokens")
 
 _MARKS = {"environment.json", "metrics.jsonl", "summary.json", "labels.json"}
-"""One of these beside recipe.yaml makes a folder a run; a folder with a recipe alone is somebody's recipe."""
+"""Files of which one beside recipe.yaml makes a folder a run; a recipe.yaml alone is only a recipe."""
 
 
 def list_runs(paths: str | Path | Iterable[str | Path] = ".", *, sort: ListingOrder = "path") -> list[RunEntry]:
     """The runs at and below folders: pre-trained and fine-tuned ones, unfinished ones, searches.
 
-    What is damaged is told in its entry. A search is one entry; its trials are listed where it is a path itself. Links
-    to folders are not followed.
+    A damaged run has an entry with its problem. A search is one entry; its trials are listed as well if the search
+    itself is one of the paths. Links to folders are not followed.
 
     Args:
         paths: folders, or runs.
-        sort: by path; by loss, the least first; by age, the newest first; by tokens, the most first. What has no such
-            figure comes last.
+        sort: the order: path; loss, the lowest first; age, the newest first; tokens, the most first. Runs without that
+            figure come last.
 
     Raises:
         UserError: there is no such folder, or no such order.
@@ -80,7 +80,7 @@ def _is_run(names: set[str]) -> bool:
 
 
 def table(entries: Iterable[RunEntry]) -> list[str]:
-    """Lines for people: a heading, and one a run, its figures below each other."""
+    """The lines of a table for people: a heading and one line for each run, without empty columns."""
     rows: list[tuple[str, ...]] = [
         ("run", "recipe", "state", "tokens", "held-out loss", "test", "parameters", "age", "")
     ]
@@ -112,7 +112,7 @@ def _row(entry: RunEntry) -> tuple[str, ...]:
 
 
 def state_text(entry: RunEntry) -> str:
-    """What has become of a run, in words."""
+    """The state of a run in words: training, step 100 of 1,000."""
     if entry.problem is not None:
         return "damaged"
     if entry.kind == "search":
@@ -127,7 +127,7 @@ def state_text(entry: RunEntry) -> str:
 
 
 def age_text(seconds: float) -> str:
-    """A time in seconds, in the largest unit that gives at least two."""
+    """A time in words, in the largest unit that gives at least two: 3 h."""
     for length, unit in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {unit}"

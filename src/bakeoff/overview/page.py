@@ -15,26 +15,26 @@ from bakeoff.report.elements import legend, note, opening, panels, table
 from bakeoff.report.page import html_page
 
 INK = "#1c2126"
-"""Colour of text in a picture; on the page it is the page's."""
+"""Colour of text in a picture; figures on the page have the page's colour."""
 
 ENDINGS = (".html", ".svg", ".png")
 
 
 def require_ending(path: Path) -> None:
-    """Refuse a file of another kind before anything is read.
+    """Refuse the name of an output file that has none of the `ENDINGS`, before any run is read.
 
     Raises:
-        UserError: its name ends otherwise than in `ENDINGS`.
+        UserError: the name has another ending.
     """
     if path.suffix.lower() not in ENDINGS:
         raise UserError(f"--out {path}: give a name that ends in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
 
 
 def write_curves(found: Sequence[Curve], over: Axis, path: Path) -> None:
-    """Write the curves as the file's ending says, whole or not at all.
+    """Write the curves as HTML, SVG or PNG by the file's ending, whole or not at all.
 
     Raises:
-        UserError: the ending is none of `ENDINGS`.
+        UserError: the file's name has none of the `ENDINGS`.
     """
     require_ending(path)
     path.parent.mkdir(parents=True, exist_ok=True)

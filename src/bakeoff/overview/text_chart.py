@@ -12,9 +12,9 @@ from bakeoff.display.wording import quantity
 from bakeoff.overview.curves import TITLES, Axis, Curve, Point, remarks, span
 
 MARGIN = 9
-"""Columns of the numbers at the left."""
+"""Width of the numbers at the left, in columns."""
 HEIGHT = 18
-"""Rows of the chart."""
+"""Height of the chart, in rows."""
 
 
 def text_chart(found: Sequence[Curve], over: Axis, width: int | None = None) -> list[str]:
@@ -22,8 +22,8 @@ def text_chart(found: Sequence[Curve], over: Axis, width: int | None = None) -> 
 
     Args:
         found: the curves.
-        over: what their places are.
-        width: columns; None: those of the terminal.
+        over: the axis of the curves.
+        width: width in columns; None: the terminal's, 120 at most.
     """
     columns = max(20, (width or min(120, shutil.get_terminal_size().columns)) - MARGIN - 2)
     left, right, bottom, top = span(found)
@@ -57,7 +57,7 @@ def text_chart(found: Sequence[Curve], over: Axis, width: int | None = None) -> 
 
 
 def _at(points: Sequence[Point], x: float, near: float) -> float | None:
-    """The height of a curve at a place, straight between its points; None beyond its ends."""
+    """The loss at a place, straight between points; beyond the ends, that of an end within `near`; None: none is."""
     for (x0, y0), (x1, y1) in pairwise(points):
         if x0 <= x <= x1:
             return y1 if x1 == x0 else y0 + (y1 - y0) * (x - x0) / (x1 - x0)

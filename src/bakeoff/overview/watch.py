@@ -1,4 +1,4 @@
-"""A training followed from outside, by what it writes: on a terminal a bar, elsewhere lines; it is never touched."""
+"""Watching a training by the files that it writes: a bar on a terminal, else lines; the training is never touched."""
 
 import time
 from collections.abc import Callable
@@ -14,19 +14,19 @@ from bakeoff.training.board import Board
 from bakeoff.training.progress import TrainingProgress, duration
 
 LOOKS = 2
-"""Looks at which nobody is at a training before it counts as stopped: it may be about to go on."""
+"""Looks in a row without a process at a training, before it counts as stopped; it may be about to go on."""
 
 
 def watch(path: str | Path, *, every: float = 1.0, sleep: Callable[[float], None] = time.sleep) -> list[RunEntry]:
-    """Follow a training until it ends, or all that go on below a folder, such as those of a search or a comparison.
+    """Follow a training until it ends, or all trainings below a folder, such as those of a search or a comparison.
 
     Args:
         path: a run, finished or not; a search; a comparison; a folder of runs.
         every: seconds between looks.
-        sleep: waits so many seconds.
+        sleep: a function that waits for a number of seconds.
 
     Returns:
-        What became of the run, or of all runs below the folder.
+        The last entry of the run, or of each run below the folder.
 
     Raises:
         UserError: there is no run, or its files are damaged.
@@ -41,7 +41,7 @@ def watch(path: str | Path, *, every: float = 1.0, sleep: Callable[[float], None
 
 
 class _Watched:
-    """One run and what was seen of it."""
+    """A watched run, with the lines of its metrics read so far."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -50,7 +50,7 @@ class _Watched:
         self.held_out = ""
 
     def look(self) -> tuple[list[Line], bool]:
-        """The new lines, and whether old ones have gone."""
+        """The new lines of the metrics, and whether earlier lines have been removed or changed."""
         self.follower.path = folder_of(self.path) / "metrics.jsonl"  # a fine-tuning moves when it has finished
         lines, back = self.follower.look()
         if back:
@@ -64,12 +64,12 @@ class _Watched:
         return lines, back
 
     def total(self, entry: RunEntry) -> int:
-        """The steps that are planned, as far as is known."""
+        """The planned steps; if these are unknown, the steps done."""
         own = None if self.last is None else planned_steps(self.last)
         return entry.steps or own or entry.step or 0
 
     def figures(self, total: int) -> str:
-        """The figures of the last line in words."""
+        """The last losses, the speed and the time left, in words; `total` are the planned steps."""
         line = self.last
         if line is None:
             return "no figures yet"
@@ -84,7 +84,11 @@ class _Watched:
         return "  ".join(parts)
 
     def follow(self, every: float, sleep: Callable[[float], None]) -> RunEntry:
-        """Show it until it ends."""
+        """Show the run until it ends; its last entry.
+
+        Raises:
+            UserError: the run's files are damaged.
+        """
         entry = entry_of(folder_of(self.path))
         self.look()
         title, alone = entry.recipe or str(self.path), 0
@@ -125,7 +129,7 @@ def _step(line: Line | None) -> int:
 
 
 def _follow_all(top: Path, every: float, sleep: Callable[[float], None]) -> list[RunEntry]:
-    """Show every training below a folder until none goes on and nobody is at the folder."""
+    """Show every training below a folder until none goes on and no process holds the folder; the last entries."""
     begun: dict[Path, _Watched] = {}
     alone = 0
     if not any(run_folders(top)) and not is_held(top):
