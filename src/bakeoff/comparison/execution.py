@@ -96,15 +96,15 @@ class KeptTask(Record):
     """A task's facts and floors, which one call of `compare` keeps in a file for the next."""
 
     settings: dict[str, Any]
-    """The settings with which the task was read."""
+    """The task's settings, with checksums of its files; other settings make the rest void."""
     facts: dict[str, Any]
     """The task's facts, see `TaskFacts`."""
     floors: list[dict[str, Any]]
-    """The scores without any neural network."""
+    """The task's floors, see `Floor`."""
 
 
 class _Comparison:
-    """One call of `compare`."""
+    """One call of `compare`, with all that it needs from the check of the plan to the report."""
 
     def __init__(
         self,
@@ -189,7 +189,7 @@ class _Comparison:
         return side_by_side([*self.recipes.values()], vocabulary, self.plan.device, threads, jobs)
 
     def _workers(self, jobs: Jobs) -> AbstractContextManager[Workers | None]:
-        """Processes that train side by side, started early because that takes seconds; None: one job at a time."""
+        """Processes that train side by side, started unless speed is to be measured first; None: one job at a time."""
         waiting = len(self.searches.waiting) + sum(not job.finished and job.failure is None for job in jobs.all())
         if self.shared is None or self.shared.jobs == 1 or waiting < 2:
             return nullcontext()

@@ -80,7 +80,7 @@ class CorpusFacts(Config):
     tokenizer: str
     """The corpus's tokenizer in words."""
     tokenizer_config: dict[str, Any] | None = None
-    """The tokenizer's config, in the form that it has in a recipe; None in results of older versions."""
+    """The tokenizer's config, in the form of recipes; None in results of older versions."""
     tokens: int | None = None
     """Number of tokens to train on."""
     documents: int | None = None
@@ -103,4 +103,4 @@ class BudgetFacts(Config):
     corrected: list[str] = Field(default=[])
     """Recipes whose steps were corrected by what the first tenth of their first training took."""
     threads: int | None = None
-    """Threads of every training, which decide the last bits of its result; None: as many as torch had."""
+    """Number of threads of every training, which decides the last bits of a result; None: as many as torch had."""

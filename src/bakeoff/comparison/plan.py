@@ -61,7 +61,7 @@ class SearchPlan(Config):
 
 
 class TaskPlan(Config):
-    """One task on which every recipe is fine-tuned, and how; in a plan the keys of its kind stand beside the others."""
+    """A task on which every recipe is fine-tuned; a plan has the keys of its kind beside `name` and `finetune`."""
 
     name: Name
     """The task's name in the report."""

@@ -34,7 +34,7 @@ def elsewhere(name: str, folder: Path) -> str | None:
 
 
 class RecipePlan(Config):
-    """One recipe of the comparison; in the plan a plain string means `recipe` alone."""
+    """A recipe of the comparison; in a plan, a plain string stands for `recipe` alone."""
 
     recipe: Name
     """A recipe's name, or a YAML file; or the same as `start`, which is then trained further by its own recipe."""

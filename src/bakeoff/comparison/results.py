@@ -68,7 +68,7 @@ class PretrainingRun(Config):
 
 
 class FinetuningScore(Config):
-    """One fine-tuning: how well one initialisation of one recipe does on one task."""
+    """The scores of one fine-tuning: one recipe, seed, initialisation and task."""
 
     task: str
     """The task's name."""

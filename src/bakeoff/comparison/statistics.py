@@ -24,7 +24,7 @@ It finds a true difference of 4 points with 900 test examples and seed deviation
 A bootstrap over seeds and examples (Sellam et al. 2022, "The MultiBERTs", whose view of the two sources is the one
 above) was not taken: resampling 3 seeds has 10 distinct outcomes and understates the variance by a third.
 
-Where it is not known what an example contributes, V2 is not known either, and nothing is claimed.
+If the contributions of examples are not known, V2 is not known either, and nothing is claimed.
 
 Several pairs are compared on a task, so the p-values are adjusted by Holm (1979): the chance that a task's table
 contains any false claim is at most 5 %, whatever the other differences are. With fewer than 3 seeds nothing is claimed.
@@ -51,7 +51,7 @@ class Spread(Config):
     """The scores of a recipe on a task over seeds; the score of a seed is the mean of its nested fine-tunings."""
 
     seeds: dict[int, float]
-    """The score by seed."""
+    """The scores, by seed."""
     mean: float
     """Mean score over seeds."""
     deviation: float | None

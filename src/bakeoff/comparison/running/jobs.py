@@ -181,7 +181,7 @@ class Finetuning(TrainingJob):
 
 @dataclass(frozen=True)
 class Jobs:
-    """All jobs of a plan."""
+    """All jobs of a plan, with the recipes, the budgets and the weights that decide their settings."""
 
     plan: Plan
     out: Path
