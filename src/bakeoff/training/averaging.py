@@ -21,18 +21,18 @@ one in ten minutes of twelve hours (Vaswani et al. 2017), one an epoch of about 
 
 
 def snapshot_steps(steps: int, count: int) -> list[int]:
-    """The steps behind which weights are kept for their mean, in rising order; fewer where a training is too short.
+    """The steps after which weights are kept for their mean, in rising order; fewer where a training is too short.
 
     Args:
-        steps: those of the whole training.
-        count: how many snapshots are averaged; the last one is behind the last step.
+        steps: number of steps of the whole training.
+        count: number of snapshots for the mean; the last one is behind the last step.
     """
     apart = max(1, steps // SNAPSHOTS)
     return [step for step in range(steps - (count - 1) * apart, steps + 1, apart) if step > 0] if count else []
 
 
 def average_path(out: Path, count: int) -> Path:
-    """The path of the mean of a run's last `last` snapshots: beside the run."""
+    """The path, beside the run, of the mean of its last `count` snapshots."""
     out = out if out.name not in ("", "..") else out.resolve()
     return out.with_name(f"{out.name}-average-{count}")
 
@@ -41,7 +41,7 @@ def require_free(path: Path) -> None:
     """Refuse a place that is taken, before anything is trained.
 
     Raises:
-        UserError: there is something.
+        UserError: the path holds something already.
     """
     if holds_something(path):
         raise UserError(
@@ -72,11 +72,11 @@ def save_snapshot(run: Run, step: int, module: nn.Module) -> None:
 
 
 def write_average(run: Run, module: PretrainingModel, held_out: HeldOut, placement: Placement) -> Run:
-    """Write the run with the mean of a finished run's snapshots, and remove these.
+    """Write a run with the mean of a finished run's snapshots, and remove the snapshots.
 
     Args:
-        run: the run.
-        module: its model, whose weights become the mean.
+        run: the finished run.
+        module: the run's model; its weights are replaced by the mean.
         held_out: the held-out text, and the rows of it that the loss is measured on.
         placement: where the module is, and its precision.
 
@@ -109,7 +109,7 @@ def write_average(run: Run, module: PretrainingModel, held_out: HeldOut, placeme
 
 
 def _mean(run: Run, steps: Sequence[int]) -> dict[str, Tensor]:
-    """The mean of the snapshots' tensors, added up in float64; of integers, which count something, the last ones."""
+    """The mean of each tensor over the snapshots, added up in float64; integer tensors, counters, are the last."""
     sums: dict[str, Tensor] = {}
     tensors: dict[str, Tensor] = {}
     for step in steps:

@@ -14,12 +14,12 @@ from bakeoff.training.progress import LINE_SECONDS, bars
 
 
 class Board:
-    """One display over all of them.
+    """One display for all trainings that run side by side.
 
     Args:
         say: prints a line; None: nothing is shown.
-        total: how many there are to do, those included that wait.
-        what: what they are, in the singular.
+        total: number of trainings, with those that wait.
+        what: the noun for one training in the display, in the singular, such as `trial`.
     """
 
     def __init__(self, say: Callable[[str], None] | None, total: int, what: str) -> None:
@@ -45,7 +45,7 @@ class Board:
             self.bars.stop()
 
     def begin(self, key: Hashable, title: str) -> None:
-        """One of them begins, or has begun before."""
+        """Add a training to the display; nothing changes where it is there already."""
         if key in self.titles:
             return
         self.titles[key] = title
@@ -53,7 +53,7 @@ class Board:
             self.tasks[key] = self.bars.add_task(title, total=None, figures="")
 
     def end(self, key: Hashable, over: bool = True) -> None:
-        """One of them has ended; if it is not over, it begins anew."""
+        """Remove a training from the display; one that is `over` counts as done, any other will begin again."""
         self.done += over
         self.titles.pop(key, None)
         self.figures.pop(key, None)
@@ -63,7 +63,7 @@ class Board:
             self.bars.update(self.all, completed=self.done)
 
     def hear(self, key: Hashable, note: dict[str, Any]) -> None:
-        """Show what a training tells of itself, as `TrainingProgress` notes it; a remark of several of them once."""
+        """Show a note of a training's `TrainingProgress`; a remark that several trainings make is shown once."""
         title = self.titles[key]
         if "line" in note:
             if note["line"] in self.remarks:
@@ -81,7 +81,7 @@ class Board:
                     self.say(line)
 
     def say(self, line: str) -> None:
-        """Print a line of its own."""
+        """Print a line, with the bars out of its way."""
         if self.print is None:
             return
         if self.bars:

@@ -1,4 +1,4 @@
-"""The first weights of a training, where they come from other runs instead of chance."""
+"""The first weights of a training that come from other runs instead of chance."""
 
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -20,14 +20,14 @@ TOKEN_TABLE = "model.embedding.tokens.weight"
 
 
 class Start(Config):
-    """Either one run, which may grow deeper, or one for the encoder and perhaps one for the decoder."""
+    """Runs to take weights from: one, which may grow deeper, or one for the encoder and perhaps one for the decoder."""
 
     run: Path | None = None
     """The run whose weights are taken; `--from`."""
     grow: int | None = Field(default=None, gt=0)
-    """Number of layers that its stacks get."""
+    """Number of layers that the run's stacks grow to; None: they keep their depth."""
     grow_by: GrowBy = "repeat"
-    """Which layers the new ones start from: the whole stack is repeated, or every layer is, beside itself."""
+    """The way to fill the new layers: the whole stack is repeated, or each layer is repeated next to itself."""
     encoder: Path | None = None
     """The run that the encoder, the token table and the input's embedding come from."""
     decoder: Path | None = None
@@ -47,7 +47,7 @@ class Start(Config):
         return self
 
     def __str__(self) -> str:
-        """In words, such as `from runs/small, grown to 12 layers by repeat`."""
+        """The runs in words, such as `from runs/small, grown to 12 layers by repeat`."""
         if self.run is None:
             return f"with the encoder from {self.encoder}" + (
                 f" and the decoder from {self.decoder}" if self.decoder else ""
@@ -55,7 +55,7 @@ class Start(Config):
         return f"from {self.run}" + (f", grown to {self.grow} layers by {self.grow_by}" if self.grow else "")
 
     def recipe(self) -> Recipe:
-        """The run's own recipe: its steps, with precision and compilation as they were asked for, deeper if it grows.
+        """The run's own recipe, with its steps, the requested precision and compilation, and its new layers.
 
         Raises:
             UserError: there is no such run, or a sequence-to-sequence model is started, which needs a recipe.
@@ -71,12 +71,12 @@ class Start(Config):
         """A recipe with as many layers as the run grows to.
 
         Raises:
-            UserError: it has more.
+            UserError: the recipe has more layers than that.
         """
         return recipe if self.grow is None else recipe.changed(grown(recipe.model, self.grow, self.grow_by))
 
     def load(self, module: PretrainingModel, corpus: AnyCorpus) -> dict[str, Any]:
-        """Put the runs' weights into a module whose own are fresh.
+        """Put the runs' weights into a module with fresh weights.
 
         Returns:
             How many `tensors` were taken, how many the module has (`of`), and which parts of it stayed `fresh`.
@@ -104,7 +104,7 @@ class Start(Config):
         return {"tensors": len(tensors), "of": len(own), "fresh": fresh}
 
     def _whole(self, run: Run, module: PretrainingModel) -> "WeightSource":
-        """All of the model, the heads of the objectives that the run had, and its generator, where it does not grow."""
+        """The whole model and the heads of the run's objectives; its generator too, unless the run grows."""
         old = build_on_meta(run.recipe, run.tokenizer.size)
         by = None if self.grow is None else self.grow_by
         if all(len(stack.layers) == self.grow for stack in old.model.stacks().values()):
@@ -122,20 +122,20 @@ class Start(Config):
 
 
 class WeightSource(NamedTuple):
-    """What is taken from one run."""
+    """The tensors that are taken from one run."""
 
     run: Run
     """The run whose weights are taken."""
     names: dict[str, str]
-    """The run's name of each tensor of the module."""
+    """The name in the run of each tensor, by its name in the module."""
     needed: list[str]
     """Tensors of the module that must come from the run."""
 
     def read(self, module: PretrainingModel) -> dict[str, Tensor]:
-        """The tensors under their names in the module.
+        """Read the tensors; returns them by their names in the module.
 
         Raises:
-            UserError: one is missing, or has another shape.
+            UserError: a tensor is missing, or has another shape.
         """
         own, file = module.state_dict(), load_tensors(self.run.path / "model.safetensors")
         for name in [*self.needed, *self.names]:
@@ -154,16 +154,16 @@ class WeightSource(NamedTuple):
 
 
 def _encoder(run: Run, module: PretrainingModel) -> WeightSource:
-    """The encoder, the token table and the rest of the input's embedding."""
+    """The tensors of the encoder and of the input's embedding, the token table among them."""
     needed = [name for name in module.state_dict() if name.startswith(("model.encoder.", "model.embedding."))]
     names = _stack_names(run, module, "encoder") | {name: name for name in needed if "model.embedding." in name}
     return WeightSource(run, names, needed)
 
 
 def _decoder(run: Run, module: PretrainingModel) -> WeightSource:
-    """The decoder, and of its embedding what the run has too.
+    """The tensors of the decoder, and those of its embedding that the run has too.
 
-    Encoder and decoder have one embedding config, so that the decoder's may have a norm, say, that the run did without.
+    Encoder and decoder share one embedding config, so the decoder's embedding may have, say, a norm that the run lacks.
     """
     names = _stack_names(run, module, "decoder")
     embedding = "model.target_embedding." if run.recipe.model.sequence_to_sequence else "model.embedding."
@@ -187,7 +187,7 @@ def _stack_names(run: Run, module: PretrainingModel, side: str) -> dict[str, str
 
 
 def _part_of(name: str) -> str:
-    """What a tensor belongs to: `model.decoder.parts.cross`, `model.embedding.norm`, `heads.mlm`."""
+    """The part of the module that a tensor belongs to, such as `model.decoder.parts.cross` or `heads.mlm`."""
     pieces = name.split(".")
     return ".".join(
         pieces[: 2 if pieces[0] == "heads" else 1]

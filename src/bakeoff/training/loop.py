@@ -29,14 +29,14 @@ FEWEST_STEPS_BETWEEN_VALIDATIONS = 25
 """The fewest steps from one validation to the next, so that a short training does not spend its time on validation."""
 
 READ_EVERY = {"cpu": 1, "cuda": 16, "mps": 16}
-"""Figures are read back once in so many steps, because reading waits for the device."""
+"""Number of steps after which figures are read from the device; every reading waits for the device."""
 
 TRAIN_LINES = 200
-"""Number of lines on the training loss in metrics.jsonl."""
+"""Number of lines on the training loss in metrics.jsonl, over a whole training."""
 
 
 def validation_steps(validations: int, steps: int) -> list[int]:
-    """The steps of a training behind which its held-out loss is measured, rising; the first is 0, the last its end."""
+    """The steps after which the held-out loss is measured, in rising order; the first is 0, the last is the end."""
     count = max(1, min(validations, steps // FEWEST_STEPS_BETWEEN_VALIDATIONS))
     return sorted({0} | {round(steps * (i + 1) / count) for i in range(count)})
 
@@ -50,19 +50,19 @@ class Position:
     tokens: int = 0
     """Tokens seen, padding not counted."""
     flops: int = 0
-    """Floating-point operations spent on them, forward and backward."""
+    """Floating-point operations spent on the tokens, forward and backward."""
     seconds: float = 0.0
-    """Time spent in steps; validation and checkpoints are not counted."""
+    """Seconds spent in steps; validation and checkpoints are not counted."""
     work_seconds: float = 0.0
-    """Time spent in steps by `work_clock`: on a CPU, processor time of all threads."""
+    """Seconds spent in steps by `work_clock`: on a CPU, processor time of all threads."""
     sums: dict[str, float] = field(default_factory=dict)
-    """Sum over the steps since the last line of metrics of each objective's mean loss, and of the gradient's norm."""
+    """Sums of each objective's mean loss, and of the gradient's norm, over the steps since the last line of metrics."""
     since: int = 0
     """Number of steps since the last line of metrics."""
     since_tokens: int = 0
     """Number of tokens in the steps since the last line of metrics."""
     since_seconds: float = 0.0
-    """Time in them."""
+    """Seconds spent in the steps since the last line of metrics."""
 
 
 class Training:
@@ -77,7 +77,7 @@ class Training:
         seed: the run's seed.
         placement: where the module is, and its precision.
         progress: where figures are shown.
-        watch: told how far the training is whenever its figures are read; what it raises ends it.
+        watch: called with the position of the training whenever figures are read; an exception of it ends the training.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class Training:
         return True
 
     def train(self, until: int | None = None) -> None:
-        """Run to the end, or up to a step, behind which a checkpoint is saved.
+        """Run to the end, or until a step and save a checkpoint there.
 
         Raises:
             Interrupted: a signal came; everything is saved.
@@ -186,12 +186,12 @@ class Training:
                     )
 
     def end_here(self) -> None:
-        """Measure the held-out loss where the training stands, which is its end."""
+        """End the training at its current step, with a last measurement of the held-out loss."""
         if self.last_validation.get("step") != self.position.step:
             self._validate()
 
     def save(self) -> None:
-        """Write a checkpoint, behind the metrics, whose held-out losses belong to what is resumed."""
+        """Write the metrics and then a checkpoint; a resumed training reads its held-out losses from the metrics."""
         self.run.metrics_file.sync()
         state = {**asdict(self.position), "metrics": self.run.metrics_file.mark()}
         with self._run_weights():
@@ -200,13 +200,13 @@ class Training:
             save_checkpoint(*where, self.module, self.optimizer, state, self.memory, trained)
 
     def take_run_weights(self) -> None:
-        """Leave the module with the weights of the run, behind its last step: a running average, if it has one."""
+        """Give the module the run's final weights: the running average, or else the weights of the last step."""
         if self.average is not None:
             self.average.exchange()
             self.average = None
 
     def _run_weights(self) -> AbstractContextManager[None]:
-        """The module has the weights that are measured and saved for as long as this lasts."""
+        """A context in which the module has the weights that are measured and saved."""
         return nullcontext() if self.average is None else self.average.in_use()
 
     def _read(self, names: list[str]) -> None:
@@ -243,7 +243,7 @@ class Training:
             self.watch(position)
 
     def _now(self) -> tuple[float, float]:
-        """The clock, and the work so far."""
+        """Seconds on the clock, and seconds of work by `work_clock`."""
         return time.perf_counter(), work_clock(self.placement.device)
 
     def _require_finite(self, figures: dict[str, float], step: int) -> None:

@@ -60,25 +60,27 @@ def pretrain(
     """Pre-train the model of a recipe on a corpus, into a run's directory; or go on with an interrupted run.
 
     Args:
-        recipe: what to train and how; None: as the run that is resumed, or that `start` names, was trained.
-        corpus: a directory that `prepare` made, or several with weights: `wiki:0.7,novels:0.3`; None: that of the run
-            that is resumed.
-        out: directory of the run; it must not exist, unless it is resumed.
-        seed: of the weights, the order, the masks and the dropout; None: 0, or that of the run that is resumed.
-        budget: replaces the recipe's own; its schedule is fitted to it. A resumed run may get another one than it was
-            begun with: its schedule then goes on as that of a training of so many steps.
+        recipe: what to train and how; None: the recipe of the run that is resumed, or that `start` names.
+        corpus: a directory that `prepare` made, or several with weights: `wiki:0.7,novels:0.3`; None: the corpus of
+            the run that is resumed.
+        out: directory of the run; it must not exist, unless the run is resumed.
+        seed: seed of the weights, the order, the masks and the dropout; None: 0, or the seed of the run that is
+            resumed.
+        budget: replaces the recipe's budget; the schedule is fitted to it. A resumed run may get another budget than it
+            was begun with: its schedule then goes on as in a training of the new number of steps.
         device: auto, cpu, cuda or mps.
-        threads: with which torch computes on a CPU; auto: what a quick look finds, or those that the run was begun
-            with; None: as many as torch has.
+        threads: number of threads with which torch computes on a CPU; auto: the number that a short measurement finds
+            quickest, or the number that the run was begun with; None: as many as torch has.
         start: the runs that the first weights come from; None: chance.
         average_last: replaces the recipe's `training.average_last`; the averaged run is written to `OUT-average-N`.
-        resume: continue the run at `out` if there is one; it must have the same settings. Where there is none, a line
-            says that it begins.
-        finish_now: end the run at `out` as its newest checkpoint has it: a finished run, marked as cut short, without
-            an average of last weights.
-        until: stop behind that step, with a checkpoint: an unfinished run, which `resume` continues.
-        progress: show a bar, or lines where there is no terminal; or what is told instead, see `TrainingProgress`.
-        watch: told how far the training is whenever its figures are read; what it raises ends it.
+        resume: continue the run at `out` if there is one; it must have the same settings. If there is none, a line
+            says that the training begins.
+        finish_now: end the run at `out` with the weights of its newest checkpoint: a finished run, marked as cut short,
+            without an average of last weights.
+        until: stop after that step, with a checkpoint: an unfinished run, which `resume` continues.
+        progress: show a bar, or lines where there is no terminal; or a function that gets the notes of
+            `TrainingProgress` instead.
+        watch: called with the position of the training whenever figures are read; an exception of it ends the training.
 
     Raises:
         UserError: a mistake in the arguments.
@@ -221,7 +223,7 @@ def pretrain(
 
 
 def _quickest_threads(recipe: Recipe, corpus: AnyCorpus, budget: Budget | None, device: str) -> int:
-    """What a look at the first steps finds."""
+    """The number of threads that is quickest in a short measurement of the first stage's steps."""
     budget, on = budget or recipe.training.budget, resolve_device(device)
     minutes = budget.minutes
     # Minutes are turned into steps behind the look; how many does not matter to it.
@@ -237,7 +239,7 @@ def _quickest_threads(recipe: Recipe, corpus: AnyCorpus, budget: Budget | None, 
 
 
 def _recipe(recipe: Recipe | None, start: Start | None, begun: Run | None) -> Recipe:
-    """What to train: as given, or as the run that it starts from; as deep as `start` says.
+    """The recipe to train: the given one or that of the run that it starts from, as deep as `start` says.
 
     Raises:
         UserError: neither is given, or the run cannot be grown.

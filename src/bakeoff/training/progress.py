@@ -1,4 +1,4 @@
-"""What is shown while something works long: a bar on a terminal, a line now and then elsewhere."""
+"""The progress of long work: a bar on a terminal, a line every few seconds elsewhere."""
 
 import time
 from collections.abc import Callable
@@ -11,31 +11,31 @@ from rich.progress import Progress as Bar
 from bakeoff.display.console import Console, column
 
 LINE_SECONDS = 15.0
-"""Without a terminal, a line of figures comes this often."""
+"""Seconds between two lines of figures, where there is no terminal."""
 
 NOTE_SECONDS = 0.25
-"""What shows figures elsewhere is told them this often."""
+"""Seconds between two notes of figures to a function that shows them elsewhere."""
 
 
 class Remarked:
-    """Progress is shown, and remarks that several trainings have in common once: those of a process, one by one."""
+    """Progress is shown for trainings one after another in a process; a remark that several make is shown once."""
 
     def __init__(self) -> None:
         self.said: set[str] = set()
 
 
 Shown = bool | Remarked | Callable[[dict[str, Any]], None]
-"""Whether progress is shown, and how; or what is told of it instead, see `TrainingProgress`."""
+"""Whether progress is shown; or a function that gets the notes of `TrainingProgress`, and nothing is printed."""
 
 
 class TrainingProgress:
     """Steps done, loss, tokens a second and time left.
 
     Args:
-        title: what is being trained.
+        title: name of the training.
         total: number of steps.
-        shown: False for silence; a function is told `done`, `total` and `figures`, or a `line`, which
-            may be a `remark`, and nothing is printed.
+        shown: False for silence. A function gets notes, and nothing is printed: a dict with `done`, `total` and
+            `figures`, or with a `line`, and `remark` if other trainings may print the same line.
     """
 
     def __init__(self, title: str, total: int, shown: Shown = True) -> None:
@@ -84,7 +84,7 @@ class TrainingProgress:
         self.held_out = "  held-out " + " ".join(f"{name} {loss:.3f}" for name, loss in losses.items())
 
     def line(self, text: str) -> None:
-        """Print a line of its own."""
+        """Print a line, or note it where a function gets the notes."""
         if self.note is not None:
             self.note({"line": text})
         elif self.shown:
@@ -100,7 +100,7 @@ class TrainingProgress:
 
 
 def bars(console: Console) -> Bar:
-    """Bars of trainings, each with the field `figures`, which are gone once it stops."""
+    """Bars of trainings, each with the field `figures`; they disappear when the display stops."""
     return Bar(
         column("{task.description}"),
         BarColumn(bar_width=None),

@@ -1,4 +1,4 @@
-"""What a user should know of a training that begins: all is allowed, but may not be what was meant."""
+"""Remarks at the start of a training on settings that are allowed, but may not be meant."""
 
 from collections.abc import Iterator, Mapping
 
@@ -13,14 +13,14 @@ from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.training.row_use import row_use_of
 
 LEAST_READ = 0.5
-"""Rows that hold a smaller share of the text are remarked on."""
+"""Share of the text; rows that read less of it are remarked on."""
 
 _DOCUMENTS = 100_000
-"""Documents that are looked at for those of a single sentence."""
+"""Number of documents, the first ones, among which those of a single sentence are counted."""
 
 
 def other_tokenizer(wanted: TokenizerConfig, corpus: AnyCorpus) -> Iterator[str]:
-    """A line where the recipe would have made another tokenizer than the corpus has."""
+    """A line if the recipe would have made another tokenizer than the corpus has."""
     asked = [each.manifest.options["tokenizer"] for each in corpora_of(corpus)]  # settings, or the path of a file
     made = [TokenizerConfig.parse(each, str(corpus.path)) for each in asked if isinstance(each, Mapping)]
     used = corpus.tokenizer.config
@@ -54,7 +54,7 @@ def unread(recipe: Recipe, corpus: AnyCorpus, seed: int) -> Iterator[str]:
 
 
 def _alone(split: Split) -> float:
-    """The share of the tokens that stands in documents of one sentence."""
+    """The share of the tokens that stand in documents of one sentence."""
     bounds = np.asarray(split.documents[: _DOCUMENTS + 1])
     ends = np.searchsorted(split.sentences, bounds)
     lengths = np.diff(bounds)

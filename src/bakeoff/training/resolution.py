@@ -1,4 +1,4 @@
-"""A recipe with everything decided that depends on the machine and the corpus."""
+"""Decisions on a recipe that depend on the machine and the corpus."""
 
 import math
 
@@ -12,21 +12,21 @@ from bakeoff.training.speed import step_times
 from bakeoff.training.stages import Stages
 
 COMPILE_FROM_FLOPS = {"cuda": 2e16}
-"""Devices where compilation pays, from this much work on. On a CPU it does not reliably: a compiled step is a little
-slower here and a little faster there (docs/results.md). Work decides, not the clock, so that all seeds of a recipe are
-made alike."""
+"""Floating-point operations of a training from which on compilation pays, by device. On a CPU it does not pay reliably:
+a compiled step is a little slower here and a little faster there (docs/results.md). Work decides, not the clock, so
+that all seeds of a recipe are made alike."""
 
 
 def resolve_recipe(recipe: Recipe, corpus: AnyCorpus, budget: Budget | None = None, device: str = "auto") -> Recipe:
     """The recipe with everything that depends on machine and corpus decided.
 
-    That is the steps, the warm-up, the precision, the compilation, and the tokenizer.
+    Decided are the steps, the warm-up, the precision, the compilation, and the tokenizer.
 
     Args:
         recipe: as written.
         corpus: the text.
-        budget: replaces the recipe's own.
-        device: where the training shall run.
+        budget: replaces the recipe's budget; None: the recipe's own.
+        device: device of the training.
 
     Returns:
         A recipe whose training is the same whenever it is run on such a machine.

@@ -37,9 +37,9 @@ def require_same_request(run: Run, request: dict[str, Any]) -> None:
 
 
 def older_rules(run: Run) -> list[str]:
-    """Rules that have changed since an unfinished run was begun, as they stand behind `begun before`.
+    """Rules that have changed since an unfinished run was begun, in the words that follow `begun before`.
 
-    They are noted in the run, whose recipe, once it is written anew, does not tell any more.
+    They are noted in the run, because a recipe that is written anew does not tell them any more.
     """
     known: list[str] = run.environment.get("begun_before", [])
     found = changes_since(run.written_recipe, run.environment, OF_TRAINING)
@@ -61,15 +61,15 @@ def changes_budget(run: Run, budget: Budget) -> bool:
 def with_budget(run: Run, budget: Budget, steps: int) -> list[str]:
     """Give an unfinished run another number of steps, from its newest checkpoint on.
 
-    The warm-up keeps its steps, and behind it the schedule is that of a training of the new number.
+    The warm-up keeps its steps; after it the schedule is that of a training of the new number of steps.
 
     Args:
         run: the run; its files are changed.
-        budget: what was asked for.
-        steps: the steps that it pays for.
+        budget: the budget that was asked for.
+        steps: the steps that the budget pays for.
 
     Returns:
-        What this does to the learning rate, for people.
+        Lines for people on the effect on the learning rate.
 
     Raises:
         UserError: the run is behind that step already, or its schedule cannot follow.
@@ -118,6 +118,6 @@ def begun_recipe(run: Run) -> Recipe:
     """The recipe that a run was begun with, its budget as it was written.
 
     Raises:
-        UserError: it is none any more.
+        UserError: it is not a valid recipe any more.
     """
     return Recipe.parse(run.environment["recipe"], str(run.path))

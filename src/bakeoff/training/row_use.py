@@ -24,30 +24,30 @@ MEASURED_TOKENS = 1 << 19
 
 
 class RowUse(Config):
-    """How an epoch uses the text, or, for held-out text, how the rows use it on which the loss is measured."""
+    """The use of places and text by the rows of an epoch, or by the held-out rows that the loss is measured on."""
 
     filled: float
-    """Share of the places of rows and sources that hold tokens; the rest is padding."""
+    """Share of the places in rows and source rows that hold tokens; the others are padding."""
     read: float | None
-    """Share of the text's tokens that stand in a row; None for pairs, and for rows that continue each other, which read
-    on and on."""
+    """Share of the text's tokens that stand in a row; None for pairs, and for rows that continue each other without
+    an end."""
     repeated: float
-    """Share of the text's tokens that stand in several, those not counted that are only read as context."""
+    """Share of the text's tokens that stand in several rows; a token that is only read as context is not counted."""
     sampled: bool
-    """Whether this was measured on stretches from many places of the text, because it is large."""
+    """Whether the measurement took stretches from many places of the text, because the text is large."""
     measured_tokens: int
-    """Tokens of the text on which it was measured."""
+    """Tokens of the measured text."""
 
 
 def row_use_of(
     recipe: Recipe, module: PretrainingModel, corpus: Corpus, seed: int, held_out: bool, idle: Collection[str] = ()
 ) -> RowUse | None:
-    """Measure all rows of the first epoch; or those that the held-out loss is measured on.
+    """Measure all rows of the first epoch, or the rows that the held-out loss is measured on.
 
-    In flat memory, and without making batches: only the objectives that change the rows' lengths are asked.
+    Memory stays flat, and no batches are made: only the objectives that change the rows' lengths draw their targets.
 
     Returns:
-        None where the text is large, and what stands for it has no row of this kind.
+        None if the text is large and the stretches that represent it have no row of this kind.
     """
     split = corpus.validation if held_out else corpus.train
     if not held_out and len(split.tokens) > MEASURED_TOKENS:
@@ -65,9 +65,9 @@ def row_use_of(
 
 
 def _measured(text: TextRows, order: Order, held_out: int | None) -> RowUse:
-    """Measure that many held-out examples, or those of an epoch.
+    """Measure a number of held-out examples, or, if `held_out` is None, all examples of an epoch.
 
-    Those of an epoch as many at once as in training: rows that objectives rewrite are padded to the longest of them.
+    An epoch is measured in the batches of training, because rows that objectives rewrite are padded to the longest.
     """
     places = tokens = 0
     sources: list[NDArray[np.int64]] = []

@@ -1,4 +1,4 @@
-"""How long a step takes, measured on a copy of the training so that the training itself is not touched."""
+"""The time of an optimizer step, measured on a copy of the training so that the training itself is not touched."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -19,22 +19,22 @@ from bakeoff.training.stages import make_batches
 from bakeoff.training.step import optimize
 
 MEASURE_SECONDS = 5.0
-"""Time to measure each recipe for, behind its first step, which is slower."""
+"""Seconds of measurement of each recipe, after its first step, which is slower."""
 
 Measured = TypeVar("Measured")
 
 LEAST_DISTURBED = 10
-"""The clock's share is that of the step which one in so many are better than."""
+"""One step in this many is less disturbed than the step that gives the ratio of clock time to work time."""
 
 FEWEST_STEPS = 3
-"""Steps to measure at least."""
+"""The fewest steps that are measured."""
 
 
 class StepTime(NamedTuple):
-    """How long an optimizer step takes."""
+    """The time of one optimizer step."""
 
     seconds: float
-    """Seconds on the clock of a machine that does nothing else."""
+    """Seconds on the clock, if the machine does nothing else."""
     work_seconds: float
     """Seconds by `work_clock`."""
 
@@ -44,9 +44,9 @@ def step_times(
 ) -> list[StepTime]:
     """The time of an optimizer step of each recipe, without compilation; the recipes take turns.
 
-    The work of a step is its median. Its time by the clock is that times the clock's share of it in the least
-    disturbed steps: with several threads less than 1, and hardly changed by whatever else runs meanwhile. For a recipe
-    with a curriculum it is the mean over the training: each stage is measured, as it is in its middle.
+    The work of a step is the median of the measured steps. The time on the clock is this work times the ratio of clock
+    time to work time in the least disturbed steps; the ratio is below 1 with several threads, and other programs on the
+    machine hardly change it. With a curriculum, both are means over the training: each stage is measured at its middle.
     """
     opened = corpus if isinstance(corpus, Corpus | Mixture) else open_corpus(corpus)
     on = resolve_device(device)
@@ -70,7 +70,7 @@ def _mean(stages: Sequence[tuple[float, StepTime]]) -> StepTime:
 
 
 def _undisturbed(times: Sequence[StepTime]) -> StepTime:
-    """From the times of single steps, by the clock and by work."""
+    """The time of a step without other programs on the machine, from the times of single steps; see `step_times`."""
     work = median(time.work_seconds for time in times)
     shares_of_clock = sorted(time.seconds / time.work_seconds for time in times)
     return StepTime(work * shares_of_clock[len(times) // LEAST_DISTURBED], work)
@@ -82,9 +82,9 @@ def medians_in_turns(measures: Sequence[Callable[[int], float]], seconds: float)
 
 
 def in_turns(measures: Sequence[Callable[[int], Measured]], seconds: float) -> list[list[Measured]]:
-    """What each measure gave, called in turns until so many seconds each have passed.
+    """The results of each measure, called in turns until `seconds` for each of them have passed.
 
-    Turns, so that whatever else the machine does hits all of them alike. A measure is told its turn, counted from 1.
+    In turns, whatever else the machine does hits all measures alike. A measure gets the number of its turn, from 1.
     """
     times: list[list[Measured]] = [[] for _ in measures]
     began, index = time.perf_counter(), 1

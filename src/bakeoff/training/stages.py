@@ -1,4 +1,4 @@
-"""The batches of a training whose rows change on the way, and what their tokens cost."""
+"""The batches of a training whose rows change on the way, and the floating-point operations of their tokens."""
 
 from collections.abc import Collection
 
@@ -18,7 +18,7 @@ from bakeoff.resources.memory_limit import require_memory
 
 
 def require_kind(recipe: Recipe, corpus: AnyCorpus) -> None:
-    """Refuse a text for a recipe that wants pairs, and the other way round.
+    """Refuse a text for a recipe that wants pairs, and pairs for a recipe that wants a text.
 
     Raises:
         UserError: the corpus is of the wrong kind.
@@ -41,11 +41,11 @@ def make_batches(
     split: str = "train",
     idle: Collection[str] = (),
 ) -> Batches:
-    """The batches of a recipe over a corpus's split of that name; without the targets of `idle`.
+    """The batches of a recipe over a split of a corpus, without targets for the objectives in `idle`.
 
     Raises:
-        UserError: the corpus holds pairs and the recipe wants a text, or the other way round; or nothing for it; or it
-            has no such split.
+        UserError: the corpus holds pairs and the recipe wants a text, or the other way round; or the split has no rows
+            for the recipe; or there is no such split.
     """
     require_kind(recipe, corpus)
     training = recipe.training
@@ -62,7 +62,7 @@ def make_batches(
 
 
 def _seed_of(seed: int, number: int) -> int:
-    """The seed of a mixture's corpus of that number, so that no two are read and masked alike."""
+    """The seed for one corpus of a mixture, by its number, so that no two corpora are read and masked alike."""
     return key_of(seed, number, "corpus of a mixture") >> 1
 
 
@@ -72,10 +72,10 @@ def require_rows(recipe: Recipe, corpus: AnyCorpus, device: torch.device) -> Non
     Args:
         recipe: the recipe.
         corpus: the text.
-        device: where it would be trained, whose memory must hold it.
+        device: device of the training, whose memory must suffice.
 
     Raises:
-        UserError: the reason.
+        UserError: the recipe cannot be trained so; the message says why.
     """
     module = build_on_meta(recipe, corpus.tokenizer.size)
     require_memory(recipe, module.parameter_count(), device)
@@ -102,7 +102,7 @@ class Stages:
         ]
         others = [build_on_meta(each, corpus.tokenizer.size) for each in recipes[:-1]]  # the last is the recipe's own
         self.flops_per_token = [each.flops_per_token(own) for each, own in zip((*others, module), idle, strict=True)]
-        """Operations of a token in each stage; where they change from step to step, those in its middle."""
+        """Floating-point operations of a token in each stage; if they change from step to step, those at its middle."""
         self._rise = [0] * len(recipes)  # of each, from the first step to the last
         if any(each.at(0.0).objective != each.objective for each in recipes):
             ends = [
@@ -116,7 +116,7 @@ class Stages:
         self._share = recipe.training.batch_share
 
     def first_rows(self) -> None:
-        """Make a batch of each stage, so that what is wrong with a corpus comes out before anything is trained.
+        """Make a batch of each stage, so that a corpus without rows is found before anything is trained.
 
         Raises:
             UserError: the text has no such rows.
@@ -144,8 +144,8 @@ class Stages:
     def means(self) -> tuple[float, float]:
         """Tokens and floating-point operations of a step, on average over the training.
 
-        Within a stage the rows of a batch and the operations of a token change evenly, so that three places of it are
-        enough for the mean of their product (Simpson's rule).
+        Within a stage the rows of a batch and the operations of a token change evenly, so that three steps of the stage
+        are enough for the mean of their product (Simpson's rule).
         """
         tokens = flops = begin = 0.0
         for stage, (share, batches) in enumerate(zip(shares(self.curriculum), self.batches, strict=True)):

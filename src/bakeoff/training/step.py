@@ -14,7 +14,7 @@ from bakeoff.resources.device import Placement
 
 
 def step_seed(seed: int, step: int, micro_batch: int) -> int:
-    """The seed of the model's randomness in one micro-batch of one step, which no saved state has to tell."""
+    """The seed of the model's randomness in one micro-batch of one step; no state of a generator has to be saved."""
     return (
         seed * 0x9E3779B97F4A7C15 + step * 0xBF58476D1CE4E5B9 + micro_batch * 0x94D049BB133111EB
     ) & 0x7FFFFFFFFFFFFFFF
@@ -34,8 +34,8 @@ def optimize(
     """One optimizer step over the micro-batches of a batch.
 
     Each objective's loss is its sum over the whole batch divided once by its number of targets, however the batch is
-    cut into micro-batches. `losses` are the held-out losses so far, for schedules that look at them; `memory` holds
-    the states that the batch before has left, where batches continue each other; the step replaces them by its own.
+    cut into micro-batches. `losses` are the held-out losses so far, for schedules that look at them. `memory` holds the
+    states after the previous batch, if batches continue each other; the step replaces them by its own states.
 
     Returns:
         Each objective's mean loss and the norm of the gradient before clipping, as scalars on the device.

@@ -16,7 +16,7 @@ from bakeoff.resources.device import Placement
 
 
 class HeldOut(NamedTuple):
-    """What a loss is measured on."""
+    """Held-out text, and the batches of it that the loss is measured on."""
 
     text: Split | MixedText
     """The held-out text."""
@@ -30,7 +30,7 @@ def validate(module: PretrainingModel, held_out: HeldOut, placement: Placement) 
 
     Bits per byte are the mean loss in bits times the text's tokens per byte of UTF-8. For a causal model that is its
     compression of the text; for a masked one it is the cost of its targets only, comparable between masked models of
-    different tokenizers but not with causal ones. `targets` is how many there are of each objective.
+    different tokenizers but not with causal ones. `targets` is the number of targets of each objective.
     """
     was_training = module.training
     module.eval()
