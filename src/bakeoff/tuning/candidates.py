@@ -1,8 +1,8 @@
-"""The values that the trials of a search have: all of them are known before the first one begins.
+"""The values of a search's trials, all of them known before the first trial begins.
 
-For one range they are a grid, the recipe's own value among it; for several the points of an additive recurrence,
-which fill a space more evenly than random ones do (Bergstra and Bengio 2012, "Random search for hyper-parameter
-optimization", section 3, measured that this is what decides for so few trials).
+For one range of numbers the values are a grid with the recipe's own value; for several ranges they are the points of
+an additive recurrence, which fill a space more evenly than random points. Bergstra and Bengio 2012, "Random search for
+hyper-parameter optimization", section 3, measured that evenness is decisive for so few trials.
 """
 
 import math
@@ -15,15 +15,15 @@ from bakeoff.recipe import Recipe
 from bakeoff.tuning.ranges import OVER, Range
 
 _DRAWS = 100
-"""Points that are looked at for each trial at most, where most of them round to values that there are already."""
+"""The most points per trial that are drawn, because points may round to values that are taken already."""
 
 Values = dict[str, Any]
 
 
 def candidates(ranges: Sequence[Range], trials: int) -> list[Values]:
-    """The values of each trial, those of the recipe itself first, or the ones nearest to it.
+    """The values of each trial; the first has the recipe's own values, or the middle of a range that lacks its value.
 
-    There are fewer where the ranges hold fewer.
+    There are fewer than `trials` where the ranges hold fewer values.
     """
     sizes = math.prod(each.size for each in ranges)
     first = {each.key: each.middle for each in ranges}
@@ -46,7 +46,7 @@ def _all(ranges: Sequence[Range]) -> Iterator[Values]:
 
 
 def _grid(only: Range, trials: int) -> list[Values]:
-    """Evenly spread numbers, from the middle outwards; the one nearest to the middle is the middle itself."""
+    """Evenly spread numbers from the middle outwards, without the nearest to it: the first trial has the middle."""
     middle = only.place(only.middle)
     places = [i / (trials - 1) for i in range(trials)] if trials > 1 else []
     places = sorted(places, key=lambda place: (abs(place - middle), place))[1:]
@@ -66,10 +66,10 @@ def _spread(ranges: Sequence[Range], trials: int) -> Iterator[Values]:
 
 
 def recipe_with(recipe: Recipe, values: Mapping[str, Any], where: str) -> Recipe:
-    """The recipe with these values.
+    """The recipe with changed values.
 
     Raises:
-        UserError: it refuses them; the message begins with `where`.
+        UserError: the recipe refuses the values; the message begins with `where`.
     """
     try:
         return recipe.changed(values)
@@ -90,17 +90,17 @@ def recipes_of(recipe: Recipe, ranges: Sequence[Range], found: Sequence[Values],
 
 
 def shown(values: Mapping[str, Any]) -> str:
-    """Values as people read them."""
+    """Values in words, by the last parts of their keys."""
     return ", ".join(f"{short(key)} {written(value)}" for key, value in values.items())
 
 
 def short(key: str) -> str:
-    """The last part of a key, with what is above it where that is a number's place in a list."""
+    """The last part of a dotted key."""
     return key.rpartition(".")[2]
 
 
 def written(value: Any) -> str:
-    """A value as it may be given."""
+    """A value as a user may write it; floats have four significant digits."""
     if isinstance(value, float):
         return f"{value:.4g}"
     return value if isinstance(value, str) else "null" if value is None else str(value).replace("'", "")

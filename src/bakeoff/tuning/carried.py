@@ -18,16 +18,16 @@ def budget_change(budget: Budget) -> dict[str, Any]:
 def carried_recipe(
     planning: Planning, recipe: Recipe, trial_steps: int, budget: Budget | None
 ) -> tuple[Recipe, CarriedRate | None]:
-    """The recipe of a trial for the budget that is to come, its rate carried there.
+    """The recipe of a trial with the budget of a coming training, its rate carried to that budget.
 
     Args:
-        planning: the search's.
-        recipe: the trial's.
+        planning: the plan of the search.
+        recipe: the recipe of the trial.
         trial_steps: steps of the trial.
-        budget: what is to come; None: it is not known, and the recipe says at how many steps its rate was found.
+        budget: budget of the coming training; None: unknown, and the recipe says at how many steps its rate was found.
 
     Returns:
-        The recipe, and by which rule its rate was carried; None where there is no budget.
+        The recipe, and the carried rate with its rule; None for the rate where there is no budget.
     """
     optimizer = recipe.training.optimizer
     rate_searched = searched(planning.ranges, RATE)

@@ -16,7 +16,7 @@ from bakeoff.training.progress import Shown
 
 
 class Stage(Config):
-    """A part of one trial: from where it stands to the next look."""
+    """A part of one trial, from its present step to the next look."""
 
     recipe: dict[str, Any]
     """The trial's complete recipe."""
@@ -52,21 +52,21 @@ class TrialOutcome(Config):
 
 
 class TrialEngine:
-    """The steps of a search.
+    """The work of a search: checks, numbers of steps, trainings, measurements.
 
     Args:
-        watch: a function that each training calls now and then; an exception of it ends the training.
+        watch: a function that each training calls when it reads its figures; an exception of it ends the training.
     """
 
     def __init__(self, watch: Callable[[], None] | None = None) -> None:
         self.watch = watch
 
     def fingerprint(self, corpus: str) -> str:
-        """What tells the corpus from others."""
+        """16 hexadecimal digits that identify the corpus."""
         return open_corpus(corpus).fingerprint
 
     def check(self, recipe: Recipe, measured_as: dict[str, Any], corpus: str, device: str) -> None:
-        """Refuse what cannot be trained on the corpus, or measured so."""
+        """Refuse a recipe that cannot be trained on the corpus, or measured under the keys of `measured_as`."""
         from bakeoff.resources.device import resolve_device
         from bakeoff.runs.changed_run import unlike
         from bakeoff.training.stages import require_rows
@@ -90,7 +90,7 @@ class TrialEngine:
         return resolve_recipe(recipe, open_corpus(corpus), budget, device).training.budget.steps or 1
 
     def train(self, stage: Stage, progress: Shown = False) -> TrialOutcome:
-        """Begin a trial, or go on with it, until the look."""
+        """Begin a trial, or go on with it, up to the look at the stage's end."""
         from bakeoff.training.initial_weights import Start
         from bakeoff.training.pretrain import pretrain
 
@@ -122,7 +122,7 @@ class TrialEngine:
         return TrialOutcome(loss=loss, **_spent(out))
 
     def _measured(self, stage: Stage) -> float:
-        """The held-out loss of the weights of now, under other keys than they were trained with."""
+        """The held-out loss of the trial's present weights, measured under the keys of `stage.measured_as`."""
         from bakeoff.resources.device import Placement, resolve_device, resolve_precision
         from bakeoff.runs.changed_run import changed_run
         from bakeoff.runs.run import Run
@@ -138,7 +138,7 @@ class TrialEngine:
         return float(validate(module, held_out, placement)["loss"])
 
     def environment(self, device: str) -> dict[str, Any]:
-        """Machine and versions; the precision stands in the recipes."""
+        """Machine and versions, without the precision, which is in the recipes."""
         from bakeoff.resources.device import resolve_device
         from bakeoff.runs.environment import environment
 
@@ -146,7 +146,7 @@ class TrialEngine:
 
 
 def _spent(out: Path) -> dict[str, Any]:
-    """What the steps of a trial have cost so far; nothing where it left no directory."""
+    """Seconds and tokens of a trial so far, for its outcome; 0 where there are no metrics."""
     from bakeoff.runs.records import read_metrics
 
     lines = read_metrics(out / "metrics.jsonl", growing=True)

@@ -1,4 +1,4 @@
-"""What can be said of a search: the best trial, and what to know before relying on it."""
+"""Findings of a search: the best trial, and cautions before relying on it."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from bakeoff.tuning.ranges import Range, is_number
 from bakeoff.tuning.results import Trial
 
 COST = ("training.optimizer.", "training.schedule.", "training.clip")
-"""Keys below which nothing changes what a step costs, but the kind of the optimizer."""
+"""Beginnings of keys that do not change the cost of a step; `training.optimizer.kind` is the exception."""
 
 
 def costs(key: str) -> bool:
@@ -25,7 +25,7 @@ def best(trials: Sequence[Trial]) -> int | None:
 
 
 def cautions(ranges: Sequence[Range], trials: Sequence[Trial], winner: Trial, budget: Budget) -> list[str]:
-    """What a reader has to know of the best trial."""
+    """Sentences of caution on the best trial, for people."""
     return [
         *(
             f"{each.key}: the best value, {written(winner.values[each.key])}, is the {word} that was tried; a better "
@@ -38,7 +38,7 @@ def cautions(ranges: Sequence[Range], trials: Sequence[Trial], winner: Trial, bu
 
 
 def edges(ranges: Sequence[Range], trials: Sequence[Trial], winner: Trial) -> Iterator[tuple[Range, str]]:
-    """The ranges whose best value is the lowest or the highest that was tried, with that word."""
+    """The ranges whose best value is at an edge of the tried values, each with `lowest` or `highest`."""
     for each in ranges:
         tried = [trial.values[each.key] for trial in trials]
         # In a list of two values each is an edge, so that an edge says nothing.
@@ -50,13 +50,13 @@ def edges(ranges: Sequence[Range], trials: Sequence[Trial], winner: Trial) -> It
 
 
 def second_best(trials: Sequence[Trial], winner: Trial) -> Trial | None:
-    """The best trial but one of those that were trained to their end; None where there is no other."""
+    """The second best of the trials that were trained to their end; None where there is one alone."""
     others = [trial for trial in trials if trial.state == "finished" and trial.number != winner.number]
     return min(others, key=lambda trial: (trial.losses[-1], trial.number)) if others else None
 
 
 def _distance(trials: Sequence[Trial], winner: Trial) -> str:
-    """How far the second is from the best."""
+    """A sentence on the distance between the second best trial and the best."""
     second = second_best(trials, winner)
     if second is None:
         return "only one trial was trained to its end, so that there is nothing to measure its loss by"
@@ -80,7 +80,7 @@ def standard_error(one: Trial, other: Trial) -> float:
 
 
 def unequal(ranges: Sequence[Range], budget: Budget) -> list[str]:
-    """A budget in steps is not the same for all trials where what is searched changes what a step costs."""
+    """A caution if the budget is in steps and a searched key may change the cost of a step; else an empty list."""
     keys = [each.key for each in ranges if costs(each.key) and each.size > 1]
     if budget.steps is None or not keys:
         return []

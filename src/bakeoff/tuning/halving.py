@@ -1,10 +1,10 @@
 """Successive halving: at a quarter of their steps the better half of the trials goes on, at half of them most of those.
 
 Jamieson and Talwalkar 2016, "Non-stochastic best arm identification and hyperparameter optimization", in its
-synchronous form: a decision waits for all trials that it is about, so that it does not depend on which of them was the
-fastest. All trials follow the schedule of their whole training, so that they are compared at the same place of it. Even
-so a high learning rate gains more than others while the rate falls: where half of them were stopped at the second look,
-too, the best of one recipe in three was among those (docs/results.md).
+synchronous form: a decision waits for all its trials, so it does not depend on their speed. All trials follow the
+schedule of their whole training, so that they are compared at the same place of it. Even so, a high learning rate gains
+more than others while the rate falls: when half of the trials were stopped at the second look as well, the best trial
+of one recipe in three was among the stopped ones (docs/results.md).
 """
 
 import math
@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from bakeoff.training.loop import validation_steps
 
 LOOKS = ((0.25, 0.5), (0.5, 0.75))
-"""The shares of a trial's steps at which it may be stopped, and the share of the trials that goes on there."""
+"""Each look: the share of a trial's steps after which it may be stopped, and the share of the trials that goes on."""
 
 FEWEST = 2
-"""Trials that go on at least: the best is told with its distance from the second."""
+"""The fewest trials that go on, because the best is reported with its distance from the second best."""
 
 
 def looks(validations: int, steps: Sequence[int]) -> list[list[int]]:
@@ -26,7 +26,7 @@ def looks(validations: int, steps: Sequence[int]) -> list[list[int]]:
 
     Args:
         validations: the recipe's `training.validations`.
-        steps: of each trial.
+        steps: number of steps of each trial.
     """
     found: list[list[int]] = [[] for _ in steps]
     measured = [validation_steps(validations, each) for each in steps]
@@ -39,23 +39,23 @@ def looks(validations: int, steps: Sequence[int]) -> list[list[int]]:
 
 
 def going_on(trials: int, look: int) -> int:
-    """How many of so many trials are trained behind the look of that number, counted from 0, at most."""
+    """The most of `trials` trials that are trained on after a look; looks are numbered from 0."""
     for _, share in LOOKS[: look + 1]:
         trials = min(trials, max(FEWEST, math.ceil(trials * share)))
     return trials
 
 
 def chosen(losses: Sequence[float | None], most: int) -> list[int]:
-    """The places of the lowest losses, in rising order of places; None is worse than any, and never among them."""
+    """The places of the `most` lowest losses, in rising order of places; a loss of None is never chosen."""
     finite = [(loss, place) for place, loss in enumerate(losses) if loss is not None]
     return sorted(place for _, place in sorted(finite)[:most])
 
 
 def most_work(looks_of: Sequence[Sequence[int]]) -> float:
-    """What all trials cost at most, in full trainings.
+    """The highest cost of all trials together, in full trainings.
 
     Args:
-        looks_of: the looks of each trial.
+        looks_of: for each trial, the steps of its looks.
     """
     total = 0.0
     for look in range(len(looks_of[0])):

@@ -1,4 +1,4 @@
-"""What a search leaves: the recipe with the best values, and the results."""
+"""The files of a finished search: the recipe with the best values, the results, and the report."""
 
 import json
 from pathlib import Path
@@ -18,10 +18,10 @@ def write_outputs(results: TuningResults, recipe: Recipe, out: Path) -> None:
     """Write recipe.yaml, results.json and report.html, each whole or not at all.
 
     Args:
-        results: what was found.
-        recipe: that of the best trial, its budget as in the recipe that was searched, or with its rate carried to the
-            budget that was asked for.
-        out: the directory.
+        results: results of the search.
+        recipe: recipe of the best trial, with the budget of the searched recipe, or with the budget that was asked for
+            and the rate carried to it.
+        out: directory of the search.
     """
     write_atomically(out / RECIPE, _comment(results) + recipe.to_yaml())  # without a checksum: people change it
     checksums.forget(out, [REPORT])

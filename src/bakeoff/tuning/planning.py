@@ -15,22 +15,22 @@ from bakeoff.tuning.ranges import OVER, Over, Range, parse_ranges, with_a_number
 from bakeoff.tuning.results import Trial
 
 COMPARED_UNDER = ("objective", "input")
-"""What a held-out loss depends on beside the weights: where it is searched, all trials are measured under the recipe's
-own."""
+"""Parts of a recipe that change the held-out loss of the same weights. If a key of theirs is searched, all trials are
+measured under the values of the searched recipe."""
 
 
 @dataclass(frozen=True)
 class Planning:
-    """What is searched, and with what."""
+    """The plan of a search: recipe, ranges, corpus, budget, device."""
 
     recipe: Recipe
     """The recipe whose keys the trials change."""
     ranges: list[Range]
-    """What is searched."""
+    """The ranges of the searched keys."""
     corpus: str
     """The corpus, as the user names it."""
     budget: Budget
-    """What one whole trial may spend."""
+    """Budget of one whole trial."""
     device: str
     """auto, cpu, cuda or mps."""
     engine: TrialEngine = field(default_factory=TrialEngine)
@@ -42,7 +42,7 @@ class Planning:
 
     @property
     def measured_as(self) -> dict[str, Any]:
-        """The keys of the recipe that all trials are measured under; none: each under its own."""
+        """The parts of the recipe that all trials are measured under; empty: each trial is measured under its own."""
         searched = {each.key.partition(".")[0] for each in self.ranges}
         values = self.recipe.model_dump(mode="json")
         return {key: values[key] for key in COMPARED_UNDER} if searched & {*COMPARED_UNDER} else {}
@@ -52,10 +52,10 @@ class Planning:
         return recipes_of(self.recipe, self.ranges, found, self.option)
 
     def trials(self, found: Sequence[Values]) -> list[Trial]:
-        """The trials with these values, each checked against the corpus, with its steps.
+        """The trials, one for each set of values, checked against the corpus and with their numbers of steps.
 
         Raises:
-            UserError: the corpus does not feed one of them.
+            UserError: a trial cannot be trained on the corpus.
         """
         recipes = self.recipes(found)
         self.engine.check(self.recipe, {}, self.corpus, self.device)  # what is wrong with it is no range's fault
@@ -87,19 +87,19 @@ class Planning:
 def fewest_steps(
     recipe: Recipe, corpus: str, *, over: Over, trials: int, budget: Budget, device: str, option: str
 ) -> int:
-    """The steps of the shortest trial of a search, which is planned and checked, and not begun.
+    """The steps of the shortest trial of a search that is planned and checked, but not begun.
 
     Args:
-        recipe: what is to be searched.
+        recipe: the recipe to be searched.
         corpus: the corpus.
-        over: as in `tune`.
-        trials: likewise.
-        budget: what one whole trial may spend.
+        over: ranges of further keys, as in `tune`.
+        trials: the most trials.
+        budget: budget of one whole trial.
         device: auto, cpu, cuda or mps.
-        option: where the ranges come from, as errors name it.
+        option: name of the ranges' origin in errors.
 
     Raises:
-        UserError: what `tune` would refuse before its first trial.
+        UserError: a mistake that `tune` would refuse before its first trial.
     """
     recipe = with_a_number(recipe)
     ranges = parse_ranges(over, recipe, trials, option)

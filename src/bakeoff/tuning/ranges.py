@@ -1,4 +1,4 @@
-"""What a search may set a recipe's keys to: `KEY=RANGE`, read and checked before anything is trained."""
+"""The values that a search may give a recipe's keys: `KEY=RANGE`, read and checked before anything is trained."""
 
 import json
 import math
@@ -14,83 +14,83 @@ from bakeoff.recipe import Recipe
 from bakeoff.yaml_files import parse_value
 
 RATE = "training.optimizer.lr"
-"""The key that every search has."""
+"""The key of the learning rate, which every search has."""
 
 OVER = "--over"
 """The command line's option for ranges, as errors name it."""
 
 RATE_FACTOR = 8.0
-"""The learning rate is searched from the recipe's own value divided by this factor to the value times the factor. With
-an even number of trials the lower end is a trial nearer, so that the own value is one of the evenly spread ones."""
+"""The learning rate is searched from the recipe's value divided by this factor to the value times the factor. With an
+even number of trials the lower end is one trial nearer, so that the recipe's value is one of the spread values."""
 
 LOGARITHMIC_FROM = 10.0
-"""Ratio of a range's positive bounds from which on it is searched on a logarithmic scale."""
+"""Ratio of positive bounds from which on a range is searched on a logarithmic scale."""
 
 UNSEARCHED = (
     *("name", "paper", "published", "tokenizer"),
     *(f"training.{key}" for key in ("budget", "average_last", "compile", "precision", "micro_batch")),
     *(f"training.{key}" for key in ("validations", "validation_examples", "checkpoint_minutes")),
 )
-"""Keys that say how a trial is run or measured, which is to be the same for all."""
+"""Keys that cannot be searched, because all trials are to be run and measured alike."""
 
 Over = Mapping[str, str | Sequence[Any]] | Sequence[str]
 """Ranges by keys, lists of values among them, or the command line's texts `KEY=RANGE`."""
 
 _DIGITS = 3
-"""Significant digits of values within a range of numbers: more make no difference, and are hard to read."""
+"""Significant digits of the values between a range's bounds; more digits make no difference and are hard to read."""
 
 
 class Range(Config):
-    """What one key may be: numbers between two, or some values."""
+    """The values that one key may have: numbers between two bounds, or a list of values."""
 
     key: str
     """The dotted key."""
     text: str
     """The range as it was given."""
     own: Any
-    """The recipe's value."""
+    """The recipe's own value of the key."""
     low: float | None = None
-    """The lowest number; None where there is a list."""
+    """The lowest number; None for a list."""
     high: float | None = None
-    """The highest."""
+    """The highest number; None for a list."""
     logarithmic: bool = False
-    """The logarithm of numbers is spread evenly, and not the numbers."""
+    """Whether the logarithms of the numbers are spread evenly, and not the numbers."""
     whole: bool = False
-    """Numbers are whole."""
+    """Whether the numbers are whole."""
     choices: list[Any] = Field(default=[])
-    """The values of a list."""
+    """The values of a list; empty for numbers between bounds."""
 
     @property
     def size(self) -> float:
-        """How many values there are."""
+        """The number of values in the range; infinite for numbers that are not whole."""
         if self.low is None or self.high is None:
             return len(self.choices)
         return round(self.high) - round(self.low) + 1 if self.whole else 1 if self.low == self.high else math.inf
 
     @property
     def checked(self) -> list[Any]:
-        """The values that stand for all of them where a recipe is to say whether it takes them."""
+        """Values on which a recipe is checked in place of all: every value of a list, or the two bounds."""
         return self.choices if self.low is None else [self._number(self.low), self._number(self.high or 0.0)]
 
     @property
     def all(self) -> list[Any]:
-        """Every value of a list, or of whole numbers."""
+        """Every value of a list or of a range of whole numbers, in order."""
         return self.choices if self.low is None else [self._number(self.low + i) for i in range(int(self.size))]
 
     @property
     def has_own(self) -> bool:
-        """Whether the recipe's value is among them."""
+        """Whether the recipe's own value is in the range."""
         if self.low is None or self.high is None:
             return self.own in self.choices
         return is_number(self.own) and self.low <= self.own <= self.high
 
     @property
     def middle(self) -> Any:
-        """The recipe's own value, or the one in the middle where the range lacks the own value."""
+        """The recipe's own value if the range has it, else the value in the middle of the range."""
         return self.own if self.has_own else self.at(0.5)
 
     def at(self, place: float) -> Any:
-        """The value at a place from 0, the lowest or first, to 1."""
+        """The value at a place between 0, the lowest or first value, and 1, the highest or last."""
         if self.low is None or self.high is None:
             return self.choices[min(int(place * len(self.choices)), len(self.choices) - 1)]
         if place <= 0 or place >= 1:
@@ -120,12 +120,12 @@ def parse_ranges(over: Over, recipe: Recipe, trials: int, option: str = OVER) ->
     Args:
         over: `KEY=1e-4..1e-2` or `KEY=relu,gelu`; numbers are spread evenly, or their logarithms where the bounds are
             positive and 10 times apart or more; they are whole where the recipe's own value is.
-        recipe: what they change.
-        trials: how many of them there will be.
-        option: where the ranges come from, as errors name it.
+        recipe: the recipe whose keys are searched.
+        trials: number of trials.
+        option: name of the ranges' origin in errors.
 
     Raises:
-        UserError: a key that the recipe does not have, or that cannot be searched, or a range that is none.
+        UserError: the recipe has no such key, or a key cannot be searched, or a range is malformed.
     """
     values = with_a_number(recipe).model_dump(mode="json")
     ranges: dict[str, Range] = {}
@@ -150,7 +150,7 @@ def parse_ranges(over: Over, recipe: Recipe, trials: int, option: str = OVER) ->
 
 
 def with_a_number(recipe: Recipe) -> Recipe:
-    """The recipe with a learning rate that does not follow the length of the training, as every trial has one."""
+    """The recipe with a learning rate that is a number and does not follow the training's length, as in every trial."""
     return recipe.changed({RATE: recipe.training.optimizer.rate})
 
 
@@ -187,7 +187,7 @@ def _own(values: Any, key: str, where: str, name: str) -> Any:
 
 
 def _keys(values: Any, above: str = "") -> Iterator[str]:
-    """The dotted keys of a tree."""
+    """The dotted keys of nested mappings and lists, inner keys after those above them."""
     if isinstance(values, Mapping | list):
         for name, value in values.items() if isinstance(values, Mapping) else enumerate(values):
             yield f"{above}{name}"
@@ -217,15 +217,15 @@ def _range(key: str, text: str, written: str | Sequence[Any], own: Any, where: s
 
 
 def searched(ranges: Sequence[Range], key: str) -> bool:
-    """Whether more than one value of a key was to be tried."""
+    """Whether the ranges have more than one value for a key."""
     return any(each.key == key and each.size > 1 for each in ranges)
 
 
 def is_logarithmic(low: float, high: float) -> bool:
-    """Whether the logarithms of numbers between two are what should be spread evenly."""
+    """Whether numbers between these bounds are spread on a logarithmic scale."""
     return low > 0 and high / low >= LOGARITHMIC_FROM
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is one; a truth value is none."""
+    """Whether a value is a number; True and False are not."""
     return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,4 +1,4 @@
-"""A search as a page: a chart of losses over each key, a table of trials, and the recipe that was found."""
+"""The page of a search: a chart of losses over each key, a table of trials, and the best recipe."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,7 +47,7 @@ def write_report(results: TuningResults, recipe: Recipe, path: Path) -> None:
 
 
 def carried_lines(results: TuningResults) -> list[str]:
-    """What was done to the rate for the budget that was asked for, if one was."""
+    """A line on how the rate was carried to another budget; an empty list where none was asked for."""
     found = results.carried
     if found is None:
         return []
@@ -68,7 +68,7 @@ def seeds_text(results: TuningResults) -> str:
 
 
 def answers(results: TuningResults) -> list[str]:
-    """The best trial, what the recipe's own values gave, and the cost, a sentence each."""
+    """The best trial, the result of the recipe's own values, and the cost, one sentence each."""
     winner = results.winner
     found = [f"the best trial is {winner.name} ({shown(winner.values)}): held-out loss {_loss(winner)}"]
     own = next((trial for trial in results.trials if trial.values == results.before), None)
@@ -94,7 +94,7 @@ def _fate(trial: Trial) -> str:
 
 
 def _loss(trial: Trial) -> str:
-    """The last loss, with its standard deviation over seeds where there are several."""
+    """The last loss in words, with its standard deviation over seeds if there are several."""
     if trial.loss is None:
         return "-"
     return f"{trial.loss:.4f}" + (f" ± {trial.spreads[-1]:.4f}" if trial.spreads else "")
@@ -111,11 +111,11 @@ def look_styles(results: TuningResults) -> dict[str, tuple[str, list[int]]]:
 
 
 def loss_figures(results: TuningResults, name: str) -> list[tuple[str, Figure]]:
-    """Each key that had several values, and losses over it.
+    """Each searched key that had several values, with a figure of the losses over it.
 
     Args:
-        results: of the search.
-        name: what the figures' names begin with.
+        results: results of the search.
+        name: beginning of the figures' names.
     """
     searched = [(number, each) for number, each in enumerate(results.ranges) if each.size > 1]
     return [(each.key, _figure(results, each, f"{name}-{number}")) for number, each in searched]
@@ -128,7 +128,7 @@ def _names(results: TuningResults) -> list[str]:
 
 
 def _placed(value: Any) -> Any:
-    """The position of a value on the axis: a number, or a text."""
+    """The position of a value on an axis: a number itself, or the text of any other value."""
     return value if isinstance(value, int | float) else written(value)
 
 
@@ -146,7 +146,7 @@ def _dots(results: TuningResults, key: str) -> Iterator[dict[str, Any]]:
 
 
 def _figure(results: TuningResults, searched: Range, name: str) -> Figure:
-    """Losses over one key."""
+    """The figure of the losses over one key, a dot for each look of a trial."""
     rows = list(_dots(results, searched.key))
     found = look_styles(results)
     title = short(searched.key)
@@ -189,12 +189,12 @@ def _figure(results: TuningResults, searched: Range, name: str) -> Figure:
 
 
 def columns(keys: list[str]) -> list[str]:
-    """The heads of a table of trials."""
+    """The heads of the columns in the table of trials."""
     return ["trial", *map(short, keys), "held-out loss", "at step", "time", "state"]
 
 
 def cells(trial: Trial, keys: list[str]) -> list[str]:
-    """A trial's row in it."""
+    """The cells of a trial's row in the table."""
     values = [written(trial.values[key]) for key in keys]
     return [
         trial.name,

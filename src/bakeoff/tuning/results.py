@@ -13,13 +13,13 @@ from bakeoff.tuning.engine import TrialOutcome
 from bakeoff.tuning.ranges import Range
 
 RECIPE, RESULTS, REPORT = "recipe.yaml", "results.json", "report.html"
-"""What a search leaves, in the order in which it is written."""
+"""Files of a finished search, in the order in which they are written."""
 
 TrialState = Literal["finished", "stopped", "diverged"]
 
 
 class SeedRun(Config):
-    """What has become of one seed of a trial that has several."""
+    """The training of one seed, of a trial with several seeds."""
 
     losses: list[float] = Field(default=[])
     """Held-out loss at each look so far."""
@@ -31,20 +31,20 @@ class SeedRun(Config):
     """The message where the loss was not a number any more; None: it did not diverge."""
 
     def after(self, outcome: TrialOutcome) -> "SeedRun":
-        """The seed's run behind one more look, with what came of it."""
+        """The seed's run with the outcome of one more look."""
         losses = self.losses if outcome.loss is None else [*self.losses, outcome.loss]
         return SeedRun(losses=losses, seconds=outcome.seconds, tokens=outcome.tokens, diverged=outcome.diverged)
 
 
 class Trial(Config):
-    """One set of values, and how far it has been trained."""
+    """One set of values with the state of its training."""
 
     number: int
-    """Counted from 0; its run is `trials/NNN`, or with several seeds `trials/NNN-seed-S`."""
+    """Number of the trial, from 0; the run is `trials/NNN`, or `trials/NNN-seed-S` with several seeds."""
     values: dict[str, Any]
     """The values of the searched keys."""
     steps: int
-    """Steps of its whole training."""
+    """Optimizer steps of the trial's whole training."""
     looks: list[int]
     """The steps after which the trial is compared with the others; the last is its end."""
     losses: list[float] = Field(default=[])
@@ -60,29 +60,29 @@ class Trial(Config):
 
     @property
     def name(self) -> str:
-        """The name of its directory."""
+        """The number with three digits, which names the trial's directory."""
         return f"{self.number:03d}"
 
     @property
     def state(self) -> TrialState:
-        """Whether it diverged, finished or was stopped, once the search has ended."""
+        """`diverged`, `finished` or `stopped`; the last is known once the search has ended."""
         if self.diverged is not None:
             return "diverged"
         return "finished" if len(self.losses) == len(self.looks) else "stopped"
 
     @property
     def loss(self) -> float | None:
-        """The held-out loss at its last look; None: it diverged, or had no look yet."""
+        """The held-out loss at the trial's last look; None: the trial diverged, or has had no look yet."""
         return None if self.diverged is not None or not self.losses else self.losses[-1]
 
     @property
     def step(self) -> int:
-        """The step of its last held-out loss."""
+        """The step of the last held-out loss; 0 where there is none."""
         return self.looks[len(self.losses) - 1] if self.losses else 0
 
     @property
     def begun(self) -> bool:
-        """Whether anything is known of it."""
+        """Whether a seed of the trial has a loss already, or diverged."""
         runs: list[SeedRun] | list[Trial] = self.runs or [self]
         return any(run.losses or run.diverged is not None for run in runs)
 
@@ -93,12 +93,12 @@ class Trial(Config):
         return [stdev(run.losses[look] for run in self.runs) for look in looks]
 
     def waits_for(self, seed: int, look: int) -> bool:
-        """Whether the seed of that place is still to be trained up to a look."""
+        """Whether a seed, given by its place, is still to be trained up to a look."""
         run = self.runs[seed] if self.runs else self
         return run.diverged is None and len(run.losses) == look
 
     def after(self, outcome: TrialOutcome, seed: int = 0) -> "Trial":
-        """The trial with what has become of the seed of that place."""
+        """The trial with the outcome of one more look of a seed, given by its place."""
         if self.runs:
             runs = [run.after(outcome) if place == seed else run for place, run in enumerate(self.runs)]
             looks = range(min(len(run.losses) for run in runs))
@@ -117,12 +117,12 @@ class Trial(Config):
 
 
 class SearchJournal(Config):
-    """search.json: what was asked for, and every trial as far as it is."""
+    """The journal, search.json: the settings of the search and the state of every trial."""
 
     settings: dict[str, Any]
-    """All that decides the outcome; the same command goes on, another one is refused."""
+    """Settings that decide the outcome; a command with the same settings goes on, one with others is refused."""
     trials: list[Trial] = Field(min_length=1)
-    """All of them, begun or not."""
+    """All trials, begun or not."""
     threads: int | None = None
     """Threads of every trial, which decide the last bits of its loss; None: as many as torch had."""
 
@@ -131,12 +131,12 @@ class SearchJournal(Config):
         """Read the journal.
 
         Raises:
-            UserError: it is damaged.
+            UserError: the file is damaged.
         """
         return cls.parse(read_json(path), str(path), strict=True)
 
     def write(self, path: Path) -> None:
-        """Write it, whole or not at all."""
+        """Write the journal, whole or not at all."""
         checksums.write(path, self.model_dump_json(indent=1) + "\n")
 
 
@@ -150,48 +150,48 @@ class CarriedRate(Config):
     rate: float
     """The rate for the other budget."""
     rule: str
-    """What was done, in words."""
+    """The rule by which the rate was carried, in words."""
 
 
 class TuningResults(Config):
-    """Everything that the report and the table show."""
+    """The results of a search, for its report and for the table on the terminal."""
 
     recipe: str
     """The recipe's name."""
     corpus: str
     """The corpus, as it was given."""
     corpus_fingerprint: str
-    """What tells its content from others."""
+    """Hexadecimal digits that identify the corpus's content."""
     budget: str
-    """What one whole trial may spend."""
+    """Budget of one whole trial."""
     seed: int
     """The seed of all trials, or the first of them."""
     seeds: int = 1
     """Number of seeds of each trial: `seed` and the numbers that follow it."""
     measured_as: list[str]
-    """Keys under whose values in the recipe all trials were measured, because they were searched below them."""
+    """Parts of the recipe that all trials were measured under, because a key below them was searched; else empty."""
     ranges: list[Range]
-    """What was searched, the learning rate first."""
+    """Ranges of the searched keys, the learning rate first."""
     trials: list[Trial]
     """All trials by their number."""
     states: list[TrialState]
-    """The result of each trial."""
+    """State of each trial: diverged, finished or stopped."""
     best: int
-    """The number of the best one."""
+    """Number of the best trial."""
     before: dict[str, Any]
     """The recipe's own values of the searched keys."""
     seconds: float
-    """Time in the steps of all trials."""
+    """Seconds in the optimizer steps of all trials."""
     tokens: int
-    """Tokens that they have seen."""
+    """Tokens that all trials have seen."""
     full_trainings: float
     """Cost of the search, in full trainings."""
     environment: dict[str, Any]
     """Machine and versions."""
     cautions: list[str]
-    """What to know before relying on it."""
+    """Sentences of caution before relying on the best trial."""
     carried: CarriedRate | None = None
-    """The rate for the budget that was asked for; None: none was."""
+    """The rate for another budget; None: no other budget was asked for."""
 
     @classmethod
     def read(cls, path: Path) -> "TuningResults":
@@ -204,7 +204,7 @@ class TuningResults(Config):
 
     @property
     def ranked(self) -> list[Trial]:
-        """The best first; those that were trained longer before those that were stopped earlier."""
+        """The trials from best to worst; trials that were trained longer come before trials stopped earlier."""
 
         def place(trial: Trial) -> tuple[bool, float, float, int]:
             loss = trial.loss
@@ -215,5 +215,5 @@ class TuningResults(Config):
 
     @property
     def winner(self) -> Trial:
-        """The trial with the lowest held-out loss among those that went to the end."""
+        """The trial with the lowest held-out loss of those that were trained to their end."""
         return self.trials[self.best]

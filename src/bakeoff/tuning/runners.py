@@ -1,4 +1,4 @@
-"""Stages of trials, one after the other in this process or side by side in others."""
+"""Training of stages of trials, one after the other in this process or side by side in others."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
@@ -16,10 +16,10 @@ class Runner(Protocol):
     """Trains stages of trials, one at a time or several."""
 
     def run(self, stages: Sequence[Stage]) -> Iterator[tuple[int, TrialOutcome]]:
-        """The place and the outcome of each stage as soon as it is known.
+        """Train the stages; yields the place of each stage in `stages` and its outcome, as soon as it is known.
 
         Raises:
-            Interrupted, KeyboardInterrupt: it was stopped; what was under way is saved.
+            Interrupted, KeyboardInterrupt: the training was stopped; unfinished stages are saved.
         """
 
 
@@ -49,14 +49,14 @@ class SideBySide:
         self.board: Board | None = None
 
     def say(self, line: str) -> None:
-        """Print a line, wherever bars are."""
+        """Print a line, with the bars, if there are any, out of its way."""
         if self.board is not None:
             self.board.say(line)
         elif self.shown is not None:
             self.shown(line)
 
     def run(self, stages: Sequence[Stage]) -> Iterator[tuple[int, TrialOutcome]]:
-        """See `Runner`. After an error or a signal the others save what they have, and leave: see `Workers`."""
+        """See `Runner`. After an error or a signal the other workers save their trainings and end: see `Workers`."""
         titles = [f"trial {stage.out.rpartition('/')[2]}" for stage in stages]
         for place, stage in enumerate(stages):
             values = {"stage": stage.model_dump(mode="json"), "shown": self.shown is not None}
@@ -77,6 +77,6 @@ class SideBySide:
 
 
 def serve(values: dict[str, Any], note: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
-    """One of them in another process; see `bakeoff.workers`."""
+    """Train one stage in a worker's process; see `bakeoff.workers`."""
     shown: Shown = note if values["shown"] else False
     return TrialEngine().train(Stage.parse(values["stage"], "stage"), shown).model_dump()

@@ -1,4 +1,4 @@
-"""One search: trials that are runs, on the way to the values with the lowest held-out loss."""
+"""One search for the values with the lowest held-out loss; its trials are runs."""
 
 import signal
 from collections.abc import Callable
@@ -38,12 +38,12 @@ class RecipeSearch:
     """One search in its directory, from its plan to its best values.
 
     Args:
-        planning: what is searched, on which corpus, under which budget.
+        planning: plan of the search.
         out: directory of all trials.
-        seeds: of every trial.
-        for_budget: of the training that is to come; None: the recipe's own stays.
-        start: the run that the first weights of every trial come from; None: chance.
-        progress: told a line now and then.
+        seeds: seeds of every trial.
+        for_budget: budget of the coming training, for recipe.yaml; None: the recipe's own budget stays.
+        start: the run that the first weights of every trial come from; None: random weights.
+        progress: function that prints a line of progress; None: nothing is shown.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class RecipeSearch:
         self.measured_as = planning.measured_as
 
     def run(self, trials: int, jobs: int | Literal["auto"] | None, workers: Workers | None) -> TuningResults:
-        """Everything in its order: what may fail for a mistake comes first."""
+        """Run the whole search; steps that may fail for a user's mistake come first."""
         found = candidates(self.ranges, trials)
         planned = self.planning.recipes(found)  # a mistake in a range is told before all others
         if self.for_budget is not None:
@@ -75,7 +75,7 @@ class RecipeSearch:
             return self._search(trials, found, shared, workers)
 
     def _side_by_side(self, jobs: int | Literal["auto"] | None, found: list[Values]) -> SharedMachine | None:
-        """How the trials share the machine; None: one at a time or as the caller says, with the threads of now."""
+        """Number of jobs and threads; None: one trial at a time, or the caller's workers, with present threads."""
         if jobs is None:
             return None
         path = self.out / SEARCH
@@ -153,7 +153,7 @@ class RecipeSearch:
         """The journal of an earlier call.
 
         Raises:
-            UserError: it was called with something else.
+            UserError: the earlier call had other settings.
         """
         journal = SearchJournal.read(path)
         begun = {"seeds": 1, **journal.settings}  # older ones have one each
@@ -184,7 +184,7 @@ class RecipeSearch:
             self.say(f"{sum(trial.begun for trial in trials)} of them begun before")
 
     def _run(self, runner: Runner) -> TuningResults:
-        """Look by look: every trial is trained up to it, then the better ones go on."""
+        """Train all trials up to the first look, then the better ones up to the next, and so on to the end."""
         total = len(self.journal.trials)
         alive = list(range(total))
         for look in range(len(self.journal.trials[0].looks)):
@@ -236,7 +236,7 @@ class RecipeSearch:
         )
 
     def _keep(self, number: int, seed: int, look: int, outcome: TrialOutcome) -> None:
-        """Write down what has become of one seed of a trial."""
+        """Write the outcome of one seed of a trial into the journal."""
         trials = list(self.journal.trials)
         trial = trials[number].after(outcome, self.seeds.index(seed))
         trials[number] = trial
@@ -250,7 +250,7 @@ class RecipeSearch:
         """Write recipe, results and report.
 
         Raises:
-            Diverged: every trial did.
+            Diverged: every trial diverged.
         """
         trials = self.journal.trials
         number = best(trials)
@@ -290,7 +290,7 @@ class RecipeSearch:
         return begun or any(trial.begun for trial in self.journal.trials)
 
     def _remove(self, made: bool) -> None:
-        """Leave the place as it was found."""
+        """Remove the files of a search without trials; the directory too, if this call made it."""
         remove(self.out / "trials", self.out)
         for name in (SEARCH, "bakeoff.sha256"):
             (self.out / name).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""A search on the terminal: its trials, the best values, the cost, and what to know of them."""
+"""The results of a search on the terminal: trials, best values, cost, and cautions."""
 
 import shlex
 from pathlib import Path
@@ -12,7 +12,7 @@ from bakeoff.tuning.results import TuningResults
 
 
 def print_results(results: TuningResults, out: Path) -> None:
-    """Print them, and where recipe and report are."""
+    """Print the results, and the paths of recipe and report."""
     console = Console()
     keys = [each.key for each in results.ranges]
     title = f"{results.recipe}: trials by held-out loss"

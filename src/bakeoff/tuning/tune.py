@@ -36,33 +36,32 @@ def tune(
 ) -> TuningResults:
     """Search the learning rate of a recipe, and whatever else is named, for the lowest held-out loss.
 
-    Bad trials are stopped early. What is done is not done again: the same call goes on where an earlier one was
-    stopped.
+    Bad trials are stopped early. Finished work is not repeated: the same call goes on where an earlier one was stopped.
 
     Args:
         recipe: the recipe, its name or its file.
         corpus: a directory that `prepare` made, or several with weights; its validation split decides.
         out: directory of all trials, of recipe.yaml with the best values, results.json and report.html.
         over: ranges of further keys, `KEY=1e-4..1e-2` or `KEY=relu,gelu`, or lists of values by keys.
-        trials: how many, at most.
-        budget: what one whole trial may spend; None: the recipe's own.
-        jobs: trials side by side, each a process of its own; auto: as many as suit this machine. The search is the
-            same, for the threads of a trial are settled at the start and stay.
-        seed: of every trial.
-        seeds: of every trial, the first being `seed`; its loss is the mean over them.
-        for_budget: of the training that is to come: recipe.yaml has it, with the rate carried there by the rule of
-            `optimization.carrying`. None: the recipe's own budget stays, and the rate is the best trial's.
+        trials: the most trials.
+        budget: budget of one whole trial; None: the recipe's own.
+        jobs: number of trials side by side, each in a process of its own; auto: as many as suit this machine. The
+            number does not change the results, because the threads of a trial are fixed at the start of the search.
+        seed: the first seed of every trial.
+        seeds: number of seeds of every trial, from `seed` on; a trial's loss is the mean over its seeds.
+        for_budget: budget of a coming training: recipe.yaml gets it, with the rate carried to it by the rule of
+            `optimization.carrying`. None: the recipe's own budget stays, with the rate of the best trial.
         device: auto, cpu, cuda or mps.
-        progress: told a line now and then.
-        engine: what trains, one at a time and in this process; left out: Bakeoff itself.
+        progress: function that prints a line of progress; None: nothing is shown.
+        engine: engine that trains one trial at a time in this process; None: Bakeoff's own.
         workers: processes that train side by side, in place of `jobs`; they are left running.
-        start: the run that the first weights of every trial come from; None: chance.
+        start: the run that the first weights of every trial come from; None: random weights.
 
     Raises:
         Interrupted: SIGINT or SIGTERM came; the same call goes on.
-        UserError: a mistake in the arguments, found before anything is trained; or `out` was made with other ones, and
-            the message names what differs.
-        Diverged: every trial did.
+        UserError: a mistake in the arguments, found before anything is trained; or `out` was made with other arguments,
+            and the message names the difference.
+        Diverged: every trial diverged.
     """
     for option, number in (("--trials", trials), ("--seeds", seeds), ("--jobs", 1 if jobs == "auto" else jobs)):
         if number < 1:
