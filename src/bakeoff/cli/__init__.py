@@ -21,7 +21,7 @@ from bakeoff.signals import STOPPING
 _UsageProblem: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 
 _OUT_OF_MEMORY = re.compile("can't allocate memory|out of memory", re.IGNORECASE)
-"""What torch says of it, on a CPU and on a GPU."""
+"""torch's words for a lack of memory, on a CPU and on a GPU."""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -80,7 +80,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 @cache  # programs, tests above all, call many verbs
 def _command() -> Any:
-    """All verbs with their options."""
+    """The command with all verbs and their options."""
     from bakeoff.cli.app import app
 
     return typer.main.get_command(app)
@@ -103,7 +103,7 @@ def _plugins_first(arguments: Sequence[str]) -> list[str]:
 
 
 def _open_standard_error() -> None:
-    """Open standard error where the caller has closed it; else a file that is opened later would take its number."""
+    """Open standard error if the caller has closed it; else a file that is opened later would take its number."""
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
         os.dup2(sys.stderr.fileno(), 2)
@@ -111,7 +111,7 @@ def _open_standard_error() -> None:
 
 
 def _flushed(status: int) -> int:
-    """Write out what is left of the output; returns the exit status, and leaves Python nothing to stumble on."""
+    """Flush standard output and return the exit status; after an error nothing is left to fail at Python's exit."""
     if sys.stdout is None:
         return status
     try:

@@ -1,4 +1,4 @@
-"""`--out`: answers in a file, in the form that its ending says, which appears when it is complete."""
+"""`--out`: answers in a file that appears when it is complete; the ending of its name says the form."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from bakeoff.durable import appearing
 from bakeoff.errors import UserError
 
 TABLES = (".jsonl", ".tsv", ".parquet")
-"""Forms of answers that have names."""
+"""Endings of files for answers with named values."""
 
 Out = Annotated[
     Path | None,
@@ -25,14 +25,14 @@ Out = Annotated[
 ]
 
 Record = Mapping[str, Any]
-"""An answer: names and values as JSON has them."""
+"""One answer: values by their names, of the types that JSON has."""
 
 
 def require_out(out: Path | None, endings: Sequence[str] = TABLES) -> None:
-    """Refuse what answers cannot be written to, before the work.
+    """Refuse a file that answers cannot be written to, before the work begins.
 
     Raises:
-        UserError: another ending, a file that is there already, a folder that is not, or `pyarrow` is not installed.
+        UserError: the ending is another, the file exists, its folder does not, or `pyarrow` is not installed.
     """
     if out is None:
         return
@@ -53,7 +53,7 @@ def require_out(out: Path | None, endings: Sequence[str] = TABLES) -> None:
 
 
 def save_answers(out: Path, parts: Iterable[Iterable[Record]]) -> int:
-    """Write answers, some of them at once, so that memory does not grow with their number; how many there were.
+    """Write answers part by part, so that memory does not grow with their number; returns the number of answers.
 
     Raises:
         UserError: the file cannot be made.
@@ -71,7 +71,7 @@ def _json_lines(file: BinaryIO, parts: Iterator[list[Record]]) -> int:
 
 
 def _table(file: BinaryIO, parts: Iterator[list[Record]]) -> int:
-    """A line of names, then one an answer; what is neither text nor number is JSON."""
+    """Write a line of names and a line for each answer; values other than texts are JSON, None is nothing."""
     count = 0
     for part in parts:
         if part and not count:

@@ -1,4 +1,4 @@
-"""Verbs that answer texts: where these come from, and how answers are printed, in order and as soon as known."""
+"""Verbs that answer texts: the source of the texts, and answers printed in order and as soon as they are known."""
 
 import json
 import re
@@ -36,15 +36,15 @@ def texts_of(
     errors: Literal["strict", "replace"],
     options: Sequence[str],
 ) -> "Texts":
-    """The texts of a call: its arguments, or those of a file or of standard input.
+    """The texts of a call, from its arguments, a file or standard input.
 
     Args:
-        arguments: texts, and the second texts of pairs where there are such.
-        file: the file; None: standard input, where there are no arguments.
-        columns: the columns of a file that has some.
-        named: the user has named them.
-        errors: invalid UTF-8 in the file is an error, or is replaced.
-        options: those that name the columns.
+        arguments: a list of texts; for pairs, also a list of the second texts.
+        file: file of texts; None: standard input, if there are no arguments.
+        columns: names of the columns with texts, for a file that has columns.
+        named: whether the user has named the columns.
+        errors: invalid UTF-8 in the file is an error (strict), or is replaced.
+        options: names of the options that name the columns, for errors.
 
     Raises:
         UserError: texts come from two places, or the file cannot be read.
@@ -62,7 +62,7 @@ def texts_of(
 
 
 def print_answers(parts: Iterable[Iterable[str]]) -> None:
-    """Print answers, some of them at once."""
+    """Print answers, one per line; the output is flushed after each part."""
     for part in parts:
         for line in part:
             write(line)
@@ -70,7 +70,7 @@ def print_answers(parts: Iterable[Iterable[str]]) -> None:
 
 
 def print_json_answers(parts: Iterable[Iterable[Any]]) -> None:
-    """Print answers as a JSON array, an entry a line."""
+    """Print answers as a JSON array, one entry per line; the output is flushed after each part."""
     opening = "["
     for part in parts:
         for entry in part:
@@ -81,11 +81,11 @@ def print_json_answers(parts: Iterable[Iterable[Any]]) -> None:
 
 
 class Answered(Protocol):
-    """An answer, and what it answers."""
+    """An answer that knows its texts."""
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The text, or both of a pair."""
+        """The text that is answered, or both texts of a pair."""
         ...
 
 
@@ -93,24 +93,24 @@ Answer = TypeVar("Answer", bound=Answered)
 
 
 class Blank:
-    """Counts the blank ones among texts that go by, to say at the end what they got."""
+    """Counter of the blank texts among those that are answered, for a remark at the end."""
 
     def __init__(self) -> None:
         self.texts = self.blank = 0
 
     def counted(self, part: Sequence[Answer]) -> Sequence[Answer]:
-        """The answers, their texts counted."""
+        """Count the texts of some answers, and return the answers unchanged."""
         self.texts += len(part)
         self.blank += sum(not any(map(str.strip, each.texts)) for each in part)
         return part
 
     def tell(self, got: str) -> None:
-        """Say on standard error what blank ones got, where there are some."""
+        """Print a remark on standard error if any text was blank; `got` says what blank texts got as an answer."""
         if self.blank:
             tell(f"{self.blank:,} of {self.texts:,} texts blank: {got}")
 
 
 def on_one_line(text: str, tabs: bool = False) -> str:
-    """The text with line breaks, and tabs if asked for, as escapes, where a line is an answer."""
+    """The text on one line: line breaks are written as escapes, and with `tabs` the tabs, too."""
     found = _BREAKS.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
     return found.replace("\t", "\\t") if tabs else found

@@ -1,4 +1,4 @@
-"""What `bakeoff check` prints of labelled data."""
+"""The report of `bakeoff check` on labelled data."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from bakeoff.tasks.checks.findings import LengthFinding, SplitFinding, TaskFindings
 
 _LABELS = 20
-"""Labels of a split that are shown; --json has all."""
+"""The most labels of a split that are shown; --json has all."""
 
 
 def check_task(
@@ -22,15 +22,15 @@ def check_task(
     """Look at labelled data and print what was found.
 
     Args:
-        files: which files, and their columns.
+        files: the files and their columns.
         options: settings of the task as KEY=VALUE.
         source: a run, or a recipe, whose rows are measured.
-        tokenizer: the one that counts, for a recipe or alone.
-        length: tokens to which rows are to be cut.
+        tokenizer: path of the tokenizer that counts tokens, for a recipe or without a source.
+        length: maximal length of a row in tokens; None: the length of the source's rows.
         json: print JSON.
 
     Raises:
-        UserError: a mistake in the options, or a training would be refused; the report is printed before.
+        UserError: a mistake in the options, or a training would be refused; then the report is printed first.
     """
     from bakeoff.overrides import parse_override
     from bakeoff.tasks.checks.examine import check_task as examine

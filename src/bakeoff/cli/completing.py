@@ -1,10 +1,10 @@
-"""What the shell offers behind Tab: names of recipes and data sets, folders of runs; without torch, which is slow."""
+"""Completion in the shell: names of recipes and data sets, folders of runs; without torch, whose import is slow."""
 
 from importlib import resources
 from pathlib import Path
 
 MOST = 200
-"""The most entries of a folder that are looked at."""
+"""The most entries of a folder that are searched."""
 
 
 def complete_recipe(incomplete: str) -> list[str]:
@@ -20,7 +20,7 @@ def complete_source(incomplete: str) -> list[str]:
 
 
 def complete_run(incomplete: str) -> list[str]:
-    """Folders below which runs may be, runs first."""
+    """The folders that begin with the typed text, runs first, then folders that may hold runs."""
     parent, _, start = incomplete.rpartition("/")
     folder = Path(parent or ("/" if incomplete.startswith("/") else "."))
     prefix = incomplete[: len(incomplete) - len(start)]
@@ -34,7 +34,7 @@ def complete_run(incomplete: str) -> list[str]:
 
 
 def complete_dataset(incomplete: str) -> list[str]:
-    """Names of published data sets that begin so."""
+    """The names of published data sets that begin with the typed text."""
     from bakeoff.tasks.datasets.glue import GLUE, SUPERGLUE
     from bakeoff.tasks.datasets.texts import TEXTS
     from bakeoff.tasks.datasets.words import READING, TAGGING, TRANSLATION

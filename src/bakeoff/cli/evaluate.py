@@ -157,7 +157,7 @@ def evaluate(
 
 
 def _words_text(figures: dict[str, Any]) -> dict[str, str]:
-    """The perplexity per word, where there is one."""
+    """A row with the perplexity per word; empty where there is none."""
     return {
         f"{name} per word": f"perplexity {value:.2f}  {figures['words']:,} words"
         for name, value in figures.get("perplexity_per_word", {}).items()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bakeoff.using.filling import Filled
 
 TEXTS_AT_ONCE = 2048
-"""The most that are read ahead, so that texts of similar length go through the model together."""
+"""The most texts that are read ahead, so that texts of similar length go through the model together."""
 
 
 def fill(

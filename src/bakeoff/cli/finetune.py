@@ -148,7 +148,7 @@ def finetune(
 
 
 def _search(result: "FinetuneResult") -> dict[str, str]:
-    """What dev chose among several settings, and what trying all of them cost."""
+    """Rows on the setting that dev chose among several, and on the cost of trying all of them."""
     if not result.trials:
         return {}
     return {

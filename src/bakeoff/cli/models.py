@@ -125,7 +125,7 @@ def show(
 
 
 def _by_stack(texts: dict[str, str]) -> str:
-    """One stack's text alone, or each behind its name."""
+    """The text of a single stack, or the texts of several stacks, each after its stack's name."""
     return "; ".join(f"{name} {text}" for name, text in texts.items()) if len(texts) > 1 else next(iter(texts.values()))
 
 
@@ -273,7 +273,7 @@ def _steps(summary: dict[str, Any]) -> str:
 
 
 def _wants_it_finished(stop: Interrupted) -> bool:
-    """Ask on a terminal, behind Ctrl-C, whether the run shall end as it is; anything but yes lets it be resumed."""
+    """Ask on a terminal, after Ctrl-C, whether the run shall end as it is; any answer but yes leaves it unfinished."""
     if stop.signal_number != signal.SIGINT or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     try:

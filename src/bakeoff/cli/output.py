@@ -36,7 +36,7 @@ def jobs_of(text: str) -> int | Literal["auto"]:
 
 
 def threads_of(text: str) -> int | Literal["auto"]:
-    """What `--threads` says.
+    """The number of threads that `--threads` gives.
 
     Raises:
         UserError: neither a number nor auto.
@@ -97,21 +97,21 @@ def print_json(values: Any) -> None:
 
 
 def print_table(rows: Mapping[str, Any], say: Callable[[str], None] = show) -> None:
-    """Print names and values as two columns, on standard output, or by `tell` on standard error."""
+    """Print names and values as two columns, on standard output, or on standard error with `tell` as `say`."""
     width = max(map(len, rows), default=0)
     for name, value in rows.items():
         say(f"{name:<{width}}  {value}")
 
 
 def remark_unfinished(run: "Run") -> None:
-    """Say on standard error which step's weights an unfinished run is read with."""
+    """Print a remark on standard error if a run is unfinished, with the step of its weights."""
     if not run.finished:
         step, steps = run.step(), run.planned_steps
         tell(f"bakeoff: {run.path}: not finished; its weights are those of step {step:,} of {steps:,}")
 
 
 def losses_text(figures: Mapping[str, Any], title: str = "held-out") -> dict[str, str]:
-    """The figures of a validation, one row an objective."""
+    """The figures of a validation, one row for each objective."""
     rows = {}
     for name, loss in figures["losses"].items():
         parts = [f"loss {loss:.4f}", f"accuracy {figures['accuracy'][name]:.4f}"]

@@ -1,4 +1,4 @@
-"""Answers in a Parquet file, whose types become known as the answers do."""
+"""Answers in a Parquet file; the types of its columns become known as answers arrive."""
 
 import shutil
 import tempfile
@@ -7,18 +7,18 @@ from contextlib import suppress
 from typing import Any, BinaryIO
 
 ROWS, BYTES = 8192, 1 << 24
-"""Answers of a row group, at most, and about as many bytes: the file's end, which is held, has an entry a group."""
+"""Answers and bytes after which a row group ends; groups are large, as the footer in memory has an entry for each."""
 
 
 def write_parquet(file: BinaryIO, parts: Iterable[list[Mapping[str, Any]]]) -> int:
-    """Write answers, a bounded number of them held at once; how many there were.
+    """Write answers with a bounded number of them in memory; returns the number of answers.
 
-    A column's type is the narrowest that holds all its values. Where the first answers do not tell it, having nothing
-    there but null or empty lists, what is written already is written anew by the first that does.
+    A column's type is the narrowest that holds all its values. If the first answers do not show it, because they have
+    only null or empty lists in the column, the file is written anew once an answer shows it.
 
     Args:
-        file: an empty one, which can be read and written.
-        parts: some answers at once.
+        file: an empty file, open for reading and writing.
+        parts: lists of answers.
     """
     import pyarrow
     from pyarrow import parquet
@@ -50,7 +50,7 @@ def write_parquet(file: BinaryIO, parts: Iterable[list[Mapping[str, Any]]]) -> i
 
 
 def _tables(parts: Iterable[list[Mapping[str, Any]]]) -> Iterator[Any]:
-    """The answers as tables, each of a row group."""
+    """The answers as tables, one for each row group."""
     import pyarrow
 
     held: list[Any] = []
@@ -68,14 +68,14 @@ def _tables(parts: Iterable[list[Mapping[str, Any]]]) -> Iterator[Any]:
 
 
 def _together(*tables: Any) -> Any:
-    """Tables below each other, with the types that hold the values of all."""
+    """One table with the rows of all tables, in column types that hold the values of each."""
     import pyarrow
 
     return pyarrow.concat_tables(tables, promote_options="permissive")
 
 
 def _anew(file: BinaryIO, schema: Any) -> Any:
-    """Write what a file holds with another schema; the writer of what follows."""
+    """Write the rows of a file anew with another schema; returns the writer for further rows."""
     import pyarrow
     from pyarrow import parquet
 

@@ -112,9 +112,9 @@ def predict(
 
 
 def _record(task: "Task", found: "Predicted") -> dict[str, Any]:
-    """An answer with the text, and the pair where there is one; of an example of several sorts, its texts.
+    """An answer as a record, with the text and its pair if there is one; three texts or more are the list `texts`.
 
-    Where the answer is a text itself, what it was written from is the source.
+    If the answer is a text itself, the text that it was written from is named source.
     """
     texts: Sequence[str] = found.texts
     answered = task.answered(found.example, found.answer)

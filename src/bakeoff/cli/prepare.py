@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 OF_TEXTS_ALONE = ("shard", "merge", "ray")
-"""Options that say how a corpus of texts is made, and mean nothing for pairs."""
+"""Options for making a corpus of texts that have no meaning for pairs."""
 
 
 def prepare(
@@ -193,7 +193,7 @@ def prepare(
 
 
 def _is_given(context: typer.Context, name: str) -> bool:
-    """Whether an option was typed, not left at its default, which then is that of the options' config."""
+    """Whether an option was typed; else the default of the options' config counts."""
     source = context.get_parameter_source(name)
     return source is not None and source.name != "DEFAULT"
 

@@ -15,7 +15,7 @@ def parse_shard(text: str) -> tuple[int, int]:
 
 
 def parse_validation(texts: list[str]) -> float | list[str]:
-    """Read `1%` or `0.01`, or the names of files."""
+    """The share of the validation text, from `1%` or `0.01`, or else the names of its files."""
     shares = [share for share in map(_share, texts) if share is not None]
     if not shares:
         return texts
@@ -34,7 +34,7 @@ def _share(text: str) -> float | None:
 
 
 def parse_size(text: str) -> int:
-    """Read `50MB`, `500kB` or a number of bytes."""
+    """The number of bytes of `50MB`, `500kB` or a plain number."""
     factors = {"GB": 10**9, "MB": 10**6, "KB": 10**3, "B": 1, "": 1}
     upper = text.strip().upper()
     unit = next(unit for unit in factors if upper.endswith(unit))
@@ -50,7 +50,7 @@ def parse_size(text: str) -> int:
 def parse_tokenizer(
     kind: str | None, recipe: str | None, vocabulary: int | None, lowercase: bool | None, end_of_line: bool | None
 ) -> Any:
-    """A tokenizer's settings, or the path of an existing one."""
+    """The settings of a tokenizer to train, or the path of an existing tokenizer."""
     from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
     given = {"kind": kind, "size": vocabulary, "lowercase": lowercase, "end_of_line": end_of_line}

@@ -30,7 +30,7 @@ TargetColumn = Annotated[
 ]
 
 SCORES_AT_ONCE = 4096
-"""Scores that are written at once."""
+"""Number of scores that are written at once."""
 
 
 def score(
@@ -131,7 +131,7 @@ def score_texts(
 
 
 def _records(scores: "TextScores", totals: "Totals") -> Iterator[list[dict[str, Any]]]:
-    """Scores with their texts, some at once, added to the sums."""
+    """Records of the scores with their texts, part by part; each part is added to `totals`."""
     from bakeoff.tasks.language.score_texts import figures_of
 
     part: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""What `bakeoff evaluate --texts` prints: a line for each text as soon as it is scored, and the figures of all."""
+"""The output of `bakeoff evaluate --texts`: a line for each text as soon as it is scored, and the figures of all."""
 
 import json
 import sys
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from bakeoff.inference.scoring import TextScores
 
 SHOWN = 60
-"""Characters of a text that are shown."""
+"""The most characters of a text that are shown."""
 
 
 def print_scores(scores: "TextScores", changed: dict[str, Any], as_json: bool) -> None:
-    """Print a table with a row a text, or one JSON object with the list `results`, an entry a line."""
+    """Print a table with one row per text, or one JSON object with the list `results`, one entry per line."""
     from bakeoff.inference.totals import Totals
     from bakeoff.tasks.language.score_texts import figures_of, heading
 
@@ -70,7 +70,7 @@ def totals_text(figures: dict[str, Any], measure: str) -> dict[str, str]:
 
 
 def pairs_text(figures: dict[str, Any]) -> dict[str, str]:
-    """How often the good sentences of minimal pairs are the likelier ones, in all and in each kind."""
+    """Rows with the share of minimal pairs whose good sentence is the likelier one, in all and for each kind."""
     rows = {"pairs": f"{figures['pairs']:,}  ties {figures['ties']:,}  read {figures['reading']}"}
     rows["accuracy"] = f"{figures['accuracy']:.4f}  mean over {len(figures['groups']):,} groups"
     for sort in ("field", "linguistics_term", "groups"):
@@ -81,7 +81,7 @@ def pairs_text(figures: dict[str, Any]) -> dict[str, str]:
 
 
 def labels_text(labels: dict[str, dict[str, float]]) -> dict[str, str]:
-    """A row for each label: how well it is found, and how often it is there."""
+    """A row for each label, with the scores of finding it and its number in the data."""
     return {
         f"label {name}": f"F1 {own['f1']:.4f}  precision {own['precision']:.4f}  recall {own['recall']:.4f}  "
         f"count {own['count']:,}"
@@ -90,12 +90,12 @@ def labels_text(labels: dict[str, dict[str, float]]) -> dict[str, str]:
 
 
 def set_text(changed: dict[str, Any]) -> dict[str, str]:
-    """A row that names the keys that were changed, where there are any."""
+    """A row with the keys that were changed; empty where there are none."""
     return {"set": "  ".join(f"{key}={json.dumps(value)}" for key, value in changed.items())} if changed else {}
 
 
 def simplest_text(kind: str, scores: dict[str, float]) -> dict[str, str]:
-    """What answers without a model, and its scores."""
+    """A row with the simplest answers, which need no model, and their scores."""
     from bakeoff.tasks.registry import TASKS
 
     return {TASKS[kind].simplest: "  ".join(f"{name} {value:.4f}" for name, value in scores.items())}

@@ -1,4 +1,4 @@
-"""Options that several verbs have in common, typed once: the parameters of the function that makes a value of them."""
+"""Options that several verbs share, declared once as the parameters of the function that makes a value of them."""
 
 import inspect
 from collections.abc import Callable
@@ -9,13 +9,13 @@ Result = TypeVar("Result")
 
 
 def taking(**makers: Callable[..., Any]) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
-    """Give a verb the options of a function, in place of the parameter that takes what the function makes of them.
+    """Give a verb the options of a function, in place of the parameter that takes the function's result.
 
-    With `@taking(files=files_of)`, a verb with a parameter `files` has in its place all options of `files_of`, and is
-    called with what `files_of` returns. A maker may take what another one makes in the same way.
+    With `@taking(files=files_of)`, a verb has all options of `files_of` in place of its parameter `files`, and is
+    called with the result of `files_of`. A maker may take the result of another maker in the same way.
 
     Args:
-        makers: by the name of a parameter the function that makes its value.
+        makers: the function that makes the value of each parameter, by the parameter's name.
     """
 
     def decorated(verb: Callable[..., Result]) -> Callable[..., Result]:

@@ -1,4 +1,4 @@
-"""Which files and columns a task has: options that `finetune`, `check` and `evaluate` have in common, as values."""
+"""The files and columns of a task, from the options that `finetune`, `check` and `evaluate` have in common."""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
     from bakeoff.tasks.task_config import TaskConfig
 
 NamedColumns = Mapping[str, Any]
-"""The columns that were named, by the keys of a task's config; None where nothing was said."""
+"""The columns that the options name, by the keys of a task's config; None for an option that was not given."""
 
 
 class Files(NamedTuple):
-    """What the options say of a task."""
+    """The values of the options for a task."""
 
     dataset: str | None
-    """The name of a published data set."""
+    """The name of a published data set; None: the files are named by other options."""
     data: str | None
-    """The folder with its files."""
+    """The folder with the data set's files."""
     given: dict[str, Any]
-    """What else was said, by the keys of a task's config; None where nothing was."""
+    """The values of the other options, by the keys of a task's config; None for an option that was not given."""
 
     @property
     def named(self) -> bool:
-        """Whether anything was said of labelled data."""
+        """Whether any option for labelled data was given."""
         said = [value for key, value in self.given.items() if key != "errors"]
         return any(each is not None for each in (self.dataset, self.data, *said))
 
@@ -61,7 +61,7 @@ def columns_of(
         ),
     ] = [],  # noqa: B006
 ) -> NamedColumns:
-    """What the options say of a file's columns."""
+    """The columns of a file, from the options that name them."""
     return {
         "text_column": text_column,
         "pair_column": pair_column,
@@ -113,7 +113,7 @@ def files_of(
     train_rows: Annotated[int | None, typer.Option(help="Train on only this many rows, the first ones.")] = None,
     errors: Errors = "strict",
 ) -> Files:
-    """What the options say of a task and its files."""
+    """A task's files and columns, from the options for them."""
     given = {"kind": task, "train": train, "dev": dev, "test": test, **columns}
     return Files(dataset, data, {**given, "metric": metric, "train_rows": train_rows, "errors": errors})
 
@@ -129,15 +129,15 @@ Options = Annotated[
 
 
 def _one_or_several(columns: Sequence[str]) -> Any:
-    """The column that was named, or all of them; None where none was."""
+    """The single named column, or the list of several; None where no column was named."""
     return columns[0] if len(columns) == 1 else list(columns) or None
 
 
 def task_of(files: Files, settings: dict[str, Any], where: str) -> "TaskConfig":
-    """The config of the task; settings that are a task's are taken out of `settings`.
+    """The config of a task; the task's own settings are removed from `settings`.
 
     Raises:
-        UserError: no file to learn from, no such data set or kind of task, or a mistake in the values.
+        UserError: there is no training file, no such data set or kind of task, or a mistake in the values.
     """
     from bakeoff.tasks.datasets.named import named_task
     from bakeoff.tasks.registry import DEFAULT_KIND, parse_task
@@ -161,7 +161,7 @@ def task_of(files: Files, settings: dict[str, Any], where: str) -> "TaskConfig":
 
 
 def _require(values: dict[str, Any], options: Collection[str]) -> None:
-    """Refuse a task without what its kind needs, by the names of the options that give it."""
+    """Refuse a task without the columns that its kind needs; the error names the options that give them."""
     from bakeoff.tasks.registry import TASKS
 
     kind = values["kind"]
@@ -173,7 +173,7 @@ def _require(values: dict[str, Any], options: Collection[str]) -> None:
 
 
 def named_kind(dataset: str) -> str:
-    """The kind of task of a data set; that of texts where there is none of that name, which is told later."""
+    """The kind of task of a data set; the default kind for an unknown name, which is refused later."""
     from bakeoff.tasks.datasets.named import DATASETS
     from bakeoff.tasks.registry import DEFAULT_KIND
 

@@ -195,7 +195,7 @@ def _floors(floors: dict[str, dict[str, Any]]) -> dict[str, str]:
 
 
 def _figures(own: dict[str, Any]) -> str:
-    """Correlations, and what was found."""
+    """Correlations, or recall and mean reciprocal rank, in words."""
     parts = [f"{name} {own[name]:.4f}" for name in ("spearman", "pearson") if name in own]
     if "recall" in own:
         parts += [f"recall@{k} {share:.4f}" for k, share in own["recall"].items()] + [f"mrr {own['mrr']:.4f}"]
@@ -203,10 +203,10 @@ def _figures(own: dict[str, Any]) -> str:
 
 
 def numbers_of(option: str, text: str) -> list[int]:
-    """Whole numbers with commas between.
+    """The numbers of a text of whole numbers with commas between.
 
     Raises:
-        UserError: it is something else.
+        UserError: the text is something else; the message names `option`.
     """
     try:
         return [int(part) for part in text.split(",")]

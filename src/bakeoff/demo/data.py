@@ -17,33 +17,33 @@ Item = TypeVar("Item")
 Row = tuple[str, str]
 
 HELD_OUT_FILES = 5
-"""One file in so many is held out for the tasks."""
+"""One file in this many is held out for the tasks."""
 
 PACKAGE_ROWS = {"train": 20, "dev": 20, "test": 200}
-"""Labelled paragraphs of each package, the test split taking what there is up to this number."""
+"""Labelled paragraphs of each package in each split; for the test split the most, as a package may have fewer."""
 
 FEWEST_TEST_ROWS = 100
-"""A package with fewer test rows than this is no class."""
+"""The fewest test rows with which a package is a class of the task."""
 
 LONGEST_PARAGRAPH = 400
-"""Characters of a labelled paragraph at most."""
+"""The most characters of a labelled paragraph."""
 
 ORDER_ROWS = {"train": 5000, "dev": 500, "test": 2000}
-"""Sentences of the task on word order."""
+"""Sentences of the word-order task in each split."""
 
 SENTENCE_WORDS = range(7, 21)
-"""Words of such a sentence."""
+"""Numbers of words that a sentence of the word-order task may have."""
 
 _GIVEAWAYS = re.compile(
     r"\b(np|scikit|scikit-learn|pytorch|python|lightning|vega|vega-lite|" + "|".join(PACKAGES) + r")\b", re.IGNORECASE
 )
-"""A paragraph that names a package would be no task."""
+"""Names of packages; a paragraph with one of them would give its class away."""
 
 
 def write_files(folder: Path) -> list[str]:
-    """Write text.jsonl (a document a source file) and the files of both tasks (label, text).
+    """Write text.jsonl, a document for each source file, and the files of both tasks, with the columns label and text.
 
-    Nothing labelled has a sentence in common with the text.
+    No labelled row has a sentence in common with text.jsonl.
 
     package: which package does a paragraph of documentation come from? Paragraphs that name a package are left out.
     word-order: were two neighbouring words of a sentence swapped? (After the bigram shift of Conneau et al. 2018,
@@ -79,7 +79,7 @@ def write_files(folder: Path) -> list[str]:
 
 
 def _files() -> Iterator[tuple[str, list[str], bool]]:
-    """The package of each source file, its paragraphs that no earlier file had, and whether it is held out."""
+    """For each source file: its package, its paragraphs that no earlier file had, and whether it is held out."""
     seen: set[str] = set()
     for package, folder in package_folders().items():
         for path, texts in docstrings(folder):
@@ -94,7 +94,7 @@ def _sentences(paragraph: str) -> list[str]:
 
 
 def _word_order(sentences: list[str]) -> list[Row]:
-    """Every second sentence with two neighbouring words swapped, neither the first nor the last."""
+    """Rows of the word-order task; every second sentence has two neighbouring words swapped, not the first or last."""
     whole = [sentence for sentence in dict.fromkeys(sentences) if re.fullmatch(r"[A-Z].*\.", sentence)]
     fitting = _shuffled([words for words in map(str.split, whole) if len(words) in SENTENCE_WORDS], "sentences")
     indices = np.arange(len(fitting))
@@ -112,7 +112,7 @@ def _word_order(sentences: list[str]) -> list[Row]:
 
 
 def _cut(items: Sequence[Item], counts: dict[str, int]) -> dict[str, Sequence[Item]]:
-    """Successive runs of so many items."""
+    """Cut the items into splits, one after the other, each with the number of items that `counts` gives."""
     ends = np.cumsum(list(counts.values())).tolist()
     return {split: items[end - counts[split] : end] for split, end in zip(counts, ends, strict=True)}
 
@@ -124,7 +124,7 @@ def _write_task(folder: Path, name: str, splits: Mapping[str, Sequence[Row]]) ->
 
 
 def _shuffled(items: Sequence[Item], name: str) -> list[Item]:
-    """The items in an order that depends on nothing but their number and the name."""
+    """The items in a random order that depends on their number and `name` alone."""
     indices = np.arange(len(items))
     order = np.argsort(Draws(0, np.zeros_like(indices), indices).words(name, 1)[:, 0], kind="stable")
     return [items[index] for index in order]

@@ -8,10 +8,10 @@ from importlib import util
 from pathlib import Path
 
 STANDARD_LIBRARY = "python"
-"""Name under which the standard library's docstrings go."""
+"""Name of the standard library among the packages."""
 
 PACKAGES = ("altair", "networkx", "numpy", "pydantic", "rich", "scipy", "sklearn", "sympy", "torch", "torchmetrics")
-"""Packages that are there wherever Bakeoff is installed."""
+"""Packages that are installed together with Bakeoff."""
 
 _TRIPLE_QUOTED = re.compile(r'("""|\'\'\')(.*?)\1', re.DOTALL)
 
@@ -19,7 +19,7 @@ _LEFT_OUT = re.compile(r"(^|/)(tests?|testing|_?vendor(ed)?|site-packages|idleli
 
 
 def package_folders() -> dict[str, Path]:
-    """The folders of sources of the standard library and of each installed package."""
+    """The folders with the sources of the standard library and of each installed package, by the package's name."""
     folders = {STANDARD_LIBRARY: Path(sysconfig.get_path("stdlib"))}
     for name in PACKAGES:
         found = util.find_spec(name)
@@ -29,16 +29,16 @@ def package_folders() -> dict[str, Path]:
 
 
 def docstrings(folder: Path) -> Iterator[tuple[str, list[str]]]:
-    """Files of a package with their docstrings, read without importing or running anything.
+    """The files of a package with their docstrings, read without importing or running anything.
 
     Every string in triple quotes counts, because torch and numpy add many docstrings by a call. A regular expression
     finds them ten times faster than Python's parser does.
 
     Args:
-        folder: the package's sources.
+        folder: folder of the package's sources.
 
     Yields:
-        A file's path below the folder, and its docstrings, unindented.
+        The path of a file below the folder, and the file's docstrings, unindented.
     """
     for path in sorted(folder.rglob("*.py")):
         relative = path.relative_to(folder).as_posix()

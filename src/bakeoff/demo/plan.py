@@ -1,16 +1,16 @@
-"""What the demo compares, and under which budget."""
+"""The plan of the demo's comparison: recipes, tasks and budget."""
 
 from typing import Any
 
 FLOPS = 1.1e12
-"""Budget of each pre-training at scale 1: some half a minute of one core. Equal work, not equal time, so that the
-numbers are the same each time."""
+"""Floating-point operations of each pre-training at scale 1: about half a minute of one core. The budget is work, not
+time, so that the results are the same each time."""
 
 EPOCHS = 2
-"""Passes over the sentences of the task on word order at scale 1."""
+"""Passes over the training sentences of the word-order task at scale 1."""
 
 PACKAGE_STEPS = 80
-"""Steps of fine-tuning on the packages' few labels at scale 1."""
+"""Fewest steps of fine-tuning on the package task, which has few labels, at scale 1."""
 
 SHARED: dict[str, Any] = {
     "input.length": 64,
@@ -19,15 +19,15 @@ SHARED: dict[str, Any] = {
     "training.validation_examples": 256,
     "training.optimizer.lr": 2.0e-2,
 }
-"""Rows of 64 tokens, and so batches of as many tokens as the recipes have; the rate is the one with which the demo was
-measured (docs/results.md)."""
+"""Changes of all recipes. Rows have 64 tokens, and batches have as many rows as give the recipes' tokens per batch;
+the rate is the one with which the demo was measured (docs/results.md)."""
 
 RECIPES = ("laptop-encoder-tiny", "laptop-conv-tiny", "laptop-hybrid-tiny", "laptop-decoder-tiny")
-"""Attention, convolution, one layer of each, and attention that reads forwards; all are two layers of width 128."""
+"""Recipes with attention, convolution, one layer of each, and causal attention; all have two layers of width 128."""
 
 
 def demo_plan(scale: float) -> dict[str, Any]:
-    """The demo's plan, as a comparison's YAML file has it.
+    """The demo's plan, as the values of a comparison's YAML file.
 
     Args:
         scale: factor of the budget.

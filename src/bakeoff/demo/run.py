@@ -21,7 +21,7 @@ TOKENIZER = TokenizerConfig(kind="wordpiece", size=2048, lowercase=True)
 
 
 def run_demo(out: Path, scale: float) -> None:
-    """Go the whole path; what an earlier call has finished is not done again.
+    """Prepare, pre-train, fine-tune and compare; work that an earlier call has finished is not repeated.
 
     Args:
         out: directory of the text, the corpus, the plan, the runs and the report.
@@ -52,10 +52,10 @@ def write_demo_files(out: Path) -> None:
     """Write the demo's text and labelled files alone, and print a line on each.
 
     Args:
-        out: directory of the files, which is not there yet.
+        out: directory of the files; it must not exist.
 
     Raises:
-        UserError: there is something at `out`.
+        UserError: `out` exists already.
     """
     if out.exists() or out.is_symlink():
         raise UserError(f"{out}: is there already; choose another --out")
@@ -72,7 +72,7 @@ def write_demo_files(out: Path) -> None:
 
 
 def _corpus(out: Path, console: Console) -> Corpus:
-    """The corpus of an earlier call, or a new one."""
+    """The corpus of an earlier call, or a new corpus from new files of text and tasks."""
     if (out / "corpus").exists():
         return Corpus.open(out / "corpus")
     console.print("collecting the documentation of Python's library and of the packages installed with Bakeoff")
