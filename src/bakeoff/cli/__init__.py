@@ -32,11 +32,11 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         received.append(number)
-        for each in caught:  # a second one ends the process at once
+        for each in caught:  # a second signal ends the process at once
             signal.signal(each, signal.SIG_DFL)
         raise KeyboardInterrupt
 
-    # What cleans up behind Ctrl-C does so behind the others as well; a training catches all three by itself.
+    # Code that cleans up after Ctrl-C does so after the other signals as well; a training catches all three itself.
     for each in STOPPING:
         if signal.getsignal(each) in (signal.SIG_DFL, signal.default_int_handler):
             caught.append(each)

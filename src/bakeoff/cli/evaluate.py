@@ -104,7 +104,7 @@ def evaluate(
     if (corpus is not None or minimal_pairs is not None) and text_column is not None:
         raise UserError("--text-column belongs to --data FILE or --texts FILE")
     alone = all(each is None for each in (corpus, data, minimal_pairs, reading))
-    if texts is not None and alone:  # else it is refused below
+    if texts is not None and alone:  # otherwise `texts` is refused below
         scored = ScoreOptions(text_column, source_column, target_column, errors, last_word, stride)
         score_texts(run, texts, scored, out=None, overrides=set, device=device, json=json)
         return

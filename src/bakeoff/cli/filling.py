@@ -62,7 +62,7 @@ def fill(
         for part in read_ahead(given, TEXTS_AT_ONCE):
             own = [each for (each,) in part]
             asked = iter(filler.fill([each for each in own if each.strip()], k, done))
-            yield [(each, next(asked) if each.strip() else []) for each in own]  # a blank one asks nothing
+            yield [(each, next(asked) if each.strip() else []) for each in own]  # a blank text has no mask to fill
             done += len(own)
 
     if out is not None:

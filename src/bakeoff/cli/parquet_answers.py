@@ -43,7 +43,7 @@ def write_parquet(file: BinaryIO, parts: Iterable[list[Mapping[str, Any]]]) -> i
             writer.close()
     except BaseException:
         if writer is not None:
-            with suppress(Exception):  # the first error is what is told
+            with suppress(Exception):  # the first error is the one to report
                 writer.close()
         raise
     return count

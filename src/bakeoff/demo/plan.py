@@ -52,9 +52,9 @@ def demo_plan(scale: float) -> dict[str, Any]:
         "budget": f"flops={FLOPS * scale:g}",
         "seeds": 3,
         "tasks": [
-            # A swapped pair of words is a local matter, which a maximum over positions finds and a mean dilutes.
+            # A swapped pair of words is local: a maximum over positions finds it, a mean dilutes it.
             task("word-order", EPOCHS, pooling="max", patience=2, least_steps=0),
-            # So few labels want another rate for each model, which dev chooses.
+            # With so few labels each model needs a rate of its own, which dev chooses.
             task(
                 "package",
                 10,

@@ -25,7 +25,7 @@ def snapshot_steps(steps: int, count: int) -> list[int]:
 
     Args:
         steps: number of steps of the whole training.
-        count: number of snapshots for the mean; the last one is behind the last step.
+        count: number of snapshots for the mean; the last one is of the last step.
     """
     apart = max(1, steps // SNAPSHOTS)
     return [step for step in range(steps - (count - 1) * apart, steps + 1, apart) if step > 0] if count else []
@@ -60,7 +60,7 @@ def _origin(run: Run) -> str:
 
 
 def save_snapshot(run: Run, step: int, module: nn.Module) -> None:
-    """Write the weights behind a step, whole or not at all."""
+    """Write the weights after a step to their file, whole or not at all."""
     own_folder(run.snapshots).mkdir(exist_ok=True)
     file = snapshot_file(run, step)
     partial = beside(file)
@@ -130,5 +130,5 @@ def _mean(run: Run, steps: Sequence[int]) -> dict[str, Tensor]:
 
 
 def snapshot_file(run: Run, step: int) -> Path:
-    """The file of the weights behind a step."""
+    """The file of the weights after a step."""
     return run.snapshots / f"step-{step:08d}.safetensors"

@@ -85,7 +85,7 @@ class Board:
         if self.print is None:
             return
         if self.bars:
-            self.bars.stop()  # wherever the line is printed, the bars are not to be in its way
+            self.bars.stop()  # else the bars would be in the line's way, wherever it is printed
         self.print(line)
         if self.bars:
             self.bars.start()

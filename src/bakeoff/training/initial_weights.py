@@ -58,7 +58,7 @@ class Start(Config):
         """The run's own recipe, with its steps, the requested precision and compilation, and its new layers.
 
         Raises:
-            UserError: there is no such run, or a sequence-to-sequence model is started, which needs a recipe.
+            UserError: there is no such run, or encoder and decoder have runs of their own, which needs a recipe.
         """
         if self.run is None:
             raise UserError(f"{self}: name the recipe of the sequence-to-sequence model")

@@ -43,7 +43,7 @@ def validation_steps(validations: int, steps: int) -> list[int]:
 
 @dataclass
 class Position:
-    """How far a training has come; saved with every checkpoint."""
+    """The progress of a training, in several units; saved with every checkpoint."""
 
     step: int = 0
     """Optimizer steps done."""
@@ -105,14 +105,14 @@ class Training:
         self.snapshot_steps = set(snapshot_steps(self.steps, recipe.training.average_last))
         self.log_every = max(1, self.steps // TRAIN_LINES)
         self.last_validation: dict[str, Any] = {}
-        self.losses: list[float] = []  # held-out losses behind step 0, which the schedule may look at
+        self.losses: list[float] = []  # held-out losses after step 0, for schedules that follow them
         self.unread: list[tuple[int, torch.Tensor]] = []  # tokens and figures of steps whose figures are on the device
         self.read_every = READ_EVERY[placement.device.type]
         self.read_at = (0.0, 0.0)
         self.watch = watch
 
     def resume(self) -> bool:
-        """Continue from the newest checkpoint; False where there is none."""
+        """Continue from the newest checkpoint; returns False if there is none."""
         checkpoints = list_checkpoints(self.run.checkpoints)
         if not checkpoints:
             self.run.metrics_file.clear()
@@ -156,7 +156,7 @@ class Training:
                     self.average.update()
                 position.step += 1
                 self.unread.append((sum(batch.tokens for batch in micro_batches), torch.stack(list(means.values()))))
-                # A line is on steps of one stage, for in another one other objectives may have been trained.
+                # A line is on steps of a single stage, because stages may train different objectives.
                 ends = self.batches.at(position.step) != self.batches.at(position.step - 1)
                 logs = position.step % self.log_every == 0 or position.step == self.steps or ends
                 validates = position.step in self.validation_steps
@@ -171,7 +171,7 @@ class Training:
                     self._validate()
                 if kept:
                     save_snapshot(self.run, position.step, self.module)
-                caught = stopping[0] if stopping else None  # looked at once, for it may come at any time
+                caught = stopping[0] if stopping else None  # read once, because a signal may come at any time
                 if (due or caught is not None) and position.step < self.steps:
                     self._read(list(means))
                     self.save()

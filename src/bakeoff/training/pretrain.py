@@ -155,7 +155,7 @@ def pretrain(
         module.compile_layers()
     batches = Stages(resolved, module, opened, seed)
     held_out = make_batches(resolved, module, opened, seed, split="validation")
-    batches.first_rows()  # what is wrong with the corpus comes out before there is a directory
+    batches.first_rows()  # a corpus without rows is refused before there is a directory
     placement = Placement(on, precision)
     measured = HeldOut(opened.validation, held_out.fixed(resolved.training.validation_examples))
     here = environment(on, precision)
@@ -177,7 +177,7 @@ def pretrain(
         TrainingProgress(resolved.name, steps, progress) as shown,
     ):
         training = Training(run, resolved, module, batches, measured, seed, placement, shown, watch)
-        if not run.finished:  # which another process may have brought it to since we looked
+        if not run.finished:  # another process may have finished it since the run was opened
             resumed = begun and training.resume()
             for line in changed:
                 shown.line(f"{resolved.name}: {line}")
@@ -226,7 +226,7 @@ def _quickest_threads(recipe: Recipe, corpus: AnyCorpus, budget: Budget | None, 
     """The number of threads that is quickest in a short measurement of the first stage's steps."""
     budget, on = budget or recipe.training.budget, resolve_device(device)
     minutes = budget.minutes
-    # Minutes are turned into steps behind the look; how many does not matter to it.
+    # Minutes are turned into steps after the measurement, which does not depend on the number of steps.
     fitted = resolve_recipe(recipe, corpus, budget if minutes is None else Budget(steps=1000), device)
     steps, first = fitted.training.budget.steps or 1, fitted.stages()[0]
     _, flops = Stages(fitted, build_on_meta(fitted, corpus.tokenizer.size), corpus, seed=0).means()

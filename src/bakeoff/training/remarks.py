@@ -24,7 +24,7 @@ def other_tokenizer(wanted: TokenizerConfig, corpus: AnyCorpus) -> Iterator[str]
     asked = [each.manifest.options["tokenizer"] for each in corpora_of(corpus)]  # settings, or the path of a file
     made = [TokenizerConfig.parse(each, str(corpus.path)) for each in asked if isinstance(each, Mapping)]
     used = corpus.tokenizer.config
-    if wanted not in [used, *made]:  # a small text gives a smaller one than was asked for
+    if wanted not in [used, *made]:  # a small text gives a smaller tokenizer than was asked for
         own = f"the recipe's own, which `prepare --recipe` trains, would be {wanted}"
         yield f"the corpus's tokenizer, {used}, is used; {own}"
 

@@ -1,4 +1,4 @@
-"""How well a recipe's rows use their places, and how much of the text they read. N rows, T length."""
+"""The share of places that a recipe's rows fill, and the share of the text that they read. N rows, T length."""
 
 from collections.abc import Collection
 from typing import cast

@@ -106,7 +106,7 @@ def stepper(recipe: Recipe, corpus: AnyCorpus, device: torch.device) -> Callable
 
     def step(index: int) -> StepTime:
         began, worked = time.perf_counter(), work_clock(device)
-        micro_batches = batches.step(index)  # in training it is made beside, but on the same cores
+        micro_batches = batches.step(index)  # in training the batch is made at the same time, but on the same cores
         means = optimize(
             module, optimizer, micro_batches, recipe, 0, index, Placement(device, precision), memory=memory
         )

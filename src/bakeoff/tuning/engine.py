@@ -42,13 +42,13 @@ class TrialOutcome(Config):
     """The state of a trial so far."""
 
     loss: float | None
-    """The held-out loss at the look; None where it diverged."""
+    """The held-out loss at the look; None: the trial diverged."""
     seconds: float = 0.0
     """Seconds in optimizer steps."""
     tokens: int = 0
     """Tokens seen."""
     diverged: str | None = None
-    """The message where the loss is not a number any more; None: the trial has not diverged."""
+    """The message of a trial whose loss is not a number any more; None: the trial has not diverged."""
 
 
 class TrialEngine:

@@ -41,7 +41,7 @@ def edges(ranges: Sequence[Range], trials: Sequence[Trial], winner: Trial) -> It
     """The ranges whose best value is at an edge of the tried values, each with `lowest` or `highest`."""
     for each in ranges:
         tried = [trial.values[each.key] for trial in trials]
-        # In a list of two values each is an edge, so that an edge says nothing.
+        # In a list of two values both are edges, so an edge says nothing.
         if not all(map(is_number, tried)) or len({*tried}) < (2 if each.low is not None else 3):
             continue
         for edge, word in ((min, "lowest"), (max, "highest")):

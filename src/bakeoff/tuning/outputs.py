@@ -31,7 +31,7 @@ def write_outputs(results: TuningResults, recipe: Recipe, out: Path) -> None:
 
 
 def _comment(results: TuningResults) -> str:
-    """How the recipe was found, as lines of comment."""
+    """Lines of comment on the search that found the recipe."""
     winner = results.winner
     finished = results.states.count("finished")
     lr = "" if results.carried is None else f"--set {RATE}={_plain(winner.values[RATE])} "

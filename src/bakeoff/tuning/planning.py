@@ -58,7 +58,7 @@ class Planning:
             UserError: a trial cannot be trained on the corpus.
         """
         recipes = self.recipes(found)
-        self.engine.check(self.recipe, {}, self.corpus, self.device)  # what is wrong with it is no range's fault
+        self.engine.check(self.recipe, {}, self.corpus, self.device)  # a mistake in the recipe is no range's fault
         for values in ({each.key: value} for each in self.ranges if costs(each.key) for value in each.checked):
             self._check(self.recipe.changed(values), values)
         groups = [repr({key: value for key, value in values.items() if costs(key)}) for values in found]

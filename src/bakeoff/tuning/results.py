@@ -28,7 +28,7 @@ class SeedRun(Config):
     tokens: int = 0
     """Tokens seen."""
     diverged: str | None = None
-    """The message where the loss was not a number any more; None: it did not diverge."""
+    """The message of a training whose loss was not a number any more; None: it did not diverge."""
 
     def after(self, outcome: TrialOutcome) -> "SeedRun":
         """The seed's run with the outcome of one more look."""
@@ -54,7 +54,7 @@ class Trial(Config):
     tokens: int = 0
     """Tokens seen, all seeds together."""
     diverged: str | None = None
-    """The message where the loss of one seed was not a number any more; None: no seed diverged."""
+    """The message of the first seed whose loss was not a number any more; None: no seed diverged."""
     runs: list[SeedRun] = Field(default=[])
     """The run of each seed, where the trial has several."""
 

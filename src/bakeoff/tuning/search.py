@@ -64,7 +64,7 @@ class RecipeSearch:
     def run(self, trials: int, jobs: int | Literal["auto"] | None, workers: Workers | None) -> TuningResults:
         """Run the whole search; steps that may fail for a user's mistake come first."""
         found = candidates(self.ranges, trials)
-        planned = self.planning.recipes(found)  # a mistake in a range is told before all others
+        planned = self.planning.recipes(found)  # a mistake in a range is reported before all others
         if self.for_budget is not None:
             for recipe in planned:
                 recipe_with(recipe, budget_change(self.for_budget), f"--for-budget {self.for_budget}")
@@ -119,20 +119,20 @@ class RecipeSearch:
         try:
             with held(self.out):
                 if begun:
-                    self.journal = SearchJournal.read(path)  # another process may have been at it until now
+                    self.journal = SearchJournal.read(path)  # another process may have written it until now
                 else:
                     self.journal.write(path)
                 self._tell_cost(begun)
                 with self._own_workers(shared) as own:
                     return self._run(self._runner(workers or own))
         except BaseException as error:
-            # Workers of the caller's are stopped behind this, and may have begun a trial until then.
+            # The caller's workers are stopped later, and may have begun a trial until then.
             kept = self._has_trials() or begun or workers is not None
             if not kept:
                 self._remove(made)
             if not isinstance(error, Interrupted | KeyboardInterrupt):
                 raise
-            # What a single run advises does not continue a search.
+            # The advice of a single run's interruption does not continue a search.
             number = error.signal_number if isinstance(error, Interrupted) else signal.SIGINT
             what = "what is done is kept, and the same command goes on" if kept else "nothing was done yet"
             raise Interrupted(f"{self.out}: interrupted; {what}", number) from None
@@ -156,7 +156,7 @@ class RecipeSearch:
             UserError: the earlier call had other settings.
         """
         journal = SearchJournal.read(path)
-        begun = {"seeds": 1, **journal.settings}  # older ones have one each
+        begun = {"seeds": 1, **journal.settings}  # searches of older versions have one seed each
         if "recipe" in begun:
             begun["recipe"] = with_defaults(begun["recipe"], Recipe)
         for key, old, new in differing(begun, settings):
