@@ -81,7 +81,7 @@ def print_json_answers(parts: Iterable[Iterable[Any]]) -> None:
 
 
 class Answered(Protocol):
-    """An answer that knows its texts."""
+    """An answer together with the text or pair that it answers."""
 
     @property
     def texts(self) -> tuple[str, ...]:

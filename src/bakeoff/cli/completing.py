@@ -20,7 +20,7 @@ def complete_source(incomplete: str) -> list[str]:
 
 
 def complete_run(incomplete: str) -> list[str]:
-    """The folders that begin with the typed text, runs first, then folders that may hold runs."""
+    """The folders that begin with the typed text: runs first, then folders that may hold runs."""
     parent, _, start = incomplete.rpartition("/")
     folder = Path(parent or ("/" if incomplete.startswith("/") else "."))
     prefix = incomplete[: len(incomplete) - len(start)]

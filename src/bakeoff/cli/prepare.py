@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 OF_TEXTS_ALONE = ("shard", "merge", "ray")
-"""Options for making a corpus of texts that have no meaning for pairs."""
+"""Options for a corpus of texts; they have no meaning for a corpus of pairs."""
 
 
 def prepare(
