@@ -340,7 +340,9 @@ def test_a_finetuned_run_is_evaluated_on_a_file_of_another_form(capsys, finetune
     found = call(capsys, "predict", finetuned, "--json", "--texts", tmp_path / "bare.txt", columns[0], *form)[1]
     assert found == call(capsys, "predict", finetuned, "--json", "--texts", labelled)[1]
     assert len(json.loads(found)) == 80
-    assert "give no texts beside --texts" in refused(capsys, "predict", finetuned, "x", "--texts", tmp_path / "bare.txt", *form)
+    assert "give no texts beside --texts" in refused(
+        capsys, "predict", finetuned, "x", "--texts", tmp_path / "bare.txt", *form
+    )
     assert "--option says how" in refused(capsys, "predict", finetuned, "x", *form)
     assert "'text'" in refused(capsys, *given, labelled, "--option", "header=false")
     assert "epochs: is nothing" in refused(capsys, *given, labelled, "--option", "epochs=3")
