@@ -13,7 +13,7 @@ from bakeoff.formats.input_config import RowMarks
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.heads import AdaptiveTokenHead, Head, UntiedTokenHead, table_head
 from bakeoff.objectives.objective import Scoring, Targets, TokenObjectiveConfig
-from bakeoff.objectives.refusals import reads_running_text
+from bakeoff.objectives.refusals import WRITES_FOR_A_SOURCE, reads_running_text
 from bakeoff.randomness.draws import Draws
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
@@ -67,8 +67,7 @@ class CausalLanguageModelConfig(LanguageModelConfig):
         "encoder": "clm predicts the next token, which a model with 'encoder' can see; use 'decoder'",
         "decoder with directions: 2": "clm reads in one direction, and the model has 'directions: 2'; use bilm, or set "
         "it to 1",
-        "encoder and decoder": "clm leaves the encoder without anything to read; use an objective that writes a target "
-        "for a source, such as span_corruption",
+        "encoder and decoder": f"clm leaves the encoder without anything to read; use {WRITES_FOR_A_SOURCE}",
         **reads_running_text("clm"),
     }
     bounded_by_frequencies: ClassVar[bool] = True

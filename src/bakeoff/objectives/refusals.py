@@ -1,5 +1,8 @@
 """Refusals that objectives share: reasons why they cannot train a model on some rows, by trait of model or rows."""
 
+WRITES_FOR_A_SOURCE = "an objective that writes a target for a source, such as span_corruption"
+"""Advice for models with an encoder and a decoder."""
+
 
 def starts_anew(kind: str) -> dict[str, str]:
     """Refusals of an objective whose rows do not continue each other."""
@@ -13,8 +16,7 @@ def sees_both_sides(kind: str) -> dict[str, str]:
         "'encoder'",
         "decoder with directions: 2": f"{kind} needs layers that see both sides, and 'directions: 2' has two that "
         "never meet; use bilm",
-        "encoder and decoder": f"{kind} leaves the decoder without anything to write; use an "
-        "objective that writes a target for a source, such as span_corruption",
+        "encoder and decoder": f"{kind} leaves the decoder without anything to write; use {WRITES_FOR_A_SOURCE}",
         **predicts_all(kind),
     }
 

@@ -76,11 +76,8 @@ def _better_unfused(query: Tensor, key: Tensor, dropout: float) -> bool:
     """
     if query.device.type != "cpu":
         return False
-    half = query.dtype == torch.bfloat16
-    short = key.shape[-2] <= UNFUSED_KEYS and (half or Float32Products.by_onednn)
-    return dropout > 0.0 or short or (half and _few_queries(query))
-
-
-def _few_queries(query: Tensor) -> bool:
-    # What is compiled or exported is for any length, and must not ask for it.
-    return not torch.compiler.is_compiling() and query.shape[-2] <= FEW_QUERIES
+    in_bfloat16 = query.dtype == torch.bfloat16
+    short = key.shape[-2] <= UNFUSED_KEYS and (in_bfloat16 or Float32Products.by_onednn)
+    # What is compiled or exported is for any number of queries, and must not ask for it.
+    few = in_bfloat16 and not torch.compiler.is_compiling() and query.shape[-2] <= FEW_QUERIES
+    return dropout > 0.0 or short or few

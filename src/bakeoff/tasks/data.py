@@ -77,9 +77,9 @@ def load_task(config: TaskConfig) -> TaskData:
 
 def _in_two(splits: Mapping[str, Sequence[Example]], same: bool) -> Iterator[str]:
     """Remarks on rows that stand in two splits; dev and test are not compared where they are the `same` file."""
+    known = {name: {each.texts for each in examples} for name, examples in splits.items()}
     for one, other in (("test", "train"), ("dev", "train"), *([] if same else [("test", "dev")])):
-        known = {each.texts for each in splits[other]}
-        if both := sum(each.texts in known for each in splits[one]):
+        if both := sum(each.texts in known[other] for each in splits[one]):
             yield f"{both} of the {len(splits[one])} rows of {one} have a text that {other} has, too"
 
 

@@ -112,8 +112,7 @@ class Tokenizer:
         Padding, truncation and BPE-dropout that the file asks for are switched off.
 
         Raises:
-            UserError: there is no such file, or it is no tokenizer, or one that cannot encode a text of many kinds of
-                characters.
+            UserError: there is no such file, or it is no tokenizer, or one that cannot encode some kind of character.
         """
         path = Path(path)
         file = path / "tokenizer.json" if path.is_dir() else path

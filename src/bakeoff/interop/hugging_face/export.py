@@ -2,6 +2,7 @@
 
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TypeGuard
 
 import torch
 from torch import Tensor
@@ -123,8 +124,7 @@ def _write(run: Run | FinetunedRun, chosen: FamilyChoice, folder: Path) -> tuple
     remarks = list(imported["remarks"]) if imported else []
     remarks += write_tokenizer(tokenizer, folder, _tokenizer_settings(run, chosen, rows))
     architecture = config["architectures"][0]
-    writes = isinstance(run, FinetunedRun) and run.task.head == "writing"
-    if isinstance(run, FinetunedRun) and not writes:
+    if _has_labels(run):
         largest = task_difference(run, folder, architecture, chosen.head is not None and chosen.head.pads_before)
     else:
         if isinstance(run, FinetunedRun):
@@ -139,13 +139,17 @@ def _write(run: Run | FinetunedRun, chosen: FamilyChoice, folder: Path) -> tuple
     return largest, remarks
 
 
+def _has_labels(run: Run | FinetunedRun) -> TypeGuard[FinetunedRun]:
+    """Whether the run was fine-tuned to answer with labels or numbers, not with texts that it writes."""
+    return isinstance(run, FinetunedRun) and run.task.head != "writing"
+
+
 def _tokenizer_settings(run: Run | FinetunedRun, chosen: FamilyChoice, rows: int) -> TokenizerSettings:
     """The tokenizer's settings that the model needs."""
-    recipe, writes, longest = run.recipe, False, run.recipe.model.longest_input
+    recipe, writes = run.recipe, False
+    longest = recipe.model.longest_input if isinstance(run, Run) or _has_labels(run) else run.config.length
     segments = recipe.model.embedding.segments >= 2 or any(mixer.reads_segments for mixer in recipe.model.mixers)
-    if isinstance(run, FinetunedRun) and run.task.head == "writing":
-        longest = run.config.length
-    if isinstance(run, FinetunedRun) and run.task.head != "writing":
+    if _has_labels(run):
         frame = frame_of(recipe, run.task.kind == "question_answering")
     elif recipe.model.sequence_to_sequence:
         frame = "start" if recipe.objective[0].before_source(run.tokenizer) else "source"

@@ -82,7 +82,7 @@ READING = {
         "choice",
         (Form(("train", "RACE/train"), ("dev", "RACE/dev"), ("test", "RACE/test"), {"layout": "race"}),),
         {"text_column": "article", "pair_column": "question", "choices": "options", "label_column": "answer"},
-        HubForm("ehovy/race:all", {"train": "train", "dev": "validation", "test": "test"}),
+        HubForm("ehovy/race:all", HUB_SPLITS),
     ),
 }
 """Data sets of questions about a text, by name."""
