@@ -15,7 +15,7 @@ from bakeoff import checksums
 from bakeoff.comparison.execution import compare
 from bakeoff.comparison.reporting.findings import cautions
 from bakeoff.comparison.reporting.report import write_report
-from bakeoff.comparison.reporting.search_findings import NOT_SEARCHED, carried, rows
+from bakeoff.comparison.reporting.search_findings import COLUMNS, NOT_SEARCHED, carried, rows
 from bakeoff.comparison.reporting.terminal import print_results
 from bakeoff.comparison.results import Results
 from bakeoff.errors import Interrupted, UserError
@@ -142,7 +142,7 @@ def test_a_trial_is_a_share_of_the_budget_and_the_cost_is_told(folder):
         assert len(entry.search.trials) == 8
         spent = sum(trial.step for trial in entry.search.trials)
         assert spent < 0.8 * 8 * 250
-    costs = {row[0]: float(row[5]) for row in rows(results)}
+    costs = {row[0]: float(row[COLUMNS.index("cost")]) for row in rows(results)}
     spent = {entry.label: sum(trial.step for trial in entry.search.trials) / 1000 for entry in results.recipes}
     assert costs == pytest.approx(spent, abs=0.01)
 
@@ -363,7 +363,7 @@ def test_trials_may_have_several_seeds(folder):
     (one, _), (found, _) = rows(results), [entry.search for entry in results.recipes]
     assert {len(trial.runs) for trial in found.trials} == {2}
     spent = sum(trial.step for trial in found.trials) / 1000
-    assert float(one[5]) == pytest.approx(2 * spent, abs=0.01)
+    assert float(one[COLUMNS.index("cost")]) == pytest.approx(2 * spent, abs=0.01)
     assert "all with the seeds 0 to 1, whose mean counts" in carried(results)
 
 
@@ -387,7 +387,9 @@ def test_rates_are_carried_to_the_whole_budget_by_the_rule(folder, monkeypatch):
         rate = entry.search.winner.values[RATE] / 2
         assert engine.trained[entry.label, 0] == rate
         assert f"{entry.label} from {2 * rate:.4g} to {rate:.4g}" in carried(results)
-    assert any("their rates by the rule for another length" in line for line in cautions(results))
+    assert any("their learning rates adjusted to the longer training" in line for line in cautions(results))
+    trained = {row[0]: row[COLUMNS.index("trained with")] for row in rows(results)}
+    assert trained == {entry.label: f"{entry.search.winner.values[RATE] / 2:.4g}" for entry in results.recipes}
 
 
 def test_a_rate_that_was_not_searched_is_not_carried(folder, monkeypatch):

@@ -38,8 +38,8 @@ def test_held_out_parts_are_stratified_disjoint_and_said(tmp_path):
     assert not texts[0] & texts[2]
     assert not texts[1] & texts[2]
     assert data.notes == [
-        "no test file: 60 of the 300 rows of train.tsv were held out as test",
-        "no dev file: 30 of the 300 rows of train.tsv were held out as dev",
+        "no test file: 60 of the 300 rows of train.tsv held out as test",
+        "no dev file: 30 of the 300 rows of train.tsv held out as dev",
     ]
     assert load_task(config(tmp_path))[1:] == data[1:]
     assert load_task(config(tmp_path, split_seed=1)).test != data.test
@@ -76,9 +76,9 @@ def test_pairs_and_rows_in_two_parts(tmp_path):
     data = load_task(ClassificationConfig(**paths, text_column="a", pair_column="b", label_column="label"))
     assert [each.texts for each in data.train] == [(f"x{i}", f"y{i}") for i in range(8)]
     assert data.notes == [
-        "1 of the 2 rows of test have a text that train has, too",
-        "3 of the 3 rows of dev have a text that train has, too",
-        "1 of the 2 rows of test have a text that dev has, too",
+        "train has the texts of 1 of the 2 rows of test, too",
+        "train has the texts of 3 of the 3 rows of dev, too",
+        "dev has the texts of 1 of the 2 rows of test, too",
     ]
 
 
@@ -92,7 +92,7 @@ def test_what_dev_and_test_have_in_common_and_labels_of_one_split_are_noted(tmp_
     for name, path in paths.items():
         write_jsonl(path, rows[name])
     expected = [
-        "1 of the 1 rows of test have a text that dev has, too",
+        "dev has the texts of 1 of the 1 row of test, too",
         "90.0% of train are 'yes': a model that answers nothing else is right as often; look at other scores than "
         "accuracy",
         "1 labels of train do not occur in test: no",
@@ -120,7 +120,7 @@ def test_one_class_or_too_few_rows(tmp_path):
     with pytest.raises(UserError, match=r"the only label is 'yes'"):
         load_task(config(tmp_path))
     write_tsv(tmp_path / "train.tsv", [{"text": str(i), "label": i} for i in range(3)])
-    with pytest.raises(UserError, match=r"3 rows are too few to hold some out as test; give --test"):
+    with pytest.raises(UserError, match=r"3 rows: too few to hold some out as test; give --test"):
         load_task(config(tmp_path))
 
 

@@ -46,8 +46,8 @@ def test_another_file_may_have_another_form(fitted, tmp_path):
     found = evaluate(fitted.path, data=tmp_path / "other.csv", settings=settings, **options)
     assert (found["rows"], found["scores"]["accuracy"]) == (2, 1)
     assert sorted(found["notes"]) == [
-        "1 rows of other.csv were left out: the row has no label",
-        "1 rows of other.csv were left out: the row has the label 'x'",
+        "1 row of other.csv left out: the row has no label",
+        "1 row of other.csv left out: the row has the label 'x'",
     ]
     for name, text in (("fruit", "apple"), ("tool", "saw")):
         (tmp_path / "classes" / name).mkdir(parents=True)

@@ -71,7 +71,7 @@ def test_lengths_in_tokens_are_those_of_training(run, recipe, corpus, tmp_path):
     assert check_task(task, str(run.path)).splits[0].lengths.limit == recipe.input.length
     quick = FinetuneConfig(epochs=1, least_steps=0, length=12)
     notes = finetune(run.path, task, tmp_path / "out", config=quick, device="cpu", progress=False).notes
-    assert f"{(counts > 12).sum()} of the 60 rows of train were cut to 12 tokens" in notes
+    assert f"{(counts > 12).sum()} of the 60 rows of train cut to 12 tokens" in notes
     assert any(warning.endswith("(--length)") for warning in found.warnings)
 
 
@@ -101,7 +101,7 @@ def test_all_mistakes_are_told_at_once(tmp_path):
             "1 of the 41 examples of train have the texts of another one with another label, as lines 8 and 42",
         ),
         (plenty() + rows(("a 3", "a")), plenty(3), "1 of the 41 examples of train repeat an earlier one"),
-        (plenty() + rows((" ", "a")), plenty(3), "1 texts of train are blank"),
+        (plenty() + rows((" ", "a")), plenty(3), "1 blank text in train"),
         (plenty() + rows(("caf\ufffd", "a")), plenty(3), "1 of the 41 examples of train hold U+FFFD"),
         (plenty(9) + rows(*((f"x {i}", "c") for i in range(99))), plenty(3), "84.6% of train are 'c'"),
         (plenty() + rows(("x", "c"), ("y", "c")), plenty(3), "1 labels have fewer than 10 examples in train: c (2)"),

@@ -152,9 +152,9 @@ def test_rows_that_are_left_out_are_counted_and_said(tmp_path):
     assert sum(map(len, (data.train, data.dev, data.test))) == 40
     assert data.task.classes == ["b", "yes"]
     assert data.notes[:3] == [
-        "2 rows of a.tsv were left out: the row has another number of columns than the first",
-        "1 rows of a.tsv were left out: the row has no label",
-        "1 rows of a.tsv were left out: the row has the label 'c'",
+        "2 rows of a.tsv left out: the row has another number of columns than the first",
+        "1 row of a.tsv left out: the row has no label",
+        "1 row of a.tsv left out: the row has the label 'c'",
     ]
     with pytest.raises(UserError, match=r"a\.tsv:42: the row has 3 columns"):
         load_task(config(path))
@@ -165,7 +165,7 @@ def test_rows_that_are_left_out_are_counted_and_said(tmp_path):
     found, notes = read_examples(numbers, objects)
     assert ([each.value for each in found], notes) == (
         [1, 2.5],
-        ["1 rows of a.jsonl were left out: the row is broken JSON"],
+        ["1 row of a.jsonl left out: the row is broken JSON"],
     )
 
 
@@ -173,7 +173,7 @@ def test_a_row_that_says_nothing_of_a_label_is_left_out_as_one_without_a_label(t
     path = written(tmp_path / "a.tsv", "text\tx\ty\na\t1\t0\nb\t\t0\nc\t0\t1\n")
     kinds = {"train": path, "text_column": "text", "label_column": ["x", "y"]}
     found, notes = read_examples(MultilabelConfig(**kinds, broken_rows="skip"), path)
-    assert ([each.line for each in found], notes) == ([2, 4], ["1 rows of a.tsv were left out: the row has no label"])
+    assert ([each.line for each in found], notes) == ([2, 4], ["1 row of a.tsv left out: the row has no label"])
     with pytest.raises(UserError, match=r"a\.tsv:3: '' says neither 1 nor 0 \(column 'x'\); write one of them"):
         read_examples(MultilabelConfig(**kinds), path)
 

@@ -116,7 +116,7 @@ def test_pairs_whose_order_decides(recipe, corpus, tmp_path):
         each["label"] for each in predict(tmp_path / "out", ["baran saw", "baran apple"], ["apple dosel", "saw dosel"])
     ]
     assert labels == ["saw first", "apple first"]
-    with pytest.raises(UserError, match="2 texts and 1 second texts"):
+    with pytest.raises(UserError, match="2 texts and 1 second text:"):
         predict(tmp_path / "out", ["baran saw", "baran apple"], ["apple dosel"])
     with pytest.raises(UserError, match="pairs of texts; give both"):
         predict(tmp_path / "out", ["baran saw"])

@@ -19,7 +19,7 @@ def test_a_sentence_without_words_is_counted_and_has_an_answer_of_its_own(recipe
     task = TaggingConfig(train=path, text_column="w", label_column="t")
     quick = FinetuneConfig(epochs=1, least_steps=0)
     result = finetune(recipe, task, tmp_path / "run", config=quick, tokenizer=corpus, device="cpu", progress=False)
-    assert result.notes[0] == "1 rows of a.jsonl were left out: the row has no words"
+    assert result.notes[0] == "1 row of a.jsonl left out: the row has no words"
     found = [
         each.answer for part in answer_file(FinetunedRun.open(tmp_path / "run"), path, device="cpu") for each in part
     ]

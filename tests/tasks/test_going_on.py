@@ -167,9 +167,15 @@ def test_what_was_begun_with_other_settings_is_not_gone_on_with(run, task, tmp_p
         with pytest.raises(UserError, match=f"begun with another {what}; leave --resume out"):
             finetune(run, **{"task": task, **options}, out=tmp_path / "out", resume=True, **QUIET)
     assert (tmp_path / ".out.unfinished" / "checkpoint-1").is_dir()  # it is still there to go on with
-    finetune(run, task, tmp_path / "out", config=SEVERAL, resume=True, **QUIET)
+    found = finetune(run, task, tmp_path / "out", config=SEVERAL, resume=True, **QUIET)
+    with monkeypatch.context() as patch:  # what is finished is not trained again
+        patch.setattr(finetuning, "run_trials", None)
+        assert finetune(run, task, tmp_path / "out", config=SEVERAL, resume=True, **QUIET) == found
+    for options, what in others:
+        with pytest.raises(UserError, match=f"a fine-tuned run that was begun with another {what}; choose another"):
+            finetune(run, **{"task": task, **options}, out=tmp_path / "out", resume=True, **QUIET)
     with pytest.raises(UserError, match="holds a fine-tuned run already"):
-        finetune(run, task, tmp_path / "out", config=SEVERAL, resume=True, **QUIET)
+        finetune(run, task, tmp_path / "out", config=SEVERAL, **QUIET)
 
 
 def test_a_checkpoint_that_is_damaged_is_told_in_one_line(run, task, tmp_path, monkeypatch):

@@ -64,7 +64,7 @@ def test_compressed(tmp_path, suffix, compress):
         ("a.tsv", b"text\tlabel\nx\t1\ny\t \n", "a.tsv:3: the label is empty"),
         ("a.jsonl", b'{"text": "x", "label": null}\n', "a.jsonl:1: the label is empty"),
         ("a.tsv", b"text\tlabel\nx\ty\t1\n", "a.tsv:2: the row has 3 columns, the first line 2"),
-        ("a.csv", b"text,label\nx\n", "a.csv:2: the row has 1 columns, the first line 2"),
+        ("a.csv", b"text,label\nx\n", "a.csv:2: the row has 1 column, the first line 2"),
         ("a.csv", b'text,label\n"x,1\n', "a.csv:2: broken CSV"),
         ("a.jsonl", b'{"text": "x"\n', "a.jsonl:1: broken JSON"),
         ("a.jsonl", b"[1]\n", "a.jsonl:1: not a JSON object"),

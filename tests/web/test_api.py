@@ -55,7 +55,7 @@ def refusing(lasting_server):
         ("fill", {"texts": ["a"], "model": "../one"}, 404, "there is no"),
         ("embed", {"texts": ["a"]}, 422, "those that can embed: none"),
         ("embed", {"texts": ["a"], "model": "one"}, 422, "cannot embed"),
-        ("predict", {"texts": ["a"], "pairs": []}, 422, "0 second texts for 1 texts"),
+        ("predict", {"texts": ["a"], "pairs": []}, 422, "0 second texts for 1 text"),
         ("predict", {"texts": ["a"], "weights": True}, 422, "no classifier"),
         ("generate", {"texts": ["a"], "tokens": 513}, 422, "tokens: 513"),
         ("generate", {"texts": ["a"], "beams": 9}, 422, "beams: 9"),

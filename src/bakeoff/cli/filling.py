@@ -10,6 +10,7 @@ from bakeoff.cli.answer_files import Out, require_out, save_answers
 from bakeoff.cli.answers import TextsFile, on_one_line, print_answers, print_json_answers, texts_of
 from bakeoff.cli.output import Device, Errors, Json, remark_unfinished
 from bakeoff.display.terminal import tell
+from bakeoff.display.wording import counted
 
 if TYPE_CHECKING:
     from bakeoff.using.filling import Filled
@@ -67,7 +68,7 @@ def fill(
 
     if out is not None:
         count = save_answers(out, ([_record(*each) for each in part] for part in answered()))
-        tell(f"{out}: {count:,} texts")
+        tell(f"{out}: {counted(count, 'text')}")
     elif json:
         print_json_answers([_record(*each) for each in part] for part in answered())
     else:

@@ -9,6 +9,7 @@ from bakeoff.cli.answer_files import Out, require_out, save_answers
 from bakeoff.cli.answers import Blank, TextsFile, on_one_line, print_answers, print_json_answers, texts_of
 from bakeoff.cli.output import Device, Errors, Json, Seed, remark_unfinished
 from bakeoff.display.terminal import tell
+from bakeoff.display.wording import counted
 
 
 def generate(
@@ -78,7 +79,7 @@ def generate(
     parts = (blank.counted(part) for part in write(opened, prompts, config, device=device))
     if out is not None:
         count = save_answers(out, ([each._asdict() for each in part] for part in parts))
-        tell(f"{out}: {count:,} texts")
+        tell(f"{out}: {counted(count, 'text')}")
     elif json:
         print_json_answers([each._asdict() for each in part] for part in parts)
     else:

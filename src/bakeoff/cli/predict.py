@@ -15,6 +15,7 @@ from bakeoff.cli.output import (
     Json,
 )
 from bakeoff.display.terminal import tell
+from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
 
 if TYPE_CHECKING:
@@ -101,14 +102,14 @@ def predict(
     parts = (blank.counted(part) for part in found)
     if out is not None:
         count = save_answers(out, ([_record(task, each) for each in part] for part in parts))
-        tell(f"{out}: {count:,} answers")
+        tell(f"{out}: {counted(count, 'answer')}")
     elif json:
         print_json_answers([task.answered(each.example, each.answer) for each in part] for part in parts)
     else:
         print_answers([_predicted(task, each) for each in part] for part in parts)
     blank.tell("what the run gives for a text without words")
     for reason, count in left_out.items():
-        tell(f"{count:,} rows of {texts} were left out and have no answer: the row {reason}")
+        tell(f"{counted(count, 'row')} of {texts} left out, without an answer: the row {reason}")
 
 
 def _record(task: "Task", found: "Predicted") -> dict[str, Any]:

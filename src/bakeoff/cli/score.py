@@ -11,6 +11,7 @@ from bakeoff.cli.answers import TextsFile
 from bakeoff.cli.output import Device, Errors, Json, Set, remark_unfinished
 from bakeoff.cli.scores import print_scores, set_text, totals_text
 from bakeoff.display.terminal import tell
+from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
 from bakeoff.tasks.language.score_options import ScoreOptions
 
@@ -81,7 +82,7 @@ def score(
     if arguments and (texts is not None or any(each is not None for each in named)):
         raise UserError("texts are given as arguments; --texts and columns are for texts of a file")
     if target and len(target) != len(arguments):
-        raise UserError(f"{len(arguments)} texts and {len(target)} of --target: one for each is needed")
+        raise UserError(f"{counted(len(arguments), 'text')} and {len(target)} of --target: one for each is needed")
     pairs = list(zip(arguments, target, strict=True)) if target else [(each,) for each in arguments]
     options = ScoreOptions(text_column, source_column, target_column, errors, last_word, stride)
     score_texts(run, pairs or texts or Path("-"), options, out=out, overrides=set, device=device, json=json)

@@ -11,6 +11,7 @@ from bakeoff.cli.answer_files import require_out, save_answers
 from bakeoff.cli.answers import Blank, TextsFile, texts_of
 from bakeoff.cli.output import Device, Errors, Json, print_table
 from bakeoff.display.terminal import tell, write_json
+from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def embed(
         tell(f"{out}: {found.texts:,} vectors of {found.width} numbers, float32")
     else:
 
-        def counted() -> Iterator["VectorChunk"]:
+        def watched() -> Iterator["VectorChunk"]:
             nonlocal truncated
             for part in embedded(embedder, given):
                 blank.texts += len(part.texts)
@@ -101,11 +102,11 @@ def embed(
                         {"text": text, "vector": [float(str(number)) for number in vector]}
                         for text, vector in zip(part.texts, part.vectors, strict=True)
                     ]
-                    for part in counted()
+                    for part in watched()
                 ),
             )
             tell(f"{out}: {blank.texts:,} vectors of {embedder.width} numbers")
-        for part in counted() if out is None else ():
+        for part in watched() if out is None else ():
             write_json("\n".join(f"[{', '.join(map(str, vector))}]" for vector in part.vectors))
     blank.tell("the vector of a row without words")
     if truncated:
@@ -178,9 +179,9 @@ def similarity(
     if "recall" in figures["scores"]:
         rows += f"  sought {figures['scores']['queries']:,} among {figures['scores']['partners']:,}"
     if figures["blank"]:
-        rows += f"  blank {figures['blank']:,} texts"
+        rows += f"  blank {counted(figures['blank'], 'text')}"
     if figures["truncated"]:
-        rows += f"  cut {figures['truncated']:,} texts"
+        rows += f"  cut {counted(figures['truncated'], 'text')}"
     print_table(
         {
             "rows": rows,

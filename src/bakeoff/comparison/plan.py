@@ -164,7 +164,10 @@ class Plan(Config):
             UserError: one line with the file and the key, for anything that is wrong or missing.
         """
         path = Path(path)
-        return cls.parse(_with_data_sets(read_yaml(path), path), str(path))._resolved(path)
+        values = read_yaml(path)
+        if isinstance(values, Mapping) and "recipes" not in values and {"model", "objective", "extends"} & {*values}:
+            raise UserError(f"{path}: is a recipe, not a plan; a plan names it under `recipes` (docs/comparison.md)")
+        return cls.parse(_with_data_sets(values, path), str(path))._resolved(path)
 
     def _resolved(self, path: Path) -> Self:
         """The plan with absolute paths.

@@ -49,8 +49,8 @@ def listed(names: Sequence[str], last: str = "and") -> str:
 
 
 def counted(number: int, singular: str) -> str:
-    """A number with its noun: 1 seed, 3 seeds."""
-    return f"{number} {singular}" if number == 1 else f"{number} {singular}s"
+    """A number with its noun: 1 seed, 3,000 seeds."""
+    return f"{number:,} {singular}" if number == 1 else f"{number:,} {singular}s"
 
 
 def budget(text: str) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from bakeoff.config import Config
 from bakeoff.corpus.store import Corpus
+from bakeoff.display.wording import counted
 from bakeoff.durable import own_folder, write_atomically
 from bakeoff.errors import UserError
 from bakeoff.inspection.layers import Layer, layers_of
@@ -80,7 +81,9 @@ def inspect(
         examples=sum(len(batch.ids) for batch in batches),
         layers=layers_of(module, batches, on),
     )
-    about = f"{found.examples} rows of held-out text of {found.corpus}, fingerprint {found.corpus_fingerprint}"
+    about = (
+        f"{counted(found.examples, 'row')} of held-out text of {found.corpus}, fingerprint {found.corpus_fingerprint}"
+    )
     write_page(folder / "inspect.html", f"{found.recipe}: {found.run}", about, found.layers)
     write_atomically(folder / "inspect.json", json.dumps(found.model_dump(), indent=1) + "\n")
     return found

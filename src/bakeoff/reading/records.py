@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
 from bakeoff.reading.fields import existing
 from bakeoff.reading.files import LONGEST_RECORD, NUL_BYTES, LineReader, kind_of
@@ -80,7 +81,7 @@ def read_records(
                 continue
         if len(row) < len(header) or (any(row[len(header) :]) and not style.extra_columns):
             # A row that is too long or too short has probably moved a value to another column.
-            reason = f"the row has {len(row)} columns, the first line {len(header)}"
+            reason = f"the row has {counted(len(row), 'column')}, the first line {len(header)}"
             if style.on_broken is None:
                 raise UserError(f"{path}:{number}: {reason}; mend it")
             style.on_broken(number, "has another number of columns than the first")

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
 from bakeoff.randomness.draws import key_of
 from bakeoff.randomness.order import permute
@@ -71,7 +72,7 @@ def load_task(config: TaskConfig) -> TaskData:
     notes += [*most_of_train(counts), *in_one_split(counts)]
     for name, examples in splits.all.items():
         if empty := sum(config.blank_texts(each) for each in examples):
-            notes.append(f"{empty} texts of {name} are empty")
+            notes.append(f"{counted(empty, 'empty text')} in {name}")
     return TaskData(task, splits.train, splits.all["dev"], splits.all["test"], notes)
 
 
@@ -80,7 +81,7 @@ def _in_two(splits: Mapping[str, Sequence[Example]], same: bool) -> Iterator[str
     known = {name: {each.texts for each in examples} for name, examples in splits.items()}
     for one, other in (("test", "train"), ("dev", "train"), *([] if same else [("test", "dev")])):
         if both := sum(each.texts in known[other] for each in splits[one]):
-            yield f"{both} of the {len(splits[one])} rows of {one} have a text that {other} has, too"
+            yield f"{other} has the texts of {both:,} of the {counted(len(splits[one]), 'row')} of {one}, too"
 
 
 def read_examples(config: TaskConfig, path: Path) -> tuple[list[Any], list[str]]:
@@ -96,7 +97,7 @@ def read_examples(config: TaskConfig, path: Path) -> tuple[list[Any], list[str]]
             reasons[each.reason] += 1
         else:
             examples.append(each)
-    notes = [f"{count} rows of {path.name} were left out: the row {reason}" for reason, count in reasons.items()]
+    notes = [f"{counted(count, 'row')} of {path.name} left out: the row {reason}" for reason, count in reasons.items()]
     if not examples:
         raise UserError(f"{path}: no row is left; {'; '.join(notes)}")
     return examples, notes
@@ -122,13 +123,17 @@ def split_examples(config: TaskConfig, read: Mapping[str, tuple[list[Any], list[
             # The shares are of the whole file, whichever splits are cut off it.
             train, held_out = hold_out(train, share * rows / len(train), config.split_seed, name)
             if not held_out:
-                raise UserError(f"{config.train}: {rows} rows are too few to hold some out as {name}; give --{name}")
+                raise UserError(
+                    f"{config.train}: {counted(rows, 'row')}: too few to hold some out as {name}; give --{name}"
+                )
             others[name] = (config.train, held_out)
             count = len(held_out)
-            notes.append(f"no {name} file: {count} of the {rows} rows of {config.train.name} were held out as {name}")
+            notes.append(f"no {name} file: {count:,} of the {rows:,} rows of {config.train.name} held out as {name}")
     if config.train_rows is not None:
         if config.train_rows > len(train):
-            notes.append(f"train_rows is {config.train_rows}, but there are only {len(train)} rows to learn from")
+            notes.append(
+                f"train_rows is {config.train_rows:,}, but only {counted(len(train), 'row')} can be learned from"
+            )
         train = train[: config.train_rows]
     origin = f"{config.train}" if config.train_rows is None else f"the first {config.train_rows} rows of {config.train}"
     return Splits(train, others, origin, notes)

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from bakeoff.digests import digest
+from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
 from bakeoff.full_disk import full_disk
 from bakeoff.json_files import read_json
@@ -37,7 +38,7 @@ from bakeoff.tasks.model_card import model_card
 from bakeoff.tasks.rows.batches import shuffled_batches
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.task_config import TaskConfig
-from bakeoff.tasks.unfinished_run import require_free, unfinished, unfinished_folder, what_is_kept
+from bakeoff.tasks.unfinished_run import done_already, require_free, unfinished, unfinished_folder, what_is_kept
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.training.progress import Shown
 from bakeoff.yaml_files import dump_yaml
@@ -69,7 +70,8 @@ def finetune(
         tokenizer: a tokenizer.json, or a directory with one (a corpus, a run); only for a recipe.
         device: auto, cpu, cuda or mps.
         threads: the number of threads on a CPU; auto: the quickest of a short measurement; None: as many as torch has.
-        resume: go on exactly with a fine-tuning that was stopped or killed; where there is none, begin.
+        resume: go on exactly with a fine-tuning that was stopped or killed; where there is none, begin; if it is
+            finished, return its results.
         progress: whether a bar is shown, or lines where there is no terminal; or a function that takes the figures
             instead, see `TrainingProgress`.
 
@@ -79,7 +81,8 @@ def finetune(
         Interrupted: SIGINT or SIGTERM came; it can be resumed.
     """
     out, config = Path(out), config or FinetuneConfig()
-    require_free(out)
+    if not (resume and FinetunedRun.at(out)):
+        require_free(out)
     begun = open_source(source, tokenizer)
     task.require_model(begun.recipe)
     config = resolve_finetuning(begun.continued(config), begun.recipe, task)
@@ -97,6 +100,8 @@ def finetune(
     examples_of = {"train": data.train, "dev": data.dev, "test": data.test}
     splits = {name: TaskSplit(examples, data.task.encode(examples, format)) for name, examples in examples_of.items()}
     asked = _asked(recipe, begun, setting, splits)
+    if resume and (done := done_already(out, asked)) is not None:
+        return done.results
     begun = begun._replace(recipe=recipe)
     if on.type == "cpu":
         train, kept = splits["train"], threads_of_unfinished(out) if resume else None
@@ -175,10 +180,12 @@ def _of_items(splits: dict[str, TaskSplit], config: FinetuneConfig) -> list[str]
     for name, split in splits.items():
         rows = split.items.encoded
         if rows.truncated and rows.owners is not None:
-            told.append(f"{rows.truncated} rows of {name} are longer than {config.length} tokens and read in windows")
+            told.append(
+                f"{counted(rows.truncated, 'row')} of {name} longer than {config.length} tokens, read in windows"
+            )
         elif rows.truncated:
-            what = f"cut to {config.length} tokens"
-            told.append(f"{rows.truncated} of the {len(rows.ids)} rows of {name} were {what}")
+            cut = f"{rows.truncated:,} of the {len(rows.ids):,} rows of {name}"
+            told.append(f"{cut} cut to {config.length} tokens")
         told += [f"{name}: {note}" for note in split.items.notes]
     return told
 

@@ -6,6 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
 from bakeoff.inference.text_files import Texts, Tidier, in_memory, read_ahead
 from bakeoff.reading.rows import on_hub
@@ -157,4 +158,6 @@ def require_sides(run: FinetunedRun, texts: Sequence[str], pairs: Sequence[str] 
             f"{run.path}: this run was fine-tuned on {'pairs of texts; give both' if takes_pairs else 'single texts'}"
         )
     if pairs is not None and len(pairs) != len(texts):
-        raise UserError(f"{len(texts)} texts and {len(pairs)} second texts: one for each is needed")
+        raise UserError(
+            f"{counted(len(texts), 'text')} and {counted(len(pairs), 'second text')}: one for each is needed"
+        )

@@ -34,7 +34,7 @@ PARTIAL = ".checkpoint.partial"
 
 
 ASKED = "asked.json"
-"""The file with the inputs of an unfinished fine-tuning, by which --resume recognises it."""
+"""The file with the inputs of a fine-tuning, by which --resume recognises it."""
 
 
 @contextmanager
@@ -50,9 +50,7 @@ def unfinished(out: Path, asked: dict[str, Any], resume: bool = False) -> Iterat
         resume: go on with the folder that is there, if any, provided that its inputs were the same.
 
     Raises:
-        UserError: `out` holds something, its folder cannot be written to, or the inputs of the folder to be resumed
-            were
-            different.
+        UserError: `out` holds something, its folder cannot be written to, or the folder to be resumed had other inputs.
     """
     require_free(out)
     folder = unfinished_folder(out)
@@ -61,7 +59,12 @@ def unfinished(out: Path, asked: dict[str, Any], resume: bool = False) -> Iterat
             if resume and (folder / ASKED).is_file():
                 stack.enter_context(held(own_folder(folder), out))
                 remove(folder / PARTIAL)
-                _require_same(read_json(folder / ASKED), asked, out)
+                _require_same(
+                    read_json(folder / ASKED),
+                    asked,
+                    f"{out}: cannot be resumed, because it",
+                    "leave --resume out to begin anew",
+                )
             else:
                 stack.enter_context(fresh(folder, out))
                 write_atomically(folder / ASKED, json.dumps(asked))
@@ -72,7 +75,6 @@ def unfinished(out: Path, asked: dict[str, Any], resume: bool = False) -> Iterat
             yield folder
             for rest in [*folder.glob(f"{CHECKPOINT}*"), folder / PARTIAL]:
                 remove(rest)
-            (folder / ASKED).unlink()
             for file in folder.iterdir():
                 sync(file)
             checksums.record(folder, [file.name for file in folder.iterdir()])
@@ -96,6 +98,18 @@ def unfinished(out: Path, asked: dict[str, Any], resume: bool = False) -> Iterat
                 remove(folder)
 
 
+def done_already(out: Path, asked: dict[str, Any]) -> FinetunedRun | None:
+    """The finished run at `out`; None: there is none.
+
+    Raises:
+        UserError: the run had other inputs.
+    """
+    if not FinetunedRun.at(out) or not (out / ASKED).is_file():
+        return None
+    _require_same(read_json(out / ASKED), asked, f"{out}: holds a fine-tuned run that", "choose another --out")
+    return FinetunedRun.open(out)
+
+
 def what_is_kept(out: Path) -> str:
     """A sentence for an error: what is left of the fine-tuning of `out`, and what to type."""
     if any(unfinished_folder(out).glob(f"{CHECKPOINT}*")):
@@ -108,8 +122,14 @@ def unfinished_folder(out: Path) -> Path:
     return out.absolute().with_name(f".{out.absolute().name}.unfinished")
 
 
-def _require_same(before: Any, asked: dict[str, Any], out: Path) -> None:
+def _require_same(before: Any, asked: dict[str, Any], refusal: str, advice: str) -> None:
     """Refuse to go on with a fine-tuning that was begun with other inputs.
+
+    Args:
+        before: its inputs.
+        asked: the inputs that are asked for now.
+        refusal: the beginning of the error, up to "was begun with another".
+        advice: the end of the error.
 
     Raises:
         UserError: an input differs; the message names the first one.
@@ -117,7 +137,4 @@ def _require_same(before: Any, asked: dict[str, Any], out: Path) -> None:
     for key in asked:
         own = before.get(key) if isinstance(before, dict) else None
         if own != asked[key]:
-            raise UserError(
-                f"{out}: cannot be resumed, because it was begun with another {key.replace('_', ' ')}; leave --resume "
-                "out to begin anew"
-            )
+            raise UserError(f"{refusal} was begun with another {key.replace('_', ' ')}; {advice}")

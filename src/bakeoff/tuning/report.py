@@ -157,7 +157,8 @@ def _figure(results: TuningResults, searched: Range, name: str) -> Figure:
         scale = altair.Scale(
             type="log" if is_logarithmic(min(tried), max(tried)) else "linear", zero=False, nice=False, padding=16
         )
-        x = altair.X("x:Q", title=title, scale=scale, axis=altair.Axis(format="~g", tickCount=6))
+        axis = altair.Axis(format="~g", tickCount=6, labelOverlap="greedy", labelSeparation=8)
+        x = altair.X("x:Q", title=title, scale=scale, axis=axis)
     base = altair.Chart().encode(
         x=x,
         y=altair.Y("y:Q", title="held-out loss", scale=altair.Scale(zero=False, padding=16)),

@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
 from bakeoff.inference.token_scores import batches
 from bakeoff.models.inputs import Inputs, Source
@@ -118,7 +119,7 @@ class IdReader:
         numbers = None if segments is None else lists_of(segments, "segments")
         for what, others in (("segments", numbers), ("source", sources)):
             if others is not None and len(others) != len(rows):
-                raise UserError(f"{what}: {len(others)} rows for {len(rows)} of ids")
+                raise UserError(f"{what}: {counted(len(others), 'row')} for {len(rows):,} of ids")
         if numbers is not None:
             self._require_segments(rows, numbers)
         source_lengths = None if sources is None else real_lengths(sources, self.pad)

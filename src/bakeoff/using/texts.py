@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
 
 
@@ -23,5 +24,7 @@ def as_long(texts: Sequence[str], pairs: Sequence[str]) -> tuple[Sequence[str], 
         UserError: an argument is a single text, or the numbers differ.
     """
     if len(several(texts)) != len(several(pairs)):
-        raise UserError(f"{len(texts)} texts and {len(pairs)} second texts: one for each is needed")
+        raise UserError(
+            f"{counted(len(texts), 'text')} and {counted(len(pairs), 'second text')}: one for each is needed"
+        )
     return texts, pairs

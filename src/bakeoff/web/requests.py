@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from bakeoff.config import LARGEST, Config
+from bakeoff.display.wording import counted
 from bakeoff.web.limits import Limits
 from bakeoff.web.problems import Problem
 from bakeoff.web.servable import Servable
@@ -80,7 +81,8 @@ class Pairs(Request):
     @model_validator(mode="after")
     def _one_each(self) -> "Pairs":
         if self.pairs is not None and len(self.pairs) != len(self.texts):
-            raise ValueError(f"pairs: {len(self.pairs)} second texts for {len(self.texts)} texts; give one for each")
+            texts, seconds = counted(len(self.texts), "text"), counted(len(self.pairs), "second text")
+            raise ValueError(f"pairs: {seconds} for {texts}; give one for each")
         return self
 
     @property

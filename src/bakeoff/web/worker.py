@@ -137,7 +137,7 @@ class Worker:
         with self._changed:
             self._refuse_when_closed()
             if len(self._streams) >= self._most:
-                raise busy(f"{self.name}: {self._most} texts are being written already")
+                raise busy(f"{self.name}: the most texts at a time, {self._most}, are being written already")
             self._streams.append(stream)
             self._changed.notify()
 

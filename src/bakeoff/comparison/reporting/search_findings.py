@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from statistics import stdev
+from typing import Any
 
 from bakeoff.comparison.results import RecipeEntry, Results
 from bakeoff.display.wording import counted, duration, listed
@@ -12,7 +13,7 @@ from bakeoff.tuning.findings import edges, second_best, standard_error, unequal
 from bakeoff.tuning.ranges import RATE
 from bakeoff.tuning.results import TuningResults
 
-COLUMNS = ("recipe", "chosen", "its own", "held-out loss", "second behind", "cost", "time")
+COLUMNS = ("recipe", "best trial", "trained with", "its own", "held-out loss", "second behind", "cost", "time")
 """The column heads of the table of chosen values."""
 
 NOT_SEARCHED = (
@@ -33,6 +34,7 @@ def rows(results: Results) -> Iterator[list[str]]:
         yield [
             entry.label,
             shown(found.winner.values),
+            ", ".join(written(_used(entry, key, value)) for key, value in found.winner.values.items()),
             ", ".join(written(found.before[key]) for key in found.winner.values),
             f"{found.winner.losses[-1]:.4f}",
             "-" if second is None else f"{second.losses[-1] - found.winner.losses[-1]:.4f}",
@@ -64,7 +66,12 @@ def _rules(results: Results) -> str:
     if not changed:
         return " unchanged"
     told = [f"{label} from {written(old)} to {written(new)}" for label, (old, new) in changed.items()]
-    return f", their rates by the rule for another length: {listed(told)}"
+    return f", their learning rates adjusted to the longer training: {listed(told)}"
+
+
+def _used(entry: RecipeEntry, key: str, searched: Any) -> Any:
+    """The value of a searched key in the trainings; of all keys the learning rate alone may change on its way there."""
+    return _rate_of(entry) if key == RATE else searched
 
 
 def _rate_of(entry: RecipeEntry) -> float:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.corpus.manifest import SourceFile
+from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
 from bakeoff.preparation.encoding.writer import versions
 from bakeoff.preparation.given_splits import read_given, require_text
@@ -103,9 +104,9 @@ class Planner:
             self._refuse_nothing(selection is not None and bool(selection.left_out.any()))
         if shards > 1 and found.documents < FEWEST_DOCUMENTS and share is not None:
             raise UserError(
-                f"--shard: the text has {found.documents} documents, fewer than the {FEWEST_DOCUMENTS} that are "
-                "needed; make it in one go, say by --document-separator or --document-per-line where documents end, or "
-                "give --validation FILES"
+                f"--shard: the text has {counted(found.documents, 'document')}, fewer than the {FEWEST_DOCUMENTS} "
+                "that are needed; make it in one go, say by --document-separator or --document-per-line where "
+                "documents end, or give --validation FILES"
             )
         total = found.characters
         if files:

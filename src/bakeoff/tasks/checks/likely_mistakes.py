@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
+from bakeoff.display.wording import counted
 from bakeoff.tasks.checks.findings import SplitFinding, TaskFindings
 
 FEW = 10
@@ -33,7 +34,7 @@ def _splits(found: TaskFindings) -> Iterator[str]:
         if split.repeated:
             yield f"{split.repeated:,} {count} repeat an earlier one"
         if split.blank:
-            yield f"{split.blank:,} texts of {split.split} are blank"
+            yield f"{counted(split.blank, 'blank text')} in {split.split}"
         if split.damaged:
             yield (
                 f"{split.damaged:,} {count} hold U+FFFD, which stands for characters that were lost: were they read or "

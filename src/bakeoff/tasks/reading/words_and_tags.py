@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
 from bakeoff.reading.files import COLUMNAR, LineReader, kind_of
 from bakeoff.reading.records import foreign_line, text_value
@@ -98,11 +99,15 @@ def read_tagged(
         if universal and not cells[0].isdigit():
             continue
         if width and len(cells) != width:
-            raise UserError(f"{path}:{number}: {len(cells)} columns, where the sentence began with {width}; mend it")
+            raise UserError(
+                f"{path}:{number}: {counted(len(cells), 'column')}, where the sentence began with {width}; mend it"
+            )
         width = len(cells)
         if max(word_place, tag_place or 0) >= width or (tag_place is not None and width == 1):
             what, option = ("tag", "--label-column") if labelled else ("word", "--text-column")
-            raise UserError(f"{path}:{number}: {width} columns; there is none for the {what}; name it by {option}")
+            raise UserError(
+                f"{path}:{number}: {counted(width, 'column')}; there is none for the {what}; name it by {option}"
+            )
         words += 1
         found.append((cells[word_place], "" if tag_place is None else cells[tag_place].strip()))
         if tag_place is not None and not found[-1][1]:
