@@ -95,7 +95,7 @@ def test_what_dev_and_test_have_in_common_and_labels_of_one_split_are_noted(tmp_
         "dev has the texts of 1 of the 1 row of test, too",
         "90.0% of train are 'yes': a model that answers nothing else is right as often; look at other scores than "
         "accuracy",
-        "1 labels of train do not occur in test: no",
+        "1 label of train missing in test: no",
     ]
     assert load_task(config(tmp_path, **paths)).notes == expected
     same = load_task(config(tmp_path, **{**paths, "test": paths["dev"]})).notes

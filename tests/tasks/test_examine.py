@@ -98,16 +98,16 @@ def test_all_mistakes_are_told_at_once(tmp_path):
         (
             plenty() + rows(("a 3", "b")),
             plenty(3),
-            "1 of the 41 examples of train have the texts of another one with another label, as lines 8 and 42",
+            "1 of the 41 examples of train has the texts of another one with another label, as lines 8 and 42",
         ),
-        (plenty() + rows(("a 3", "a")), plenty(3), "1 of the 41 examples of train repeat an earlier one"),
+        (plenty() + rows(("a 3", "a")), plenty(3), "1 of the 41 examples of train repeats an earlier one"),
         (plenty() + rows((" ", "a")), plenty(3), "1 blank text in train"),
-        (plenty() + rows(("caf\ufffd", "a")), plenty(3), "1 of the 41 examples of train hold U+FFFD"),
+        (plenty() + rows(("caf\ufffd", "a")), plenty(3), "1 of the 41 examples of train holds U+FFFD"),
         (plenty(9) + rows(*((f"x {i}", "c") for i in range(99))), plenty(3), "84.6% of train are 'c'"),
-        (plenty() + rows(("x", "c"), ("y", "c")), plenty(3), "1 labels have fewer than 10 examples in train: c (2)"),
+        (plenty() + rows(("x", "c"), ("y", "c")), plenty(3), "1 label with fewer than 10 examples in train: c (2)"),
         (plenty() + rows(("x", "A")), plenty(3), "the labels 'A', 'a' differ in capitals or spaces alone"),
-        (plenty(), rows(("new", "a")), "1 labels of train do not occur in dev: b"),
-        (plenty(), plenty(3), "6 of the 6 examples of dev have texts that train has, too"),
+        (plenty(), rows(("new", "a")), "1 label of train missing in dev: b"),
+        (plenty(), plenty(3), "train has the texts of 6 of the 6 examples of dev, too"),
     ],
 )
 def test_likely_mistakes(train, dev, warning, tmp_path):
@@ -158,7 +158,7 @@ def test_answers_that_are_not_in_their_contexts_are_told(tmp_path, corpus):
         ("no answer", 1, "What is 3?"),
     ]
     assert any(each.startswith("95.0% of train are 'an answer'") for each in found.warnings)
-    assert "1 labels have fewer than 10 examples in train: no answer (1)" in found.warnings
+    assert "1 label with fewer than 10 examples in train: no answer (1)" in found.warnings
     for measured in ({}, {"tokenizer": corpus}):
         notes = [each for each in check_task(task, **measured).notes if each.startswith("test: ")]
         assert len(notes) == 1
@@ -173,7 +173,7 @@ def test_the_command_line_tells_and_exits(run, tmp_path, capsys):
     out = capsys.readouterr().out
     assert "train: classification, by accuracy" in out
     assert "  b         20   50.0%  b 0 (line 3)" in out
-    assert "warning: 6 of the 6 examples of dev have texts that train has, too" in out
+    assert "warning: train has the texts of 6 of the 6 examples of dev, too" in out
     assert run_cli(["check", *files, *columns, "--json", "--option", "train_rows=5"]) == 0
     assert json.loads(capsys.readouterr().out)["splits"][0]["examples"] == 5
     assert run_cli(["check", *files, *columns, "--option", "label_names={a: c, b: null}"]) == 2

@@ -105,5 +105,5 @@ def test_rows_come_as_they_are_read(tmp_path, values):
     config = parse_task({**values, "train": path, "header": False, "text_column": "1"}, "task")
     rows = config.read(path, labelled=False)
     assert [next(rows).texts, next(rows).texts] == [("one",), ("two",)]
-    with pytest.raises(UserError, match=r"a\.csv:3: the row has 1 columns"):
+    with pytest.raises(UserError, match=r"a\.csv:3: the row has 1 column,"):
         next(rows)

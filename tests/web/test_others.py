@@ -148,7 +148,10 @@ def test_more_streams_than_are_written_at_once(server):
     with raw_socket(asked.port, head("generate", len(body), asked.port), body) as reader:
         assert reader.recv(4096)
         status, answer = asked.post("generate", texts=["slow"], stream=True)
-        assert (status, answer["error"]) == (503, "one: 1 texts are being written already; try again in a moment")
+        assert (status, answer["error"]) == (
+            503,
+            "one: the most texts at a time, 1, are being written already; try again in a moment",
+        )
 
 
 def test_more_connections_than_the_server_has(server):

@@ -53,6 +53,11 @@ def counted(number: int, singular: str) -> str:
     return f"{number:,} {singular}" if number == 1 else f"{number:,} {singular}s"
 
 
+def verb(number: int, singular: str, plural: str) -> str:
+    """The form of a verb behind so many: 1 repeats, 3 repeat."""
+    return singular if number == 1 else plural
+
+
 def budget(text: str) -> str:
     """A budget in words: minutes=10 as 10 minutes."""
     kind, _, amount = text.partition("=")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from bakeoff.config import Config
+from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
 from bakeoff.reading.columns import ColumnReader
 from bakeoff.reading.files import COLUMNAR, LineReader, kind_of
@@ -51,8 +52,8 @@ class PairReader:
         """
         if len(sources) != len(targets):
             raise UserError(
-                f"{len(sources)} files of sources and {len(targets)} of targets; give as many --source as --target, in "
-                "the same order"
+                f"{counted(len(sources), 'file')} of sources and {len(targets)} of targets; give as many --source as "
+                "--target, in the same order"
             )
         self._options = options
         self._both = list(zip(sources, targets, strict=True))

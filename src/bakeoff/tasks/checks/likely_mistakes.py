@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from bakeoff.display.wording import counted
+from bakeoff.display.wording import counted, verb
 from bakeoff.tasks.checks.findings import SplitFinding, TaskFindings
 
 FEW = 10
@@ -28,17 +28,17 @@ def _splits(found: TaskFindings) -> Iterator[str]:
         if split.contradictory:
             one, other = split.first_contradiction or (0, 0)
             yield (
-                f"{split.contradictory:,} {count} have the texts of another one with another label, as lines {one} and "
-                f"{other}: one of them is wrong"
+                f"{split.contradictory:,} {count} {verb(split.contradictory, 'has', 'have')} the texts of another one "
+                f"with another label, as lines {one} and {other}: one of them is wrong"
             )
         if split.repeated:
-            yield f"{split.repeated:,} {count} repeat an earlier one"
+            yield f"{split.repeated:,} {count} {verb(split.repeated, 'repeats', 'repeat')} an earlier one"
         if split.blank:
             yield f"{counted(split.blank, 'blank text')} in {split.split}"
         if split.damaged:
             yield (
-                f"{split.damaged:,} {count} hold U+FFFD, which stands for characters that were lost: were they read or "
-                "saved in the wrong encoding? (--option encoding=latin-1)"
+                f"{split.damaged:,} {count} {verb(split.damaged, 'holds', 'hold')} U+FFFD, which stands for characters "
+                "that were lost: were they read or saved in the wrong encoding? (--option encoding=latin-1)"
             )
         lengths = split.lengths
         if lengths.longer is not None and lengths.longer >= CUT:
@@ -56,7 +56,7 @@ def _labels(found: TaskFindings) -> Iterator[str]:
     counts = {split.split: {each.label: each.count for each in split.labels} for split in found.splits}
     yield from most_of_train(counts)
     if rare := [f"{each.label} ({each.count})" for each in train.labels if each.count < FEW]:
-        yield f"{len(rare)} labels have fewer than {FEW} examples in train: {_some(rare)}"
+        yield f"{counted(len(rare), 'label')} with fewer than {FEW} examples in train: {_some(rare)}"
     for spelt in _spellings(found.splits):
         yield f"the labels {spelt} differ in capitals or spaces alone; are they one?"
     yield from in_one_split(counts)
@@ -83,9 +83,9 @@ def in_one_split(counts: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
     for name in ("dev", "test"):
         own = counts.get(name, {}).keys()
         if missing := sorted(known - own) if own else []:
-            yield f"{len(missing)} labels of train do not occur in {name}: {_some(missing)}"
+            yield f"{counted(len(missing), 'label')} of train missing in {name}: {_some(missing)}"
         if unseen := sorted(own - known):
-            yield f"{len(unseen)} labels of {name} do not occur in train: {_some(unseen)}"
+            yield f"{counted(len(unseen), 'label')} of {name} missing in train: {_some(unseen)}"
 
 
 def _spellings(splits: list[SplitFinding]) -> Iterator[str]:
@@ -103,7 +103,7 @@ def _overlaps(found: TaskFindings) -> Iterator[str]:
     for names, count in found.overlaps.items():
         split, _, other = names.partition(" in ")
         if count >= SHARED * sizes[split]:
-            yield f"{count:,} of the {sizes[split]:,} examples of {split} have texts that {other} has, too"
+            yield f"{other} has the texts of {count:,} of the {counted(sizes[split], 'example')} of {split}, too"
 
 
 def _some(names: list[str]) -> str:
