@@ -58,7 +58,7 @@ def prepare(
     ] = None,
     recipe: Annotated[str | None, typer.Option(help="Recipe to take the settings of the tokenizer from.")] = None,
     vocabulary: Annotated[
-        int | None, typer.Option(help="Size of the vocabulary. Default: 8192, or the recipe's.")
+        int | None, typer.Option(min=1, help="Size of the vocabulary. Default: 8192, or the recipe's.")
     ] = None,
     lowercase: Annotated[
         bool | None, typer.Option("--lowercase/--cased", help="Lower-case the text. Default: cased, or the recipe's.")

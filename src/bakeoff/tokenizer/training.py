@@ -101,7 +101,7 @@ def train_whitespace(
 def _require_size(kind: str, size: int, specials: Sequence[str]) -> None:
     smallest = len(specials) + (_BYTES if kind == "byte_bpe" else 10)
     if size < smallest:
-        raise UserError(f"tokenizer.size: {size} is too small for {kind}; give at least {smallest}")
+        raise UserError(f"a vocabulary of {size} is too small for {kind}; give at least {smallest}")
 
 
 def _train_in_order(inner: Inner, trainer: Any, size: int, specials: list[str], texts: Iterable[str]) -> Inner:
