@@ -27,14 +27,13 @@ TASKS: dict[str, dict[str, Any]] = {
     },
     "CoLA": {
         "train": "cola/in_domain_train.tsv",
-        "dev": "cola/in_domain_dev.tsv",
-        "test": "cola/out_of_domain_dev.tsv",  # likewise
+        "test": "cola/in_domain_dev.tsv+cola/out_of_domain_dev.tsv",  # likewise; both are GLUE's dev
         "text_column": "sentence",
         "label_column": "label",
         "metric": "matthews",
     },
 }
-"""Tasks by name; paths of files are relative to DATA."""
+"""Tasks by name; paths of files are relative to DATA, and files with a + between them are one split."""
 
 FINE_TUNING: dict[str, Any] = {"learning_rate": [3.0e-4, 1.0e-3, 3.0e-3], "evaluations": 10, "patience": 4}
 """What minutes_that_pay.py and runs_that_pay.py fine-tune all tasks with; dev chooses the rate."""
@@ -43,7 +42,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "TREC": {"train_rows": 2000, "finetune": {"epochs": 10, "length": 64}},
     "SST-2": {"train_rows": 2000, "finetune": {"epochs": 5, "length": 64}},
     "RTE": {"finetune": {"epochs": 5}},
-    "CoLA": {"finetune": {"epochs": 5, "length": 64}},
+    "CoLA": {"finetune": {"epochs": 5, "length": 64, "learning_rate": [1.0e-4, 3.0e-4, 1.0e-3, 3.0e-3]}},
 }
 """What each of the tasks is given besides, there."""
 
@@ -64,11 +63,12 @@ def public_task(name: str, data: Path, out: Path, **settings: Any) -> dict[str, 
     for part in ("train", "dev", "test"):
         if part not in task:
             continue
-        path = data / task[part]
+        paths = [data / each for each in task[part].split("+")]
+        path = paths[0]
         if name in HEADERS:
-            headed = out / path.name
-            headed.write_text("\t".join(HEADERS[name]) + "\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
-            path = headed
+            lines = [line for each in paths for line in each.read_text(encoding="utf-8").splitlines()]
+            path = out / f"{name}-{part}.tsv"
+            path.write_text("\n".join(["\t".join(HEADERS[name]), *lines]) + "\n", encoding="utf-8")
         task[part] = str(path)
     return task
 
