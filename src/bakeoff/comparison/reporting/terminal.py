@@ -61,7 +61,9 @@ def _searches(results: Results) -> Table:
     table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
     kept = [place for place, name in enumerate(COLUMNS) if name not in ("its own", "time")]  # as many as fit
     for place in kept:
-        table.add_column(COLUMNS[place], justify="left" if place < 2 else "right")
+        number = COLUMNS[place] in ("held-out loss", "second behind", "cost")  # which stays whole on a narrow terminal
+        head = COLUMNS[place].replace(" ", "\n") if number else COLUMNS[place]
+        table.add_column(head, justify="left" if place < 2 else "right", no_wrap=number, overflow="fold")
     for row in rows(results):
         table.add_row(*(row[place] for place in kept))
     return table
