@@ -195,7 +195,7 @@ def test_pairs_with_official_parts(tmp_path):
     assert sides[5].count("long") == 30
     _same(corpus, made("d", **both, workers=2))
     assert made("e", test_source=both["test_source"], test_target=both["test_target"]).validation.counts.documents == 1
-    with pytest.raises(UserError, match="files of sources"):
+    with pytest.raises(UserError, match="1 file of sources"):
         made("f", test_source=both["test_source"])
     with pytest.raises(UserError, match=r"train.de: given as pairs and as --test"):
         made("f", test_source=tmp_path / "train.de", test_target=tmp_path / "train.en")

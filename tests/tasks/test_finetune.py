@@ -38,6 +38,7 @@ def test_the_directory_holds_everything(fitted, quick):
     path = fitted.path
     assert {file.name for file in path.iterdir()} == {
         "README.md",
+        "asked.json",
         "bakeoff.sha256",
         "environment.json",
         "labels.json",

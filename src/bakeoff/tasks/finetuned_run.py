@@ -40,8 +40,9 @@ class Settings(Record):
 class FinetunedRun:
     """The directory of a fine-tuned run.
 
-    It holds recipe.yaml, tokenizer.json, task.yaml, labels.json, environment.json, metrics.jsonl, model.safetensors,
-    predictions.jsonl (of test), README.md, results.json and bakeoff.sha256.
+    It holds recipe.yaml, tokenizer.json, task.yaml, asked.json (what the result depends on), labels.json,
+    environment.json, metrics.jsonl, model.safetensors, predictions.jsonl (of test), README.md, results.json and
+    bakeoff.sha256.
     """
 
     def __init__(self, path: Path) -> None:
