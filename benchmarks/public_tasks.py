@@ -27,13 +27,13 @@ TASKS: dict[str, dict[str, Any]] = {
     },
     "CoLA": {
         "train": "cola/in_domain_train.tsv",
-        "test": "cola/in_domain_dev.tsv+cola/out_of_domain_dev.tsv",  # likewise; both are GLUE's dev
+        "test": ["cola/in_domain_dev.tsv", "cola/out_of_domain_dev.tsv"],  # likewise; both are GLUE's dev
         "text_column": "sentence",
         "label_column": "label",
         "metric": "matthews",
     },
 }
-"""Tasks by name; paths of files are relative to DATA, and files with a + between them are one split."""
+"""Tasks by name; paths of files are relative to DATA; several files without headers are one split."""
 
 FINE_TUNING: dict[str, Any] = {"learning_rate": [3.0e-4, 1.0e-3, 3.0e-3], "evaluations": 10, "patience": 4}
 """What minutes_that_pay.py and runs_that_pay.py fine-tune all tasks with; dev chooses the rate."""
@@ -63,12 +63,13 @@ def public_task(name: str, data: Path, out: Path, **settings: Any) -> dict[str, 
     for part in ("train", "dev", "test"):
         if part not in task:
             continue
-        paths = [data / each for each in task[part].split("+")]
-        path = paths[0]
-        if name in HEADERS:
-            lines = [line for each in paths for line in each.read_text(encoding="utf-8").splitlines()]
-            path = out / f"{name}-{part}.tsv"
-            path.write_text("\n".join(["\t".join(HEADERS[name]), *lines]) + "\n", encoding="utf-8")
+        if name not in HEADERS:
+            task[part] = str(data / task[part])
+            continue
+        files = task[part] if isinstance(task[part], list) else [task[part]]
+        lines = [line for each in files for line in (data / each).read_text(encoding="utf-8").splitlines()]
+        path = out / f"{name}-{part}.tsv"
+        path.write_text("\n".join(["\t".join(HEADERS[name]), *lines]) + "\n", encoding="utf-8")
         task[part] = str(path)
     return task
 

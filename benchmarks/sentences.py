@@ -1,7 +1,8 @@
-"""The sentences of a prepared text, one a line, for training on sentences that each begin behind a separator.
+r"""The sentences of a prepared text, one a line, for training on sentences that each begin behind a separator.
 
     python benchmarks/sentences.py CORPUS TEXT.jsonl.gz OUT
-    bakeoff prepare OUT/train.txt --validation OUT/held-out.txt --document-per-line --tokenizer CORPUS/tokenizer.json
+    bakeoff prepare OUT/train.txt --validation OUT/held-out.txt --document-per-line \
+        --tokenizer CORPUS/tokenizer.json --out SENTENCES
 
 A document is held out if CORPUS, which was prepared from the same file, holds it out: its first tokens are looked up
 there. Documents of fewer than 24 tokens may stay in train.

@@ -38,7 +38,14 @@ from bakeoff.tasks.model_card import model_card
 from bakeoff.tasks.rows.batches import shuffled_batches
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.task_config import TaskConfig
-from bakeoff.tasks.unfinished_run import done_already, require_free, unfinished, unfinished_folder, what_is_kept
+from bakeoff.tasks.unfinished_run import (
+    done_already,
+    require_free,
+    require_same,
+    unfinished,
+    unfinished_folder,
+    what_is_kept,
+)
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.training.progress import Shown
 from bakeoff.yaml_files import dump_yaml
@@ -81,7 +88,8 @@ def finetune(
         Interrupted: SIGINT or SIGTERM came; it can be resumed.
     """
     out, config = Path(out), config or FinetuneConfig()
-    if not (resume and FinetunedRun.at(out)):
+    done = resume and done_already(out)
+    if not done:
         require_free(out)
     begun = open_source(source, tokenizer)
     task.require_model(begun.recipe)
@@ -100,8 +108,9 @@ def finetune(
     examples_of = {"train": data.train, "dev": data.dev, "test": data.test}
     splits = {name: TaskSplit(examples, data.task.encode(examples, format)) for name, examples in examples_of.items()}
     asked = _asked(recipe, begun, setting, splits)
-    if resume and (done := done_already(out, asked)) is not None:
-        return done.results
+    if done:
+        require_same(out, asked, f"{out}: holds a fine-tuned run that", "choose another --out")
+        return FinetunedRun.open(out).results
     begun = begun._replace(recipe=recipe)
     if on.type == "cpu":
         train, kept = splits["train"], threads_of_unfinished(out) if resume else None

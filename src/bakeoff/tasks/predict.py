@@ -157,7 +157,17 @@ def require_sides(run: FinetunedRun, texts: Sequence[str], pairs: Sequence[str] 
         raise UserError(
             f"{run.path}: this run was fine-tuned on {'pairs of texts; give both' if takes_pairs else 'single texts'}"
         )
-    if pairs is not None and len(pairs) != len(texts):
+    if pairs is not None:
+        require_one_each(texts, pairs)
+
+
+def require_one_each(texts: Sequence[str], pairs: Sequence[str]) -> None:
+    """Refuse texts and second texts that differ in number.
+
+    Raises:
+        UserError: they do.
+    """
+    if len(pairs) != len(texts):
         raise UserError(
             f"{counted(len(texts), 'text')} and {counted(len(pairs), 'second text')}: one for each is needed"
         )

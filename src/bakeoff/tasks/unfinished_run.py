@@ -59,12 +59,7 @@ def unfinished(out: Path, asked: dict[str, Any], resume: bool = False) -> Iterat
             if resume and (folder / ASKED).is_file():
                 stack.enter_context(held(own_folder(folder), out))
                 remove(folder / PARTIAL)
-                _require_same(
-                    read_json(folder / ASKED),
-                    asked,
-                    f"{out}: cannot be resumed, because it",
-                    "leave --resume out to begin anew",
-                )
+                require_same(folder, asked, f"{out}: cannot be resumed, because it", "leave --resume out to begin anew")
             else:
                 stack.enter_context(fresh(folder, out))
                 write_atomically(folder / ASKED, json.dumps(asked))
@@ -98,16 +93,9 @@ def unfinished(out: Path, asked: dict[str, Any], resume: bool = False) -> Iterat
                 remove(folder)
 
 
-def done_already(out: Path, asked: dict[str, Any]) -> FinetunedRun | None:
-    """The finished run at `out`; None: there is none.
-
-    Raises:
-        UserError: the run had other inputs.
-    """
-    if not FinetunedRun.at(out) or not (out / ASKED).is_file():
-        return None
-    _require_same(read_json(out / ASKED), asked, f"{out}: holds a fine-tuned run that", "choose another --out")
-    return FinetunedRun.open(out)
+def done_already(out: Path) -> bool:
+    """Whether `out` is a finished fine-tuning of which `require_same` can tell the inputs."""
+    return FinetunedRun.at(out) and (out / ASKED).is_file()
 
 
 def what_is_kept(out: Path) -> str:
@@ -122,11 +110,11 @@ def unfinished_folder(out: Path) -> Path:
     return out.absolute().with_name(f".{out.absolute().name}.unfinished")
 
 
-def _require_same(before: Any, asked: dict[str, Any], refusal: str, advice: str) -> None:
-    """Refuse to go on with a fine-tuning that was begun with other inputs.
+def require_same(folder: Path, asked: dict[str, Any], refusal: str, advice: str) -> None:
+    """Refuse a fine-tuning, finished or not, that was begun with other inputs.
 
     Args:
-        before: its inputs.
+        folder: its folder.
         asked: the inputs that are asked for now.
         refusal: the beginning of the error, up to "was begun with another".
         advice: the end of the error.
@@ -134,6 +122,7 @@ def _require_same(before: Any, asked: dict[str, Any], refusal: str, advice: str)
     Raises:
         UserError: an input differs; the message names the first one.
     """
+    before = read_json(folder / ASKED)
     for key in asked:
         own = before.get(key) if isinstance(before, dict) else None
         if own != asked[key]:

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
+from bakeoff.tasks.predict import require_one_each
 
 
 def several(texts: Sequence[str]) -> Sequence[str]:
@@ -23,8 +23,5 @@ def as_long(texts: Sequence[str], pairs: Sequence[str]) -> tuple[Sequence[str], 
     Raises:
         UserError: an argument is a single text, or the numbers differ.
     """
-    if len(several(texts)) != len(several(pairs)):
-        raise UserError(
-            f"{counted(len(texts), 'text')} and {counted(len(pairs), 'second text')}: one for each is needed"
-        )
+    require_one_each(several(texts), several(pairs))
     return texts, pairs

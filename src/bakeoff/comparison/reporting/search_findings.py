@@ -6,7 +6,7 @@ from statistics import stdev
 from typing import Any
 
 from bakeoff.comparison.results import RecipeEntry, Results
-from bakeoff.display.wording import counted, duration, listed
+from bakeoff.display.wording import counted, duration, listed, verb
 from bakeoff.optimization.budget import Budget
 from bakeoff.tuning.candidates import shown, written
 from bakeoff.tuning.findings import edges, second_best, standard_error, unequal
@@ -91,7 +91,7 @@ def search_cautions(results: Results) -> Iterator[str]:
         )
     unsearched = [entry.label for entry in results.recipes if entry.search is None or len(entry.search.trials) < 2]
     if unsearched:
-        were = "was" if len(unsearched) == 1 else "were"
+        were = verb(len(unsearched), "was", "were")
         yield f"{listed(unsearched)} {were} not searched: what the others gain by their search is no merit of theirs."
     for entry in results.recipes:
         if entry.search is not None and entry.label not in unsearched:
