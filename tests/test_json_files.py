@@ -8,7 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bakeoff.errors import UserError
-from bakeoff.json_files import DEEPEST, parse_any_json, parse_json, read_json, read_json_lines
+from bakeoff.json_files import (
+    DEEPEST,
+    JsonError,
+    RepeatedKey,
+    json_value,
+    parse_any_json,
+    parse_json,
+    read_json,
+    read_json_lines,
+)
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False, allow_subnormal=False)
 VALUES = st.recursive(
@@ -51,7 +60,8 @@ REFUSED = [
     (b'{"a": -Infinity}', "-Infinity is no number"),
     (b'{"a": 1e400}', "the number 1e400 is too large"),
     (b'{"a": ' + b"1" * 5000 + b"}", "a number of 5000 digits"),
-    (b'{"a": {"b": 1, "c": 2, "b": 3}}', "the key 'b' comes twice"),
+    (b'{"a": {"b": 1, "c": 2, "b": 3}}', "the key 'b' comes twice (line 1, column 24)"),
+    (b'{"b": "{\\"a\\": 1", "a": [{"b": 0}, {"b": 0}],\n "\\u0061": 2}', "the key 'a' comes twice (line 2, column 2)"),
     (b'{"a":' * 10**6, f"more than {DEEPEST} brackets"),
     (b"[" * 10**6 + b"]" * 10**6, f"more than {DEEPEST} brackets"),
 ]
@@ -90,3 +100,29 @@ def test_numbers_keep_their_values():
     assert found["a"] == 123456789012345678901234567890
     assert found["b"] > 0
     assert math.copysign(1, found["c"]) == -1
+
+
+def test_keys_are_compared_in_linear_time():
+    keys = ", ".join(f'"k{number}": 1' for number in range(40_000))  # each with each would be half a minute
+    with pytest.raises(UserError, match="the key 'k39999' comes twice"):
+        parse_json(f'{{{keys}, "k39999": 1}}'.encode(), "file")
+
+
+@given(st.lists(st.text(max_size=2), max_size=6), st.booleans())
+def test_an_object_is_read_if_its_keys_differ(names, any_number):
+    text = "{" + ", ".join(f"{json.dumps(name)}: [{{}}, 1]" for name in names) + "}"
+    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if twice is None:
+        assert list(json_value(text, any_number)) == names
+        return
+    with pytest.raises(RepeatedKey) as caught:
+        json_value(text, any_number)
+    assert caught.value.problem == f"the key '{twice}' comes twice"
+
+
+def test_data_may_hold_numbers_that_settings_may_not():
+    found = json_value('{"a": NaN, "b": 1e999, "c": ' + "1" * 200 + "}", any_number=True)
+    assert math.isnan(found["a"])
+    assert found["b"] == math.inf
+    with pytest.raises(JsonError, match="Exceeds the limit"):
+        json_value("1" * 5000, any_number=True)

@@ -3,9 +3,8 @@
 import json
 import math
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,26 @@ DEEPEST = 64
 LONGEST_NUMBER = 100
 """The most digits of a whole number."""
 
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+_KEY_OR_BRACKET = re.compile(rf"({_STRING.pattern})(\s*:)?|[][{{}}]", re.DOTALL)
+_LONGEST_NAME = 80  # characters of a key in an error
+
+
+class JsonError(ValueError):
+    """A text that is no JSON, or holds what is refused; the message says what and where, without the file.
+
+    Attributes:
+        problem: what is wrong, in words.
+        line: its line in the text, from 1; None where it is not known.
+    """
+
+    def __init__(self, problem: str, line: int | None = None, column: int | None = None) -> None:
+        super().__init__(problem if line is None else f"{problem} (line {line}, column {column})")
+        self.problem, self.line = problem, line
+
+
+class RepeatedKey(JsonError):
+    """An object that has a key twice, of which a plain reader takes the last one without a word."""
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -62,60 +80,99 @@ def parse_json(content: bytes, where: str) -> dict[str, Any]:
 
 def parse_any_json(content: bytes, where: str) -> Any:
     """The value in a JSON text, of any type; `parse_json` takes objects alone."""
-
-    def refuse(problem: str) -> NoReturn:
-        raise UserError(f"{where}: not valid JSON: {problem}")
-
     if not content.strip():
         raise UserError(f"{where}: this file is empty, it should hold JSON")
     try:
-        text = content.decode()
+        return json_value(content.decode())
     except UnicodeDecodeError as error:
         raise UserError(f"{where}: not UTF-8 text (byte {error.start})") from None
-    if _depth(content) > DEEPEST:
-        refuse(f"more than {DEEPEST} brackets within each other")
+    except JsonError as error:
+        raise UserError(f"{where}: not valid JSON: {error}") from None
+
+
+def json_value(text: str, any_number: bool = False) -> Any:
+    """The value in a JSON text.
+
+    Args:
+        text: the JSON.
+        any_number: whether numbers that are not finite, or very long, are let through: in a row of a user's data they
+            may stand in a field that nobody reads.
+
+    Raises:
+        JsonError: the text is no JSON, an object has a key twice, brackets are nested too deep, or a number is refused.
+    """
+    if _depth(text) > DEEPEST:
+        raise JsonError(f"more than {DEEPEST} brackets within each other")
     try:
-        return json.loads(text, **_hooks(refuse))
+        return (_DATA if any_number else _SETTINGS).decode(text)
     except json.JSONDecodeError as error:
-        refuse(f"{error.msg} (line {error.lineno}, column {error.colno})")
+        raise JsonError(error.msg, error.lineno, error.colno) from None
     except RecursionError:  # brackets that are none to the count, in what is no JSON
-        refuse("brackets within brackets without end")
+        raise JsonError("brackets within brackets without end") from None
+    except RepeatedKey:
+        raise _repeated(text) from None
+    except JsonError:
+        raise
+    except ValueError as error:  # digits beyond those that Python takes
+        raise JsonError(str(error)) from None
 
 
-def _hooks(refuse: Callable[[str], NoReturn]) -> dict[str, Any]:
-    """Arguments for `json.loads` by which it refuses values that it would let through."""
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            names = [name for name, _ in pairs]
-            refuse(f"the key '{next(name for name in names if names.count(name) > 1)}' comes twice")
-        return found
-
-    def whole(digits: str) -> int:
-        if len(digits) > LONGEST_NUMBER:
-            refuse(f"a number of {len(digits)} digits")
-        return int(digits)
-
-    def fraction(digits: str) -> float:
-        value = float(digits)
-        if not math.isfinite(value):
-            refuse(f"the number {digits[:LONGEST_NUMBER]} is too large")
-        return value
-
-    return {
-        "object_pairs_hook": unique,
-        "parse_int": whole,
-        "parse_float": fraction,
-        "parse_constant": lambda name: refuse(f"{name} is no number"),
-    }
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of these keys and values."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise RepeatedKey("a key comes twice")
+    return found
 
 
-def _depth(content: bytes) -> int:
+def _repeated(text: str) -> RepeatedKey:
+    """The first key of a JSON text that its object has already, with its place."""
+    open_objects: list[set[str]] = []  # the keys of each object, or list, that is open
+    for found in _KEY_OR_BRACKET.finditer(text):
+        if found[0] in "{[":
+            open_objects.append(set())
+        elif found[0] in "}]":
+            open_objects.pop()
+        elif found[2]:
+            name = json.loads(found[1]) if "\\" in found[1] else found[1][1:-1]
+            if name in open_objects[-1]:
+                line, column = (
+                    text.count("\n", 0, found.start()) + 1,
+                    found.start() - text.rfind("\n", 0, found.start()),
+                )
+                return RepeatedKey(f"the key '{name[:_LONGEST_NAME]}' comes twice", line, column)
+            open_objects[-1].add(name)
+    return RepeatedKey("a key comes twice")
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > LONGEST_NUMBER:
+        raise JsonError(f"a number of {len(digits)} digits")
+    return int(digits)
+
+
+def _fraction(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise JsonError(f"the number {digits[:LONGEST_NUMBER]} is too large")
+    return value
+
+
+def _constant(name: str) -> float:
+    raise JsonError(f"{name} is no number")
+
+
+_DATA = json.JSONDecoder(object_pairs_hook=_unique)
+_SETTINGS = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_int=_whole, parse_float=_fraction, parse_constant=_constant
+)
+
+
+def _depth(text: str) -> int:
     """The deepest nesting of brackets, without those in strings."""
-    if content.count(b"{") + content.count(b"[") <= DEEPEST:
+    if text.count("{") + text.count("[") <= DEEPEST:
         return 0
-    signs = np.frombuffer(_STRING.sub(b"", content), dtype=np.uint8)
+    signs = np.frombuffer(_STRING.sub("", text).encode("ascii", "replace"), dtype=np.uint8)
     opens = np.isin(signs, np.frombuffer(b"{[", dtype=np.uint8)).astype(np.int64)
     return int(np.cumsum(opens - np.isin(signs, np.frombuffer(b"}]", dtype=np.uint8))).max(initial=0))
 

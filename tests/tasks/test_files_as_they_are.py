@@ -160,12 +160,16 @@ def test_rows_that_are_left_out_are_counted_and_said(tmp_path):
         load_task(config(path))
     with pytest.raises(UserError, match=r"a\.tsv: no row is left; .*; 2 rows of a"):
         read_examples(config(path, broken_rows="skip", label_names=dict.fromkeys("abc")), path)
-    objects = written(tmp_path / "a.jsonl", '{"text": "a", "label": 1}\n{"text": \n{"text": "b", "label": 2.5}\n')
+    rows = '{"text": "a", "label": 1}\n{"text": \n{"text": "c", "label": 1, "label": 2}\n{"text": "b", "label": 2.5}\n'
+    objects = written(tmp_path / "a.jsonl", rows)
     numbers = RegressionConfig(train=objects, text_column="text", label_column="label", broken_rows="skip")
     found, notes = read_examples(numbers, objects)
     assert ([each.value for each in found], notes) == (
         [1, 2.5],
-        ["1 row of a.jsonl left out: the row is broken JSON"],
+        [
+            "1 row of a.jsonl left out: the row is broken JSON",
+            "1 row of a.jsonl left out: the row has a key twice",
+        ],
     )
 
 

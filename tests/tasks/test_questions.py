@@ -117,6 +117,7 @@ def test_nearest_places_are_found_by_looking_at_all(context, text, data):
     ("content", "message"),
     [
         ('{"data": [', r"a.json:1: broken JSON"),
+        ('{"data": [],\n "data": []}', r"a.json:2: the key 'data' comes twice; mend it"),
         ("[1]", r"a.json: not the layout of SQuAD"),
         ('{\n"a": 1}', r"a.json: not the layout of SQuAD"),
         ("", r"a.json: the file is empty"),

@@ -67,6 +67,11 @@ def test_compressed(tmp_path, suffix, compress):
         ("a.csv", b"text,label\nx\n", "a.csv:2: the row has 1 column, the first line 2"),
         ("a.csv", b'text,label\n"x,1\n', "a.csv:2: broken CSV"),
         ("a.jsonl", b'{"text": "x"\n', "a.jsonl:1: broken JSON"),
+        (
+            "a.jsonl",
+            b'{"text": "x", "label": 1}\n{"text": "y", "label": 1, "label": 2}\n',
+            "l:2: the key 'label' comes twice; mend",
+        ),
         ("a.jsonl", b"[1]\n", "a.jsonl:1: not a JSON object"),
         ("a.jsonl", b'{"text": 5, "label": 1}\n', "a.jsonl:1: 'text' holds int"),
         ("a.jsonl", b'{"text": "x", "label": [1]}\n', "a.jsonl:1: column 'label' holds list"),

@@ -1,10 +1,10 @@
 """Columns as the library `datasets` describes them: nested fields, and classes that are stored as numbers."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bakeoff.errors import UserError
+from bakeoff.json_files import json_value
 from bakeoff.reading.fields import existing
 
 
@@ -75,7 +75,7 @@ def _within(value: Any, keys: Sequence[str], where: str, name: str) -> Any:
 def features_of(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
     """The descriptions of columns by name in a Parquet or Arrow file that `datasets` wrote; empty for other files."""
     try:
-        found = json.loads((metadata or {}).get(b"huggingface", b"{}"))["info"]["features"]
+        found = json_value((metadata or {}).get(b"huggingface", b"{}").decode())["info"]["features"]
     except (ValueError, KeyError, TypeError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -1,13 +1,13 @@
 """Records with named fields: the lines of a .jsonl file, the rows of a .csv or .tsv file."""
 
 import csv
-import json
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
+from bakeoff.json_files import JsonError, RepeatedKey, json_value
 from bakeoff.reading.fields import existing
 from bakeoff.reading.files import LONGEST_RECORD, NUL_BYTES, LineReader, kind_of
 
@@ -163,15 +163,16 @@ def _objects(path: Path, lines: LineReader, skip: int, style: RecordStyle) -> It
             continue
         where = f"{path}:{line.number}"
         try:
-            record = json.loads(line.text)
-        except (ValueError, RecursionError) as error:
+            record = json_value(line.text, any_number=True)
+        except JsonError as error:
             if style.on_broken is not None:
-                style.on_broken(line.number, "is broken JSON")
+                style.on_broken(line.number, "has a key twice" if isinstance(error, RepeatedKey) else "is broken JSON")
                 continue
-            reason = error.msg if isinstance(error, json.JSONDecodeError) else error
-            problem = foreign_line(line.text)
+            problem = foreign_line(line.text) or (
+                f"{error.problem}; mend it" if isinstance(error, RepeatedKey) else None
+            )
             raise UserError(
-                f"{where}: {problem or f'broken JSON ({reason}); a .jsonl file holds one JSON object a line'}"
+                f"{where}: {problem or f'broken JSON ({error.problem}); a .jsonl file holds one JSON object a line'}"
             ) from None
         if not isinstance(record, dict):
             raise UserError(f"{where}: not a JSON object; a .jsonl file holds one JSON object a line")

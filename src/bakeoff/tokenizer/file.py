@@ -2,7 +2,6 @@
 
 import base64
 import binascii
-import json
 import os
 import struct
 import tempfile
@@ -13,6 +12,7 @@ from typing import Any
 
 from bakeoff import checksums
 from bakeoff.errors import UserError
+from bakeoff.json_files import JsonError, json_value
 
 MOST_BYTES = 1 << 28
 """Largest size of a file in bytes; the largest files in use have a seventh of it."""
@@ -59,8 +59,8 @@ def bounded(text: str, where: str) -> None:
             characters is damaged.
     """
     try:
-        values = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        values = json_value(text, any_number=True)
+    except JsonError as error:
         raise UserError(f"{where}: not a tokenizer.json of the tokenizers library ({error})") from None
     if not isinstance(values, dict):
         raise UserError(f"{where}: not a tokenizer.json of the tokenizers library (not an object)")

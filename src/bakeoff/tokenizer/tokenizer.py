@@ -13,6 +13,7 @@ import numpy as np
 import tokenizers
 
 from bakeoff.errors import UserError
+from bakeoff.json_files import json_value
 from bakeoff.tokenizer import file as tokenizer_file
 from bakeoff.tokenizer.encoding import Encoder, unpack
 from bakeoff.tokenizer.file import guarded
@@ -123,7 +124,7 @@ class Tokenizer:
         """Build from the text of a `tokenizer.json`, or of two (`TwoVocabularies`); `where` names it in the error."""
         if text.startswith(_TWO):
             with guarded(where, "not the file of two vocabularies"):
-                sides = json.loads(text)
+                sides = json_value(text)
                 source, target = sides["source"], sides["target"]
             return TwoVocabularies(_one(source, where), _one(target, where))
         return _one(text, where)

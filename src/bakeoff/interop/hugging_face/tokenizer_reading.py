@@ -1,6 +1,5 @@
 """Tokenizers of published models, from any of the forms that their files have."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +9,7 @@ from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 from bakeoff.errors import UserError
 from bakeoff.interop.hugging_face.folder import Folder
 from bakeoff.interop.hugging_face.sentencepiece import unigram_of
+from bakeoff.json_files import JsonError, json_value
 from bakeoff.tokenizer import file as tokenizer_file
 from bakeoff.tokenizer.file import guarded
 
@@ -141,8 +141,8 @@ _ROBERTA = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_
 def _merges(vocabulary: str, merges: str, where: str, settings: dict[str, Any], model_type: str) -> str:
     """Byte-level BPE of GPT-2 and RoBERTa, or GPT's BPE of characters with `</w>` at the ends of words."""
     try:
-        ids = json.loads(vocabulary)
-    except ValueError as error:
+        ids = json_value(vocabulary)
+    except JsonError as error:
         raise UserError(f"{where}: not valid JSON ({error})") from None
     if not isinstance(ids, dict) or not all(isinstance(number, int) for number in ids.values()):
         raise UserError(f"{where}: ids by tokens are wanted")

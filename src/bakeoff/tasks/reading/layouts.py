@@ -1,6 +1,5 @@
 """Rows of labelled data that are published in another form than a table: folders, trees, questions."""
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from bakeoff.errors import UserError
+from bakeoff.json_files import RepeatedKey, json_value
 from bakeoff.randomness.order import permute
 from bakeoff.reading.fields import existing
 from bakeoff.reading.files import LineReader
@@ -78,10 +78,13 @@ def race(path: Path, errors: str, encoding: str) -> Iterator[tuple[int, dict[str
     number = 0
     for file in files:
         try:
-            found = json.loads("".join(line.text for line in LineReader(file, errors, encoding=encoding).whole()))
+            text = "".join(line.text for line in LineReader(file, errors, encoding=encoding).whole())
+            found = json_value(text, any_number=True)
             rows = list(zip(found["questions"], found["options"], found["answers"], strict=True))
             article = found["article"]
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except RepeatedKey as error:
+            raise UserError(f"{file}:{error.line}: {error.problem}; mend it") from None
+        except (ValueError, KeyError, TypeError):
             raise UserError(
                 f"{file}: no article of RACE: an object with article, questions, options and answers, as many of each"
             ) from None

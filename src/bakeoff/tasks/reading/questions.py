@@ -3,7 +3,6 @@
 A question without answers cannot be answered from its context, as in SQuAD 2.0 (Rajpurkar et al. 2018).
 """
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 from typing_extensions import override
 
 from bakeoff.errors import UserError
+from bakeoff.json_files import JsonError, RepeatedKey, json_value
 from bakeoff.reading.files import COLUMNAR, LineReader, kind_of
 from bakeoff.reading.records import text_value
 from bakeoff.reading.rows import on_hub, read_rows
@@ -130,13 +130,14 @@ def _layout(path: Path, lines: LineReader) -> list[Any] | None:
         text = "".join(line.text for line in lines.whole())
         if not text.strip():
             raise UserError(f"{path}: the file is empty")
-        values = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        values = json_value(text, any_number=True)
+    except JsonError as error:
         if kind_of(path) == ".jsonl":  # one object a line
             return None
-        reason = error.msg if isinstance(error, json.JSONDecodeError) else error
-        line = f":{error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
-        raise UserError(f"{path}{line}: broken JSON ({reason}); is the file whole?") from None
+        problem = f"broken JSON ({error.problem}); is the file whole?"
+        if isinstance(error, RepeatedKey):
+            problem = f"{error.problem}; mend it"
+        raise UserError(f"{path}{f':{error.line}' if error.line else ''}: {problem}") from None
     if isinstance(values, dict) and isinstance(values.get("data"), list):
         return list(values["data"])
     if isinstance(values, dict) and kind_of(path) == ".jsonl":  # a single row
