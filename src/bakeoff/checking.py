@@ -12,8 +12,9 @@ from bakeoff import checksums
 from bakeoff.config import Config
 from bakeoff.corpus.store import MANIFEST, Corpus
 from bakeoff.errors import UserError
-from bakeoff.json_files import read_json
+from bakeoff.json_files import MOST_OF_LINES, read_json
 from bakeoff.recipe_files import load_recipe
+from bakeoff.regular_files import require_regular
 from bakeoff.runs.checkpoint import CheckpointState, list_checkpoints
 from bakeoff.runs.run import SEARCH, Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
@@ -21,6 +22,9 @@ from bakeoff.tensors import load_tensors
 from bakeoff.tuning.results import SearchJournal
 
 Kind = Literal["corpus", "run", "fine-tuned run", "comparison", "search"]
+
+_BOUNDED = (".json", ".jsonl", ".yaml", ".md", ".csv", ".html")
+"""Endings of files that are no arrays of numbers."""
 
 
 class FileGroup(Config):
@@ -140,6 +144,8 @@ def _check(name: str, files: list[Path]) -> FileGroup:
     sizes = [file.stat().st_size for file in files if file.is_file()]
     for file in files:
         try:
+            if os.path.lexists(file):
+                _require_regular(file)
             if file.name in listed:
                 checksums.compare(file, listed[file.name], anew=True)
             _read(file)
@@ -152,6 +158,18 @@ def _check(name: str, files: list[Path]) -> FileGroup:
             problems.append(str(error))
     count = sum(file.name in listed for file in files)
     return FileGroup(name=name, files=len(sizes), bytes=sum(sizes), listed=count, problems=problems)
+
+
+def _require_regular(file: Path) -> None:
+    """Refuse what is no regular file, and what is too large for its kind, before it is read.
+
+    Raises:
+        UserError: it is one of these.
+    """
+    try:
+        require_regular(file, MOST_OF_LINES if file.suffix in _BOUNDED else None)
+    except OSError as error:
+        raise UserError(f"{file}: cannot be read: {error.strerror or error}") from None
 
 
 def _read(file: Path) -> None:

@@ -14,11 +14,16 @@ from pathlib import Path
 from bakeoff.digests import digest
 from bakeoff.durable import write_atomically
 from bakeoff.errors import UserError
+from bakeoff.regular_files import read_regular
 
 NAME = "bakeoff.sha256"
 """The list's name."""
+MOST = 1 << 28
+"""Largest number of bytes of a file that is read into memory."""
+MOST_OF_LIST = 1 << 24
+"""Largest number of bytes of a list, which is enough for 150,000 files."""
 
-_LINE = re.compile(r"([0-9a-f]{64})  ([^/\\]+)")
+_LINE = re.compile(r"([0-9a-f]{64})  ([^/\\\x00-\x1f]+)")
 _END = "# SHA-256 of the lines above: "
 
 
@@ -43,7 +48,7 @@ def listed(folder: Path) -> dict[str, str]:
     """
     path = folder / NAME
     try:
-        text = path.read_bytes().decode("ascii")
+        text = read_regular(path, MOST_OF_LIST).decode("ascii")
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
@@ -103,15 +108,19 @@ def compare(path: Path, expected: str, anew: bool = False) -> None:
         raise damaged(path)
 
 
-def read(path: Path) -> bytes:
-    """The content of a file that fits into memory, compared with the list beside it, if the list names the file.
+def read(path: Path, most: int = MOST) -> bytes:
+    """The content of a file, compared with the list beside it, if the list names the file.
+
+    Args:
+        path: the file.
+        most: the largest number of bytes.
 
     Raises:
-        UserError: it cannot be read.
+        UserError: it cannot be read, is no regular file, or larger than `most`.
         Damaged: it is not what was written.
     """
     try:
-        content = path.read_bytes()
+        content = read_regular(path, most)
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
     expected = listed(path.parent).get(path.name)

@@ -19,6 +19,9 @@ _DEEPEST = 12
 _LONGEST = 200
 """The most characters of a wrong value that an error repeats."""
 
+_PROBLEMS = 10
+"""The most problems that an error names."""
+
 _PLACES = 3
 """The most places that an error names for a misplaced key."""
 
@@ -83,7 +86,7 @@ class Config(BaseModel):
         try:
             return cls.model_validate(values, strict=strict)
         except ValidationError as error:
-            problems = "; ".join(_describe(item, values, cls) for item in _relevant(error))
+            problems = _several(_relevant(error), values, cls)
             raise UserError(f"{where}: {problems}") from None
 
 
@@ -109,9 +112,15 @@ class Record(BaseModel):
         try:
             cls.model_validate(values)
         except ValidationError as error:
-            problems = "; ".join(_describe(item, values, cls) for item in error.errors())
+            problems = _several(error.errors(), values, cls)
             raise UserError(f"{where}: not what Bakeoff writes there: {problems}") from None
         return values
+
+
+def _several(items: Sequence[Any], values: Any, model: Any) -> str:
+    """The first of pydantic's errors, see `_describe`, and the number of the others."""
+    more = [f"and {len(items) - _PROBLEMS:,} more"] if len(items) > _PROBLEMS else []
+    return "; ".join([*(_describe(item, values, model) for item in items[:_PROBLEMS]), *more])
 
 
 def _plain_types(annotation: Any) -> set[Any]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.display.terminal import tell
+from bakeoff.regular_files import open_regular
 
 REMEMBERED_FROM = 1 << 20
 """Bytes. A smaller file is read every time, which takes less than a millisecond."""
@@ -29,14 +30,14 @@ def digest(path: Path, anew: bool = False) -> str:
         anew: read the file even where its digest is remembered.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: it cannot be read, or is no regular file.
     """
     key = _key(path)
     if not anew and (kept := _recall(key)) is not None:
         return kept[0]
     if key[1] >= ANNOUNCED_FROM and not anew:
         tell(f"{path}: reading {key[1] / 1e9:,.0f} GB once to verify them")
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if _key(path) == key:
         _remember(key, found, [])

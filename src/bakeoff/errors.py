@@ -6,6 +6,9 @@ from collections.abc import Iterable
 WHERE_RUNS_ARE = "`bakeoff runs FOLDER` lists the runs below a folder"
 """The end of an error about a run that is not there."""
 
+_LONGEST = 200
+"""The most characters of a name that is compared with others."""
+
 
 class UserError(Exception):
     """A mistake in the user's input; the command line prints it as one line and exits with status 2."""
@@ -23,6 +26,8 @@ def nearest(name: str, candidates: Iterable[str]) -> str:
 
 def similar(name: str, candidates: Iterable[str], cutoff: float = 0.5) -> str:
     """A question whether the nearest of many candidates is meant; empty where none is close (`cutoff`, 1: equal)."""
+    if len(name) > _LONGEST:
+        return ""
     close = difflib.get_close_matches(name, sorted(candidates), n=1, cutoff=cutoff)
     return f"; did you mean '{close[0]}'?" if close else ""
 

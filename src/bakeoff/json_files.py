@@ -15,6 +15,8 @@ DEEPEST = 64
 """The deepest nesting of brackets, five times that of the deepest recipe."""
 LONGEST_NUMBER = 100
 """The most digits of a whole number."""
+MOST_OF_LINES = 1 << 30
+"""Largest number of bytes of a file with a JSON object on every line."""
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _KEY_OR_BRACKET = re.compile(rf"({_STRING.pattern})(\s*:)?|[][{{}}]", re.DOTALL)
@@ -53,7 +55,7 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
     Raises:
         UserError: as in `read_json`, with the number of the line.
     """
-    return parse_json_lines(checksums.read(path), str(path))
+    return parse_json_lines(checksums.read(path, MOST_OF_LINES), str(path))
 
 
 def parse_json_lines(content: bytes, where: str) -> list[dict[str, Any]]:

@@ -1,5 +1,6 @@
 """Tensors in files: safetensors, with errors that a user can act on."""
 
+import json
 import os
 import re
 from pathlib import Path
@@ -12,8 +13,13 @@ from bakeoff import checksums
 from bakeoff.checksums import Damaged
 from bakeoff.durable import sync
 from bakeoff.errors import UserError
+from bakeoff.regular_files import open_regular
 
 RESTORE = "restore the file from a copy, or make it again"
+MOST_OF_HEADER = 100_000_000
+"""Largest number of bytes of a header, as the safetensors library has it."""
+MOST_DIMENSIONS = 64
+"""Largest number of dimensions of a tensor, as torch has it."""
 
 
 def save_tensors(tensors: dict[str, Tensor], path: Path, about: dict[str, str] | None = None) -> None:
@@ -32,6 +38,39 @@ def save_tensors(tensors: dict[str, Tensor], path: Path, about: dict[str, str] |
     sync(path)
 
 
+def shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """The shapes of a file's tensors by name, from its header alone.
+
+    Raises:
+        UserError: the file cannot be read.
+        Damaged: it is no safetensors file, its header and its size contradict each other, or a tensor has more
+            dimensions than torch's may have.
+    """
+    try:
+        with open_regular(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            length = int.from_bytes(file.read(8), "little")
+            header = file.read(min(length, MOST_OF_HEADER))
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
+    if len(header) < length:
+        raise Damaged(f"{path}: damaged: its header ends too early", RESTORE)
+    try:
+        entries = {name: entry for name, entry in json.loads(header).items() if name != "__metadata__"}
+        end = max((int(entry["data_offsets"][1]) for entry in entries.values()), default=0)
+        found = {name: tuple(map(int, entry["shape"])) for name, entry in entries.items()}
+    except (ValueError, RecursionError, AttributeError, KeyError, TypeError, IndexError):
+        raise Damaged(f"{path}: damaged: its header is not that of a safetensors file", RESTORE) from None
+    if 8 + length + end != size:
+        raise Damaged(f"{path}: damaged: {size:,} bytes, of which its header knows {8 + length + end:,}", RESTORE)
+    for name, shape in found.items():
+        if len(shape) > MOST_DIMENSIONS:
+            raise Damaged(
+                f"{path}: damaged: {name} has {len(shape):,} dimensions; {MOST_DIMENSIONS} can be read", RESTORE
+            )
+    return found
+
+
 def load_tensors(path: Path) -> dict[str, Tensor]:
     """Read tensors to the CPU.
 
@@ -39,6 +78,7 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
         UserError: the file cannot be read.
         Damaged: the file was read, but is not what was written.
     """
+    shapes(path)
     checksums.verify(path)
     try:
         return load_file(path)
@@ -55,9 +95,20 @@ def fill(module: nn.Module, path: Path) -> None:
         UserError: the file cannot be read.
         Damaged: the file is not what was written, or its tensors are not the module's.
     """
-    tensors, own = load_tensors(path), module.state_dict()
-    for name in [*own, *tensors]:
-        there, here = (None if name not in each else tuple(each[name].shape) for each in (tensors, own))
+    require_shapes(path, module)
+    module.load_state_dict(load_tensors(path))
+
+
+def require_shapes(path: Path, module: nn.Module) -> None:
+    """Refuse a file whose tensors are not a module's by name and shape; only the file's header is read.
+
+    Raises:
+        UserError: the file cannot be read.
+        Damaged: it has other tensors, or is damaged.
+    """
+    found = shapes(path)
+    own = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
+    for name in [*own, *found]:
+        there, here = found.get(name), own.get(name)
         if there != here:
             raise Damaged(f"{path}: {name} is {there or 'absent'} there, and {here or 'absent'} by the recipe", RESTORE)
-    module.load_state_dict(tensors)

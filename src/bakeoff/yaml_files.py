@@ -17,6 +17,8 @@ MOST_VALUES = 100_000
 """The most values of a file; a value that aliases repeat counts each time."""
 LONGEST_NUMBER = 100
 """The most digits of a whole number."""
+MOST_BYTES = 1 << 24
+"""Largest number of bytes of a file."""
 
 _C = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The loader of libyaml, ten times as fast as the one in Python, if PyYAML was built with it."""
@@ -88,7 +90,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     Raises:
         UserError: the file cannot be read, is not what was written, or holds something else.
     """
-    content = checksums.read(path)
+    content = checksums.read(path, MOST_BYTES)
     try:
         return parse_yaml(content.decode("utf-8"), str(path))
     except UnicodeDecodeError as error:

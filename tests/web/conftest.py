@@ -54,7 +54,12 @@ def running(models, token=None, comparison=None, hosts=None, **limits):
     listening = module.bound("127.0.0.1", 0)
     ready = threading.Event()
     stop = []
-    server = module.made(app, limits, stop, ready.set)
+
+    def stopping():
+        for each in served.values():
+            each.worker.end_within(limits.closing_seconds)
+
+    server = module.made(app, limits, stop, ready.set, stopping)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve([listening])))
     thread.start()
     try:

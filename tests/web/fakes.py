@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from bakeoff.errors import UserError
+from bakeoff.stopping import go_on
 
 
 class FakeModel:
@@ -21,10 +22,20 @@ class FakeModel:
         self.gate = threading.Event()
         self.gate.set()
         self.written = 0
+        self.looks = 0
+
+    @property
+    def tokens_written(self):
+        return self.written
 
     def _through(self, texts):
         self.batches.append(list(texts))
         assert self.gate.wait(20)
+        if "endless" in texts:  # layer for layer
+            while True:
+                self.looks += 1
+                time.sleep(0.002)
+                go_on()
         for text in texts:
             if text == "bad":
                 raise UserError(f"{self.path}: text 1 ('bad'): has no [MASK]")

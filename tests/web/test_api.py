@@ -145,7 +145,9 @@ def test_headers_of_security(server):
 def test_the_description_is_that_of_what_is_read(server):
     asked = server({"one": FakeModel()})
     described = asked.get("/openapi.json")[1]
-    assert set(described["paths"]) == {"/health", "/models", "/fill", "/generate", "/predict", "/embed", "/score"}
+    assert set(described["paths"]) == {
+        *("/health", "/models", "/metrics", "/fill", "/generate", "/predict", "/embed", "/score")
+    }
     schemas = described["components"]["schemas"]
     assert set(schemas["Generate"]["properties"]) >= {"texts", "tokens", "seed", "stream", "beams"}
     assert all("description" in field for field in schemas["Generate"]["properties"].values())

@@ -39,6 +39,42 @@ def test_a_request_that_runs_is_answered_before_the_end(corpus, tmp_path):
         assert server.stderr.read() == "bakeoff: stopped; requests that ran have been answered\n"
 
 
+STUCK = """
+import sys, torch
+from bakeoff.cli import run
+from bakeoff.using.loaded_run import LoadedRun
+from bakeoff.web.limits import Limits
+
+Limits.model_fields["closing_seconds"].default = 0.5
+Limits.model_rebuild(force=True)
+if sys.argv[2] == "in one operation":
+    def score(self, texts):
+        while True:
+            torch.mm(torch.zeros(900, 900), torch.zeros(900, 900))
+    LoadedRun.score = score
+sys.exit(run(["serve", sys.argv[1], "--port", "0"]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["between layers", "in one operation"])
+def test_a_request_that_takes_too_long_does_not_hold_up_the_end(corpus, tmp_path, where):
+    untrained("laptop-encoder-tiny", corpus, tmp_path / "run")
+    command = [sys.executable, "-c", STUCK, str(tmp_path / "run"), where]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        port = int(re.search(r"at http://127\.0\.0\.1:(\d+)", server.stderr.readline())[1])
+        connection = HTTPConnection("127.0.0.1", port, timeout=30)
+        body = json.dumps({"texts": ["the word of a text " * 1000] * 50})
+        connection.request("POST", "/score", body, {"Content-Type": "application/json"})
+        time.sleep(1)
+        server.send_signal(signal.SIGTERM)
+        if where == "between layers":
+            assert connection.getresponse().status == 503
+        assert server.wait(20) == 128 + signal.SIGTERM
+        assert server.stderr.read() == "bakeoff: stopped; requests that took more than 0.5 seconds have no answer\n"
+        connection.close()
+
+
 def test_others_are_answered_when_it_is_said(tmp_path):
     with pytest.raises(UserError, match="others reach it; give --token-file FILE, or --open"):
         bakeoff.serve([tmp_path], host="0.0.0.0")

@@ -1,5 +1,7 @@
 """`bakeoff serve`."""
 
+import os
+import threading
 from pathlib import Path
 from typing import Annotated
 
@@ -7,6 +9,7 @@ import typer
 
 from bakeoff.cli.output import Device
 from bakeoff.display.terminal import tell
+from bakeoff.errors import Interrupted
 
 
 def serve(
@@ -30,13 +33,22 @@ def serve(
     """
     from bakeoff.web.serve import serve as answer
 
-    answer(
-        runs,
-        comparison=comparison,
-        host=host,
-        port=port,
-        token_file=token_file,
-        open=open,
-        device=device,
-        progress=tell,
-    )
+    try:
+        answer(
+            runs,
+            comparison=comparison,
+            host=host,
+            port=port,
+            token_file=token_file,
+            open=open,
+            device=device,
+            progress=tell,
+        )
+    except Interrupted as stop:
+        from bakeoff.web.worker import ModelThread
+
+        if any(isinstance(each, ModelThread) for each in threading.enumerate()):
+            # It is in one operation of the library, and the end of the interpreter would abort the process there.
+            tell(f"bakeoff: {stop}")
+            os._exit(128 + stop.signal_number)
+        raise

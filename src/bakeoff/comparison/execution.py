@@ -21,7 +21,7 @@ from bakeoff.comparison.running.starts import Starts
 from bakeoff.comparison.running.trainings import MODULES, Trainings
 from bakeoff.config import Record, differing
 from bakeoff.corpus.mixture import open_corpus
-from bakeoff.durable import held, own_folder
+from bakeoff.durable import held, without_links
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.full_disk import full_disk
 from bakeoff.json_files import read_json
@@ -152,9 +152,7 @@ class _Comparison:
         waiting = self.searches.waiting
         # Checked with the budget known so far, so that a changed plan is refused before its speed is measured.
         jobs = self._jobs()
-        own_folder(self.out / "figures")
         for job in jobs.all():
-            own_folder(job.directory, self.out)
             # The values of a recipe that waits for its search are not known yet, but that it has one is.
             job.check("search" if job.recipe.name in waiting else "")
         if self.shared is not None:
@@ -222,10 +220,10 @@ class _Comparison:
                     raise UserError(f"task {task.name}, recipe {name}: {error}") from None
 
     def _require_own_place(self) -> None:
-        """Refuse to write into a corpus or a run.
+        """Refuse to write into a corpus or a run, and through a link.
 
         Raises:
-            UserError: the directory is a corpus, a run or a file.
+            UserError: the directory is a corpus, a run or a file, or holds a link.
         """
         try:
             files = {path.name for path in self.out.iterdir()} if self.out.exists() else set()
@@ -233,6 +231,7 @@ class _Comparison:
             raise UserError(f"{self.out}: a file; choose another --out") from None
         if files & {"recipe.yaml", "corpus.json"}:
             raise UserError(f"{self.out}: holds something else already; choose another --out")
+        without_links(self.out)
 
     def _tasks(self, jobs: Jobs) -> tuple[list[TaskFacts], list[Floor]]:
         """The facts and floors of every task, measured, or kept by an earlier call for the very same rows."""

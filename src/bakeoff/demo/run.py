@@ -10,7 +10,7 @@ from bakeoff.demo.data import write_files
 from bakeoff.demo.plan import demo_plan
 from bakeoff.display.console import Console
 from bakeoff.display.terminal import show
-from bakeoff.durable import fresh, remove
+from bakeoff.durable import fresh, remove, without_links
 from bakeoff.errors import UserError
 from bakeoff.full_disk import full_disk
 from bakeoff.preparation.prepare import prepare
@@ -37,6 +37,7 @@ def run_demo(out: Path, scale: float) -> None:
         raise UserError(f"{out}: holds a demo at another scale or of another version; choose another --out")
     if out.exists() and not plan_file.exists() and any(out.iterdir()):
         raise UserError(f"{out}: exists and is not a demo; choose another --out")
+    without_links(out)
     out.mkdir(parents=True, exist_ok=True)
     plan_file.write_text(plan, encoding="utf-8")
     corpus = _corpus(out, console)

@@ -1,6 +1,6 @@
 """Generation with a run, from texts to texts."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
@@ -109,12 +109,19 @@ class PromptWriter:
         run: the run.
         config: how tokens are chosen.
         module: the run's model, from `run.load`.
+        count: a function that is called with the numbers of tokens that were written.
 
     Raises:
         UserError: the run has not learned to generate text.
     """
 
-    def __init__(self, run: Run, config: GenerationConfig, module: PretrainingModel) -> None:
+    def __init__(
+        self,
+        run: Run,
+        config: GenerationConfig,
+        module: PretrainingModel,
+        count: Callable[[int], None] = lambda tokens: None,
+    ) -> None:
         self._run, self._config, self._tokenizer = run, config, run.tokenizer
         self._module = module
         (objective, *_) = run.recipe.objective
@@ -125,6 +132,7 @@ class PromptWriter:
         self._has_source = self._module.model.config.sequence_to_sequence
         self._continues = not objective.rewrites or objective.continues_source
         self._done = 0
+        self._count = count
 
     def write(self, prompts: Sequence[str], seeds: Sequence[PromptSeed] | None = None) -> list[Written]:
         """Generate the texts for the next prompts.
@@ -145,6 +153,7 @@ class PromptWriter:
         else:
             written = self._generator.write(rows, self._config, seeds=seeds)
         self._done += len(rows)
+        self._count(sum(map(len, written)))
         return [self._joined(*each) for each in zip(prompts, rows, written, strict=True)]
 
     def stream(self, prompt: str) -> Iterator[str]:
@@ -165,6 +174,7 @@ class PromptWriter:
         told = ""
         for token in self._generator.stream(start, self._config, sources, self._seed(0)):
             ids.append(token)
+            self._count(1)
             whole = self._joined(prompt, row, ids).answer
             if whole.startswith(told) and not whole.endswith("\N{REPLACEMENT CHARACTER}") and len(whole) > len(told):
                 yield whole[len(told) :]

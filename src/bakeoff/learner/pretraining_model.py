@@ -2,14 +2,13 @@
 
 from collections.abc import Collection
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from bakeoff.batching.batch import Batch
-from bakeoff.errors import UserError
+from bakeoff.learner.without_memory import without_memory
 from bakeoff.models.inputs import Inputs
 from bakeoff.models.model_state import ModelState
 from bakeoff.objectives.heads import Head
@@ -171,25 +170,4 @@ def build_on_meta(recipe: Recipe, vocabulary: int) -> PretrainingModel:
     Raises:
         UserError: it has tensors of more than 2^63 bytes.
     """
-    try:
-        with torch.device("meta"), _NoInitialWeights():
-            return PretrainingModel(recipe, vocabulary)
-    except RuntimeError as error:
-        if "overflow" in str(error):
-            raise UserError(f"{recipe.name}: the model is too large for any machine; give it smaller sizes") from None
-        raise
-
-
-class _NoInitialWeights(TorchFunctionMode):
-    """Skips the drawing of initial weights, half of the time that building a model without memory takes."""
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func in _DRAWING:
-            return args[0] if args else kwargs["tensor"]
-        return func(*args, **(kwargs or {}))
-
-
-_DRAWING = frozenset(
-    [each for name, each in vars(nn.init).items() if name.endswith("_") and callable(each)]
-    + [Tensor.uniform_, Tensor.normal_]
-)
+    return without_memory(lambda: PretrainingModel(recipe, vocabulary), recipe.name)

@@ -17,6 +17,8 @@ from bakeoff.models.part import Part, State
 from bakeoff.models.relative_bias import RelativeBias, relative_bias
 from bakeoff.ops.dropout import dropout
 
+MOST_LAYERS = 4096
+"""Largest number of layers; the deepest models that were published have a quarter of it."""
 SHARED_PARTS = {"none": (), "attention": ("mixer",), "ffn": ("ffn",), "all": ("mixer", "cross", "ffn")}
 
 
@@ -25,7 +27,7 @@ class StackConfig(Config):
 
     width: int = Field(gt=0)
     """D, the width of the hidden states; blocks with a width of their own change it from layer to layer."""
-    layers: int = Field(gt=0)
+    layers: int = Field(gt=0, le=MOST_LAYERS)
     """Number of layers."""
     share: Literal["none", "attention", "ffn", "all"] = "none"
     """Parts that the layers share; attention stands for the mixer, whatever its kind."""

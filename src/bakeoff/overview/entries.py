@@ -9,6 +9,8 @@ from bakeoff.durable import is_held
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
 from bakeoff.overview.lines import read_lines
+from bakeoff.regular_files import read_regular
+from bakeoff.yaml_files import MOST_BYTES
 
 Kind = Literal["pre-training", "fine-tuning", "search"]
 RunState = Literal["training", "finished", "cut short", "stopped", "damaged"]
@@ -165,8 +167,8 @@ def _search(folder: Path, names: set[str]) -> dict[str, Any]:
 def _recipe_name(path: Path) -> str | None:
     """The name in a recipe's file, from its line alone, because parsing the whole file is slow; None: not readable."""
     try:
-        with open(path, encoding="utf-8") as file:
-            names = [line.removeprefix("name:").strip() for line in file if line.startswith("name:")]
+        lines = read_regular(path, MOST_BYTES).decode("utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
         return None
+    names = [line.removeprefix("name:").strip() for line in lines if line.startswith("name:")]
     return names[0].strip("'\"") if names else None

@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 from bakeoff.errors import UserError
 from bakeoff.reading.class_names import NamedField, features_of, field_of
 from bakeoff.reading.files import kind_of
+from bakeoff.regular_files import open_regular
 
 _ROWS = 256  # rows of a Parquet file that are held at once
 
@@ -53,7 +54,7 @@ class ColumnReader:
 
         row = 0
         try:
-            with open(self._path, "rb") as raw:
+            with open_regular(self._path) as raw:
                 batches = self._parquet if kind_of(self._path) == ".parquet" else self._arrow
                 for field, column in batches(raw, name, advice):
                     passed = min(len(column), skip - row) if row < skip else 0

@@ -18,6 +18,7 @@ import zstandard
 from bakeoff.errors import UserError
 from bakeoff.reading.decoding import decompressed, utf8_of, wide_mark
 from bakeoff.reading.hub import PREFIX, HubFile, hub_files
+from bakeoff.regular_files import open_regular, require_regular
 
 KINDS = (".txt", ".jsonl", ".csv", ".tsv")
 COLUMNAR = (".parquet", ".arrow")
@@ -102,6 +103,10 @@ def find_files(texts: str | Path | Sequence[str | Path], skips: Counter[str]) ->
         else:
             raise UserError(f"{path}: no such file or folder")
         for file in found:
+            try:
+                require_regular(file)
+            except OSError as error:
+                _refuse(error)
             files.setdefault(file.resolve(), file)
     if not files:
         raise UserError("no text was given; name files, folders or globs")
@@ -127,7 +132,7 @@ def _in_folder(folder: Path, skips: Counter[str]) -> list[Path]:
 
 
 def _refuse(error: OSError) -> None:
-    """Raise the error of an unreadable folder: to pass over it in silence would lose text."""
+    """Raise the error of an unreadable file or folder: to pass over it in silence would lose text."""
     raise UserError(f"{error.filename}: cannot be read ({error.strerror}); change its permissions or move it away")
 
 
@@ -214,7 +219,7 @@ class LineReader:
         number = 0
         ended = True
         try:
-            with open(self._path, "rb") if self._stream is None else nullcontext(self._stream) as raw:
+            with open_regular(self._path) if self._stream is None else nullcontext(self._stream) as raw:
                 self._raw = raw
                 with decompressed(self._path, raw) as stream:
                     data = stream.readline(limit)

@@ -8,6 +8,8 @@ from typing import Any
 from bakeoff import checksums
 from bakeoff.checksums import Damaged
 from bakeoff.durable import sync, write_atomically
+from bakeoff.json_files import MOST_OF_LINES
+from bakeoff.regular_files import read_regular
 from bakeoff.runs.records import parse_metrics
 
 METRICS = "metrics.jsonl"
@@ -38,7 +40,7 @@ class MetricsFile:
 
     def mark(self) -> dict[str, Any]:
         """Length and SHA-256 of the file, for a checkpoint, see `FileExtent`."""
-        content = self.path.read_bytes() if self.path.is_file() else b""
+        content = read_regular(self.path, MOST_OF_LINES) if self.path.exists() else b""
         return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
 
     def restore(self, mark: dict[str, Any] | None, step: int) -> None:
@@ -52,7 +54,7 @@ class MetricsFile:
             Damaged: the lines of the checkpoint are not those that were written.
         """
         if mark is None:
-            content = self.path.read_bytes() if self.path.is_file() else b""
+            content = read_regular(self.path, MOST_OF_LINES) if self.path.exists() else b""
             lines = [line for line in content.splitlines(keepends=True) if line.endswith(b"\n")]
             steps = [line["step"] for line in parse_metrics(b"".join(lines), str(self.path))]
             kept = b"".join(line for line, own in zip(lines, steps, strict=True) if own <= step)
@@ -67,7 +69,7 @@ class MetricsFile:
         Raises:
             Damaged: the lines are not those that were written.
         """
-        content = self.path.read_bytes()[: mark["bytes"]] if self.path.is_file() else b""
+        content = read_regular(self.path, MOST_OF_LINES)[: mark["bytes"]] if self.path.exists() else b""
         if hashlib.sha256(content).hexdigest() != mark["sha256"]:
             raise Damaged(
                 f"{self.path}: damaged: the lines up to step {step} are not what was written",

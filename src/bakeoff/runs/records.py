@@ -7,7 +7,7 @@ from pydantic import Field
 
 from bakeoff import checksums
 from bakeoff.config import Record
-from bakeoff.json_files import parse_json_lines, read_json
+from bakeoff.json_files import MOST_OF_LINES, parse_json_lines, read_json
 
 
 class CorpusRecord(Record):
@@ -176,7 +176,7 @@ def read_metrics(path: Path, growing: bool = False) -> list[dict[str, Any]]:
     Raises:
         UserError: the file is damaged, or a line is no JSON object or lacks a key; the message names the line.
     """
-    content = checksums.read(path) if path.is_file() else b""
+    content = checksums.read(path, MOST_OF_LINES) if path.exists() else b""
     return parse_metrics(content[: content.rfind(b"\n") + 1] if growing else content, str(path))
 
 

@@ -16,13 +16,14 @@ from bakeoff.durable import beside, holds_something, remove, removed_after_an_er
 from bakeoff.errors import WHERE_RUNS_ARE, UserError
 from bakeoff.json_files import read_json
 from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.learner.without_memory import filled
 from bakeoff.plugins import missing_plugins
 from bakeoff.recipe import Recipe
 from bakeoff.runs.checkpoint import checkpoint_step, list_checkpoints
 from bakeoff.runs.metrics_file import METRICS, MetricsFile
 from bakeoff.runs.model_card import model_card
 from bakeoff.runs.records import PretrainingEnvironment, read_metrics, read_summary
-from bakeoff.tensors import fill, save_tensors
+from bakeoff.tensors import save_tensors
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.yaml_files import read_yaml
 
@@ -293,6 +294,5 @@ class Run:
             UserError: the run has no checkpoint yet, or its weights are damaged.
         """
         file = self.weights_file()
-        module = PretrainingModel(self.recipe, self.tokenizer.size)
-        fill(module, file)
+        module = filled(lambda: PretrainingModel(self.recipe, self.tokenizer.size), file)
         return module.to(device or torch.device("cpu")).eval()

@@ -1,7 +1,7 @@
 """The directory of a fine-tuned run: all that is needed to use, judge and reproduce a fine-tuning."""
 
 import json
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,6 +11,7 @@ from bakeoff import checksums
 from bakeoff.config import Record
 from bakeoff.errors import WHERE_RUNS_ARE, UserError
 from bakeoff.json_files import parse_any_json, read_json, read_json_lines
+from bakeoff.learner.without_memory import filled
 from bakeoff.recipe import Recipe
 from bakeoff.runs.records import Environment, read_metrics
 from bakeoff.runs.rules import OF_FINETUNED_RUNS, changes_since
@@ -23,7 +24,7 @@ from bakeoff.tasks.registry import parse_task
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.task import Task
 from bakeoff.tasks.task_config import TaskConfig
-from bakeoff.tensors import fill, save_tensors
+from bakeoff.tensors import save_tensors
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.yaml_files import read_yaml
 
@@ -155,8 +156,8 @@ class FinetunedRun:
             UserError: it was fine-tuned on other rows than are read now.
         """
         self.require_current()
-        head = self.learned.build_head(self.recipe, self.tokenizer.size, self.config)
-        fill(head, self.path / "model.safetensors")
+        build = partial(self.learned.build_head, self.recipe, self.tokenizer.size, self.config)
+        head = filled(build, self.path / "model.safetensors")
         return head.to(device or torch.device("cpu")).eval()
 
     def require_current(self) -> None:

@@ -40,7 +40,7 @@ def read(file: Path) -> str:
             raise UserError(f"{file}: not a file; give the path of a tokenizer.json")
         if file.stat().st_size > MOST_BYTES:
             raise UserError(f"{file}: {file.stat().st_size:,} bytes are too many for a tokenizer.json")
-        return checksums.read(file).decode()
+        return checksums.read(file, MOST_BYTES).decode()
     except FileNotFoundError:
         raise UserError(f"{file}: no such tokenizer; give the path of a tokenizer.json") from None
     except (OSError, ValueError) as error:

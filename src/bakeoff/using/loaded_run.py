@@ -232,7 +232,7 @@ class LoadedRun(LoadedWeights):
     def writer(self, config: GenerationConfig) -> PromptWriter:
         """A new `PromptWriter` with these settings and the weights of this object."""
         run, module = self._require_pretrained("generate")
-        return PromptWriter(run, config, module)
+        return PromptWriter(run, config, module, self._count_tokens)
 
     def predict(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """The predictions of a fine-tuned run for texts, or pairs of texts, those of `bakeoff.predict`.

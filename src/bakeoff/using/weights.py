@@ -3,13 +3,16 @@
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.models.part import Part
 from bakeoff.ops.matrix_products import lay_out_for_few_rows
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import resolve_device
 from bakeoff.runs.run import Run
+from bakeoff.stopping import go_on
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.heads.heads import HeadedModel
 from bakeoff.tokenizer.tokenizer import Tokenizer
@@ -43,6 +46,12 @@ class LoadedWeights:
         """The complete recipe of the model."""
         self._embedders: dict[VectorConfig, Embedder] = {}
         self._lock = Lock()
+        self.tokens_written = 0
+        """Number of tokens that `generate` and `stream` have written so far."""
+        for stack in self._model.stacks().values():
+            for part in stack.modules():
+                if isinstance(part, Part):  # a generation or a batch of long rows takes minutes
+                    part.register_forward_pre_hook(_go_on)
         self._rows = IdReader(self._model, self.recipe.model, self.tokenizer.pad, self.device)
 
     def __repr__(self) -> str:
@@ -67,6 +76,10 @@ class LoadedWeights:
                 self._embedders[config] = Embedder(self._run, config, loaded=self._model)
             return self._embedders[config]
 
+    def _count_tokens(self, count: int) -> None:
+        with self._lock:
+            self.tokens_written += count
+
     def _require_pretrained(self, verb: str) -> tuple[Run, PretrainingModel]:
         if self._pretrained is None:
             raise UserError(
@@ -78,3 +91,8 @@ class LoadedWeights:
         if self._finetuned is None:
             raise UserError(f"{self.path}: {verb}: a pre-trained run; make a fine-tuned one with `bakeoff finetune`")
         return self._finetuned
+
+
+def _go_on(part: Any, given: Any) -> None:
+    """End the work before a part of a layer, where somebody has asked for it."""
+    go_on()

@@ -16,11 +16,13 @@ from bakeoff.web.bodies import read
 from bakeoff.web.comparison_pages import ComparisonPages
 from bakeoff.web.guard import Guard, error_json
 from bakeoff.web.limits import Limits
+from bakeoff.web.metrics import MEDIA_TYPE, Metrics
 from bakeoff.web.openapi import document
 from bakeoff.web.pages import assets, documentation
 from bakeoff.web.problems import Problem
 from bakeoff.web.requests import REQUESTS, Generate, Request
 from bakeoff.web.served import Served, chosen
+from bakeoff.web.server import ANSWERING
 
 Handler = Callable[[HttpRequest], Awaitable[Response]]
 
@@ -64,18 +66,24 @@ def application(
         *(Route(f"/{verb}", _verb(kind, models, limits), methods=["POST"]) for verb, kind in REQUESTS.items()),
         *(Route(path, _fixed(response)) for path, response in {**assets(), "/docs": documentation(described)}.items()),
     ]
+
+    async def measured(http: HttpRequest) -> Response:
+        return Response(metrics.text(), media_type=MEDIA_TYPE)
+
+    routes.append(Route("/metrics", measured))
     free = list(FREE)
     if comparison is not None:
         routes += comparison.routes()
         free += comparison.free
+    metrics = Metrics([each.path for each in routes], models)
 
     @asynccontextmanager
     async def lifespan(app: object) -> AsyncIterator[None]:
         yield
-        closing = (asyncio.to_thread(each.worker.close, limits.closing_seconds) for each in models.values())
+        closing = (asyncio.to_thread(each.worker.close, ANSWERING) for each in models.values())
         await asyncio.gather(*closing)
 
-    return Guard(Router(routes, redirect_slashes=False, lifespan=lifespan), limits, token, hosts, free)
+    return Guard(Router(routes, redirect_slashes=False, lifespan=lifespan), limits, token, hosts, free, metrics)
 
 
 def _verb(kind: type[Request], models: Mapping[str, Served], limits: Limits) -> Handler:

@@ -10,7 +10,7 @@ from bakeoff.errors import UserError
 from bakeoff.json_files import parse_json
 from bakeoff.web.limits import Limits
 from bakeoff.web.problems import Problem
-from bakeoff.web.requests import Request
+from bakeoff.web.requests import Request, limited
 
 R = TypeVar("R", bound=Request)
 
@@ -36,10 +36,15 @@ async def read(http: HttpRequest, kind: type[R], limits: Limits) -> R:
         raise Problem(408, f"the body did not arrive within {limits.body_seconds:g} seconds") from None
     except ClientDisconnect:
         raise Problem(400, "the body ended too early") from None
+    return await asyncio.to_thread(_parsed, body, kind, limits)  # meanwhile others are answered
+
+
+def _parsed(body: bytes, kind: type[R], limits: Limits) -> R:
     try:
         values = parse_json(body, "body")
     except UserError as error:
         raise Problem(400, str(error)) from None
+    limited(values, limits)
     try:
         request = kind.parse(values, "body", strict=True)
     except UserError as error:

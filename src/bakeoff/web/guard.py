@@ -4,6 +4,8 @@ import asyncio
 import hashlib
 import hmac
 import json
+import re
+import time
 from collections.abc import Collection
 from typing import Any
 
@@ -13,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from bakeoff.display.terminal import tell
 from bakeoff.errors import UserError
 from bakeoff.web.limits import Limits
+from bakeoff.web.metrics import Metrics
 from bakeoff.web.problems import Problem, busy, late
 
 SECURITY_HEADERS = {
@@ -25,6 +28,9 @@ SECURITY_HEADERS = {
 NOTHING = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 """The Content-Security-Policy of answers that are not pages."""
 
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?", re.ASCII)
+"""A Host header: an address in brackets, a name or an address, and a port."""
+
 
 class Guard:
     """The outermost middleware, so that its checks and headers apply to all requests.
@@ -36,11 +42,19 @@ class Guard:
         hosts: names that the Host header of a request may have; None: any. A server on a loopback address takes only
             loopback's names, so that no page from elsewhere reaches it under a name of its own (DNS rebinding).
         free: paths that need no token, such as the page, which holds nothing secret.
+        metrics: counts the requests.
     """
 
     def __init__(
-        self, app: ASGIApp, limits: Limits, token: str | None, hosts: Collection[str] | None, free: Collection[str]
+        self,
+        app: ASGIApp,
+        limits: Limits,
+        token: str | None,
+        hosts: Collection[str] | None,
+        free: Collection[str],
+        metrics: Metrics,
     ) -> None:
+        self._metrics = metrics
         self._app, self._limits, self._hosts, self._free = app, limits, hosts, free
         self._token = None if token is None else hashlib.sha256(token.encode()).digest()
 
@@ -49,6 +63,20 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        begun, status = time.monotonic(), None
+
+        async def noted(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._answered(scope, receive, noted)
+        finally:
+            self._metrics.add(scope["path"], status, time.monotonic() - begun)
+
+    async def _answered(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = False
 
         async def with_headers(message: Message) -> None:
@@ -120,5 +148,6 @@ def error_json(problem: Problem) -> bytes:
 
 
 def _name(host: str) -> str:
-    """The name in a Host header, without the port."""
-    return host.partition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0].lower()
+    """The name in a Host header, without the port; empty where it is no host."""
+    found = _HOST.fullmatch(host)
+    return "" if found is None else found[1].lower()

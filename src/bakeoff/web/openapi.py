@@ -37,6 +37,7 @@ def document(limits: Limits, token: bool) -> dict[str, Any]:
     paths: dict[str, Any] = {
         "/health": {"get": _get("Whether the server runs", free=True)},
         "/models": {"get": _get("The models, what each can do, and the server's limits")},
+        "/metrics": {"get": _metrics()},
     }
     for verb, kind in REQUESTS.items():
         schema = kind.model_json_schema(ref_template="#/components/schemas/{model}")
@@ -66,6 +67,11 @@ def _limits(limits: Limits) -> str:
 def _get(summary: str, *, free: bool = False) -> dict[str, Any]:
     made: dict[str, Any] = {"summary": summary, "responses": {"200": _content("The answer.", {"type": "object"})}}
     return made | {"security": []} if free else made
+
+
+def _metrics() -> dict[str, Any]:
+    done = {"description": "The answer.", "content": {"text/plain": {"schema": {"type": "string"}}}}
+    return {"summary": "Counts and times of requests and models, for Prometheus", "responses": {"200": done}}
 
 
 def _post(kind: type[Request], token: bool) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def _body(described: Mapping[str, Any], verb: Mapping[str, Any]) -> list[str]:
 
 
 def _answers(verb: Mapping[str, Any]) -> list[str]:
-    done = verb["responses"]["200"]["content"]["application/json"]["schema"].get("properties")
+    done = verb["responses"]["200"]["content"].get("application/json", {"schema": {}})["schema"].get("properties")
     told = [note(f"The answer has model and answers. {done['answers']['description']}")] if done else []
     others = {code: each["description"] for code, each in verb["responses"].items() if code != "200"}
     statuses = "\n".join(f"{code}  {text}" for code, text in others.items())

@@ -1,6 +1,6 @@
 """The requests of the API, one class for each verb: its fields, and how it is answered."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -10,6 +10,9 @@ from bakeoff.display.wording import counted
 from bakeoff.web.limits import Limits
 from bakeoff.web.problems import Problem
 from bakeoff.web.servable import Servable
+
+SIDES = ("texts", "pairs")
+"""Keys of a body that hold texts."""
 
 
 class Request(Config):
@@ -40,13 +43,11 @@ class Request(Config):
         """Refuse a request beyond the limits.
 
         Raises:
-            Problem: there are more or longer texts than the server takes, or a text has half of a surrogate pair (422).
+            Problem: a text is longer than the server takes, or has half of a surrogate pair (422).
         """
-        most, longest = limits.texts, limits.characters
-        for name in ("texts", "pairs"):
+        longest = limits.characters
+        for name in SIDES:
             given = getattr(self, name, None) or []
-            if len(given) > most:
-                raise Problem(422, f"{name}: {len(given)} given; a request may hold {most}")
             for place, text in enumerate(given):
                 if len(text) > longest:
                     raise Problem(422, f"{name}.{place}: {len(text):,} characters; a text may have {longest:,}")
@@ -56,6 +57,18 @@ class Request(Config):
     def answer(self, model: Servable, items: Sequence[Any]) -> Sequence[Any]:
         """The answers to items of this and of other requests with the same key."""
         raise NotImplementedError
+
+
+def limited(values: Mapping[str, Any], limits: Limits) -> None:
+    """Refuse a body with more texts than the server takes, before anything else of it is looked at.
+
+    Raises:
+        Problem: there are more (422).
+    """
+    for name in SIDES:
+        given = values.get(name)
+        if isinstance(given, list) and len(given) > limits.texts:
+            raise Problem(422, f"{name}: {len(given):,} given; a request may hold {limits.texts}")
 
 
 class Fill(Request):

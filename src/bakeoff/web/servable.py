@@ -17,6 +17,11 @@ class Servable(Protocol):
         """The run's recipe."""
         ...
 
+    @property
+    def tokens_written(self) -> int:
+        """Number of tokens that `generate` and `stream` have written so far."""
+        ...
+
     def fill(self, text: Any, k: int = 5) -> Any:
         """The k likeliest tokens, with probabilities, for each mask of each text."""
         ...

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bakeoff.errors import Interrupted, UserError
+from bakeoff.regular_files import read_regular
 from bakeoff.web.limits import Limits
 
 _TOKEN = re.compile(r"[\x21-\x7e]+")
@@ -74,11 +75,17 @@ def serve(
                 names = ", ".join(models)
                 progress(f"bakeoff serve: {names} at {address}, the API at {address}/docs; Ctrl-C stops")
 
-        number = run(app, listening, limits, ready)
+        def stopping() -> None:
+            for each in models.values():
+                each.worker.end_within(limits.closing_seconds)
+
+        number = run(app, listening, limits, ready, stopping)
     finally:
         listening.close()
     if number is not None:
-        raise Interrupted("stopped; requests that ran have been answered", number)
+        cut = any(each.worker.cut_off for each in models.values())
+        ends = f"took more than {limits.closing_seconds:g} seconds have no answer" if cut else "ran have been answered"
+        raise Interrupted(f"stopped; requests that {ends}", number)
 
 
 def read_token(path: Path) -> str:
@@ -89,7 +96,7 @@ def read_token(path: Path) -> str:
         OSError: the file cannot be read.
     """
     try:
-        token = path.read_text(encoding="utf-8").strip()
+        token = read_regular(path, 1 << 16).decode().strip()
     except UnicodeDecodeError:
         token = ""
     if not _TOKEN.fullmatch(token) or len(token) < _LEAST:

@@ -54,6 +54,8 @@ class Served:
             raise late(self.limits.seconds) from None
         except UserError as error:
             raise self._refused(error) from None
+        finally:
+            job.gone.set()
 
     async def pieces(self, request: Generate) -> AsyncGenerator[str, None]:
         """The pieces of a text as they are written; leaving the iterator early stops the writing.

@@ -3,6 +3,7 @@
 import asyncio
 import ipaddress
 import logging
+import math
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +16,8 @@ from bakeoff.errors import UserError
 from bakeoff.signals import stop_signals
 from bakeoff.web.limits import Limits
 
+ANSWERING = 2
+"""Seconds, after those that running requests have, in which a model stops and its clients are told."""
 LOOPBACK_NAMES = {"localhost", "127.0.0.1", "[::1]"}
 
 
@@ -53,7 +56,13 @@ def bound(host: str, port: int) -> socket.socket:
     return made
 
 
-def run(app: ASGIApp, listening: socket.socket, limits: Limits, ready: Callable[[], None]) -> int | None:
+def run(
+    app: ASGIApp,
+    listening: socket.socket,
+    limits: Limits,
+    ready: Callable[[], None],
+    stopping: Callable[[], None],
+) -> int | None:
     """Serve until a signal asks to stop; requests being answered are finished within `limits.closing_seconds`.
 
     Args:
@@ -61,16 +70,23 @@ def run(app: ASGIApp, listening: socket.socket, limits: Limits, ready: Callable[
         listening: the socket, as `bound` gives it.
         limits: the bounds, of which those of connections and time count here.
         ready: called once requests are answered.
+        stopping: called once, when a signal has asked to stop.
 
     Returns:
         The number of the signal that stopped the server; None: there was none.
     """
     with stop_signals() as received:
-        made(app, limits, received, ready).run([listening])
+        made(app, limits, received, ready, stopping).run([listening])
     return received[0] if received else None
 
 
-def made(app: ASGIApp, limits: Limits, received: list[int], ready: Callable[[], None]) -> uvicorn.Server:
+def made(
+    app: ASGIApp,
+    limits: Limits,
+    received: list[int],
+    ready: Callable[[], None],
+    stopping: Callable[[], None],
+) -> uvicorn.Server:
     """The server, which stops once `received` holds a signal's number; the other arguments are those of `run`."""
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # the guard reports errors in one line
     config = uvicorn.Config(
@@ -82,16 +98,22 @@ def made(app: ASGIApp, limits: Limits, received: list[int], ready: Callable[[], 
         log_config=None,
         access_log=False,
         server_header=False,
-        timeout_graceful_shutdown=max(1, round(limits.closing_seconds)),
+        timeout_graceful_shutdown=math.ceil(limits.closing_seconds) + ANSWERING,
         h11_max_incomplete_event_size=16 * 1024,
     )
-    return _Server(config, received, ready)
+    return _Server(config, received, ready, stopping)
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, received: list[int], ready: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        received: list[int],
+        ready: Callable[[], None],
+        stopping: Callable[[], None],
+    ) -> None:
         super().__init__(config)
-        self._received, self._ready = received, ready
+        self._received, self._ready, self._stopping = received, ready, stopping
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -101,6 +123,10 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._stopping()
+        await super().shutdown(sockets)
 
     async def on_tick(self, counter: int) -> bool:
         return await super().on_tick(counter) or bool(self._received)

@@ -2,7 +2,9 @@
 
 A model belongs to one thread. The thread takes the request that has waited longest, and with it as many others as fit
 into a batch and ask for the same verb with the same settings. Between two batches each text that is written piece by
-piece grows by one piece. So a request waits only for those before it, and a long text holds up nobody.
+piece grows by one piece. So a request waits only for those before it, and a long text holds up nobody. What nobody
+waits for any more, because its time is over or its client has gone, is not worked on to its end: the model looks
+between its layers (`bakeoff.stopping`).
 """
 
 import threading
@@ -13,7 +15,8 @@ from concurrent.futures import Future
 from typing import Any
 
 from bakeoff.inference.text_files import Tidier
-from bakeoff.web.problems import busy, late
+from bakeoff.stopping import stopped_by
+from bakeoff.web.problems import Problem, busy, late, stopping
 
 Work = Callable[[Sequence[Any]], Sequence[Any]]
 """A function from the items of a batch to an answer for each item, in the same order."""
@@ -37,6 +40,12 @@ class Job:
         self.deadline = time.monotonic() + seconds
         self.seconds = seconds
         self.answers: Future[list[Any]] = Future()
+        self.gone = threading.Event()
+        """Set once nobody waits for the answers any more."""
+
+    def over(self) -> bool:
+        """Whether the answers would come too late."""
+        return self.gone.is_set() or time.monotonic() > self.deadline
 
 
 class Stream:
@@ -58,18 +67,27 @@ class Stream:
         """Set once nobody reads the text any more."""
         self._iterator: Iterator[str] | None = None
 
-    def advance(self) -> bool:
-        """Write one piece, and return whether more may follow."""
+    def advance(self, look: Callable[[], None]) -> bool:
+        """Write one piece, and return whether more may follow; `look` raises an error where the worker is to end."""
         end: BaseException | None = None
+
+        def still_read() -> None:
+            look()
+            if self.stopped.is_set():
+                raise _Unread
+            if time.monotonic() > self.deadline:
+                raise late(self.seconds)
+
         try:
-            if not self.stopped.is_set():
-                if time.monotonic() > self.deadline:
-                    raise late(self.seconds)
+            with stopped_by(still_read):
+                still_read()
                 if self._iterator is None:
                     self._iterator = self.pieces()
-                self.deliver(next(self._iterator))
+                piece = next(self._iterator, None)
+            if piece is not None:
+                self.deliver(piece)
                 return True
-        except StopIteration:
+        except _Unread:
             pass
         except BaseException as error:
             end = error
@@ -82,6 +100,14 @@ class Stream:
         if close is not None:
             close()
         self.deliver(error)
+
+
+class _Unread(Exception):
+    """Nobody reads the text any more."""
+
+
+class ModelThread(threading.Thread):
+    """The thread of a model."""
 
 
 class Worker:
@@ -100,12 +126,17 @@ class Worker:
         self._streams: list[Stream] = []
         self._changed = threading.Condition()
         self._closed = False
+        self._end: float | None = None
+        self.busy_seconds = 0.0
+        """Seconds that the model has worked so far."""
         self.batches = 0
         """The number of batches that went through the model so far."""
         self.requests = 0
         """The number of requests in these batches."""
+        self.cut_off = 0
+        """The number of batches, waiting requests and texts that were not finished because the server stopped."""
         self._tidier = Tidier(TIDY)
-        self._thread = threading.Thread(target=self._run, name=f"model {name}", daemon=True)
+        self._thread = ModelThread(target=self._run, name=f"model {name}", daemon=True)
         self._thread.start()
 
     @property
@@ -141,23 +172,36 @@ class Worker:
             self._streams.append(stream)
             self._changed.notify()
 
+    def end_within(self, seconds: float) -> None:
+        """Go on for some seconds, after which what waits and what is in the model is answered with 503."""
+        self._end = time.monotonic() + seconds
+
     def close(self, seconds: float) -> None:
-        """Refuse new requests, answer waiting ones with 503, and wait up to `seconds` for those in the model."""
+        """Refuse new requests, answer all that are not done with 503, and wait up to `seconds` for the thread's end."""
+        self.end_within(0)
         with self._changed:
             self._closed = True
             left, streams = list(self._waiting), list(self._streams)
             self._waiting.clear()
+            self.cut_off += len(left)
             self._changed.notify()
         for job in left:
             if job.answers.set_running_or_notify_cancel():
-                job.answers.set_exception(busy("the server stops"))
+                job.answers.set_exception(stopping())
         for stream in streams:
             stream.stopped.set()
         self._thread.join(seconds)
+        self.cut_off += self._thread.is_alive()
 
     def _refuse_when_closed(self) -> None:
         if self._closed:
-            raise busy("the server stops")
+            raise stopping()
+
+    def _look(self) -> None:
+        """Raise the error by which work ends, if the server stops."""
+        if self._end is not None and time.monotonic() > self._end:
+            self.cut_off += 1
+            raise stopping()
 
     def _drop_late(self) -> None:
         """Drop requests from the queue whose clients have gone or whose time is over."""
@@ -181,9 +225,11 @@ class Worker:
                     return
                 jobs = self._next()
                 streams = list(self._streams)
+            begun = time.monotonic()
             if jobs:
                 self._answer(jobs)
-            ended = [stream for stream in streams if not stream.advance()]
+            ended = [stream for stream in streams if not stream.advance(self._look)]
+            self.busy_seconds += time.monotonic() - begun
             if ended:
                 with self._changed:
                     self._streams = [stream for stream in self._streams if stream not in ended]
@@ -206,8 +252,19 @@ class Worker:
 
     def _answer(self, jobs: Sequence[Job]) -> None:
         items = [item for job in jobs for item in job.items]
+
+        def wanted() -> None:
+            self._look()
+            if all(job.over() for job in jobs):
+                raise late(jobs[0].seconds)
+
         try:
-            answers = list(jobs[0].work(items))
+            with stopped_by(wanted):
+                answers = list(jobs[0].work(items))
+        except Problem as problem:  # the time of all of them is over
+            for job in jobs:
+                job.answers.set_exception(problem)
+            return
         except BaseException as error:
             if len(jobs) == 1:
                 jobs[0].answers.set_exception(error)

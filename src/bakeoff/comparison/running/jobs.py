@@ -20,6 +20,7 @@ from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
 from bakeoff.models.model import ModelConfig
 from bakeoff.recipe import Recipe
+from bakeoff.regular_files import open_regular
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.registry import TASKS
 
@@ -261,7 +262,7 @@ class Jobs:
 def _digest(path: Path | None) -> str | None:
     if path is None:
         return None
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 

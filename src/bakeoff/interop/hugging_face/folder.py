@@ -10,6 +10,7 @@ from torch import Tensor
 
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
+from bakeoff.regular_files import require_regular
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
@@ -122,6 +123,7 @@ def _read(file: Path) -> Iterator[tuple[str, Tensor]]:
         UserError: the file is damaged, or cannot be read.
     """
     try:
+        require_regular(file)
         with safe_open(file, "pt") as opened:
             for name in opened.keys():  # noqa: SIM118 it is no mapping
                 yield name, opened.get_tensor(name)

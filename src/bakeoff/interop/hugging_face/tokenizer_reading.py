@@ -6,6 +6,7 @@ from typing import Any
 import tokenizers
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 
+from bakeoff import checksums
 from bakeoff.errors import UserError
 from bakeoff.interop.hugging_face.folder import Folder
 from bakeoff.interop.hugging_face.sentencepiece import unigram_of
@@ -41,7 +42,7 @@ def tokenizer_text(folder: Folder, model_type: str) -> str:
         return _dictionary(tokenizer_file.read(counts), str(counts))
     for name in ("spiece.model", "spm.model", "sentencepiece.bpe.model", "tokenizer.model"):
         if (pieces := folder.file(name)) is not None:
-            return unigram_of(pieces.read_bytes(), str(pieces), settings, model_type)
+            return unigram_of(checksums.read(pieces), str(pieces), settings, model_type)
     raise UserError(
         f"{folder.path}: has no tokenizer: neither {TOKENIZER} nor vocab.txt, vocab.json with merges.txt, or "
         "spiece.model"

@@ -1,0 +1,59 @@
+"""Modules without memory for their weights, to count them and to see whether a file's tensors are theirs."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from bakeoff.errors import UserError
+from bakeoff.tensors import fill, require_shapes
+
+M = TypeVar("M", bound=nn.Module)
+
+
+def without_memory(build: Callable[[], M], name: str) -> M:
+    """The module that `build` makes, on the meta device; `name` says in errors what it is.
+
+    Raises:
+        UserError: it has tensors of more than 2^63 bytes.
+    """
+    try:
+        with torch.device("meta"), _NoInitialWeights():
+            return build()
+    except RuntimeError as error:
+        if "overflow" in str(error):
+            raise UserError(f"{name}: the model is too large for any machine; give it smaller sizes") from None
+        raise
+
+
+def filled(build: Callable[[], M], path: Path) -> M:
+    """The module that `build` makes, with a file's tensors, all of them.
+
+    A recipe may come from somebody else and ask for any size: memory is taken only for one whose sizes the file has.
+
+    Raises:
+        UserError: the file cannot be read.
+        Damaged: the file is not what was written, or its tensors are not the module's.
+    """
+    require_shapes(path, without_memory(build, str(path.parent)))
+    module = build()
+    fill(module, path)
+    return module
+
+
+class _NoInitialWeights(TorchFunctionMode):
+    """Skips the drawing of initial weights, half of the time that building a model without memory takes."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in _DRAWING:
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **(kwargs or {}))
+
+
+_DRAWING = frozenset(
+    [each for name, each in vars(nn.init).items() if name.endswith("_") and callable(each)]
+    + [Tensor.uniform_, Tensor.normal_]
+)
