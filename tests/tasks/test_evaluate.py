@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 from keyword_task import write_jsonl, write_tsv
 
+from bakeoff.cli import run as run_cli
 from bakeoff.errors import UserError
 from bakeoff.preparation.prepare import prepare
 from bakeoff.tasks.evaluate import evaluate
@@ -36,6 +37,22 @@ def test_a_fine_tuned_run_on_its_test_file_gives_its_scores(fitted, files, tmp_p
     other = evaluate(fitted.path, data=tmp_path / "other.jsonl", **options, device="cpu")
     assert other["scores"]["accuracy"] == 1
     assert (other["simplest"]["accuracy"], other["simplest_from"]) == (0.5, "train")
+
+
+def test_what_was_cut_is_said(capsys, fitted, tmp_path):
+    """In evaluation and prediction, of words that each are one token."""
+    rows = [{"text": f"apple {'baran ' * count}".strip(), "label": "fruit"} for count in (2, 39, 29)]
+    write_tsv(tmp_path / "long.tsv", rows)
+    found = evaluate(fitted.path, data=tmp_path / "long.tsv", device="cpu")
+    assert found["cut"] == {"length": 32, "rows": 1, "of_rows": 3, "tokens": 10, "of_tokens": 73}
+    cut = "1 of the 3 rows of {} cut to 32 tokens: 13.7 % of the tokens are not read"
+    assert found["notes"] == [cut.format("long.tsv")]
+    assert run_cli(["predict", str(fitted.path), "--texts", str(tmp_path / "long.tsv")]) == 0
+    assert capsys.readouterr().err == cut.format(tmp_path / "long.tsv") + "\n"
+    assert run_cli(["predict", str(fitted.path), *[row["text"] for row in rows]]) == 0
+    assert capsys.readouterr().err == cut.format("what was given") + "\n"
+    assert run_cli(["predict", str(fitted.path), "apple"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_another_file_may_have_another_form(fitted, tmp_path):

@@ -70,8 +70,11 @@ def test_lengths_in_tokens_are_those_of_training(run, recipe, corpus, tmp_path):
     assert check_task(task, tokenizer=corpus).splits[0].lengths.longer is None
     assert check_task(task, str(run.path)).splits[0].lengths.limit == recipe.input.length
     quick = FinetuneConfig(epochs=1, least_steps=0, length=12)
-    notes = finetune(run.path, task, tmp_path / "out", config=quick, device="cpu", progress=False).notes
-    assert f"{(counts > 12).sum()} of the 60 rows of train cut to 12 tokens" in notes
+    result = finetune(run.path, task, tmp_path / "out", config=quick, device="cpu", progress=False)
+    lost, all = np.maximum(counts - 12, 0).sum(), (counts - 2).sum()
+    cut = f"{(counts > 12).sum()} of the 60 rows of train cut to 12 tokens"
+    assert f"{cut}: {100 * lost / all:.1f} % of the tokens are not read" in result.notes
+    assert result.cut["train"].tokens == lost
     assert any(warning.endswith("(--length)") for warning in found.warnings)
 
 

@@ -12,10 +12,12 @@ from keyword_task import FILLERS, KEYWORDS
 from tests.conftest import shrink
 
 from bakeoff.errors import UserError
+from bakeoff.tasks.cut_rows import CutRows
 from bakeoff.tasks.data import load_task
 from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
-from bakeoff.tasks.kinds.choice import ChoiceConfig
+from bakeoff.tasks.items import Items
+from bakeoff.tasks.kinds.choice import ChoiceConfig, ChoiceQuestion
 from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tokenizer.tokenizer import Tokenizer
@@ -99,6 +101,34 @@ def test_a_pairs_longer_text_is_read_in_windows_beside_the_other(formats, one, o
     width = len(read[0][longer])
     assert covered == whole[longer][: width * (len(read) - 1)]
     assert read[-1][longer] == whole[longer][-width:]
+
+
+@settings(deadline=None)
+@given(LENGTHS, st.none() | LENGTHS, st.integers(8, 30), st.sampled_from(["head", "head+tail", "windows"]))
+def test_the_tokens_that_no_row_has_are_counted(formats, first, second, length, truncate):
+    format = formats("bert-tiny", length, truncate)
+    texts = [text_of(first)] + ([] if second is None else [text_of(second, 7)])
+    rows = format.placed(texts[0], texts[1] if second is not None else None)
+    read = {(side, token) for row in rows.places for _, side, token in row}
+    whole = sum(len(side.ids) for side in rows.sides)
+    found = CutRows.of(Items.one_each(rows.encoded, [None]), length)
+    lost = whole - len(read)
+    assert (found.tokens, found.of_tokens, found.rows, found.of_rows) == (lost, whole, lost > 0, 1)
+    assert found.share == (lost / whole if whole else 0)
+
+
+def test_an_example_of_several_rows_is_cut_once(recipe, corpus):
+    config = ChoiceConfig(train="none.jsonl", text_column="t", choices="c", label_column="l")
+    task = config.restore(None, "here")
+    examples = [
+        ChoiceQuestion(1, ("", "", text_of(3), text_of(4)), 0),
+        ChoiceQuestion(2, (text_of(9), "", text_of(3), text_of(5), text_of(30)), 1),
+    ]
+    format = InputFormat(Tokenizer.load(corpus), recipe, 12)
+    found = CutRows.of(task.encode(examples, format), 12)
+    assert (found.rows, found.of_rows) == (1, 2)
+    assert found.tokens == (12 - 9) + (14 - 9) + (39 - 9)  # a row has room for nine tokens of a pair
+    assert found.of_tokens == 3 + 4 + 12 + 14 + 39
 
 
 def test_answers_of_windows_are_averaged(recipe, corpus, task):

@@ -17,6 +17,7 @@ from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.inputs import Inputs, Source
 from bakeoff.objectives.translation import Translation, TranslationConfig
 from bakeoff.resources.device import Placement
+from bakeoff.tasks.cut_rows import CutRows
 from bakeoff.tasks.evaluate import evaluate
 from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetuned_run import FinetunedRun
@@ -220,6 +221,8 @@ def test_targets_are_counted_that_the_tokenizer_cannot_write_or_that_are_too_lon
         SourceText(3, ("1",), "one two three"),
         SourceText(4, ("1",), "雪"),
     ]
+    found = CutRows.of(task.encode(examples, format), 10)
+    assert (found.rows, found.of_rows, found.tokens) == (2, 4, 2)
     notes = task.encode(examples, format).notes
     assert [note.partition(", ")[0] for note in notes] == [
         "1 of the 4 sources were cut to 9 tokens",

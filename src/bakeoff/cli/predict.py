@@ -66,12 +66,13 @@ def predict(
     """
     from bakeoff.overrides import parse_override
     from bakeoff.reading.rows import on_hub
+    from bakeoff.tasks.cut_rows import CutTexts
     from bakeoff.tasks.finetuned_run import FinetunedRun
     from bakeoff.tasks.predict import answer, answer_file, require_sides
 
     require_out(out)
     opened = FinetunedRun.open(run)
-    config, blank, left_out = opened.task, Blank(), Counter[str]()
+    config, blank, left_out, cut = opened.task, Blank(), Counter[str](), CutTexts()
     if pair_column is not None and config.input_sides == 1:
         raise UserError(f"{run}: this run was fine-tuned on single texts; leave --pair-column out")
     arguments = [list(text or [])]
@@ -86,18 +87,19 @@ def predict(
         if arguments[0] or pair:
             raise UserError(f"{texts}: the file has all texts to predict; give no texts beside --texts")
         settings = {**named, "errors": errors, **form}
-        found = answer_file(opened, texts, settings=settings, device=device, left_out=left_out)
+        found = answer_file(opened, texts, settings=settings, device=device, left_out=left_out, cut=cut)
     elif config.input_sides is None:
         if texts is not None or pair or named or not arguments[0]:
             raise UserError(f"{run}: give the context and its choices, or --texts with a file as in fine-tuning")
-        found = answer(opened, [tuple(arguments[0])], device=device)
+        found = answer(opened, [tuple(arguments[0])], device=device, cut=cut)
     else:
         naming = ["--text-column", "--pair-column"][: config.input_sides]
         wanted = [given or own for given, own in zip((text_column, pair_column), config.text_columns, strict=False)]
         if arguments[0] or pair:
             require_sides(opened, arguments[0], pair or None)
             arguments += [pair] if pair else []
-        found = answer(opened, texts_of(arguments, texts, wanted, bool(named), errors, naming), device=device)
+        given = texts_of(arguments, texts, wanted, bool(named), errors, naming)
+        found = answer(opened, given, device=device, cut=cut)
     task = opened.learned
     parts = (blank.counted(part) for part in found)
     if out is not None:
@@ -108,6 +110,8 @@ def predict(
     else:
         print_answers([_predicted(task, each) for each in part] for part in parts)
     blank.tell("what the run gives for a text without words")
+    for note in cut.notes("what was given" if texts is None else str(texts)):
+        tell(note)
     for reason, count in left_out.items():
         tell(f"{counted(count, 'row')} of {texts} left out, without an answer: the row {reason}")
 

@@ -132,10 +132,12 @@ def _finetuning(folder: Path, names: set[str]) -> dict[str, Any]:
         rate, metric = results["learning_rate"], results["metric"]
         own = [line for line in lines if line["learning_rate"] == rate] or lines
         best = [line for line in own if line.get(metric) == results["scores"]["dev"].get(metric)] or own[-1:]
+        own = [line for line in own if line.get("epochs") == best[0].get("epochs")]  # of the training that was chosen
         return {
             "state": "finished",
             "recipe": results["recipe"],
             "step": own[-1]["step"] if own else None,
+            "steps": planned_steps(own[-1]) if own else None,
             "loss": best[0]["loss"] if best else None,
             "metric": metric,
             "score": results["scores"]["test"].get(metric),  # none of an imported run
@@ -148,9 +150,15 @@ def _finetuning(folder: Path, names: set[str]) -> dict[str, Any]:
 
 
 def planned_steps(line: dict[str, Any]) -> int | None:
-    """The planned steps of a fine-tuning, computed from a line of its metrics; None: the line has no epochs."""
+    """The planned steps of a fine-tuning, from a line of its metrics; None: unknown.
+
+    Lines of older versions have the planned epochs alone, of which a training with few rows had more.
+    """
+    if "steps" in line:
+        return int(line["steps"])
     epochs, epoch = line.get("epochs"), line.get("epoch")
-    return round(line["step"] * epochs / epoch) if epochs and epoch else None
+    planned = round(line["step"] * epochs / epoch) if epochs and epoch else None
+    return planned if planned is None or planned >= line["step"] else None
 
 
 def _search(folder: Path, names: set[str]) -> dict[str, Any]:

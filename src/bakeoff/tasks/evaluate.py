@@ -16,6 +16,7 @@ from bakeoff.resources.device import Placement, resolve_device, resolve_precisio
 from bakeoff.runs.changed_run import Overrides, changed_run, parsed
 from bakeoff.runs.run import Run
 from bakeoff.tasks.answers.answering import answers_of
+from bakeoff.tasks.cut_rows import CutRows
 from bakeoff.tasks.data import read_examples, split_examples
 from bakeoff.tasks.evaluate_options import EvaluateOptions
 from bakeoff.tasks.finetuned_run import FinetunedRun
@@ -42,11 +43,11 @@ def evaluate(run: str | Path, *, overrides: Overrides = (), device: str = "auto"
     Returns:
         For text: examples and of_examples (the rows measured, and the rows there are); loss, losses, targets, accuracy,
         perplexity and bits_per_byte of each objective; of clm in all rows words and perplexity_per_word. For labels:
-        rows, loss, scores (all metrics), labels (precision, recall, f1 and count of each class, label or type of
-        spans), simplest (scores of answers without a model, such as always the most frequent class), simplest_from
-        (the rows from which these answers are made: train, or data where train's file is gone), and notes, if there
-        are any. For a file of texts: results (a list, one for each text), and the figures of all together. For minimal
-        pairs: accuracy of all pairs and of each kind of pairs, and ties.
+        rows, cut (see `CutRows`), loss, scores (all metrics), labels (precision, recall, f1 and count of each class,
+        label or type of spans), simplest (scores of answers without a model, such as always the most frequent class),
+        simplest_from (the rows from which these answers are made: train, or data where train's file is gone), and
+        notes, if there are any. For a file of texts: results (a list, one for each text), and the figures of all
+        together. For minimal pairs: accuracy of all pairs and of each kind of pairs, and ties.
 
     Raises:
         UserError: not exactly one of `corpus`, `data`, `texts` and `minimal_pairs`, one that the run cannot be
@@ -99,7 +100,9 @@ def _evaluate_labels(run: str | Path, asked: EvaluateOptions, overrides: Overrid
     on, format = resolve_device(device), finetuned.format()
     items = task.encode(rows, format)
     found = answers_of(finetuned.load(on), items, task, format, Placement(on, "float32"), labelled=True)
-    notes = [*left_out, *items.notes]
+    cut = CutRows.of(items, format.length)
+    told = [cut.of_split(path.name)] if cut.rows and items.encoded.truncated else []
+    notes = [*left_out, *told, *items.notes]
     learned_from = _train_of(finetuned.task, task)
     return {
         "run": str(run),
@@ -108,6 +111,7 @@ def _evaluate_labels(run: str | Path, asked: EvaluateOptions, overrides: Overrid
         "task": config.title,
         "metric": task.metric,
         "rows": len(rows),
+        "cut": cut.model_dump(),
         "loss": found.loss,
         "scores": task.score(rows, found.answers),
         "labels": {name: own.model_dump() for name, own in task.score_labels(rows, found.answers).items()},

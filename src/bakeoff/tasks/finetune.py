@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from bakeoff.digests import digest
-from bakeoff.display.wording import counted
+from bakeoff.display.wording import counted, listed
 from bakeoff.errors import UserError
 from bakeoff.full_disk import full_disk
 from bakeoff.json_files import read_json
@@ -27,12 +27,13 @@ from bakeoff.runs.environment import environment
 from bakeoff.runs.records import Environment
 from bakeoff.runs.run import Run
 from bakeoff.tasks.answers.answering import answers_of
+from bakeoff.tasks.cut_rows import CutRows
 from bakeoff.tasks.data import load_task
 from bakeoff.tasks.finetune_results import FinetuneResult
 from bakeoff.tasks.finetuned_run import FinetunedRun, write_labels, write_results
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
-from bakeoff.tasks.fitting.fitting import Setting, TaskSplit, optimize_items, plan_steps
-from bakeoff.tasks.fitting.resolution import resolve_finetuning
+from bakeoff.tasks.fitting.fitting import Fit, Setting, TaskSplit, optimize_items
+from bakeoff.tasks.fitting.resolution import lengthened, resolve_finetuning
 from bakeoff.tasks.fitting.trials import StartingPoint, new_head, planned_trials, run_trials
 from bakeoff.tasks.model_card import model_card
 from bakeoff.tasks.rows.batches import shuffled_batches
@@ -104,9 +105,10 @@ def finetune(
         recipe = recipe.changed(unshared(recipe.model))
     assert config.length is not None
     format = InputFormat(begun.tokenizer, recipe, config.length, config.truncate, config.separators)
-    setting = Setting(config, data.task, format, seed, Placement(on, precision))
     examples_of = {"train": data.train, "dev": data.dev, "test": data.test}
     splits = {name: TaskSplit(examples, data.task.encode(examples, format)) for name, examples in examples_of.items()}
+    planned, config = config.epochs, lengthened(config, len(splits["train"].items.owners))
+    setting = Setting(config, data.task, format, seed, Placement(on, precision))
     asked = _asked(recipe, begun, setting, splits)
     if done:
         require_same(out, asked, f"{out}: holds a fine-tuned run that", "choose another --out")
@@ -116,7 +118,8 @@ def finetune(
         train, kept = splits["train"], threads_of_unfinished(out) if resume else None
         found = kept or resolve_threads(threads, None, lambda: _quickest_threads(begun, train, setting))
         torch.set_num_threads(found or torch.get_num_threads())
-    notes = [*data.notes, *_of_items(splits, config)]
+    cut = {name: CutRows.of(split.items, config.length) for name, split in splits.items()}
+    notes = [*data.notes, *_of_items(splits, cut, config), *_of_epochs(planned, setting, splits["train"])]
     machine = {"seed": seed, "source": None if begun.run is None else str(begun.run.path), **environment(on, precision)}
     with full_disk(out, lambda: what_is_kept(out)), unfinished(out, asked, resume) as folder:
         _write_settings(folder, recipe, begun, task, config, machine)
@@ -130,9 +133,10 @@ def finetune(
         answers = {
             name: answers_of(head, splits[name].items, data.task, format, exact).answers for name in ("dev", "test")
         }
+        notes += _of_stopping(best, config, len(splits["train"].items.owners))
         learned = data.task.resolve(data.dev, answers["dev"])
         write_labels(folder, learned)
-        epoch_steps, _ = plan_steps(len(splits["train"].items.owners), config, best.trial.epochs)
+        epoch_steps = config.epoch_steps(len(splits["train"].items.owners))
         result = FinetuneResult(
             path=out,
             kind=task.kind,
@@ -149,11 +153,14 @@ def finetune(
             parameters=sum(parameter.numel() for parameter in head.parameters()),
             learning_rate=best.trial.learning_rate,
             epochs=round(best.steps / epoch_steps, 3),
+            planned_epochs=best.trial.epochs,
             best_epoch=round(best.best.step / epoch_steps, 3),
             seconds=round(seconds, 3),
             trials=trials if len(trials) > 1 else [],
             classes=data.task.classes,
             rows={name: len(split.examples) for name, split in splits.items()},
+            cut=cut,
+            default_epochs=[] if config.epochs == planned else planned,
             notes=notes,
         )
         lines = [learned.line(*pair) for pair in zip(data.test, answers["test"], strict=True)]
@@ -183,7 +190,7 @@ def open_source(source: str | Path | Run | Recipe, tokenizer: str | Path | None)
     return StartingPoint(run.recipe, run.tokenizer, run)
 
 
-def _of_items(splits: dict[str, TaskSplit], config: FinetuneConfig) -> list[str]:
+def _of_items(splits: dict[str, TaskSplit], cut: dict[str, CutRows], config: FinetuneConfig) -> list[str]:
     """Notes on rows of the splits that were cut or are read in windows, and the notes of their items."""
     told = []
     for name, split in splits.items():
@@ -193,10 +200,31 @@ def _of_items(splits: dict[str, TaskSplit], config: FinetuneConfig) -> list[str]
                 f"{counted(rows.truncated, 'row')} of {name} longer than {config.length} tokens, read in windows"
             )
         elif rows.truncated:
-            cut = f"{rows.truncated:,} of the {len(rows.ids):,} rows of {name}"
-            told.append(f"{cut} cut to {config.length} tokens")
+            told.append(cut[name].of_split(name))
         told += [f"{name}: {note}" for note in split.items.notes]
     return told
+
+
+def _of_epochs(planned: list[int], setting: Setting, train: TaskSplit) -> list[str]:
+    """A note that there are more epochs than `planned`, for the sake of the fewest steps."""
+    config = setting.config
+    if config.epochs == planned:
+        return []
+    epochs, instead = (listed([str(each) for each in own], "or") for own in (config.epochs, planned))
+    steps = counted(config.epoch_steps(len(train.items.owners)), "step")
+    return [
+        f"up to {epochs} epochs in place of {instead}: an epoch has {steps}, and `least_steps` asks for "
+        f"{config.least_steps:,} at least"
+    ]
+
+
+def _of_stopping(best: Fit, config: FinetuneConfig, items: int) -> list[str]:
+    """A note that the training ended before its last epoch."""
+    epoch_steps = config.epoch_steps(items)
+    if best.steps == best.trial.epochs * epoch_steps:
+        return []
+    where, looks = f"{best.steps / epoch_steps:.3g} of {best.trial.epochs}", counted(config.patience or 0, "look")
+    return [f"stopped at epoch {where}, after {looks} at dev without a better one (`patience`)"]
 
 
 def _asked(recipe: Recipe, source: StartingPoint, setting: Setting, splits: dict[str, TaskSplit]) -> dict[str, Any]:
@@ -235,7 +263,7 @@ def _quickest_threads(source: StartingPoint, train: TaskSplit, setting: Setting)
     """The quickest number of threads in a short measurement, on a head of its own."""
     config, items = setting.config, train.items
     order = shuffled_batches(items.lengths, config.batch, setting.seed, 0)
-    steps = sum(plan_steps(len(items.owners), config, trial.epochs)[1] for trial in planned_trials(config))
+    steps = config.epoch_steps(len(items.owners)) * sum(trial.epochs for trial in planned_trials(config))
     tokens = int(items.lengths.sum()) / len(order)
     flops = build_on_meta(source.recipe, source.tokenizer.size).flops_per_token()
 

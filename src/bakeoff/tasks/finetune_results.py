@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from pydantic import Field, model_validator
 
 from bakeoff.config import Config
+from bakeoff.tasks.cut_rows import CutRows
 from bakeoff.tasks.scores.label_scores import LabelScore
 
 
@@ -55,6 +56,8 @@ class FinetuneResult(Config):
     """The learning rate, chosen on dev where several were tried."""
     epochs: float
     """The number of epochs trained until the end, or until early stopping."""
+    planned_epochs: int | None = None
+    """The number of epochs for which the training was planned; null in results of older versions."""
     best_epoch: float
     """The epoch, or part of one, with the best score on dev, whose weights were kept."""
     seconds: float
@@ -65,6 +68,10 @@ class FinetuneResult(Config):
     """Names of the classes, or tags, sorted; empty where there are none."""
     rows: dict[str, int]
     """The number of rows of train, dev and test."""
+    cut: dict[str, CutRows] = Field(default={})
+    """The rows of train, dev and test of which a part is not read; empty in results of older versions."""
+    default_epochs: list[int] = Field(default=[])
+    """The numbers of epochs in whose place more were trained, for the sake of `least_steps`; empty: there were none."""
     notes: list[str]
     """Notes to readers of the numbers."""
 

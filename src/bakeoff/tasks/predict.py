@@ -12,6 +12,7 @@ from bakeoff.inference.text_files import Texts, Tidier, in_memory, read_ahead
 from bakeoff.reading.rows import on_hub
 from bakeoff.resources.device import Placement, resolve_device
 from bakeoff.tasks.answers.answering import answers_of
+from bakeoff.tasks.cut_rows import CutTexts
 from bakeoff.tasks.examples import LeftOut
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.heads.heads import HeadedModel
@@ -71,7 +72,12 @@ def predict(
 
 
 def answer(
-    run: FinetunedRun, texts: Texts, *, device: str = "auto", head: HeadedModel | None = None
+    run: FinetunedRun,
+    texts: Texts,
+    *,
+    device: str = "auto",
+    head: HeadedModel | None = None,
+    cut: CutTexts | None = None,
 ) -> Iterator[list[Predicted]]:
     """The answer of a run to each text, in order, for some texts at a time; memory does not grow with their number.
 
@@ -80,12 +86,13 @@ def answer(
         texts: a file, or tuples of as many texts as an example of the task has.
         device: auto, cpu, cuda or mps.
         head: the run's where it is loaded already; None: it is loaded to the device.
+        cut: a counter of the texts that were too long for a row.
 
     Raises:
         UserError: there is a mistake in the file.
     """
     examples = ([run.task.example(each) for each in part] for part in read_ahead(texts, TEXTS_AT_ONCE))
-    yield from _answered(run, examples, device, head)
+    yield from _answered(run, examples, device, head, cut)
 
 
 def answer_file(
@@ -95,6 +102,7 @@ def answer_file(
     settings: Mapping[str, Any] | None = None,
     device: str = "auto",
     left_out: Counter[str] | None = None,
+    cut: CutTexts | None = None,
 ) -> Iterator[list[Predicted]]:
     """The answers of a run to the examples of a file in the format of its task's files; labels may be missing.
 
@@ -104,6 +112,7 @@ def answer_file(
         settings: settings of the task's config for reading the file, where they differ from fine-tuning.
         device: auto, cpu, cuda or mps.
         left_out: a counter of the rows that have no answer, by reason.
+        cut: a counter of the rows that were too long.
 
     Raises:
         UserError: there is a mistake in the file, or in the settings.
@@ -112,7 +121,7 @@ def answer_file(
     if not on_hub(path):  # what is wrong with the file comes out before the work
         for _ in task.read(path, labelled=False):
             pass
-    yield from _answered(run, _some(_kept(task, path, left_out)), device)
+    yield from _answered(run, _some(_kept(task, path, left_out)), device, cut=cut)
 
 
 def _kept(task: TaskConfig, path: Path, left_out: Counter[str] | None) -> Iterator[Any]:
@@ -133,13 +142,20 @@ def _some(examples: Iterator[Any]) -> Iterator[list[Any]]:
 
 
 def _answered(
-    run: FinetunedRun, parts: Iterable[list[Any]], device: str, head: HeadedModel | None = None
+    run: FinetunedRun,
+    parts: Iterable[list[Any]],
+    device: str,
+    head: HeadedModel | None = None,
+    cut: CutTexts | None = None,
 ) -> Iterator[list[Predicted]]:
     head = head or run.load(resolve_device(device))
     on, format, task = head.model.embedding.table.device, run.format(), run.learned
     for part in parts:
         # Everything is float32 here: the answer should not depend on the machine more than it must.
-        found = answers_of(head, task.encode(part, format), task, format, Placement(on, "float32"))
+        items = task.encode(part, format)
+        if cut is not None:
+            cut.add(items, format.length)
+        found = answers_of(head, items, task, format, Placement(on, "float32"))
         yield [Predicted(*each) for each in zip(part, found.answers, strict=True)]
 
 

@@ -111,6 +111,8 @@ def _completed(settings: dict[str, Any]) -> dict[str, Any]:
         found["pretraining"] = _completed(found["pretraining"])
     if "finetune" in found:
         found["finetune"] = with_defaults(found["finetune"], FinetuneConfig)
+        if (found["finetune"]["epochs"], found["finetune"]["least_steps"]) == ([10], 300):
+            found["finetune"] |= {"epochs": [], "least_steps": None}  # the defaults, as older versions wrote them
         found = {**_task_defaults(found.get("kind")), **found}
     return found
 

@@ -10,6 +10,10 @@ SEARCHED_RATES = (0.5, 1.0, 2.0, 4.0)
 """Learning rates that a search tries, as multiples of the default one."""
 SEARCHED_EPOCHS = (3, 10)
 """Numbers of epochs that a search tries with each learning rate."""
+EPOCHS = (10,)
+"""The number of epochs of a training where none is given."""
+LEAST_STEPS = 300
+"""The fewest steps of a training whose number of epochs is not given."""
 
 
 class FinetuneConfig(Config):
@@ -23,10 +27,12 @@ class FinetuneConfig(Config):
     search: bool = False
     """Try half, one, two and four times the default learning rate, each with 3 and with 10 epochs; dev decides.
     Learning rates that are given replace these, and so do numbers of epochs."""
-    epochs: list[Annotated[int, Field(gt=0)]] = Field(default=[10], min_length=1)
-    """The most passes over train; where several are given each is tried with each learning rate, and dev decides."""
-    least_steps: int = Field(default=300, ge=0)
-    """The fewest steps of a training: with few rows there are more epochs; 0: no minimum."""
+    epochs: list[Annotated[int, Field(gt=0)]] = Field(default=[])
+    """The most passes over train; where several are given each is tried with each learning rate, and dev decides.
+    Absent: 10, or more where `least_steps` asks for more."""
+    least_steps: int | None = Field(default=None, ge=0)
+    """The fewest steps of a training: with few rows there are more epochs; 0: no minimum. Absent: 300 where `epochs` is
+    absent, else 0."""
     warmup: float = Field(default=0.1, ge=0, lt=1)
     """Share of the steps in which the learning rate rises linearly."""
     schedule: Literal["linear", "cosine", "constant"] = "linear"
@@ -92,3 +98,7 @@ class FinetuneConfig(Config):
         if any(not rate > 0 for rate in value):
             raise ValueError(f"{value} holds a learning rate that is not positive")
         return value
+
+    def epoch_steps(self, items: int) -> int:
+        """The steps of a pass over `items` items."""
+        return -(-items // self.batch)

@@ -165,7 +165,8 @@ class Fitting:
         """
         course, setting, train = self.course, self.setting, self.train
         config = setting.config
-        epoch_steps, steps = plan_steps(len(train.items.owners), config, self.trial.epochs)
+        epoch_steps = config.epoch_steps(len(train.items.owners))
+        steps = self.trial.epochs * epoch_steps
         due = {round(steps * (index + 1) / config.evaluations) for index in range(config.evaluations)} - {0}
         schedule = SCHEDULES[config.schedule](warmup=config.warmup).fitted(steps, None)
         lengths, order = train.items.lengths, list[NDArray[np.int64]]()
@@ -183,7 +184,7 @@ class Fitting:
             left = (steps - step - 1) * course.seconds / (step + 1)
             progress.step(step + 1, course.losses[-1], course.tokens / course.seconds, left)
             if course.step in due:
-                self._look(log, progress, epoch_steps)
+                self._look(log, progress, epoch_steps, steps)
                 if config.patience is not None and course.since_best >= config.patience:
                     break
             if course.step in due or stopping:
@@ -193,7 +194,9 @@ class Fitting:
         assert self.best is not None
         return self.best
 
-    def _look(self, log: Callable[[dict[str, Any]], None], progress: TrainingProgress, epoch_steps: int) -> None:
+    def _look(
+        self, log: Callable[[dict[str, Any]], None], progress: TrainingProgress, epoch_steps: int, steps: int
+    ) -> None:
         """Look at dev, and keep the weights if it is the best look so far."""
         course, task = self.course, self.setting.task
         found = _evaluate(self.head, self.dev, self.setting, course.step)
@@ -203,6 +206,7 @@ class Fitting:
                 "learning_rate": self.trial.learning_rate,
                 "epochs": self.trial.epochs,
                 "step": course.step,
+                "steps": steps,
                 "epoch": round(course.step / epoch_steps, 3),
                 "train_loss": sum(course.losses) / len(course.losses),
                 "loss": found.loss,
@@ -260,9 +264,3 @@ def _evaluate(head: HeadedModel, dev: TaskSplit, setting: Setting, step: int) ->
     assert found.loss is not None
     task = setting.task.resolve(dev.examples, found.answers)
     return Evaluation(step, task.score(dev.examples, found.answers), found.loss)
-
-
-def plan_steps(items: int, config: FinetuneConfig, epochs: int) -> tuple[int, int]:
-    """The steps of an epoch of `items` items, and the most steps of a training of `epochs` epochs."""
-    epoch_steps = -(-items // config.batch)
-    return epoch_steps, epoch_steps * max(epochs, -(-config.least_steps // epoch_steps))

@@ -2,7 +2,13 @@
 
 from bakeoff.errors import UserError
 from bakeoff.recipe import Recipe
-from bakeoff.tasks.fitting.finetune_config import SEARCHED_EPOCHS, SEARCHED_RATES, FinetuneConfig
+from bakeoff.tasks.fitting.finetune_config import (
+    EPOCHS,
+    LEAST_STEPS,
+    SEARCHED_EPOCHS,
+    SEARCHED_RATES,
+    FinetuneConfig,
+)
 from bakeoff.tasks.heads.depths import require_layers
 from bakeoff.tasks.heads.heads import natural_pooling, writing_objective
 from bakeoff.tasks.heads.layer_reading import require_readable
@@ -15,7 +21,7 @@ UNUSED_BY_WRITERS = {"layers": 1, "language_model": 0.0, "truncate": "head", "tr
 
 
 def resolve_finetuning(config: FinetuneConfig, recipe: Recipe, task: TaskConfig) -> FinetuneConfig:
-    """The config with everything decided that depends on the model: pooling, length, learning rates.
+    """The config with everything decided that depends on the model: pooling, length, learning rates, epochs.
 
     Raises:
         UserError: a setting that is not for this model, or not for this kind of task.
@@ -38,17 +44,32 @@ def resolve_finetuning(config: FinetuneConfig, recipe: Recipe, task: TaskConfig)
     if config.pooling == "cls" and recipe.model.directions == 2:
         raise UserError("pooling: at the first position one of the two directions has seen nothing; use mean or max")
     rates = SEARCHED_RATES if config.search else (1.0,)
-    is_given = "epochs" in config.model_fields_set
+    least_steps = config.least_steps
+    if least_steps is None:  # what is given is what is trained
+        least_steps = 0 if config.epochs else LEAST_STEPS
     default = default_learning_rate(recipe)
     return config.model_copy(
         update={
             "pooling": natural_pooling(recipe) if config.pooling == "auto" else config.pooling,
             "length": length,
             "learning_rate": config.learning_rate or [default * factor for factor in rates],
-            "epochs": list(SEARCHED_EPOCHS) if config.search and not is_given else config.epochs,
+            "epochs": config.epochs or list(SEARCHED_EPOCHS if config.search else EPOCHS),
+            "least_steps": least_steps,
             "search": False,
         }
     )
+
+
+def lengthened(config: FinetuneConfig, items: int) -> FinetuneConfig:
+    """The config with the epochs that `items` items need for `least_steps`; numbers that become equal stand once.
+
+    Args:
+        config: the result of `resolve_finetuning`.
+        items: the number of items to learn from.
+    """
+    assert config.least_steps is not None
+    fewest = -(-config.least_steps // config.epoch_steps(items))
+    return config.model_copy(update={"epochs": list(dict.fromkeys(max(each, fewest) for each in config.epochs))})
 
 
 def require_settings_of(task: TaskConfig, config: FinetuneConfig) -> None:

@@ -15,7 +15,7 @@ from bakeoff.signals import stop_signals
 from bakeoff.tasks.finetune_results import TrialResult
 from bakeoff.tasks.fitting.checkpoint import EndedTrials, fill_fitting, newest_checkpoint, read_found, save_checkpoint
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
-from bakeoff.tasks.fitting.fitting import Fit, Fitting, FittingTrial, Setting, TaskSplit, plan_steps
+from bakeoff.tasks.fitting.fitting import Fit, Fitting, FittingTrial, Setting, TaskSplit
 from bakeoff.tasks.heads.depths import fresh_tensors
 from bakeoff.tasks.heads.heads import HeadedModel, transfer
 from bakeoff.tasks.task import Task
@@ -118,7 +118,7 @@ def run_trials(
                 fill_fitting(checkpoint, fitting)
             checkpoint = None
             title = _title(source.recipe.name, trial, config)
-            _, steps = plan_steps(len(splits["train"].items.owners), config, trial.epochs)
+            steps = trial.epochs * config.epoch_steps(len(splits["train"].items.owners))
             with TrainingProgress(title, steps, shown) as bar:
                 if fitting.course.step:
                     bar.line(f"{title}: resumed at step {fitting.course.step}")

@@ -1,7 +1,7 @@
 """Texts and pairs of texts as token ids, in the format that pre-training used."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -34,6 +34,10 @@ class EncodedRows:
     """The number of texts, or pairs, that were too long for a row."""
     owners: NDArray[np.int64] | None = None
     """(N,) the index of the text, or pair, of each row, where one may have several rows; None: each has one row."""
+    lost: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    """(P,) the number of tokens of each text, or pair, that no row has."""
+    tokens: int = 0
+    """The number of tokens of all texts before any was cut, special tokens left out."""
 
     @property
     def lengths(self) -> NDArray[np.int64]:
@@ -155,8 +159,10 @@ class InputFormat:
         """The rows of texts that are given as token ids, each cut to `room` tokens."""
         before, _, behind = (np.array(part, np.int64) for part in self._around)
         rows = [np.concatenate([before, ids[: self.room], behind]) for ids in texts]
-        truncated = sum(len(ids) > self.room for ids in texts)
-        return EncodedRows(rows, np.array([len(row) for row in rows], np.int64), truncated)
+        lengths = np.array([len(ids) for ids in texts], np.int64)
+        lost = np.maximum(lengths - self.room, 0)
+        starts = np.array([len(row) for row in rows], np.int64)
+        return EncodedRows(rows, starts, int((lost > 0).sum()), lost=lost, tokens=int(lengths.sum()))
 
     def encode(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> EncodedRows:
         """Rows of at most `length` tokens; the longer text of a pair is cut first.
@@ -176,15 +182,17 @@ class InputFormat:
         if pairs is None:
             between = nothing
         room = self.length - len(before) - len(between) - len(behind)
-        rows, starts, owners, truncated = [], [], list[int](), 0
+        rows, starts, owners, lost, truncated = [], [], list[int](), list[int](), 0
         for owner, (first, second) in enumerate(zip(firsts, seconds, strict=True)):
             truncated += len(first) + len(second) > room
+            lost.append(self._lost(len(first), len(second), room))
             for kept, other in self._cut(first, second, room):
                 rows.append(np.concatenate([before, kept, between, other, behind]))
                 starts.append(len(rows[-1]) if pairs is None else len(before) + len(kept) + len(between))
                 owners.append(owner)
         several = np.array(owners, np.int64) if len(rows) > len(firsts) else None
-        return EncodedRows(rows, np.array(starts, np.int64), truncated, several)
+        tokens = sum(map(len, firsts)) + sum(map(len, seconds))
+        return EncodedRows(rows, np.array(starts, np.int64), truncated, several, np.array(lost, np.int64), tokens)
 
     def placed(self, text: str, pair: str | None) -> PlacedRows:
         """The rows of a text, or of a pair, with the place of each of its tokens."""
@@ -222,6 +230,12 @@ class InputFormat:
             for window in _windows(second, room - len(first)):
                 yield first, window
 
+    def _lost(self, first: int, second: int, room: int) -> int:
+        """The number of tokens of two texts of these lengths that `_cut` leaves out of every part."""
+        if self.truncate == "windows":  # the longer text is read whole
+            return 0 if first + second <= room else max(0, min(first, second) - room // 2)
+        return first + second - sum(longest_first(first, second, room))
+
     def _shortened(self, ids: NDArray[np.int64], kept: int) -> NDArray[np.int64]:
         """The `kept` tokens of a text that stay: its beginning, or with head+tail its beginning and its end."""
         if self.truncate != "head+tail" or kept == len(ids):
@@ -249,10 +263,10 @@ class InputFormat:
         room = self.length - len(before) - len(between) - len(behind)
         rows: list[NDArray[np.int64]] = []
         places: list[tuple[int, int, int, int]] = []
-        cut = 0
+        lost = []
         for owner, (first, second) in enumerate(zip(firsts, seconds, strict=True)):
             kept = min(longest, room // 2)
-            cut += len(first) > kept
+            lost.append(max(0, len(first) - kept))
             opening = np.concatenate([before, first[:kept], between])
             own = self.length - len(opening) - len(behind)  # tokens of a stretch
             step, rest = max(1, min(stride, own // 2)), max(0, len(second) - own)
@@ -262,10 +276,11 @@ class InputFormat:
                 rows.append(np.concatenate([opening, part, behind]))
                 places.append((owner, begin, len(part), len(opening)))
         owners, begun, counts, starts = np.array(places, np.int64).reshape(-1, 4).T
-        encoded = EncodedRows(rows, starts, 0)
+        tokens = sum(map(len, firsts)) + sum(map(len, seconds))
+        encoded = EncodedRows(rows, starts, 0, owners, np.array(lost, np.int64), tokens)
         last = self.start_last or self.reads_forwards
         whole = encoded.lengths - 1 if last else np.zeros(len(rows), np.int64)
-        return PairWindows(encoded, owners, begun, counts, whole, cut)
+        return PairWindows(encoded, owners, begun, counts, whole, int((encoded.lost > 0).sum()))
 
     def ids(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
         """The token ids of texts, which are normalised as a corpus is."""

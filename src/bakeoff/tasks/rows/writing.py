@@ -116,8 +116,12 @@ class WritingFormat:
         decoded = [clean(tokenizer.decode(ids)) for ids in written[:LOOKED_AT]]
         ended = iter([np.append(ids, tokenizer.separator)[: self.longest] for ids in written])
         own = [None if text is None else next(ended) for text in targets]
+        asked = iter(written)
+        cut = [max(0, len(next(asked)) + 1 - self.longest) if text is not None else 0 for text in targets]
+        lost = np.array([max(0, len(ids) - self.room) for ids in given], np.int64) + np.array(cut, np.int64)
+        tokens = sum(map(len, given)) + sum(map(len, written))
         return WritingItems(
-            EncodedRows(rows, lengths, 0),
+            EncodedRows(rows, lengths, 0, lost=lost, tokens=tokens),
             np.arange(len(rows) + 1),
             np.arange(len(rows)),
             own,
