@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from bakeoff.comparison.execution import compare
 from bakeoff.comparison.facts import CorpusFacts
 from bakeoff.comparison.plan import Plan
-from bakeoff.comparison.reporting.findings import cautions
+from bakeoff.comparison.reporting.cautions import cautions
 from bakeoff.comparison.reporting.spending import spending
 from bakeoff.comparison.results import Results
 from bakeoff.comparison.running.engine import Engine
@@ -223,8 +223,8 @@ def test_a_recipe_that_diverges_is_left_out_and_named(folder, where):
     results = go(folder, engine)
     assert [entry.label for entry in results.recipes] == ["one"]
     assert [(failure.recipe, failure.seed) for failure in results.failures] == [("two", int(where[0] == "pretrain"))]
-    what = "pre-training two" if where[0] == "pretrain" else "fine-tuning two on mood from scratch"
-    assert any(f"two is left out: {what} diverged with seed" in line for line in cautions(results))
+    what = "pre-training “two”" if where[0] == "pretrain" else "fine-tuning “two” on “mood” from scratch"
+    assert any(f"because a training diverged: “two” ({what}, seed" in line for line in cautions(results))
     assert [seed for _, seed, *_ in engine.of("pretrain")] == ([0, 1] if where[0] == "pretrain" else [0])
     again = FakeEngine()
     assert go(folder, again, recipes=["one", "two"]).failures == results.failures
@@ -246,7 +246,7 @@ def test_a_finetuning_that_a_recipe_cannot_have_is_refused_before_anything_runs(
     engine = FakeEngine()
     task = {"name": "mood", "text_column": "a", "label_column": "b", "finetune": {"length": 7}}
     task |= {name: folder / f"{name}.tsv" for name in ("train", "dev", "test")}
-    with pytest.raises(UserError, match="task mood, recipe one: length: 7 is too short"):
+    with pytest.raises(UserError, match="task “mood”, recipe “one”: length: 7 is too short"):
         go(folder, engine, tasks=[task])
     assert engine.calls == []
 
@@ -311,9 +311,11 @@ def test_what_was_spent_stands_beside_what_was_planned(folder):
 
     assert warned(changed(one=(240.0, 120.0), two=(250.0, 131.0))) == []
     (unequal,) = warned(changed(one=(240.0, 120.0), two=(40.0, 20.0)))
-    assert "not spent as planned: two 17 % of the 2 minutes that were planned by the work done." in unequal
+    assert "not spent as planned: “two” 17 % of the 2 minutes that were planned by the work done." in unequal
     (busy,) = warned(changed(one=(240.0, 240.0), two=(250.0, 180.0)))
-    assert busy.startswith("By the clock, one 200 % and two 150 % of the 2 minutes that were planned were spent, for")
+    assert busy.startswith(
+        "By the clock, “one” 200 % and “two” 150 % of the 2 minutes that were planned were spent, for"
+    )
     unknown = changed(one=(240.0, 120.0), two=(None, 60.0))
     assert [spending(unknown, entry) for entry in unknown.recipes] == [(1.0, 1.0), (0.5, None)]
 
@@ -437,8 +439,8 @@ def test_progress_is_told(folder):
         engine=FakeEngine(),
         report=lambda results, path: None,
     )
-    assert "seed 0: pre-training one" in lines
-    assert "seed 0: fine-tuning two on mood from scratch" in lines
+    assert "seed 0: pre-training “one”" in lines
+    assert "seed 0: fine-tuning “two” on “mood” from scratch" in lines
     assert lines[-1].startswith("1 of 1 seeds done")
 
 

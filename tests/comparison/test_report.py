@@ -1,3 +1,4 @@
+import csv
 import json
 import re
 from html.parser import HTMLParser
@@ -6,15 +7,18 @@ from xml.etree import ElementTree
 import pytest
 from synthetic_results import as_errors, make_results
 
+from bakeoff.comparison.facts import StartFacts
 from bakeoff.comparison.reporting import tables
-from bakeoff.comparison.reporting.charts import comparable_losses
-from bakeoff.comparison.reporting.findings import cautions, findings
+from bakeoff.comparison.reporting.cautions import MOST, cautions
+from bakeoff.comparison.reporting.charts import comparable_losses, what_differs
+from bakeoff.comparison.reporting.findings import findings
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.reporting.report import write_report
-from bakeoff.comparison.results import Results
+from bakeoff.comparison.results import Failure, Results
 from bakeoff.display.text import visible
-from bakeoff.display.wording import duration, listed, memory, p_value, percent, points, quantity
+from bakeoff.display.wording import duration, listed, memory, p_value, percent, points, quantity, quoted
 from bakeoff.errors import UserError
+from bakeoff.tasks.cut_rows import CutRows
 
 
 class Page(HTMLParser):
@@ -99,9 +103,9 @@ def test_figures_beside_it(written):
 def test_a_clear_winner():
     results = make_results()
     found = findings(results)
-    assert (
-        found.headline
-        == "conv-light-encoder-tiny is the best of all 4 recipes on both tasks, and the difference is real."
+    assert found.headline == (
+        "conv-light-encoder-tiny is the best of all 4 recipes on both tasks, and the difference is real. On SST-2 and "
+        "TREC the best recipe is ahead of TF-IDF with logistic regression, beyond the noise (by 12.1 and 8.6 points)."
     )
     assert any(line.startswith("Pre-training raises") for line in found.details)
     assert any(line.startswith("Pre-training lowers the accuracy of albert-tiny") for line in found.details)
@@ -110,8 +114,8 @@ def test_a_clear_winner():
 def test_nothing_is_claimed_from_two_seeds():
     results = make_results(seeds=2)
     found = findings(results)
-    assert found.headline == "Nothing can be claimed yet: 2 seeds cannot show whether a difference is real."
-    assert not any("noise" in line for line in found.details)
+    assert found.headline.startswith("Nothing can be claimed yet: 2 seeds cannot show whether a difference is real.")
+    assert not any("beyond the noise" in line for line in [found.headline, *found.details])
     assert any("not finished: 2 of 3 seeds" in line for line in cautions(results))
 
 
@@ -120,7 +124,7 @@ def test_equal_recipes_have_no_winner():
     equal = results.analyses[0].pairs[0].model_copy(update={"real": False, "difference": 0.001})
     results = results.model_copy(update={"analyses": [results.analyses[0].model_copy(update={"pairs": [equal]})]})
     found = findings(results)
-    assert found.headline == "No winner: the difference between the two recipes is within the noise."
+    assert found.headline.startswith("No winner: the difference between the two recipes is within the noise.")
     assert "cannot be told apart from it" in found.details[0]
 
 
@@ -129,7 +133,8 @@ def test_winner_on_one_task_only():
     last = results.analyses[1]
     undecided = last.model_copy(update={"pairs": [pair.model_copy(update={"real": False}) for pair in last.pairs]})
     found = findings(results.model_copy(update={"analyses": [results.analyses[0], undecided]}))
-    assert found.headline == "conv-light-encoder-tiny is best on SST-2; on TREC the leaders cannot be told apart."
+    told = "conv-light-encoder-tiny is best on SST-2; on TREC the leaders cannot be told apart."
+    assert found.headline.startswith(told)
 
 
 def test_one_recipe_alone(tmp_path):
@@ -142,32 +147,144 @@ def test_one_recipe_alone(tmp_path):
 
 def test_cautions():
     found = "\n".join(cautions(make_results()))
-    assert "albert-tiny ends its pre-training no better than the unigram entropy" in found
-    assert "bert-mini ends" not in found
-    assert "no gain from pre-training could be shown for albert-tiny" in found
+    assert "no better than the unigram entropy for albert-tiny (seeds 0, 1 and 2)" in found
+    assert "bert-mini (seed" not in found
+    assert "No gain from pre-training could be shown for albert-tiny on SST-2; albert-tiny on TREC." in found
     assert "TF-IDF" not in found
-    assert "TF-IDF with logistic regression scores 97.0 %" in "\n".join(cautions(make_results(floor=0.97)))
+    worthless = "no recipe compared here is worth its cost on SST-2 and TREC"
+    assert worthless in cautions(make_results(floor=0.97))[0]
 
 
+@pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize(
     ("seeds", "above", "words"),
     [
-        (3, 0.1, "better than"),
-        (3, 0.002, "as good as"),
-        (3, 0, "as good as"),
-        (1, 0.1, "more than"),
-        (1, 0.0001, "as good as"),
+        (3, 0.1, "10.0 points ahead of the best recipe, conv-light-encoder-tiny ({mean} %), beyond the noise (95 %"),
+        (3, 0.002, "0.2 points ahead of the best recipe, conv-light-encoder-tiny ({mean} %), within the noise (95 %"),
+        (3, 0, "level with the best recipe, conv-light-encoder-tiny ({mean} %), within the noise (95 %"),
+        (3, -0.002, "0.2 points behind the best recipe, conv-light-encoder-tiny ({mean} %), within the noise (95 %"),
+        (3, -0.1, "10.0 points behind the best recipe, conv-light-encoder-tiny ({mean} %), beyond the noise (95 %"),
+        (1, 0.1, "10.0 points ahead of the best recipe, conv-light-encoder-tiny ({mean} %); how much of that is noise"),
+        (1, -0.1, "10.0 points behind the best recipe, conv-light-encoder-tiny ({mean} %); how much of that is noise"),
     ],
 )
-def test_a_floor_is_better_than_the_best_recipe_only_beyond_the_noise(seeds, above, words):
+def test_the_headline_has_the_floor_with_its_distance_and_its_noise(seeds, above, words, turned):
+    """Also of a metric of which less is better."""
     best = make_results(seeds=seeds, tasks=("SST-2",)).analyses[0].pretrained["conv-light-encoder-tiny"].mean
     results = make_results(seeds=seeds, tasks=("SST-2",), floor=best + above)
-    scored, shown = (f"{100 * value:.1f} %" for value in (best + above, best))
-    sentence = f"scores {scored} on SST-2, {words} the best recipe ({shown})"
-    assert any(sentence in line for line in cautions(results))
-    errors = as_errors(results, "SST-2")
-    opposite = {"more than": "less than"}.get(words, words)
-    assert any(f"on SST-2, {opposite} the best recipe" in line for line in cautions(errors))
+    told = f"TF-IDF with logistic regression ({100 * (best + above):.1f} %) is "
+    if turned:
+        results = as_errors(results, "SST-2")
+        words = words.replace("10.0 points", "0.150").replace("0.2 points", "0.003").replace("{mean} %", "{mean}")
+        told, best = f"TF-IDF with ridge regression ({1.5 * (1 - best - above):.3f}) is ", 0.015 * (1 - best)
+    shown = f"{100 * best:.3f}" if turned else f"{100 * best:.1f}"
+    headline = findings(results).headline
+    assert told + words.format(mean=shown) in headline
+    first = headline.startswith("TF-IDF")
+    assert first == (above > 0.01)  # what a reader has to know first
+    assert any("worth its cost" in line for line in cautions(results)) == (above >= 0)
+
+
+def test_the_interval_of_a_distance_is_that_of_the_mean():
+    results = make_results(tasks=("SST-2",), floor=0.97)
+    spread = results.analyses[0].pretrained["conv-light-encoder-tiny"]
+    low, high = (100 * (0.97 - each) for each in reversed(spread.interval))
+    assert f"(95 % interval {low:+.1f} to {high:+.1f} points)" in findings(results).headline
+    below = make_results(tasks=("SST-2",), floor=0.5)
+    low, high = (100 * (each - 0.51) for each in spread.interval)  # the answer without a model is the better floor
+    headline = findings(below).headline
+    assert "What needs no model (“most frequent class”) (51.0 %) is" in headline
+    assert f"(95 % interval {low:+.1f} to {high:+.1f} points)" in headline
+
+
+def test_floors_of_several_tasks_are_one_sentence_and_each_has_a_detail():
+    results = make_results()
+    floors = [
+        floor.model_copy(update={"test": {"accuracy": 0.97 if floor.task == "TREC" else 0.5}})
+        for floor in results.floors
+    ]
+    found = findings(results.model_copy(update={"floors": floors}))
+    first = "On TREC TF-IDF with logistic regression is ahead of every recipe, beyond the noise (by"
+    assert found.headline.startswith(first)
+    second = "; on SST-2 the best recipe is ahead of TF-IDF with logistic regression, beyond the noise (by"
+    assert second in found.headline
+    assert sum("the best recipe, conv-light-encoder-tiny (" in line for line in found.details) == 2
+    none = findings(results.model_copy(update={"floors": []}))
+    assert none.headline.endswith("and the difference is real.")
+    assert not any("neural" in line for line in [*none.details, none.headline])
+
+
+def test_labels_that_are_words_stand_in_quotation_marks():
+    results = make_results(names=["published, as it is", "the", "gpt-tiny", "a and b"], tasks=("word order", "TREC"))
+    failure = Failure(recipe="the worst", seed=1, training="pre-training the worst", message="infinite")
+    start = {"source": "runs/bert", "run": "r", "origin": None, "steps": 5, "weights": "0", "tensors": 3, "of": 3}
+    entries = [
+        entry.model_copy(update={"start": StartFacts(**start, fresh=[])}) if entry.label == "the" else entry
+        for entry in results.recipes
+    ]
+    results = results.model_copy(update={"failures": [failure], "recipes": entries})
+    found = findings(results)
+    text = " ".join([found.headline, *found.details, *cautions(results)])
+    assert "“published, as it is”" in text
+    assert "“the” starts from runs/bert" in text
+    for label in ("published, as it is", "a and b", "word order", "the worst ("):
+        assert text.count(label) == text.count(f"“{label}".removesuffix(" (")) or label.endswith("(")
+    assert "“gpt-tiny”" not in text
+    assert "“TREC”" not in text
+
+
+def test_cautions_are_one_for_each_kind_and_the_first_five_stand_at_the_top(tmp_path, monkeypatch):
+    monkeypatch.setattr("bakeoff.comparison.reporting.report._write_figures", lambda *arguments: None)
+    names = [f"albert-{number}" for number in range(8)]
+    results = make_results(
+        names=names, seeds=2, tasks=("one-1", "two-2", "three-3"), rows=100, floor=0.99, depths=[0.02] * 4
+    )
+    lost = [Failure(recipe=f"lost-{n}", seed=0, training="pre-training", message="infinite") for n in range(3)]
+    tasks = [task.model_copy(update={"notes": [f"a note on {task.name}", "another"]}) for task in results.tasks]
+    results = results.model_copy(update={"failures": lost, "tasks": tasks})
+    told = cautions(results)
+    assert MOST == 5 < len(told) < 10
+    assert told[0].startswith("The comparison is not finished")
+    assert all(name in " ".join(told) for name in [*names, "lost-0", "lost-2", "a note on one-1", "a note on three-3"])
+    write_report(results, tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    top, _, rest = page.partition('class="cautions"')[2].partition("<details>")
+    assert top.count("<li>") == MOST
+    assert rest.partition("</details>")[0].count("<li>") == len(told) - MOST
+
+
+def test_cut_texts_are_told_for_each_task_and_recipe(results, tmp_path, monkeypatch):
+    monkeypatch.setattr("bakeoff.comparison.reporting.report._write_figures", lambda *arguments: None)
+
+    def cut(length, rows, tokens):
+        return CutRows(length=length, rows=rows, of_rows=800, tokens=tokens, of_tokens=10_000)
+
+    entries = []
+    for entry in results.recipes:
+        length, rows, tokens = (64, 3, 5) if entry.label == "gpt-tiny" else (32, 317, 2310)
+        own = {"train": cut(length, 0, 0), "dev": cut(length, 0, 0), "test": cut(length, rows, tokens)}
+        scores = [s.model_copy(update={"cut": own}) if s.task == "TREC" else s for s in entry.scores]
+        entries.append(entry.model_copy(update={"scores": scores}))
+    results = results.model_copy(update={"recipes": entries})
+    (told,) = (line for line in cautions(results) if line.startswith("Texts were cut."))
+    assert told == (
+        "Texts were cut. On TREC, rows of 32 tokens for bert-mini, albert-tiny and conv-light-encoder-tiny leave out a "
+        "part of 317 of the 800 test rows (23.1 % of their tokens); on TREC, rows of 64 tokens for gpt-tiny leave out "
+        "a part of 3 of the 800 test rows (less than 0.1 % of their tokens)."
+    )
+    write_report(results, tmp_path / "report.html")
+    assert "Not read: On TREC, rows of 32 tokens for" in Page((tmp_path / "report.html").read_text("utf-8")).text
+    results.write_csv(tmp_path / "results.csv")
+    with open(tmp_path / "results.csv", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {
+        (row["task"], row["recipe"] == "gpt-tiny", row["test_rows_cut"], row["test_tokens_cut"]) for row in rows
+    } == {
+        ("TREC", True, "3", "5"),
+        ("TREC", False, "317", "2310"),
+        ("SST-2", True, "", ""),
+        ("SST-2", False, "", ""),
+    }
 
 
 def test_a_pretraining_that_did_not_arrive_is_said():
@@ -175,15 +292,15 @@ def test_a_pretraining_that_did_not_arrive_is_said():
     entry = results.recipes[0]
     scores = [score.model_copy(update={"transferred_tensors": 0}) for score in entry.scores]
     results = results.model_copy(update={"recipes": [entry.model_copy(update={"scores": scores})]})
-    assert any("no tensor was taken over" in line for line in cautions(results))
+    assert any("No tensor of bert-mini was taken over" in line for line in cautions(results))
 
 
 def test_errors_are_ranked_and_told_the_other_way_round():
     """What is said of errors is what was said of accuracies, with other numbers."""
     before = make_results(tasks=("STS-B",))
     after = as_errors(before, "STS-B")
-    assert findings(after).headline == findings(before).headline
-    best, gain, harm, floor = findings(after).details
+    assert findings(after).headline.partition(" TF-IDF")[0] == findings(before).headline.partition(" TF-IDF")[0]
+    best, gain, harm = findings(after).details
     mean, size = after.analyses[0].pretrained["conv-light-encoder-tiny"].mean, -after.analyses[0].pairs[0].difference
     lead = f"On STS-B, conv-light-encoder-tiny is best with {mean:.3f} (mean absolute error), {size:.3f} ahead of bert"
     assert best.startswith(lead)
@@ -191,14 +308,7 @@ def test_errors_are_ranked_and_told_the_other_way_round():
     assert best.endswith(f"(95 % interval {-high:+.3f} to {-low:+.3f}).")
     assert gain.startswith("Pre-training lowers the mean absolute error of bert-mini, conv-light-encoder-tiny and gpt")
     assert harm.startswith("Pre-training raises the mean absolute error of albert-tiny on STS-B by 0.")
-    assert floor.startswith("TF-IDF with ridge regression reaches 0.330 on STS-B; conv-light-encoder-tiny is 0.1")
-    assert floor.endswith("below it.")
-    assert [line for line in cautions(after) if "STS-B" in line] == [
-        line for line in cautions(before) if "STS-B" in line
-    ]
-    assert "TF-IDF with ridge regression scores 0.045 on STS-B, better than the best recipe (0.1" in "\n".join(
-        cautions(as_errors(make_results(tasks=("STS-B",), floor=0.97), "STS-B"))
-    )
+    assert cautions(after) == cautions(before)
 
 
 def test_a_report_of_several_kinds(tmp_path, monkeypatch):
@@ -239,7 +349,7 @@ def test_where_nothing_can_be_claimed_of_a_task_the_report_says_why():
     changes = {"pairs": [pair.model_copy(update=unknown) for pair in analysis.pairs]}
     changes["gains"] = {label: gain.model_copy(update=unknown) for label, gain in analysis.gains.items()}
     results = results.model_copy(update={"analyses": [analysis.model_copy(update=changes)]})
-    assert any("On SST-2 no difference is called real: how much chance is in its 800" in x for x in cautions(results))
+    assert any("On SST-2 no difference is called real: how much chance is in the 800" in x for x in cautions(results))
     assert findings(results).headline.startswith("No winner")
     assert not any("called real" in line for line in cautions(make_results()))
 
@@ -300,10 +410,26 @@ def test_results_from_before_there_were_other_kinds_are_read(tmp_path, metric, u
 
 def test_losses_share_a_panel_only_if_they_compare(results):
     found = {panel.title: [entry.label for entry in panel.entries] for panel in comparable_losses(results)}
-    assert found["Masked tokens (mlm); ngram 1, rate 0.15"] == ["bert-mini", "conv-light-encoder-tiny"]
-    assert found["Masked tokens (mlm); ngram 3, rate 0.15"] == ["albert-tiny"]
+    assert found["Masked tokens (mlm), ngram 1"] == ["bert-mini", "conv-light-encoder-tiny"]
+    assert found["Masked tokens (mlm), ngram 3"] == ["albert-tiny"]
     assert found["Next token (clm)"] == ["gpt-tiny"]
     assert {panel.unit for panel in comparable_losses(results) if panel.objective == "clm"} == {"bits per byte"}
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "words"),
+    [
+        ({"rate": 0.3, "map_bias": True}, {"rate": 0.3, "map_bias": False}, ["with map bias"]),
+        ({"rate": 0.3, "map_bias": False}, {"rate": 0.15, "map_bias": True}, ["rate 0.3", "without map bias"]),
+        ({"first_rate": None, "map_bias": True}, {"first_rate": 0.3, "map_bias": True}, ["without first rate"]),
+        ({"first_rate": 0.3}, {}, ["first rate 0.3"]),
+        ({"generator": {"width": 64, "layers": 2}}, {"generator": {"width": 32, "layers": 2}}, ["generator width 64"]),
+        ({"spans": [1, 2]}, {"spans": [1]}, ["spans 1, 2"]),
+        ({"rate": 0.3}, {"rate": 0.3}, []),
+    ],
+)
+def test_panels_of_one_objective_are_told_apart_by_what_differs_alone(own, other, words):
+    assert what_differs(own, [own, other]) == what_differs(own, [other, own, other]) == words
 
 
 def test_results_survive_their_file(results, tmp_path):
@@ -323,6 +449,18 @@ def test_csv_is_tidy(results, tmp_path):
     assert lines[0].startswith("recipe,seed,task,finetune_seed,initialisation,")
     assert len({len(line.split(",")) for line in lines}) == 1
     assert not list(tmp_path.glob("*.partial"))
+
+
+@pytest.mark.parametrize("name", ["bert-mini", "gpt2", "SST-2", "TREC", "runs/bert", "a_b", "owner/name@main", "BoW"])
+def test_names_that_no_sentence_could_have_stand_alone(name):
+    assert quoted(name) == name
+
+
+@pytest.mark.parametrize(
+    "name", ["published, as it is", "the", "A", "word order", "Mine", "bert-mini, tuned", "x-", ""]
+)
+def test_names_that_a_sentence_could_have_are_quoted(name):
+    assert quoted(name) == f"“{name}”"
 
 
 @pytest.mark.parametrize(

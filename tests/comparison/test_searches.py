@@ -13,7 +13,7 @@ from tests.tuning.conftest import Planted
 
 from bakeoff import checksums
 from bakeoff.comparison.execution import compare
-from bakeoff.comparison.reporting.findings import cautions
+from bakeoff.comparison.reporting.cautions import cautions
 from bakeoff.comparison.reporting.report import write_report
 from bakeoff.comparison.reporting.search_findings import COLUMNS, NOT_SEARCHED, carried, rows
 from bakeoff.comparison.reporting.terminal import print_results
@@ -186,7 +186,7 @@ def test_a_recipe_may_keep_its_own_values(folder):
     assert results.recipes[1].search is None
     assert engine.trained["two", 0] == 1e-3
     found = [line for line in cautions(results) if "not searched" in line]
-    assert found == ["two was not searched: what the others gain by their search is no merit of theirs."]
+    assert found == ["“two” was not searched: what the others gain by their search is no merit of theirs."]
     assert [*rows(results)][1][:2] == ["two", "not searched"]
     with pytest.raises(UserError, match=r"pretrain: made with search null, the plan now says \{.*restore the plan"):
         go(folder, Searching())
@@ -196,7 +196,7 @@ def test_a_recipe_of_which_every_trial_diverges_is_left_out(folder):
     results = go(folder, Searching(lost=["two"]))
     assert [entry.label for entry in results.recipes] == ["one"]
     assert any(
-        line.startswith("two is left out: every trial of its search diverged with seed 0") for line in cautions(results)
+        "because a training diverged: “two” (every trial of its search, seed 0" in line for line in cautions(results)
     )
     again = Searching()
     assert without_times(go(folder, again)) == without_times(results)
@@ -336,20 +336,21 @@ def cautious(folder, best, losses=(4.0, 4.0), **search):
     (entry,) = results.recipes
     runs = [run.model_copy(update={"validation_loss": loss}) for run, loss in zip(entry.runs, losses, strict=True)]
     entry = entry.model_copy(update={"runs": runs})
-    return [line for line in cautions(results.model_copy(update={"recipes": [entry]})) if line.startswith("one: ")]
+    return [line for line in cautions(results.model_copy(update={"recipes": [entry]})) if "“one” (" in line]
 
 
 @pytest.mark.parametrize(("best", "word"), [(1.0, "highest"), (1e-7, "lowest")])
 def test_a_best_value_at_an_edge_is_told(folder, best, word):
     (line,) = cautious(folder, best)
-    assert f"is the {word} that was tried; a better one may lie beyond" in line
+    assert line.startswith("The best value that was tried is the last of its range for “one” (training.optimizer.lr ")
+    assert f", the {word}); a better one may lie beyond" in line
 
 
 def test_two_trials_that_seeds_make_as_different_are_told(folder):
     """The best rate lies between two of the grid, nearly in the middle: they are 0.002 apart."""
     assert cautious(folder, 1.62e-3) == []
     (line,) = cautious(folder, 1.62e-3, losses=(4.0, 4.1))
-    assert "its two best trials (lr " in line
+    assert line.startswith("The two best trials are closer than can be told for “one” (lr ")
     assert "differ by 0.1000" in line  # sqrt(2) times the deviation of two losses is their difference
 
 
@@ -386,7 +387,7 @@ def test_rates_are_carried_to_the_whole_budget_by_the_rule(folder, monkeypatch):
     for entry in results.recipes:
         rate = entry.search.winner.values[RATE] / 2
         assert engine.trained[entry.label, 0] == rate
-        assert f"{entry.label} from {2 * rate:.4g} to {rate:.4g}" in carried(results)
+        assert f"“{entry.label}” from {2 * rate:.4g} to {rate:.4g}" in carried(results)
     assert any("their learning rates adjusted to the longer training" in line for line in cautions(results))
     trained = {row[0]: row[COLUMNS.index("trained with")] for row in rows(results)}
     assert trained == {entry.label: f"{entry.search.winner.values[RATE] / 2:.4g}" for entry in results.recipes}

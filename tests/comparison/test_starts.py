@@ -10,7 +10,7 @@ from tests.interop.elsewhere import write_wordpiece
 
 from bakeoff.comparison.execution import compare
 from bakeoff.comparison.plan import Plan
-from bakeoff.comparison.reporting.findings import cautions
+from bakeoff.comparison.reporting.cautions import cautions
 from bakeoff.comparison.results import Results
 from bakeoff.comparison.running.engine import Engine
 from bakeoff.errors import UserError
@@ -86,9 +86,9 @@ def test_a_run_goes_on_from_its_weights_and_from_scratch_does_not(folder, corpus
     assert results.recipes[2].start is None
     assert Results.read(folder / "out/results.json") == results
     told = cautions(results)
-    assert any(f"mine starts from {folder / 'runs/mine'} (2 steps)" in line for line in told)
-    assert any("from chance had the budget alone" in line for line in told)
-    assert any("the gain of mine and by file is that of the weights" in line for line in told)
+    assert any(f"“mine” starts from {folder / 'runs/mine'} (2 steps)" in line for line in told)
+    assert any("“from chance” had the budget alone" in line for line in told)
+    assert any("the gain of “mine” and “by file” is that of the first weights" in line for line in told)
     lines = []
     assert go(plan, progress=lines.append).recipes == results.recipes
     assert not [line for line in lines if "pre-training" in line or "fine-tuning" in line]
@@ -214,5 +214,5 @@ def test_a_model_elsewhere_is_imported_once(folder):
     assert len(list((folder / "out/imported").iterdir())) == 1
     imported = next((folder / "out/imported").iterdir())
     assert worst(folder / "out" / results.recipes[0].runs[0].path, imported) < 1e-9
-    assert "theirs starts from" in "".join(cautions(results))
+    assert "“theirs” starts from" in "".join(cautions(results))
     assert "(trained elsewhere)" in "".join(cautions(results))

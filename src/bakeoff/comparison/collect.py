@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import Field
 
 from bakeoff.comparison.facts import BudgetFacts, CorpusFacts, StartFacts, TaskFacts
 from bakeoff.comparison.recipe_plan import RecipePlan
@@ -32,6 +33,9 @@ from bakeoff.tasks.scores.jackknife import Vector
 from bakeoff.tasks.task_config import TaskConfig
 from bakeoff.tuning.results import TuningResults
 
+MEASURED = ("learning_rate", "transferred_tensors", "best_epoch", "epochs", "seconds")
+"""The figures of a fine-tuning's results.json that stand in the comparison's as they are."""
+
 
 class DevAndTest(Record):
     """The metrics of a fine-tuned model on dev and on test."""
@@ -53,6 +57,12 @@ class FinetuneOutcome(Record):
     """Number of tensors taken from the pre-trained run; 0 from scratch."""
     best_epoch: float | None
     """The epoch whose weights did best on dev, and were tested."""
+    epochs: float | None = None
+    """The number of epochs trained until the end, or until early stopping."""
+    default_epochs: list[int] = Field(default=[])
+    """The numbers of epochs in whose place more were planned, for the sake of `least_steps`."""
+    cut: dict[str, dict[str, int]] = Field(default={})
+    """The rows of each split of which a part was not read, see `CutRows`."""
     seconds: float
     """Seconds of training, over all trials of the fine-tuning."""
 
@@ -194,7 +204,8 @@ def _score(job: Finetuning, metric: str, root: Path) -> FinetuningScore:
         "dev": found["scores"]["dev"],
         "test": found["scores"]["test"],
         "predictions": str((job.directory / "predictions.jsonl").relative_to(root)),
-        **{name: found.get(name) for name in ("learning_rate", "transferred_tensors", "best_epoch", "seconds")},
+        **{name: found.get(name) for name in MEASURED},
+        **{name: found[name] for name in ("cut", "default_epochs") if found.get(name)},
     }
     return FinetuningScore.parse(values, str(path))
 

@@ -21,6 +21,7 @@ from bakeoff.comparison.running.starts import Starts
 from bakeoff.comparison.running.trainings import MODULES, Trainings
 from bakeoff.config import Record, differing
 from bakeoff.corpus.mixture import open_corpus
+from bakeoff.display.wording import quoted
 from bakeoff.durable import held, without_links
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.full_disk import full_disk
@@ -217,7 +218,7 @@ class _Comparison:
                 try:
                     self.engine.check(recipe, task)
                 except UserError as error:
-                    raise UserError(f"task {task.name}, recipe {name}: {error}") from None
+                    raise UserError(f"task {quoted(task.name)}, recipe {quoted(name)}: {error}") from None
 
     def _require_own_place(self) -> None:
         """Refuse to write into a corpus or a run, and through a link.
@@ -241,7 +242,7 @@ class _Comparison:
             settings = jobs.tasks[task.name]
             kept = KeptTask.check(read_json(path), str(path)) if path.is_file() else {}
             if not kept or any(differing(kept["settings"], settings)):
-                self.say(f"reading {task.name}; what is reached without a neural network")
+                self.say(f"reading {quoted(task.name)}; what is reached without a neural network")
                 kept = {"settings": settings, **self._measure_floors(task)}
                 path.parent.mkdir(parents=True, exist_ok=True)
                 checksums.write(path, json.dumps(kept, indent=1, ensure_ascii=False) + "\n")

@@ -14,7 +14,11 @@ from bakeoff.config import Config
 from bakeoff.display.spreadsheet import write_table
 from bakeoff.durable import write_atomically
 from bakeoff.json_files import read_json
+from bakeoff.tasks.cut_rows import CutRows
 from bakeoff.tuning.results import TuningResults
+
+SPLITS = ("train", "dev", "test")
+"""The splits of a task."""
 
 Initialisation = Literal["pretrained", "scratch"]
 
@@ -90,6 +94,12 @@ class FinetuningScore(Config):
     """Number of tensors taken from the pre-trained run; 0 from scratch."""
     best_epoch: float | None
     """The epoch that did best on dev, whose weights were tested."""
+    epochs: float | None = None
+    """The epochs trained until the end, or until early stopping; None in results of older versions."""
+    default_epochs: list[int] = Field(default=[])
+    """The default numbers of epochs in whose place more were planned, for the sake of `least_steps`."""
+    cut: dict[str, CutRows] = Field(default={})
+    """The rows of train, dev and test of which a part was not read; empty in results of older versions."""
     seconds: float
     """Seconds of training, over all trials of the fine-tuning."""
 
@@ -229,6 +239,7 @@ class Results(Config):
         metrics = sorted({name for entry in self.recipes for score in entry.scores for name in score.test})
         header = ["recipe", "seed", "task", "finetune_seed", "initialisation", "learning_rate", "best_epoch"]
         header += [f"{split}_{name}" for split in ("dev", "test") for name in metrics]
+        header += [f"{split}_{what}_cut" for split in SPLITS for what in ("rows", "tokens")]
         header += [
             "transferred_tensors",
             "finetune_seconds",
@@ -268,6 +279,7 @@ def _row(entry: RecipeEntry, score: FinetuningScore, run: PretrainingRun | None,
             score.learning_rate,
         ),
         *(score.best_epoch, *(split.get(name) for split in (score.dev, score.test) for name in metrics)),
+        *(own and getattr(own, what) for own in map(score.cut.get, SPLITS) for what in ("rows", "tokens")),
         *(score.transferred_tensors, score.seconds, entry.parameters, entry.flops_per_token),
         *(None if run is None else getattr(run, name) for name in names),
     ]

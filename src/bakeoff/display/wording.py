@@ -1,5 +1,6 @@
 """Numbers in readable form: percent, thousands, minutes."""
 
+import re
 from collections.abc import Sequence
 
 MINUS = "\N{MINUS SIGN}"
@@ -62,3 +63,12 @@ def budget(text: str) -> str:
     """A budget in words: minutes=10 as 10 minutes."""
     kind, _, amount = text.partition("=")
     return f"{amount} {'FLOPs' if kind == 'flops' else kind}"
+
+
+def quoted(name: str) -> str:
+    """A name that a user gave, in a sentence: in quotation marks where it could be read as words of the sentence.
+
+    A name without white space that has a digit, a hyphen or the like, or two capitals, cannot: bert-mini, SST-2, TREC.
+    """
+    plain = re.fullmatch(r"[\w./@+:-]*\w", name) and re.search(r"[\d_./@+:-]|[A-Z].*[A-Z]", name)
+    return name if plain else f"“{name}”"

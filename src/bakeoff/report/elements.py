@@ -20,7 +20,9 @@ def note(text: str) -> str:
     return f'<p class="note">{escape(text, quote=False)}</p>'
 
 
-def opening(about: str, title: str, answers: Sequence[str] = (), cautions: Sequence[str] = ()) -> list[str]:
+def opening(
+    about: str, title: str, answers: Sequence[str] = (), cautions: Sequence[str] = (), further: Sequence[str] = ()
+) -> list[str]:
     """The head of a page.
 
     Args:
@@ -28,12 +30,18 @@ def opening(about: str, title: str, answers: Sequence[str] = (), cautions: Seque
         title: the heading of the page.
         answers: the results, one sentence each.
         cautions: what readers must know before they rely on the results, one sentence each.
+        further: more to know, folded until a click.
     """
     parts = [f'<p class="eyebrow">{escape(about)}</p>', f"<h1>{escape(title)}</h1>"]
     if answers:
         parts.append(f'<ul class="answer">{items(answers)}</ul>')
     if cautions:
-        parts.append(f'<section class="cautions"><h2>Before you rely on this</h2><ul>{items(cautions)}</ul></section>')
+        more = ""
+        if further:
+            more = f"<details><summary>{len(further)} more</summary><ul>{items(further)}</ul></details>"
+        parts.append(
+            f'<section class="cautions"><h2>Before you rely on this</h2><ul>{items(cautions)}</ul>{more}</section>'
+        )
     return parts
 
 

@@ -51,13 +51,12 @@ class CutRows(Config):
     def of_split(self, name: str) -> str:
         """The rows in words: 317 of the 784 rows of test cut to 32 tokens: 23.1 % of the tokens are not read."""
         rows = f"{self.rows:,} of the {counted(self.of_rows, 'row')} of {name}"
-        return f"{rows} cut to {self.length:,} tokens: {self.left}"
+        return f"{rows} cut to {self.length:,} tokens: {self.percent} of the tokens are not read"
 
     @property
-    def left(self) -> str:
-        """The share in words: 23.1 % of the tokens are not read."""
-        shown = "less than 0.1" if 0 < self.share < 0.001 else percent(self.share)
-        return f"{shown} % of the tokens are not read"
+    def percent(self) -> str:
+        """The share of the tokens that are not read: 23.1 %."""
+        return "less than 0.1 %" if 0 < self.share < 0.001 else f"{percent(self.share)} %"
 
 
 class CutTexts:

@@ -118,7 +118,7 @@ def finetune(
         train, kept = splits["train"], threads_of_unfinished(out) if resume else None
         found = kept or resolve_threads(threads, None, lambda: _quickest_threads(begun, train, setting))
         torch.set_num_threads(found or torch.get_num_threads())
-    cut = {name: CutRows.of(split.items, config.length) for name, split in splits.items()}
+    cut = {name: CutRows.of(split.items, format.length) for name, split in splits.items()}
     notes = [*data.notes, *_of_items(splits, cut, config), *_of_epochs(planned, setting, splits["train"])]
     machine = {"seed": seed, "source": None if begun.run is None else str(begun.run.path), **environment(on, precision)}
     with full_disk(out, lambda: what_is_kept(out)), unfinished(out, asked, resume) as folder:

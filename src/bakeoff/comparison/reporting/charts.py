@@ -3,7 +3,7 @@
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import altair
@@ -45,13 +45,43 @@ def comparable_losses(results: Results) -> list[ComparableLosses]:
             grouped[name, settings].append(entry)
     found = []
     for (name, settings), entries in grouped.items():
-        title = OBJECTIVES[name].title
-        if sum(other == name for other, _ in grouped) > 1 and settings:
-            title += "; " + ", ".join(f"{key} {value}" for key, value in json.loads(settings).items())
+        of_name = [json.loads(other) if other else {} for objective, other in grouped if objective == name]
+        title = ", ".join([OBJECTIVES[name].title, *what_differs(json.loads(settings) if settings else {}, of_name)])
         byte = any(name in point.bits_per_byte for run in entries[0].runs for point in run.curve)
         unit = "bits per byte" if OBJECTIVES[name].whole_text and byte else "nats per target"
         found.append(ComparableLosses(title, unit, entries, name))
     return sorted(found, key=lambda panel: list(OBJECTIVES).index(panel.objective))
+
+
+def what_differs(settings: Mapping[str, Any], among: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The settings in which objectives of one kind differ, in words: rate 0.3; without map bias.
+
+    Args:
+        settings: the settings of one of them.
+        among: the settings of all of them, this one's included.
+    """
+    flat = [_flat(each) for each in among]
+    own = _flat(settings)
+    keys = dict.fromkeys(key for each in flat for key in each)
+    differing = [key for key in keys if any(each.get(key) != flat[0].get(key) for each in flat)]
+    return [_in_words(key, own.get(key)) for key in differing]
+
+
+def _flat(settings: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """Settings inside of settings by dotted keys."""
+    found: dict[str, Any] = {}
+    for key, value in settings.items():
+        found |= _flat(value, f"{above}{key}.") if isinstance(value, Mapping) else {f"{above}{key}": value}
+    return found
+
+
+def _in_words(key: str, value: Any) -> str:
+    name = key.replace("_", " ").replace(".", " ")
+    if value is None or value is False:
+        return f"without {name}"
+    if value is True:
+        return f"with {name}"
+    return f"{name} {', '.join(map(str, value)) if isinstance(value, list) else value}"
 
 
 def _settings(recipe: Mapping[str, Any], name: str) -> dict[str, Any]:

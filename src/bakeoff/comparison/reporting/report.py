@@ -7,8 +7,10 @@ import altair
 import vl_convert
 
 from bakeoff.comparison.reporting import tables
+from bakeoff.comparison.reporting.cautions import MOST, cautions
 from bakeoff.comparison.reporting.charts import colours, curves, dots
-from bakeoff.comparison.reporting.findings import cautions, findings
+from bakeoff.comparison.reporting.cut_texts import cut_notes
+from bakeoff.comparison.reporting.findings import findings
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.reporting.search_report import search_figures, search_section
 from bakeoff.comparison.results import Results
@@ -82,8 +84,9 @@ def _answer(results: Results) -> str:
     seeds = counted(len(results.finished_seeds), "seed")
     sizes = [counted(len(results.recipes), "recipe"), seeds, counted(len(results.tasks), "task")]
     about = f"{', '.join(sizes)}, {budget(results.budget.text)} each"
+    told = cautions(results)
     parts = opening(
-        f"{results.title} · {about} · {results.created[:10]}", found.headline, found.details, cautions(results)
+        f"{results.title} · {about} · {results.created[:10]}", found.headline, found.details, told[:MOST], told[MOST:]
     )
     return "\n".join(parts)
 
@@ -110,6 +113,8 @@ def _scores(results: Results, figures: list[Figure]) -> str:
     filled = "Filled: pre-trained; open: from scratch. " if any(a.scratch for a in results.analyses) else ""
     marks = "Tick: mean; bar: its 95 % interval" if claim else "Tick: mean"
     parts.append(note(f"Each dot is a seed. {filled}{marks}."))
+    if cut := [text for task in results.tasks for text in cut_notes(results, task.name)]:
+        parts.append(note(f"Not read: {' '.join(cut)}"))
     if any(analysis.pairs for analysis in results.analyses):
         parts.append("<h2>Which differences are real</h2>")
         parts.append(
@@ -180,7 +185,9 @@ def _method(results: Results) -> str:
     for task in results.tasks:
         counts = ", ".join(f"{number:,} {split}" for split, number in task.rows.items())
         classes = f"; {task.classes} classes" if task.classes else ""
-        rows.append((task.name, f"{task.kind}; {counts} rows{classes}; {_files(task.files)}"))
+        rows.append(
+            (task.name, f"{task.kind}; {counts} rows{classes}; {_files(task.files)}{_epochs(results, task.name)}")
+        )
     rows.append(("Machine", "; ".join(f"{name} {value}" for name, value in results.machine.items())))
     rows.append(("Device", results.device))
     rows.append(("Versions", ", ".join(f"{name} {value}" for name, value in results.versions.items())))
@@ -197,6 +204,15 @@ def _seeds(results: Results) -> str:
         f"order and masks) with its fine-tuning.{averaged} All recipes of a seed run one after the other, so that a "
         "slow hour of the machine hits all alike."
     )
+
+
+def _epochs(results: Results, task: str) -> str:
+    """A remark that fine-tunings had more epochs than the default, because the rows are few."""
+    own = [score for entry in results.recipes for score in entry.scores if score.task == task]
+    instead = dict.fromkeys(str(each) for score in own for each in score.default_epochs)
+    if not instead:
+        return ""
+    return f"; fine-tuned for more epochs than the default {listed([*instead], 'or')}, as rows are few (least_steps)"
 
 
 def _files(named: dict[str, str | None]) -> str:

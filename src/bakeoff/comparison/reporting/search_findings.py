@@ -1,17 +1,17 @@
 """Findings on the searches of a comparison: the chosen values, the cost, and cautions."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from statistics import stdev
 from typing import Any
 
 from bakeoff.comparison.results import RecipeEntry, Results
-from bakeoff.display.wording import counted, duration, listed, verb
+from bakeoff.display.wording import counted, duration, listed, quoted, verb
 from bakeoff.optimization.budget import Budget
 from bakeoff.tuning.candidates import shown, written
 from bakeoff.tuning.findings import edges, second_best, standard_error, unequal
 from bakeoff.tuning.ranges import RATE
-from bakeoff.tuning.results import TuningResults
+from bakeoff.tuning.results import Trial
 
 COLUMNS = ("recipe", "best trial", "trained with", "its own", "held-out loss", "second behind", "cost", "time")
 """The column heads of the table of chosen values."""
@@ -65,7 +65,7 @@ def _rules(results: Results) -> str:
     }
     if not changed:
         return " unchanged"
-    told = [f"{label} from {written(old)} to {written(new)}" for label, (old, new) in changed.items()]
+    told = [f"{quoted(label)} from {written(old)} to {written(new)}" for label, (old, new) in changed.items()]
     return f", their learning rates adjusted to the longer training: {listed(told)}"
 
 
@@ -80,56 +80,71 @@ def _rate_of(entry: RecipeEntry) -> float:
 
 
 def search_cautions(results: Results) -> Iterator[str]:
-    """Cautions about the values that the recipes were trained with."""
+    """Cautions about the values that the recipes were trained with, one for each kind of thing to know."""
     if results.search is None:
         yield NOT_SEARCHED
         return
+    unsearched = [entry.label for entry in results.recipes if entry.search is None or len(entry.search.trials) < 2]
+    if unsearched:
+        were = verb(len(unsearched), "was", "were")
+        yield f"{_names(unsearched)} {were} not searched: what the others gain by their search is no merit of theirs."
+    searched = [entry for entry in results.recipes if entry.search is not None and entry.label not in unsearched]
+    if at_edge := [text for entry in searched for text in _edges(entry)]:
+        yield (
+            f"The best value that was tried is the last of its range for {listed(at_edge)}; a better one may lie "
+            "beyond, so that these recipes may be better than they look here."
+        )
+    if close := [text for entry in searched for text in _close(entry)]:
+        yield f"The two best trials are closer than can be told for {listed(close)}."
+    if alone := [entry.label for entry in searched if entry.search and _second(entry) is None]:
+        yield f"Of {_names(alone)} one trial alone was trained to its end, so that its loss is compared with no other."
     if results.search.share < 1:
         yield (
             f"The searched values were chosen at {results.search.budget} of a pre-training's budget and carried to the "
             f"whole one{_rules(results)}; what is best there may differ."
         )
-    unsearched = [entry.label for entry in results.recipes if entry.search is None or len(entry.search.trials) < 2]
-    if unsearched:
-        were = verb(len(unsearched), "was", "were")
-        yield f"{listed(unsearched)} {were} not searched: what the others gain by their search is no merit of theirs."
-    for entry in results.recipes:
-        if entry.search is not None and entry.label not in unsearched:
-            yield from _edges(entry.label, entry.search)
-            yield from _distance(entry, entry.search)
     planned = Budget.parse_text(results.budget.text)
     found = [line for entry in results.recipes if entry.search for line in unequal(entry.search.ranges, planned)]
     yield from (f"In the searches {line}." for line in dict.fromkeys(found))
 
 
-def _edges(label: str, found: TuningResults) -> Iterator[str]:
-    for each, word in edges(found.ranges, found.trials, found.winner):
-        yield (
-            f"{label}: the best {each.key}, {written(found.winner.values[each.key])}, is the {word} that was tried; a "
-            "better one may lie beyond, so that this recipe may be better than it looks here."
-        )
+def _names(labels: Sequence[str]) -> str:
+    return listed([quoted(label) for label in labels])
 
 
-def _distance(entry: RecipeEntry, found: TuningResults) -> Iterator[str]:
-    """A caution where another seed might have chosen another trial, by the spread of whole trainings over seeds."""
-    second = second_best(found.trials, found.winner)
-    if second is not None and found.seeds > 1:
-        behind, error = second.losses[-1] - found.winner.losses[-1], standard_error(found.winner, second)
-        if behind <= 2 * error:
-            yield (
-                f"{entry.label}: its two best trials ({shown(found.winner.values)}; {shown(second.values)}) are closer "
-                f"than can be told: {behind:.4f} apart, with a standard error of {error:.4f} over {found.seeds} seeds."
-            )
-        return
+def _edges(entry: RecipeEntry) -> Iterator[str]:
+    """The best values at the edge of what was tried: bert-mini (training.optimizer.lr 0.01, the highest)."""
+    found = entry.search
+    assert found is not None
+    told = [
+        f"{each.key} {written(found.winner.values[each.key])}, the {word}"
+        for each, word in edges(found.ranges, found.trials, found.winner)
+    ]
+    if told:
+        yield f"{quoted(entry.label)} ({'; '.join(told)})"
+
+
+def _second(entry: RecipeEntry) -> Trial | None:
+    assert entry.search is not None
+    return second_best(entry.search.trials, entry.search.winner)
+
+
+def _close(entry: RecipeEntry) -> Iterator[str]:
+    """The recipe where another seed might have chosen another trial, by the spread of whole trainings over seeds."""
+    found, second = entry.search, _second(entry)
+    assert found is not None
     if second is None:
-        yield f"{entry.label}: one trial alone was trained to its end, so that its loss is compared with no other."
         return
-    losses = [run.validation_loss for run in entry.runs if run.validation_loss is not None]
-    if len(losses) < 2 or found.measured_as:
-        return
-    behind, noise = second.losses[-1] - found.winner.losses[-1], math.sqrt(2) * stdev(losses)
-    if behind <= noise:
-        yield (
-            f"{entry.label}: its two best trials ({shown(found.winner.values)}; {shown(second.values)}) are closer "
-            f"than can be told: {behind:.4f} apart, where two seeds of its pre-training differ by {noise:.4f}."
-        )
+    behind = second.losses[-1] - found.winner.losses[-1]
+    if found.seeds > 1:
+        noise = standard_error(found.winner, second)
+        within, known = behind <= 2 * noise, f"with a standard error of {noise:.4f} over {found.seeds} seeds"
+    else:
+        losses = [run.validation_loss for run in entry.runs if run.validation_loss is not None]
+        if len(losses) < 2 or found.measured_as:
+            return
+        noise = math.sqrt(2) * stdev(losses)
+        within, known = behind <= noise, f"where two seeds of its pre-training differ by {noise:.4f}"
+    if within:
+        trials = f"{shown(found.winner.values)}; {shown(second.values)}"
+        yield f"{quoted(entry.label)} ({trials}: {behind:.4f} apart, {known})"

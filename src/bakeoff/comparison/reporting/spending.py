@@ -5,7 +5,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from bakeoff.comparison.results import RecipeEntry, Results
-from bakeoff.display.wording import budget, listed
+from bakeoff.display.wording import budget, listed, quoted
 from bakeoff.optimization.budget import Budget
 
 TOLERATED = 0.1
@@ -63,4 +63,4 @@ def spending_cautions(results: Results) -> Iterator[str]:
 
 
 def _listed(shares: dict[str, float]) -> str:
-    return listed([f"{label} {100 * share:.0f} %" for label, share in shares.items()])
+    return listed([f"{quoted(label)} {100 * share:.0f} %" for label, share in shares.items()])

@@ -5,7 +5,9 @@ from pathlib import Path
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from bakeoff.comparison.reporting.findings import cautions, findings
+from bakeoff.comparison.reporting.cautions import MOST, cautions
+from bakeoff.comparison.reporting.cut_texts import cut_notes
+from bakeoff.comparison.reporting.findings import findings
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.reporting.search_findings import COLUMNS, rows
 from bakeoff.comparison.results import Analysis, Results
@@ -23,8 +25,11 @@ def print_results(results: Results, out: Path) -> None:
         console.print(_searches(results))
     found = findings(results)
     console.print(f"\n{found.headline}", style="bold")
-    for line in [*found.details, *cautions(results)]:
+    told = cautions(results)
+    for line in [*found.details, *told[:MOST]]:
         console.print(f"- {line}")
+    if more := len(told) - MOST if len(told) > MOST else 0:
+        console.print(f"- {counted(more, 'further remark')} in the report")
     console.print(f"\nreport: {out / 'report.html'}", soft_wrap=True)
 
 
@@ -50,9 +55,9 @@ def _table(results: Results, analysis: Analysis) -> Table:
     for floor in results.floors:
         if floor.task == analysis.task:
             table.add_row(floor.name, measure.value(floor.test[measure.task.metric]))
-    if any(gain.real for gain in analysis.gains.values()):
-        table.caption = "* beyond the noise of seeds and test rows"
-        table.caption_justify = "left"
+    notes = ["* beyond the noise of seeds and test rows"] if any(g.real for g in analysis.gains.values()) else []
+    if notes := [*notes, *cut_notes(results, analysis.task, ("test",))]:
+        table.caption, table.caption_justify = "\n".join(notes), "left"
     return table
 
 

@@ -15,6 +15,7 @@ from bakeoff.comparison.plan import Plan, SearchPlan, TaskPlan, directory_name
 from bakeoff.comparison.recipe_plan import RecipePlan
 from bakeoff.comparison.results import Initialisation
 from bakeoff.config import Record, differing, with_defaults
+from bakeoff.display.wording import quoted
 from bakeoff.durable import remove
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
@@ -137,7 +138,7 @@ class SearchJob(TrainingJob):
     @property
     def title(self) -> str:
         """The search in words: searching bert."""
-        return f"searching {self.recipe.name}"
+        return f"searching {quoted(self.recipe.name)}"
 
 
 def directory_of_search(out: Path, recipe: RecipePlan) -> Path:
@@ -155,7 +156,7 @@ class Pretraining(TrainingJob):
     @property
     def title(self) -> str:
         """The pre-training in words: pre-training bert."""
-        return f"pre-training {self.recipe.name}"
+        return f"pre-training {quoted(self.recipe.name)}"
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,7 @@ class Finetuning(TrainingJob):
     def title(self) -> str:
         """The fine-tuning in words: fine-tuning bert on reviews from scratch."""
         start = "" if self.initialisation == "pretrained" else " from scratch"
-        return f"fine-tuning {self.recipe.name} on {self.task.name}{start}"
+        return f"fine-tuning {quoted(self.recipe.name)} on {quoted(self.task.name)}{start}"
 
     @property
     def random_seed(self) -> int:

@@ -11,6 +11,7 @@ from bakeoff.comparison.running.jobs import Finetuning, Jobs, Pretraining
 from bakeoff.comparison.running.schedule import Schedule
 from bakeoff.comparison.running.spendable import Spendable
 from bakeoff.comparison.running.work import LOOKED, JobOutcome, WorkOrder, carry_out
+from bakeoff.display.wording import quoted
 from bakeoff.durable import remove
 from bakeoff.errors import UserError
 from bakeoff.training.board import Board
@@ -157,7 +158,7 @@ class Trainings:
         elif outcome.diverged is not None:
             job.fail(outcome.diverged)
             self.schedule.diverged(place, outcome.diverged)
-            lost = f"{job.recipe.name} is left out from here on"
+            lost = f"{quoted(job.recipe.name)} is left out from here on"
             self.say(f"{self._title(place)} diverged; {lost}: {outcome.diverged}")
         elif not job.finished:
             raise UserError(f"{job.directory}: did not finish; the same command goes on from here")

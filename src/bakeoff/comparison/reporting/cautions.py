@@ -1,0 +1,146 @@
+"""Warnings of a comparison: what a reader has to know before believing or acting on the numbers."""
+
+from collections.abc import Iterable, Iterator
+
+from bakeoff.comparison.reporting.cut_texts import cut_cautions
+from bakeoff.comparison.reporting.findings import claims
+from bakeoff.comparison.reporting.floor_findings import floor_standings, worthless
+from bakeoff.comparison.reporting.measures import ShownMetric
+from bakeoff.comparison.reporting.search_findings import search_cautions
+from bakeoff.comparison.reporting.spending import spending_cautions
+from bakeoff.comparison.results import CurvePoint, Results
+from bakeoff.comparison.statistics import SEEDS_FOR_A_CLAIM
+from bakeoff.display.wording import counted, listed, quoted
+from bakeoff.objectives.registry import OBJECTIVES
+
+PLATEAU = 0.95
+"""Share of the unigram entropy above which a loss shows hardly more learned than token frequencies."""
+
+MOST = 5
+"""Most cautions at the top of a report; the others stand further below."""
+
+
+def cautions(results: Results) -> list[str]:
+    """All warnings, one for each kind of thing to know, the one of the most consequence first."""
+    search = list(search_cautions(results))
+    return [
+        *_seeds(results),
+        *worthless(floor_standings(results)),
+        *_failures(results),
+        *_without_transfer(results),
+        *_at_the_plateau(results),
+        *spending_cautions(results),
+        *cut_cautions(results),
+        *_without_gain(results),
+        *_unknown_noise(results),
+        *search[:1],
+        *_starts(results),
+        *search[1:],
+        *_notes(results),
+    ]
+
+
+def _seeds(results: Results) -> Iterator[str]:
+    done, planned = len(results.finished_seeds), len(results.planned_seeds)
+    few = f"from {SEEDS_FOR_A_CLAIM} seeds on, the report says which differences are real"
+    if done < planned:
+        end = "" if claims(results) else f"; {few}"
+        yield f"The comparison is not finished: {done} of {counted(planned, 'seed')} are done{end}."
+    elif not claims(results):
+        yield f"Only {counted(done, 'seed')}: {few}."
+
+
+def _failures(results: Results) -> Iterator[str]:
+    told = [f"{quoted(each.recipe)} ({each.training}, seed {each.seed}: {each.message})" for each in results.failures]
+    if told:
+        yield f"Left out, because a training diverged: {listed(told)}."
+
+
+def _without_transfer(results: Results) -> Iterator[str]:
+    without = [
+        entry.label
+        for entry in results.recipes
+        if any(score.initialisation == "pretrained" and not score.transferred_tensors for score in entry.scores)
+    ]
+    if without:
+        yield f"No tensor of {_names(without)} was taken over from the pre-training; these numbers mean nothing."
+
+
+def _at_the_plateau(results: Results) -> Iterator[str]:
+    told = []
+    for entry in results.recipes:
+        seeds = [str(run.seed) for run in entry.runs if _at_plateau(run.unigram_entropy, run.curve)]
+        if seeds:
+            told.append(f"{quoted(entry.label)} (seed{'s' * (len(seeds) > 1)} {listed(seeds)})")
+    if told:
+        yield (
+            f"Pre-training ended no better than the unigram entropy for {listed(told)}: at best, how frequent each "
+            "token is has been learned. A larger budget or another learning rate may show another ranking."
+        )
+
+
+def _at_plateau(entropy: float | None, curve: list[CurvePoint]) -> bool:
+    if not entropy or not curve:
+        return False
+    losses = [value for name, value in curve[-1].losses.items() if OBJECTIVES[name].bounded_by_frequencies]
+    return any(loss > PLATEAU * entropy for loss in losses)
+
+
+def _without_gain(results: Results) -> Iterator[str]:
+    """A warning on the recipes, task by task, for which pre-training shows no gain."""
+    told = []
+    for analysis in results.analyses:
+        measure, gains = ShownMetric.of(results, analysis.task), analysis.gains
+        paying = [label for label, gain in gains.items() if measure.gain(gain.difference) > 0]
+        pays = [label for label in paying if gains[label].real is not False]
+        without = [label for label in gains if label not in pays]
+        if without and (claims(results) or not pays):
+            who = "any recipe" if not pays and len(without) > 1 else _names(without)
+            told.append(f"{who} on {quoted(analysis.task)}")
+    if told:
+        yield f"No gain from pre-training could be shown for {'; '.join(told)}."
+
+
+def _unknown_noise(results: Results) -> Iterator[str]:
+    if not claims(results):
+        return
+    unknown = [
+        each.task for each in results.analyses if any(pair.p is None for pair in [*each.pairs, *each.gains.values()])
+    ]
+    if unknown:
+        rows = {task.name: task.rows["test"] for task in results.tasks}
+        sizes = listed([f"{rows[name]:,}" for name in unknown])
+        yield (
+            f"On {_names(unknown)} no difference is called real: how much chance is in the {sizes} test examples is "
+            "not known."
+        )
+
+
+def _starts(results: Results) -> Iterator[str]:
+    """A warning about recipes that start from a run: its cost is outside the budget, its weights are in the gain."""
+    begun = {entry.label: entry.start for entry in results.recipes if entry.start is not None}
+    if not begun:
+        return
+    told = [
+        f"{'; '.join(f'{quoted(label)} starts from {start}' for label, start in begun.items())}. What those weights "
+        "have cost is no part of the budget"
+    ]
+    others = [entry.label for entry in results.recipes if entry.label not in begun]
+    if others:
+        told.append(f"{_names(others)} had the budget alone, so the difference is also one of what was spent before")
+    if any(analysis.gains for analysis in results.analyses):
+        told.append(
+            f"From scratch is the same architecture with random weights, so the gain of {_names(begun)} is that of the "
+            "first weights and of this pre-training together"
+        )
+    yield ". ".join(told) + "."
+
+
+def _notes(results: Results) -> Iterator[str]:
+    told = [f"{quoted(task.name)}: {'; '.join(task.notes)}" for task in results.tasks if task.notes]
+    if told:
+        yield f"On the data of {'. Of '.join(told)}."
+
+
+def _names(labels: Iterable[str]) -> str:
+    return listed([quoted(label) for label in labels])

@@ -1,0 +1,143 @@
+"""The distance between the best recipe of a task and the best method without a neural network, with its noise."""
+
+from typing import NamedTuple
+
+from bakeoff.comparison.reporting.measures import ShownMetric
+from bakeoff.comparison.results import Analysis, Floor, Results
+from bakeoff.display.wording import listed, quoted
+
+
+class FloorStanding(NamedTuple):
+    """The best floor of a task beside the best recipe."""
+
+    measure: ShownMetric
+    """The task's metric."""
+    floor: Floor
+    """The best floor on test."""
+    recipe: str
+    """The label of the recipe with the best mean."""
+    mean: float
+    """The mean of this recipe over seeds."""
+    ahead: float
+    """The distance of the floor from the recipe, above zero where the floor is better."""
+    interval: tuple[float, float] | None
+    """95 % interval of the distance for other seeds and other test examples of the recipe; None: it is not known."""
+
+    @classmethod
+    def of(cls, results: Results, analysis: Analysis) -> "FloorStanding | None":
+        """The standing on a task; None: the task has no floor for its metric."""
+        measure = ShownMetric.of(results, analysis.task)
+        metric = measure.task.metric
+        floors = [each for each in results.floors if each.task == analysis.task and metric in each.test]
+        if not floors or not analysis.pretrained:
+            return None
+        floor, recipe = measure.strongest(floors)[0], measure.ranked(analysis)[0]
+        value, best = floor.test[metric], analysis.pretrained[recipe]
+        interval = None
+        if best.interval is not None:
+            low, high = sorted(measure.gain(value - each) for each in best.interval)
+            interval = (low, high)
+        return cls(measure, floor, recipe, best.mean, measure.gain(value - best.mean), interval)
+
+    @property
+    def task(self) -> str:
+        """The task's name."""
+        return self.measure.task.name
+
+    @property
+    def real(self) -> bool | None:
+        """Whether the distance exceeds the noise; None: the noise is not known."""
+        return None if self.interval is None else not self.interval[0] <= 0 <= self.interval[1]
+
+    @property
+    def name(self) -> str:
+        """The floor in a sentence."""
+        return self.floor.name if self.floor.kind == "learned" else f"what needs no model (“{self.floor.name}”)"
+
+    @property
+    def noise(self) -> str:
+        """The distance's noise in words, with its interval."""
+        if self.interval is None:
+            return "how much of that is noise is not known"
+        low, high = map(self.measure.change, self.interval if self.ahead >= 0 else [-x for x in self.interval[::-1]])
+        told = f"95 % interval {low} to {high}{self.measure.steps}"
+        return f"{'beyond' if self.real else 'within'} the noise ({told})"
+
+    def sentence(self, *, on_task: bool) -> str:
+        """The standing in a sentence; it names the task if `on_task`."""
+        measure = self.measure
+        side = "level with" if self._level else "ahead of" if self.ahead > 0 else "behind"
+        distance = "" if self._level else f"{measure.size(self.ahead)}{measure.steps} "
+        value, mean = measure.short(self.floor.test[measure.task.metric]), measure.short(self.mean)
+        task = f" on {quoted(measure.task.name)}" if on_task else ""
+        text = f"{self.name} ({value}){task} is {distance}{side} the best recipe, {quoted(self.recipe)} ({mean})"
+        return f"{text[:1].upper()}{text[1:]}{', ' if self.interval else '; '}{self.noise}."
+
+    @property
+    def _level(self) -> bool:
+        """Whether both have the same value in the report."""
+        measure = self.measure
+        return measure.value(self.floor.test[measure.task.metric]) == measure.value(self.mean)
+
+
+def floor_standings(results: Results) -> list[FloorStanding]:
+    """The standing of each task that has a floor, in the order of the tasks."""
+    found = (FloorStanding.of(results, analysis) for analysis in results.analyses)
+    return [each for each in found if each is not None]
+
+
+def floor_headline(standings: list[FloorStanding]) -> str:
+    """One sentence on the floors of all tasks, for the headline; empty without floors."""
+    if len(standings) == 1:
+        return standings[0].sentence(on_task=False)
+    ahead, level, behind, above, below = (
+        [each for each in standings if each.real is real and (real is False or (each.ahead > 0) == better)]
+        for real, better in ((True, True), (False, None), (True, False), (None, True), (None, False))
+    )
+    parts = [
+        f"on {_tasks(those)} {text.format(floor=_common(those))}{_sizes(those)}"
+        for those, text in (
+            (ahead, "{floor} is ahead of every recipe, beyond the noise"),
+            (level, "the best recipe cannot be told apart from {floor}"),
+            (behind, "the best recipe is ahead of {floor}, beyond the noise"),
+            (above, "{floor} is ahead of the best recipe"),
+            (below, "the best recipe is ahead of {floor}"),
+        )
+        if those
+    ]
+    text = "; ".join(parts)
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def _common(standings: list[FloorStanding]) -> str:
+    """The floor of some tasks in a sentence: its name, where they have the same one."""
+    names = {each.name for each in standings}
+    return names.pop() if len(names) == 1 else "what needs no neural network"
+
+
+def worthless(standings: list[FloorStanding]) -> list[str]:
+    """A caution where no recipe has been shown to be worth its cost; empty elsewhere."""
+    those = [each for each in standings if each.ahead >= 0]
+    if not those:
+        return []
+    return [
+        f"At this budget no recipe compared here is worth its cost on {_tasks(those)}: what needs no neural network "
+        f"does as well or better ({'; '.join(_short(each) for each in those)})."
+    ]
+
+
+def _short(standing: FloorStanding) -> str:
+    measure = standing.measure
+    value, mean = (measure.short(each) for each in (standing.floor.test[measure.task.metric], standing.mean))
+    return f"{standing.floor.name} {value}, {quoted(standing.recipe)} {mean}"
+
+
+def _tasks(standings: list[FloorStanding]) -> str:
+    return listed([quoted(each.measure.task.name) for each in standings])
+
+
+def _sizes(standings: list[FloorStanding]) -> str:
+    """The distances of some tasks: (by 4.0 and 13.3 points)."""
+    units = {each.measure.steps for each in standings}
+    sizes = [each.measure.size(each.ahead) + each.measure.steps * (len(units) > 1) for each in standings]
+    return f" (by {listed(sizes)}{units.pop() if len(units) == 1 else ''})"
