@@ -18,7 +18,8 @@ from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.question_answering import QuestionAnswering, QuestionAnsweringConfig
 from bakeoff.tasks.predict import answer_file, predict
-from bakeoff.tasks.reading.questions import GoldAnswer, Question, placed
+from bakeoff.tasks.reading.gold_answers import GoldAnswer, placed
+from bakeoff.tasks.reading.questions import Question
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tokenizer.tokenizer import Tokenizer
 

@@ -16,7 +16,7 @@ from bakeoff.errors import UserError
 from bakeoff.tasks.data import hold_out
 from bakeoff.tasks.floors.overlap import count_words, overlapping_answer
 from bakeoff.tasks.kinds.question_answering import QuestionAnsweringConfig
-from bakeoff.tasks.reading.questions import GoldAnswer, placed
+from bakeoff.tasks.reading.gold_answers import GoldAnswer, placed
 from bakeoff.tasks.scores.answer_scores import best_threshold, compare
 
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from bakeoff.tasks.answers.found_answers import Candidate, FoundAnswer
 from bakeoff.tasks.kinds.question_answering import QuestionAnsweringConfig
-from bakeoff.tasks.reading.questions import GoldAnswer, Question
+from bakeoff.tasks.reading.gold_answers import GoldAnswer
+from bakeoff.tasks.reading.questions import Question
 from bakeoff.tasks.scores.answer_scores import compare
 from bakeoff.tasks.scores.unspaced_answers import compare_unspaced, comparison, unspaced_words
 

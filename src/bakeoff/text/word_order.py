@@ -78,7 +78,7 @@ def _shuffled(words: list[str], arrange: list[int], choose: list[int], ngram: in
     moved = [word for a, b in taken for word in words[a:b]]
     parts = [opening + moved[0].lstrip()]
     for previous, word in pairwise(moved):
-        parts.append(word if word[0].isspace() or separates_words(previous[-1], word[0]) else " " + word)
+        parts.append(word if word[0].isspace() or separates_words(previous, word) else " " + word)
     return "".join(parts)
 
 

@@ -1,36 +1,31 @@
 """The starts of words in a text, whatever the tokenizer: words are the units of whole-word and n-gram masking."""
 
-import unicodedata
 from functools import cache
 
 import numpy as np
+import regex
+from numpy.typing import NDArray
 
-IDEOGRAPHS = r"⺀-鿿豈-﫿\U00020000-\U0003ffff"
-"""Ideographs and kana with the punctuation among them, as the inside of a regular expression's character class."""
+from bakeoff.text.segmentation import CLUSTER, WITHOUT_SPACES
 
 _ORDINARY, _SPACE, _ALONE, _MARK = 0, 1, 2, 3
-
-# Scripts that are written without spaces: each character counts as a word. Thai, Lao, Burmese, Tibetan and Khmer; the
-# CJK blocks with their punctuation, kana and full-width forms; the supplementary ideographs.
-_UNSPACED = [
-    (0x0E00, 0x0F00), (0x0F00, 0x10A0), (0x1780, 0x1800), (0x2E80, 0xA000), (0xF900, 0xFB00), (0xFE30, 0xFE50),
-    (0xFF00, 0xFF66), (0x20000, 0x40000),
-]  # fmt: skip
+_CLUSTER = regex.compile(CLUSTER, regex.V1)
+_STACKS = regex.compile(rf"[\p{{InCB=Linker}}&&{WITHOUT_SPACES}]", regex.V1)  # signs that join letters to one cluster
 
 
 @cache
-def _classes() -> np.ndarray:
-    """Class of every code point, (0x110000,) uint8."""
-    classes = np.zeros(0x110000, dtype=np.uint8)
-    for first, last in _UNSPACED:
-        classes[first:last] = _ALONE
-    for code in range(0x20000):
-        character = chr(code)
-        if character.isspace():
-            classes[code] = _SPACE
-        elif unicodedata.category(character)[0] == "M":
-            classes[code] = _MARK
-    classes[0xE0100:0xE01F0] = _MARK  # variation selectors of ideographs
+def _classes() -> NDArray[np.uint8]:
+    """Class of every code point, (0x110000,)."""
+    classes = np.zeros(0x110000, np.uint8)
+    classes[0x20000:0x40000] = _ALONE  # ideographs
+    alone = rf"{WITHOUT_SPACES}|[\ufe30-\ufe4f\uff00-\uff65]"  # and the punctuation and full-width forms beside them
+    marks = r"[\p{M}\p{GCB=Extend}\p{GCB=SpacingMark}\p{GCB=ZWJ}]"
+    for first, last in ((0, 0xD800), (0xE000, 0x20000), (0xE0000, 0xE0200)):  # the planes that have such characters
+        every = "".join(map(chr, range(first, last)))
+        for kind, pattern in ((_ALONE, alone), (_MARK, marks)):
+            for match in regex.finditer(rf"(?:{pattern})+", every, regex.V1):
+                classes[first + match.start() : first + match.end()] = kind
+    classes[[code for code in range(0x3001) if chr(code).isspace()]] = _SPACE
     return classes
 
 
@@ -38,7 +33,8 @@ def words_before(text: str, first: np.ndarray | None = None) -> np.ndarray:
     """The number of words that start before each character.
 
     A word is a run of characters other than whitespace together with the whitespace before it (so that a token such as
-    ``" the"`` or a lone space belongs to the word that it introduces); in scripts without spaces each character is one.
+    ``" the"`` or a lone space belongs to the word that it introduces); in scripts without spaces each grapheme cluster
+    is one.
 
     Args:
         text: any text.
@@ -51,20 +47,49 @@ def words_before(text: str, first: np.ndarray | None = None) -> np.ndarray:
     count = np.zeros(len(codes) + 1, dtype=np.int32)
     if len(codes) == 0:
         return count
+    opens = np.zeros(1, np.int64) if first is None else first[first < len(codes)]
     kind = _classes()[codes]
     before = np.empty_like(kind)
     before[0] = _ORDINARY
-    before[1:] = kind[:-1]
-    space = kind == _SPACE
-    starts = space & (before != _SPACE)
+    before[1:] = _of_clusters(kind, opens)[:-1]
+    starts = (kind == _SPACE) & (before != _SPACE)
     alone = (kind == _ALONE) | ((before == _ALONE) & (kind == _ORDINARY))
-    starts |= alone & (before != _SPACE)
-    starts[0 if first is None else first[first < len(codes)]] = True
+    alone &= before != _SPACE
+    if (kind == _ALONE).any() and _STACKS.search(text):
+        begins = np.zeros(len(codes), bool)
+        begins[[match.start() for match in _CLUSTER.finditer(text)]] = True
+        alone &= begins
+    starts |= alone
+    starts[opens] = True
     np.cumsum(starts, out=count[1:])
     return count
 
 
+def _of_clusters(kind: NDArray[np.uint8], opens: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """The class of the character that each mark belongs to, and of each other character; of lone marks, ordinary.
+
+    Args:
+        kind: (n,) classes of characters.
+        opens: positions at which a text begins, where a mark has no letter.
+    """
+    if not (kind == _MARK).any():
+        return kind
+    kind = kind.copy()
+    kind[opens[kind[opens] == _MARK]] = _ORDINARY
+    marks = kind == _MARK
+    place = np.maximum.accumulate(np.where(marks, 0, np.arange(len(kind))))
+    found = kind[place]
+    found[marks & ((found == _SPACE) | (found == _MARK))] = _ORDINARY
+    return found
+
+
 def separates_words(before: str, after: str) -> bool:
-    """Whether a word starts at the second of two characters that stand side by side, neither of them whitespace."""
-    kind = _classes()[ord(after)]
-    return bool(kind == _ALONE or (kind == _ORDINARY and _classes()[ord(before)] == _ALONE))
+    """Whether a word starts between two texts that stand side by side, with no whitespace where they meet.
+
+    Args:
+        before: a text, of which the last cluster counts.
+        after: a text, of which the first character counts.
+    """
+    kinds = _classes()[[ord(character) for character in before[-32:] + after[0]]]
+    kind, last = kinds[-1], _of_clusters(kinds, np.zeros(1, np.int64))[-2]
+    return bool(kind == _ALONE or (kind == _ORDINARY and last == _ALONE))

@@ -10,7 +10,7 @@ import numpy as np
 import tokenizers
 
 from bakeoff.text.words import words_before
-from bakeoff.tokenizer.training import LINE_PATTERN, WORD_PATTERN
+from bakeoff.tokenizer.training import LINE_PATTERN, OLD_WORD_PATTERN, WORD_PATTERN
 
 _LONGEST_WORD = 32  # characters; longer pieces are rare and not worth their memory
 _MOST_WORDS = 200_000  # about 40 MB
@@ -175,7 +175,7 @@ def _separates_words(inner: tokenizers.Tokenizer) -> bool:
     if step["type"] == "Metaspace":
         return bool(step.get("split", True)) and step["prepend_scheme"] == "always"
     if step["type"] == "Split":
-        words = [{"Regex": WORD_PATTERN}, {"Regex": LINE_PATTERN}]
+        words = [{"Regex": pattern} for pattern in (WORD_PATTERN, OLD_WORD_PATTERN, LINE_PATTERN)]
         return step["behavior"] == "Removed" and bool(step["invert"]) and step["pattern"] in words
     return step["type"] in _SEPARATE_PRE_TOKENIZERS
 

@@ -10,9 +10,14 @@ from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, tra
 from tokenizers import Tokenizer as Inner
 
 from bakeoff.errors import UserError
+from bakeoff.text.segmentation import ALPHABETS_WITHOUT_SPACES, IDEOGRAPHS
 from bakeoff.tokenizer.word_counts import WordCounts
 
-WORD_PATTERN = r"\w+(?:['’.,\-]\w+)*|[^\w\s]"  # don't, 3.14 and well-known are words; other punctuation stands alone
+# The words of `bakeoff.text.segmentation` as Oniguruma has them, but that don't, 3.14 and well-known are words, too.
+_UNSPACED = f"[{IDEOGRAPHS}{ALPHABETS_WITHOUT_SPACES}]".encode().decode("unicode_escape")
+_RUN = rf"(?:(?!{_UNSPACED})\w|\d)(?:(?!{_UNSPACED})\w|\d|\p{{M}})*"
+WORD_PATTERN = rf"(?!\d)(?={_UNSPACED})\X\p{{M}}*|{_RUN}(?:['’.,\-]{_RUN})*|(?![\w\s])\X"
+OLD_WORD_PATTERN = r"\w+(?:['’.,\-]\w+)*|[^\w\s]"  # of tokenizers that were trained before
 # A tokenizer's pieces. That of one whose ends of lines are tokens names these first, by which its file records it.
 LINE_PATTERN = r"\n|\S+"  # words between white space, and ends of lines
 LINE_CHARACTER_PATTERN = r"\n|[^\n]"

@@ -33,7 +33,7 @@ def floors(texts: Sequence[str]) -> dict[str, Comparer]:
     """
     return {
         "tf-idf of words": TfIdf(texts, WORDS),
-        # Languages without spaces have no words to count.
+        # Languages without spaces have words of one cluster.
         "tf-idf of characters": TfIdf(texts, CHARACTERS),
         "word overlap": WordOverlap(texts),
     }

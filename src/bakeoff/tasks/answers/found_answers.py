@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bakeoff.tasks.items import Items
+from bakeoff.text.segmentation import whole_clusters
 
 
 class Candidate(NamedTuple):
@@ -90,9 +91,10 @@ def gathered(outputs: Sequence[NDArray[np.float32]], items: Items, longest: int,
     for owner, window, own in zip(items.owners, items.targets, outputs, strict=True):
         contexts[owner] = window.question.context
         none[owner] = min(none[owner], float(own[0].sum()))
-        # Twice as many, since those that differ in whitespace alone are one.
-        for span in best_spans(own[1:], longest, 2 * count):
-            begin, end = int(window.begin[span.first]), int(window.end[span.last])
+        # Twice as many, since those that differ in whitespace alone are one, or in the marks of a letter.
+        spans = best_spans(own[1:], longest, 2 * count)
+        covered = [(int(window.begin[span.first]), int(window.end[span.last])) for span in spans]
+        for span, (begin, end) in zip(spans, whole_clusters(contexts[owner], covered), strict=True):
             text = contexts[owner][begin:end]
             place = end - len(text.lstrip()), begin + len(text.rstrip())
             if place[0] < place[1]:

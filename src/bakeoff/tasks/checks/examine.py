@@ -17,9 +17,9 @@ from bakeoff.tasks.checks.likely_mistakes import warnings_of
 from bakeoff.tasks.checks.measure import Measure, measure_of
 from bakeoff.tasks.data import Splits, read_examples, split_examples
 from bakeoff.tasks.examples import Example
-from bakeoff.tasks.reading.words_and_tags import split_words
 from bakeoff.tasks.task import Task
 from bakeoff.tasks.task_config import TaskConfig
+from bakeoff.text.segmentation import words_and_signs
 
 _SHOWN = 60  # characters of an example
 _UNCUT = 1 << 30
@@ -150,8 +150,9 @@ def _split(
 
 
 def _wanted(example: Example) -> tuple[Any, ...]:
-    """The label of an example: all of its fields beside line and texts."""
-    return tuple(getattr(example, each.name) for each in fields(example) if each.name not in ("line", "texts"))
+    """The label of an example: all of its fields that are compared, beside line and texts."""
+    own = (each.name for each in fields(example) if each.compare and each.name not in ("line", "texts"))
+    return tuple(getattr(example, name) for name in own)
 
 
 def _labels(examples: Sequence[Example]) -> list[LabelFinding]:
@@ -185,7 +186,7 @@ def _lengths(
 ) -> tuple[LengthFinding, Sequence[str]]:
     """The lengths of rows in tokens before truncation, or of examples in words, and remarks on the examples."""
     if measure is None or task is None:
-        words = [sum(len(split_words(text)) for text in each.texts) for each in examples]
+        words = [sum(len(words_and_signs(text)) for text in each.texts) for each in examples]
         remarks = [] if task is None else list(task.remarks(examples))
         return _length("words", np.array(words, np.int64), None), remarks
     whole = copy(measure.format)

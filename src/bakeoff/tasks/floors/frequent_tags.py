@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from unicodedata import normalize
 
 
 def most_frequent_tags(
@@ -17,11 +18,11 @@ def most_frequent_tags(
     every = Counter[str]()
     for words, tags in train:
         for word, tag in zip(words, tags, strict=True):
-            counts[word][tag] += 1
+            counts[normalize("NFC", word)][tag] += 1
             every[tag] += 1
 
     def first(counted: Counter[str]) -> str:
         return min(counted, key=lambda tag: (-counted[tag], tag))
 
     known, other = {word: first(counted) for word, counted in counts.items()}, first(every)
-    return [[known.get(word, other) for word in words] for words in sentences]
+    return [[known.get(normalize("NFC", word), other) for word in words] for words in sentences]

@@ -4,15 +4,16 @@ After the sliding window of Richardson et al. 2013 (MCTest), the baseline of Raj
 sentence with most of the question's words, and in it the other words that stand nearest to these.
 """
 
-import re
 from collections.abc import Sequence
+from unicodedata import normalize
 
+import regex
+
+from bakeoff.text.segmentation import RUN, WITHOUT_SPACES, WORD
 from bakeoff.text.sentences import split_sentences
-from bakeoff.text.words import IDEOGRAPHS
 
-_LETTERS = rf"[^\W{IDEOGRAPHS}]+"
-_WORD = re.compile(rf"[{IDEOGRAPHS}](?<=\w)|{_LETTERS}(?:[.,'’-]{_LETTERS})*|\$\d+(?:[.,]\d+)*")
-_COUNTED = re.compile(rf"[{IDEOGRAPHS}](?<=\w)|[^\s{IDEOGRAPHS}]+")
+_WORD = regex.compile(rf"{RUN}(?:[.,'’-]{RUN})*|{WORD}|\$\d+(?:[.,]\d+)*", regex.V1)
+_COUNTED = regex.compile(rf"(?={WITHOUT_SPACES}){WORD}|[[^\s]--{WITHOUT_SPACES}]+", regex.V1)
 NEAR = 5
 """The number of words on each side of an answer among which the question's words are counted."""
 
@@ -35,7 +36,7 @@ def overlapping_answer(question: str, context: str, words: int) -> str:
     spans = [(match.start(), match.end()) for match in _WORD.finditer(best)]
     if not spans:
         return ""
-    known = [best[begin:end].lower() in asked for begin, end in spans]
+    known = [normalize("NFC", best[begin:end]).lower() in asked for begin, end in spans]
     length = min(words, len(spans))
 
     def value(first: int) -> tuple[int, float]:
@@ -49,9 +50,9 @@ def overlapping_answer(question: str, context: str, words: int) -> str:
 
 
 def count_words(text: str) -> int:
-    """The number of words of an answer, where white space separates words and each ideograph is one."""
+    """The number of words of an answer: white space separates words; in scripts without it each cluster is one."""
     return len(_COUNTED.findall(text))
 
 
 def _words(text: str) -> Sequence[str]:
-    return [match.group().lower() for match in _WORD.finditer(text)]
+    return [match.group().lower() for match in _WORD.finditer(normalize("NFC", text))]

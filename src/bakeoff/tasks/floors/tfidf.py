@@ -2,15 +2,22 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+from unicodedata import normalize
 
 from bakeoff.tasks.examples import Example
 from bakeoff.tasks.reading.texts import sides_of
+from bakeoff.text.segmentation import words
 
-WORDS: dict[str, Any] = {"analyzer": "word", "token_pattern": r"(?u)\b\w+\b"}
-CHARACTERS: dict[str, Any] = {"analyzer": "char", "ngram_range": (1, 3)}
+
+def _lower(text: str) -> str:
+    return normalize("NFC", text.lower())
+
+
+WORDS: dict[str, Any] = {"analyzer": "word", "tokenizer": words, "token_pattern": None}
+CHARACTERS: dict[str, Any] = {"analyzer": "char", "ngram_range": (1, 3), "preprocessor": _lower}
 FEATURES: dict[str, dict[str, Any]] = {
     "word 1-2-grams": {**WORDS, "ngram_range": (1, 2)},
-    # Text without spaces (Chinese, Japanese, Thai) has no words to count; in other languages dev rarely prefers these.
+    # For text without spaces (Chinese, Thai), whose words are single clusters; elsewhere dev rarely prefers these.
     "character 1-3-grams": CHARACTERS,
 }
 """The sets of features that are tried, by name, as arguments of the vectorizer."""

@@ -16,6 +16,7 @@ from bakeoff.errors import UserError
 from bakeoff.tasks.answers.found_answers import FoundAnswer, gathered
 from bakeoff.tasks.floors.overlap import count_words, overlapping_answer
 from bakeoff.tasks.items import Items
+from bakeoff.tasks.reading.question_remarks import remarks_on_answers, shortened
 from bakeoff.tasks.reading.questions import Question, QuestionColumns, is_layout, read_questions
 from bakeoff.tasks.rows.answer_windows import answer_windows, mean_window_loss, window_loss
 from bakeoff.tasks.rows.inputs import InputFormat
@@ -118,7 +119,7 @@ class QuestionAnsweringConfig(TaskConfig):
         if not any(answer.start is not None for each in answered for answer in each.answers or ()):
             first = answered[0]
             raise UserError(
-                f"{origin}: no answer stands in its context, that of {first.place} ('{_short(first)}') as little as "
+                f"{origin}: no answer stands in its context, that of {first.place} ('{shortened(first)}') as little as "
                 "the others; are the columns the right ones, and the answers copied letter by letter?"
             )
         return QuestionAnswering(self, len(answered) < len(train), 0.0)
@@ -151,7 +152,8 @@ class QuestionAnswering(Task):
     def encode(self, examples: Sequence[Question], format: InputFormat) -> Items:
         made = answer_windows(examples, format, self.config.longest_question, self.config.stride)
         lost = [each for each, span in zip(examples, made.spans, strict=True) if span is None]
-        notes = list(self._remarks(examples, lost)) if all(each.answers is not None for each in examples) else []
+        known = all(each.answers is not None for each in examples)
+        notes = list(remarks_on_answers(examples, lost, self.unanswerable)) if known else []
         if made.cut:
             notes.append(f"{made.cut} questions were cut to {self.config.longest_question} tokens, or half of a row")
         return Items(made.encoded, np.arange(len(made.windows) + 1), made.owners, made.windows, notes)
@@ -160,24 +162,7 @@ class QuestionAnswering(Task):
     def remarks(self, examples: Sequence[Question]) -> Iterator[str]:
         """Remarks on labelled questions, without those that depend on a tokenizer."""
         nowhere = [each for each in examples if each.answers and all(own.start is None for own in each.answers)]
-        return self._remarks(examples, nowhere)
-
-    def _remarks(self, examples: Sequence[Question], lost: Sequence[Question]) -> Iterator[str]:
-        """Remarks on labelled questions; `lost` are those whose answer was not found in the context."""
-        count = len(examples)
-        if lost:
-            yield (
-                f"{len(lost)} of {count} questions have no answer that stands in the context, the first "
-                f"{lost[0].place} ('{_short(lost[0])}'): nothing is learned from these, which are scored by their text"
-            )
-        moved = [each for each in examples if any(answer.moved for answer in each.answers or ())]
-        if moved:
-            yield (
-                f"{len(moved)} of {count} questions have an answer that does not stand at its start, the first "
-                f"{moved[0].place} ('{_short(moved[0])}'): the nearest place where it does was taken"
-            )
-        if (empty := sum(not each.answers for each in examples)) and not self.unanswerable:
-            yield f"{empty} of {count} questions have no answer, as none of train has: all are given one"
+        return remarks_on_answers(examples, nowhere, self.unanswerable)
 
     @override
     def loss(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> Tensor:
@@ -292,9 +277,3 @@ class QuestionAnswering(Task):
 def _right(question: Question) -> list[str]:
     """The texts of the right answers."""
     return [answer.text for answer in question.answers or ()]
-
-
-def _short(question: Question) -> str:
-    """The first right answer, cut to fit into a line."""
-    text = " ".join(_right(question)[0].split())
-    return text if len(text) <= 40 else f"{text[:40]}..."

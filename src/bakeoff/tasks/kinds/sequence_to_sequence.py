@@ -38,7 +38,7 @@ from bakeoff.tasks.reading.tables import texts_of_table
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.rows.writing import WritingBatch, WritingFormat, WritingItems, collate_targets
 from bakeoff.tasks.scores.jackknife import Vector, of_ratios, of_sums
-from bakeoff.tasks.scores.text_scores import BleuTokens, bleu_sums, chrf_sums, rouge, text_scores
+from bakeoff.tasks.scores.text_scores import BleuTokens, bleu_sums, chrf_sums, exact, rouge, text_scores
 from bakeoff.tasks.task import Answers, Task
 from bakeoff.tasks.task_config import Metric
 
@@ -128,7 +128,9 @@ class SequenceToSequenceConfig(TableConfig):
             return of_sums(*bleu_sums(labels, texts, self.bleu_tokens))
         if metric == "chrf":
             return of_sums(*chrf_sums(labels, texts))
-        return np.array([_of_one(*pair, metric) for pair in zip(labels, texts, strict=True)], np.float64)
+        if metric == "exact":
+            return exact(labels, texts)
+        return np.array([rouge([label], [text])[metric] for label, text in zip(labels, texts, strict=True)], np.float64)
 
     @override
     def require_model(self, recipe: Recipe) -> None:
@@ -289,8 +291,3 @@ class SequenceToSequence(Task):
     @override
     def shown(self, example: SourceText, answer: WrittenText) -> tuple[str, ...]:
         return (answer.text or "",)
-
-
-def _of_one(label: str, text: str, metric: str) -> float:
-    """The score of one text: 1 or 0 for exact, else its ROUGE."""
-    return float(label == text) if metric == "exact" else rouge([label], [text])[metric]

@@ -1,7 +1,6 @@
 """Tagging: a tag for each word of a sentence, such as entities (BIO) or parts of speech."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -17,10 +16,11 @@ from typing_extensions import override
 from bakeoff.config import Record
 from bakeoff.errors import UserError
 from bakeoff.tasks.answers.legal_tags import AS_CONLLEVAL, LegalMoves
-from bakeoff.tasks.examples import Example, LeftOut
+from bakeoff.tasks.examples import LeftOut
 from bakeoff.tasks.floors.frequent_tags import most_frequent_tags
 from bakeoff.tasks.items import Items
-from bakeoff.tasks.reading.words_and_tags import COLUMNS, Columns, has_fields, read_tagged, split_words
+from bakeoff.tasks.reading.texts_with_spans import remarks_on_widened, spans_in_text, words_of
+from bakeoff.tasks.reading.words_and_tags import COLUMNS, Columns, TaggedSentence, has_fields, read_tagged
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.rows.tag_windows import tag_windows
 from bakeoff.tasks.scores.jackknife import Vector, of_ratios
@@ -28,19 +28,6 @@ from bakeoff.tasks.scores.label_scores import LabelScore, counts_of, label_score
 from bakeoff.tasks.scores.spans import OUTSIDE, parted, span_counts, span_scores, type_counts
 from bakeoff.tasks.task import Task
 from bakeoff.tasks.task_config import Metric, TaskConfig
-
-
-@dataclass(frozen=True)
-class TaggedSentence(Example):
-    """A sentence with its tags; `texts` holds the words of the sentence."""
-
-    tags: tuple[str, ...] | None = None
-    """The tag of each word; None where tags are not known."""
-
-    @property
-    @override
-    def labels(self) -> Sequence[tuple[str, str]]:
-        return list(zip(self.tags or (), self.texts, strict=False))
 
 
 class TagPrediction(Record):
@@ -112,10 +99,10 @@ class TaggingConfig(TaskConfig):
     def read(self, path: Path, labelled: bool = True) -> Iterator[TaggedSentence | LeftOut]:
         columns = Columns(self.text_column, self.label_column, self.spans_column)
         count = 0
-        for line, words, tags in read_tagged(path, columns, labelled, self.errors, self.encoding):
-            count += len(words)
+        for each in read_tagged(path, columns, labelled, self.errors, self.encoding):
+            count += len(each.texts)
             # Every row of a file to be answered has an answer, also a row without words.
-            yield TaggedSentence(line, words, tags) if words or not labelled else LeftOut(line, (), "has no words")
+            yield each if each.texts or not labelled else LeftOut(each.line, (), "has no words")
         if not count:
             raise UserError(f"{path}: the file holds no words")
 
@@ -134,9 +121,10 @@ class TaggingConfig(TaskConfig):
     def example(self, texts: Sequence[str]) -> TaggedSentence:
         """A raw text as a sentence: words as in files with spans where the task has spans, else at white space."""
         (text,) = texts
-        return TaggedSentence(
-            0, tuple(word for word, _ in split_words(text)) if self.spans_column else tuple(text.split())
-        )
+        if not self.spans_column:
+            return TaggedSentence(0, tuple(text.split()))
+        own = words_of(text)
+        return TaggedSentence(0, own.words, None, own.places)
 
     @override
     def learn(self, train: Sequence[TaggedSentence], origin: str) -> "Tagging":
@@ -207,7 +195,8 @@ class Tagging(Task):
 
     @override
     def remarks(self, examples: Sequence[TaggedSentence]) -> Iterator[str]:
-        """Remarks on tags that follow each other neither in BIO nor in train."""
+        """Remarks on spans that were widened, and on tags that follow each other neither in BIO nor in train."""
+        yield from remarks_on_widened([(each.line, each.widened) for each in examples if each.widened])
         if self.spans and not self.moves.odd:
             yield from self.moves.remarks((each.line, each.tags or ()) for each in examples)
 
@@ -289,7 +278,8 @@ class Tagging(Task):
 
     @override
     def answered(self, example: TaggedSentence, answer: Sequence[str]) -> dict[str, Any]:
-        return {"words": list(example.texts), "tags": list(answer)}
+        answered = {"words": list(example.texts), "tags": list(answer)}
+        return answered if example.places is None else {**answered, "spans": spans_in_text(answer, example.places)}
 
     @override
     def shown(self, example: TaggedSentence, answer: Sequence[str]) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from bakeoff.reading.files import COLUMNAR, LineReader, kind_of
 from bakeoff.reading.records import text_value
 from bakeoff.reading.rows import on_hub, read_rows
 from bakeoff.tasks.examples import Example
+from bakeoff.tasks.reading.gold_answers import GoldAnswer, placed
 
 MANY_ARTICLES = 20
 """The number of articles from which whole articles stay together where a split is held out; below it, contexts do."""
@@ -24,19 +25,6 @@ MANY_ARTICLES = 20
 _JSON = re.compile(r"\.json(\.gz|\.zst)?$", re.IGNORECASE)
 
 Errors = Literal["strict", "replace"]
-
-
-class GoldAnswer(NamedTuple):
-    """A right answer, as a file has it."""
-
-    text: str
-    """The answer's text, as the file has it."""
-    start: int | None
-    """The index of its first character in the context; None: the answer does not stand in the context."""
-    end: int | None
-    """The index behind its last character; None as for `start`."""
-    moved: bool = False
-    """Whether the file gives a start at which the answer does not stand."""
 
 
 @dataclass(frozen=True)
@@ -247,31 +235,3 @@ def _start(value: Any, where: str, name: str) -> int | None:
             f"{where}: '{name}' holds '{str(value)[:40]}'; give the number of the context's character, from 0, at "
             "which the answer begins"
         ) from None
-
-
-def placed(text: str, start: int | None, context: str, where: str) -> GoldAnswer:
-    """An answer with its position in the context: at the given start, else the nearest to the start, or the first.
-
-    A start of -1 means none: CMRC 2018 marks answers in this way that are not in their contexts. White space around an
-    answer is no part of it, and white space within it stands for any white space.
-
-    Raises:
-        UserError: the start is not within the context.
-    """
-    inner = text.strip()
-    start = None if start == -1 else start
-    if start is not None and not 0 <= start <= len(context):
-        raise UserError(
-            f"{where}: the answer starts at character {start} of a context of {len(context)}; mend it, or leave the "
-            "start out to take the first place"
-        )
-    begin = None if start is None else start + text.index(inner)
-    if begin is not None and context.startswith(inner, begin):
-        return GoldAnswer(text, begin, begin + len(inner))
-    # Looked ahead, so that one that overlaps the one before is found too.
-    pattern = r"\s+".join(map(re.escape, inner.split()))
-    spans = [match.span(1) for match in re.finditer(f"(?=({pattern}))", context)]
-    if not spans:
-        return GoldAnswer(text, None, None)
-    first, last = spans[0] if begin is None else min(spans, key=lambda span: abs(span[0] - begin))
-    return GoldAnswer(text, first, last, moved=begin is not None)

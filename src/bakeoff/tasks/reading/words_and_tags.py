@@ -4,38 +4,43 @@ A sentence ends at a blank line. Lines that begin with -DOCSTART- (CoNLL-2003) o
 and so are CoNLL-U's words of several tokens (1-2) and empty words (1.1).
 """
 
-import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
+
+from typing_extensions import override
 
 from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
 from bakeoff.reading.files import COLUMNAR, LineReader, kind_of
 from bakeoff.reading.records import foreign_line, text_value
 from bakeoff.reading.rows import on_hub, read_rows
-from bakeoff.tasks.scores.spans import OUTSIDE
-from bakeoff.text.words import IDEOGRAPHS
+from bakeoff.tasks.examples import Example
+from bakeoff.tasks.reading.texts_with_spans import tagged_words, words_of
 
 CONLLU = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 """The columns of CoNLL-U (Universal Dependencies, version 2)."""
 COLUMNS = (".conll", ".conllu", ".txt", ".tsv", ".iob", ".bio", ".bmes", ".train", ".dev", ".test", ".testa", ".testb")
 """Endings of files with a word on each line; the last endings are those of published files (CoNLL-2003)."""
 _TOO_LONG = 1000  # words that are no sentence
-_WORD = re.compile(r"\w+|[^\w\s]")
-_IDEOGRAPH = re.compile(f"[{IDEOGRAPHS}]")
 
 
-class TaggedWords(NamedTuple):
-    """A sentence as words, with their tags."""
+@dataclass(frozen=True)
+class TaggedSentence(Example):
+    """A sentence with its tags; `texts` holds the words of the sentence."""
 
-    line: int
-    """The line of the file on which the sentence ends."""
-    words: tuple[str, ...]
-    """The words of the sentence."""
-    tags: tuple[str, ...] | None
-    """The tag of each word; None where tags were not asked for."""
+    tags: tuple[str, ...] | None = None
+    """The tag of each word; None where tags are not known."""
+    places: tuple[tuple[int, int], ...] | None = field(default=None, compare=False)
+    """The place of each word in the raw text, as of `WordsOfText`; None where words were given."""
+    widened: int = field(default=0, compare=False)
+    """The number of spans that were widened to whole grapheme clusters."""
+
+    @property
+    @override
+    def labels(self) -> Sequence[tuple[str, str]]:
+        return list(zip(self.tags or (), self.texts, strict=False))
 
 
 class Columns(NamedTuple):
@@ -52,7 +57,7 @@ class Columns(NamedTuple):
 
 def read_tagged(
     path: Path, columns: Columns, labelled: bool, errors: Literal["strict", "replace"], encoding: str = "utf-8"
-) -> Iterator[TaggedWords]:
+) -> Iterator[TaggedSentence]:
     """The sentences of a file.
 
     Args:
@@ -125,25 +130,9 @@ def has_fields(path: Path) -> bool:
     return on_hub(path) or kind_of(path) in (".jsonl", *COLUMNAR)
 
 
-def split_words(text: str) -> list[tuple[str, int]]:
-    """The words of a raw text, each with its start: runs of letters and digits; other signs and ideographs alone."""
-    found: list[tuple[str, int]] = []
-    for match in _WORD.finditer(text):
-        word, begin = match.group(), match.start()
-        start = 0
-        for ideograph in _IDEOGRAPH.finditer(word):
-            if start < ideograph.start():
-                found.append((word[start : ideograph.start()], begin + start))
-            found.append((ideograph.group(), begin + ideograph.start()))
-            start = ideograph.end()
-        if start < len(word):
-            found.append((word[start:], begin + start))
-    return found
-
-
-def _sentence(line: int, found: Sequence[tuple[str, str]], labelled: bool) -> TaggedWords:
+def _sentence(line: int, found: Sequence[tuple[str, str]], labelled: bool) -> TaggedSentence:
     words, tags = zip(*found, strict=True)
-    return TaggedWords(line, words, tags if labelled else None)
+    return TaggedSentence(line, words, tags if labelled else None)
 
 
 def _column(name: str, universal: bool, path: Path) -> int:
@@ -162,7 +151,7 @@ def _column(name: str, universal: bool, path: Path) -> int:
 
 def _records(
     path: Path, columns: Columns, labelled: bool, errors: Literal["strict", "replace"], encoding: str
-) -> Iterator[TaggedWords]:
+) -> Iterator[TaggedSentence]:
     words, tags, spans = columns
     if words is None or (labelled and (tags is None) == (spans is None)):
         raise UserError(
@@ -176,58 +165,22 @@ def _records(
         where = f"{path}:{line}"
         if spans is not None:
             text = text_value(cells[0], where, words, errors)
-            if labelled:
-                yield TaggedWords(line, *_from_spans(text, cells[1], f"{where}: '{spans}'"))
-            else:
-                yield TaggedWords(line, tuple(word for word, _ in split_words(text)), None)
+            found = tagged_words(text, cells[1], f"{where}: '{spans}'") if labelled else words_of(text)
+            yield TaggedSentence(line, found.words, found.tags, found.places, found.widened)
             continue
         texts = _texts(cells[0], where, words, errors)
         if not labelled or tags is None:
-            yield TaggedWords(line, texts, None)
+            yield TaggedSentence(line, texts, None)
             continue
         own = _texts(cells[1], where, tags, errors)
         if len(own) != len(texts):
             raise UserError(f"{where}: {len(texts)} words and {len(own)} tags; each word needs one")
         if not all(tag.strip() for tag in own):
             raise UserError(f"{where}: '{tags}' holds an empty tag; every word needs one")
-        yield TaggedWords(line, texts, own)
+        yield TaggedSentence(line, texts, own)
 
 
 def _texts(value: Any, where: str, name: str, errors: str) -> tuple[str, ...]:
     if not isinstance(value, list):
         raise UserError(f"{where}: '{name}' holds {type(value).__name__} instead of a list")
     return tuple(text_value(each, where, name, errors) for each in value)
-
-
-def _from_spans(text: str, spans: Any, where: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The words of a raw text and their BIO tags; words are cut where a span begins or ends inside of them."""
-    if not isinstance(spans, list):
-        raise UserError(f"{where} holds {type(spans).__name__} instead of a list of spans")
-    marks: list[tuple[int, int, str]] = []
-    for span in spans:
-        values = [span.get(key) for key in ("start", "end", "label")] if isinstance(span, dict) else [None] * 3
-        start, end, label = values
-        if not (type(start) is int and type(end) is int and isinstance(label, str) and label.strip()):
-            raise UserError(f"{where}: a span is an object with start, end and label, not {str(span)[:80]}")
-        if not 0 <= start < end <= len(text) or not text[start:end].strip():
-            raise UserError(
-                f"{where}: the span {start}-{end} covers nothing of a text of {len(text)} characters; mend it"
-            )
-        marks.append((start, end, label.strip()))
-    marks.sort()
-    for one, other in pairwise(marks):
-        if other[0] < one[1]:
-            raise UserError(f"{where}: the spans {one[0]}-{one[1]} and {other[0]}-{other[1]} overlap; keep one of them")
-    cuts = {place for start, end, _ in marks for place in (start, end)}
-    words: list[str] = []
-    tags: list[str] = []
-    before: tuple[int, int, str] | None = None  # the span that the word before is in
-    for whole, begin in split_words(text):
-        inner = sorted(cut - begin for cut in cuts if begin < cut < begin + len(whole))
-        for first, last in zip([0, *inner], [*inner, len(whole)], strict=True):
-            place = begin + first
-            words.append(whole[first:last])
-            mark = next((mark for mark in marks if mark[0] <= place < mark[1]), None)
-            tags.append(OUTSIDE if mark is None else f"{'I' if mark == before else 'B'}-{mark[2]}")
-            before = mark
-    return tuple(words), tuple(tags)

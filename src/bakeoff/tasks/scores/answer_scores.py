@@ -1,25 +1,27 @@
 """Scores of answers as texts: exact match and F1 of words, as SQuAD 2.0's official script has them.
 
 Rajpurkar et al. 2016 (section 6.1) and 2018; `evaluate-v2.0.py`. An answer is compared in lower case, without the marks
-of ASCII punctuation and without the words a, an and the; the best of several right answers counts.
+of ASCII punctuation and without the words a, an and the; the best of several right answers counts. Texts are in NFC,
+which the script leaves to its files.
 """
 
-import re
 import string
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
+from unicodedata import normalize
 
 import numpy as np
+import regex
 from numpy.typing import NDArray
 
-_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_ARTICLES = regex.compile(r"(?<![\w\p{N}])(a|an|the)(?![\w\p{N}])")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normalised(text: str) -> str:
     """An answer in the form in which it is compared: words in lower case, without punctuation and articles."""
-    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+    return " ".join(_ARTICLES.sub(" ", normalize("NFC", text).lower().translate(_PUNCTUATION)).split())
 
 
 def word_f1(right: str, found: str) -> float:

@@ -1,14 +1,18 @@
-"""Scores of written texts: BLEU and chrF as in sacrebleu, ROUGE, and exact match; all as fractions."""
+"""Scores of written texts: BLEU and chrF as in sacrebleu, ROUGE, and exact match; all as fractions.
 
-import re
+Texts are compared in NFC, as a model reads and writes them.
+"""
+
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Literal
+from unicodedata import normalize
 
 import numpy as np
+import regex
 from numpy.typing import NDArray
 
-from bakeoff.text.words import IDEOGRAPHS
+from bakeoff.text.segmentation import CLUSTER, IDEOGRAPHS, WORD
 
 BleuTokens = Literal["13a", "intl", "zh", "char", "none"]
 """The tokenizer of sacrebleu's BLEU: 13a, of the WMT's script; intl, by Unicode's classes; zh, Chinese by character;
@@ -17,7 +21,7 @@ char, any text by character; none, at white space alone."""
 CHRF_ORDER = 6
 """The size of the longest n-grams of characters in chrF."""
 
-_WORD = re.compile(rf"[{IDEOGRAPHS}]|[^\W_{IDEOGRAPHS}]+")
+_WORD = regex.compile(rf"(?=[{IDEOGRAPHS}]){CLUSTER}|{WORD}", regex.V1)
 
 
 def text_scores(references: Sequence[str], texts: Sequence[str], tokens: BleuTokens = "13a") -> dict[str, float]:
@@ -38,13 +42,20 @@ def text_scores(references: Sequence[str], texts: Sequence[str], tokens: BleuTok
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
 
+    references, texts = _composed(references), _composed(texts)
     found = {
         "bleu": BLEU(tokenize=tokens, force=True).corpus_score(texts, [references]).score / 100,
         "chrf": CHRF().corpus_score(texts, [references]).score / 100,
         **rouge(references, texts),
-        "exact": float(np.mean([text == right for text, right in zip(texts, references, strict=True)])),
+        "exact": float(np.mean(exact(references, texts))),
     }
     return {name: round(float(value), 7) for name, value in found.items()}
+
+
+def exact(references: Sequence[str], texts: Sequence[str]) -> NDArray[np.float64]:
+    """(N,) 1 for each text that equals its reference, else 0."""
+    pairs = zip(_composed(references), _composed(texts), strict=True)
+    return np.array([text == right for right, text in pairs], np.float64)
 
 
 def bleu_sums(
@@ -58,7 +69,8 @@ def bleu_sums(
     from sacrebleu.metrics.bleu import BLEU
 
     scorer = BLEU(tokenize=tokens, effective_order=True)  # which leaves the counts as they are
-    found = [scorer.sentence_score(text, [right]) for text, right in zip(texts, references, strict=True)]
+    pairs = zip(_composed(references), _composed(texts), strict=True)
+    found = [scorer.sentence_score(text, [right]) for right, text in pairs]
     own = np.array([[each.sys_len, each.ref_len, *each.counts, *each.totals] for each in found], np.float64)
 
     def value(sums: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -77,12 +89,11 @@ def chrf_sums(
     """(N, 18) contributions of the texts to the sums of chrF, and the function from (..., 18) sums to chrF.
 
     The sums are the numbers of n-grams of 1 to 6 characters in the texts, in the references, and in both. White space
-    is
-    no character, and a text's n-grams of a size for which its reference is too short are not counted (sacrebleu 2.6).
-    chrF is a fraction.
+    is no character, and a text's n-grams of a size for which its reference is too short are not counted (sacrebleu
+    2.6). chrF is a fraction.
     """
     own = np.zeros((len(texts), 3, CHRF_ORDER))
-    for row, (reference, text) in enumerate(zip(references, texts, strict=True)):
+    for row, (reference, text) in enumerate(zip(_composed(references), _composed(texts), strict=True)):
         right, written = ("".join(each.split()) for each in (reference, text))
         for size in range(1, CHRF_ORDER + 1):
             wanted, given = (_ngrams(each, size) for each in (right, written))
@@ -104,18 +115,30 @@ def chrf_sums(
 def rouge(references: Sequence[str], texts: Sequence[str]) -> dict[str, float]:
     """The means over texts of the F1 of single words, of pairs of words, and of the longest common subsequence.
 
-    A word is a lower-cased run of letters and digits, or a single ideograph. In English these are the words of Google's
-    rouge_score without its stemmer; rouge_score drops letters that are not ASCII.
+    Words are those of `bakeoff.text.segmentation` in lower case, cut at underscores; an ideograph is a word, and so is
+    each sign among ideographs. In English these are the words of Google's rouge_score without its stemmer; rouge_score
+    drops letters that are not ASCII.
     """
     sums = {"rouge_1": 0.0, "rouge_2": 0.0, "rouge_l": 0.0}
     for reference, text in zip(references, texts, strict=True):
-        right, written = (_WORD.findall(each.lower()) for each in (reference, text))
+        right, written = (_words(each) for each in (reference, text))
         for size in (1, 2):
             both = _ngrams(right, size) & _ngrams(written, size)
             lengths = max(0, len(right) - size + 1), max(0, len(written) - size + 1)
             sums[f"rouge_{size}"] += _f1(both.total(), *lengths)
         sums["rouge_l"] += _f1(longest_common(right, written), len(right), len(written))
     return {name: total / max(1, len(references)) for name, total in sums.items()}
+
+
+def _words(text: str) -> list[str]:
+    """The words of a text for ROUGE."""
+    found: list[str] = _WORD.findall(normalize("NFC", text.lower().replace("_", " ")))
+    return found
+
+
+def _composed(texts: Sequence[str]) -> list[str]:
+    """Texts in NFC."""
+    return [normalize("NFC", text) for text in texts]
 
 
 def _ngrams(words: Sequence[str], size: int) -> Counter[tuple[str, ...]]:

@@ -5,12 +5,14 @@ lower case and without some punctuation. Every ideograph is a word, and the F1 c
 answers have, instead of all words in common.
 """
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
+from unicodedata import normalize
+
+import regex
 
 from bakeoff.tasks.scores.answer_scores import Right, compare
-from bakeoff.text.words import IDEOGRAPHS
+from bakeoff.text.segmentation import IDEOGRAPHS
 
 AnswerWords = Literal["auto", "spaces", "ideographs"]
 """The words of answers: spaces, words between white space as in SQuAD's script; ideographs, each ideograph a word as in
@@ -20,18 +22,19 @@ AnswerComparison = Callable[[Sequence[str], str], Right]
 """A function from the right answers and the found answer to the scores of the found answer."""
 
 _LEFT_OUT = str.maketrans("", "", "-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』")
-_IDEOGRAPH = re.compile(f"[{IDEOGRAPHS}]")
+_IDEOGRAPH = regex.compile(f"[{IDEOGRAPHS}]")
 _MARKS = r"""!"#$%&'()*+,./:;<=>?@\[\\\]^_`{|}~"""
 # Ideographs; and what nltk makes of other scripts, to which the official script leaves them: words at white space,
 # without the marks of ASCII, of which a comma before a digit and a full stop that ends nothing are part of a word.
-_WORD = re.compile(
-    rf"[{IDEOGRAPHS}]|(?:[^\s{IDEOGRAPHS}{_MARKS}]|,(?=\d)|\.(?!\s*(?:$|[{IDEOGRAPHS}])))+|[^\s{IDEOGRAPHS}]"
+_WORD = regex.compile(
+    rf"[{IDEOGRAPHS}]\p{{M}}*+|(?:[^\s{IDEOGRAPHS}{_MARKS}]|,(?=\d)|\.(?!\s*(?:$|[{IDEOGRAPHS}])))+|[^\s{IDEOGRAPHS}]"
 )
 
 
 def unspaced_words(text: str) -> list[str]:
     """The words of an answer: each ideograph, and runs of other characters."""
-    return _WORD.findall(_as_compared(text))
+    found: list[str] = _WORD.findall(_as_compared(text))
+    return found
 
 
 def compare_unspaced(right: Sequence[str], found: str) -> Right:
@@ -56,7 +59,7 @@ def comparison(words: AnswerWords, right: Iterable[Sequence[str]]) -> AnswerComp
 
 
 def _as_compared(text: str) -> str:
-    return text.lower().strip().translate(_LEFT_OUT)
+    return normalize("NFC", text).lower().strip().translate(_LEFT_OUT)
 
 
 def _run_f1(right: Sequence[str], found: Sequence[str]) -> float:
