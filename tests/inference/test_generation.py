@@ -134,6 +134,30 @@ def test_filters_keep_what_they_say():
     assert cold.tolist() == pytest.approx([p * p / 0.325 for p in (0.5, 0.2, 0.15, 0.1, 0.05)], abs=1e-6)
 
 
+def test_the_smallest_set_is_taken_of_the_most_likely_tokens():
+    """Of 0.5, 0.2 and 0.15 the first has 0.588, and of all tokens 0.5."""
+    scores = torch.tensor([[0.5, 0.2, 0.15, 0.1, 0.05]]).log()
+    assert filtered(scores, top_k=3, top_p=0.59)[0].tolist() == pytest.approx([5 / 7, 2 / 7, 0, 0, 0], abs=1e-6)
+    assert filtered(scores, top_k=3, top_p=0.58)[0].tolist() == [1, 0, 0, 0, 0]
+    assert filtered(scores, top_p=0.58)[0].tolist() == pytest.approx([5 / 7, 2 / 7, 0, 0, 0], abs=1e-6)
+
+
+@pytest.mark.parametrize("temperature", [0.3, 1.0, 2.5])
+@pytest.mark.parametrize("top_k", [None, 1, 7, 60])
+@pytest.mark.parametrize("top_p", [0.2, 0.75, 0.9, 1.0])
+def test_filters_are_applied_as_by_transformers(temperature, top_k, top_p):
+    logits = pytest.importorskip("transformers.generation.logits_process")
+    scores = torch.randn(30, VOCABULARY, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 2
+    warpers = [logits.TemperatureLogitsWarper(temperature)]
+    warpers += [] if top_k is None else [logits.TopKLogitsWarper(top_k)]
+    warpers += [] if top_p == 1.0 else [logits.TopPLogitsWarper(top_p)]
+    expected = scores
+    for warper in warpers:
+        expected = warper(None, expected)
+    found = filtered(scores.log_softmax(-1), temperature, top_k, top_p)
+    torch.testing.assert_close(found, expected.softmax(-1))
+
+
 def test_draws_follow_the_probabilities():
     probabilities = torch.tensor([0.0, 0.5, 0.0, 0.3, 0.2, 0.0], dtype=torch.float64)
     count = 50_000

@@ -48,12 +48,15 @@ def filtered(
 ) -> Tensor:
     """The probabilities from which tokens are drawn.
 
+    The temperature acts first, then `top_k`, then `top_p` on the probabilities of those that are left, normalised
+    again: the order of transformers' generation.
+
     Args:
         log_probabilities: (B, V) log-probabilities.
         temperature: divisor of the log-probabilities before they are normalised again.
         top_k: keep this number of most likely tokens (Fan et al. 2018); None: all.
-        top_p: keep the fewest most likely tokens whose probabilities add up to at least this share (Holtzman et al.
-            2020).
+        top_p: of these keep the fewest most likely ones whose probabilities add up to at least this share of all of
+            these (Holtzman et al. 2020).
 
     Returns:
         (B, V) probabilities, whose rows add up to 1.
@@ -62,9 +65,10 @@ def filtered(
     # The largest score is subtracted first, so that a low temperature does not make all of them minus infinity.
     probabilities = ((scores - scores.amax(-1, keepdim=True)) / temperature).softmax(-1)
     ordered, order = probabilities.sort(dim=-1, descending=True, stable=True)
-    kept = ordered.cumsum(-1) - ordered < top_p
     if top_k is not None:
-        kept[:, top_k:] = False
+        ordered[:, top_k:] = 0.0
+        ordered /= ordered.sum(-1, keepdim=True)
+    kept = ordered.cumsum(-1) - ordered < top_p
     kept[:, 0] = True
     probabilities = torch.zeros_like(probabilities).scatter_(1, order, torch.where(kept, ordered, 0.0))
     return probabilities / probabilities.sum(-1, keepdim=True)
