@@ -432,6 +432,16 @@ def test_panels_of_one_objective_are_told_apart_by_what_differs_alone(own, other
     assert what_differs(own, [own, other]) == what_differs(own, [other, own, other]) == words
 
 
+def test_losses_compare_by_what_held_out_text_hides(results):
+    """Whatever is hidden in training."""
+    rates = {"bert-mini": {"rate": 0.3, "held_out_rate": 0.15}, "conv-light-encoder-tiny": {"first_rate": 0.3}}
+    for entry in results.recipes:
+        if entry.label in rates:
+            entry.recipe["objective"][0] |= rates[entry.label]
+    together = [[each.label for each in panel.entries] for panel in comparable_losses(results)]
+    assert ["bert-mini", "conv-light-encoder-tiny"] in together
+
+
 def test_results_survive_their_file(results, tmp_path):
     results.write_json(tmp_path / "results.json")
     assert Results.read(tmp_path / "results.json") == results

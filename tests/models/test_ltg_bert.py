@@ -16,7 +16,6 @@ from bakeoff.models.mixers import disentangled_attention
 from bakeoff.models.mixers.disentangled_attention import DisentangledAttentionConfig
 from bakeoff.models.model import ModelConfig
 from bakeoff.ops import attention as ops_attention
-from bakeoff.optimization.optimizers.lamb import LambConfig
 
 VOCABULARY, LENGTH, EPSILON = 60, 45, 1e-7
 
@@ -232,23 +231,6 @@ def test_weights_begin_as_published():
     table = stack.distances.table.weight.detach()
     assert float(table.std()) == pytest.approx(math.sqrt(2 / (5 * 64)) * cut, rel=0.05)
     assert float(table.abs().max()) <= 2 * math.sqrt(2 / (5 * 64)) + 1e-7
-
-
-def test_lamb_leaves_tables_to_adam_where_it_shall():
-    """Neither decay nor trust ratio for what embeds, as for norms and biases; for matrices both."""
-    torch.manual_seed(0)
-    module = torch.nn.ModuleDict({"table": torch.nn.Embedding(7, 5), "map": torch.nn.Linear(5, 4)}).double()
-    before = {name: parameter.detach().clone() for name, parameter in module.named_parameters()}
-    for parameter in module.parameters():
-        parameter.grad = torch.randn_like(parameter)
-    LambConfig(lr=0.01, weight_decay=0.1, epsilon=1e-12, adapted_tables=False).build(module).step()
-    for name in ("table.weight", "map.bias"):  # Adam's first step: the gradient's sign
-        parameter = module.get_parameter(name)
-        torch.testing.assert_close(parameter.detach(), before[name] - 0.01 * parameter.grad.sign(), atol=1e-9, rtol=0)
-    weight = before["map.weight"]
-    update = module["map"].weight.grad.sign() + 0.1 * weight
-    expected = weight - 0.01 * weight.norm() / update.norm() * update
-    torch.testing.assert_close(module["map"].weight.detach(), expected, atol=1e-9, rtol=0)
 
 
 @torch.no_grad()

@@ -123,6 +123,26 @@ def test_masks_are_of_the_share_of_their_step(mixed, corpus, mixture):
             assert (hidden - ordinary * rate).abs().max() <= 0.5 + 1e-6
 
 
+@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize("first", [None, 0.45])
+def test_held_out_text_may_have_a_rate_that_training_has_not(mixed, first, corpus, mixture):
+    """Where a loss is measured, row by row, and there alone: all batches of the training stay what they are."""
+    text = open_corpus(mixture) if mixed else corpus
+    recipe = shrink("roberta-tiny", **{"training.budget": {"steps": STEPS}, "objective.0.rate": 0.3})
+    recipe = recipe.changed({"objective.0.first_rate": first})
+    own, plain = (batches_of(recipe.changed({"objective.0.held_out_rate": rate}), text) for rate in (0.15, None))
+    assert all(same(own.step(step), plain.step(step)) for step in (0, 7, 39))
+    for batches, rate in ((own, 0.15), (plain, 0.3)):
+        for parts in (batches.fixed(40), batches.whole()):
+            for part in parts:
+                rows, labels = part.targets["mlm"]
+                ids = part.ids.clone()
+                ids.view(-1)[rows] = labels
+                ordinary = (~torch.isin(ids, torch.from_numpy(corpus.tokenizer.special_ids))).sum(1)
+                hidden = torch.bincount(rows // ids.shape[1], minlength=len(ids))
+                assert torch.equal(hidden, (ordinary * rate).round().clamp(min=1).long())
+
+
 @pytest.mark.parametrize("name", ["ltg-bert-xs", "gpt-bert-tiny"])
 def test_runs_are_hidden_until_the_share_of_their_step_is_reached_on_average(name, corpus):
     recipe = shrink(name, **FALLING, **{"training.batch": 64})

@@ -127,14 +127,15 @@ class Batches:
     def make(self, chosen: Selection) -> list[Batch]:
         """Batches of the chosen rows, cut into their micro-batches."""
         progress = None if chosen.steps is None else self.course.progress(chosen.steps)
+        measured = chosen.steps is None
         numbers = np.zeros_like(chosen.indices) if chosen.texts is None else chosen.texts
         made: list[RowsWithTargets] = []
         places = []
         for number in np.unique(numbers):
             text, own = self.texts[number], np.flatnonzero(numbers == number)
             done = None if progress is None else progress[own]
-            seed = 0 if chosen.steps is None else text.seed
-            made.append(text.make(chosen.indices[own], chosen.epochs[own], seed, done, self.order.even))
+            seed = 0 if measured else text.seed
+            made.append(text.make(chosen.indices[own], chosen.epochs[own], seed, done, self.order.even, measured))
             places.append(own)
         first = self.texts[0]
         rows = made[0] if len(made) == 1 else joined(made, places, first.tokenizer.pad)

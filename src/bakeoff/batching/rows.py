@@ -83,6 +83,7 @@ class TextRows:
         seed: int,
         progress: NDArray[np.float64] | None,
         even: bool,
+        measured: bool = False,
     ) -> RowsWithTargets:
         """Rows of these examples with their targets.
 
@@ -92,10 +93,11 @@ class TextRows:
             seed: the seed of all random numbers.
             progress: (N,) the share of the training that is done before each is read; None: all of it.
             even: see `Order`.
+            measured: the rows are for measuring a loss, and not for training.
         """
         draws = self.drawing.draws(Draws(seed, epochs, indices))
         examples = self.examples(indices, draws, even)
-        examples.progress = progress
+        examples.progress, examples.measured = progress, measured
         return RowsWithTargets(examples, self.drawing.targets(examples, self.split, self.tokenizer, draws))
 
 

@@ -53,7 +53,10 @@ class Examples:
     it, all do, or there are no segments.
     """
     progress: NDArray[np.float64] | None = None
-    """(N,) the share of the training that is done before each row is read; None: all of it, or held-out text."""
+    """(N,) the share of the training that is done before each row is read; None: all of it, or the rows are measured.
+    """
+    measured: bool = False
+    """The rows are those on which a loss is measured, and not trained on."""
     taken: NDArray[np.bool_] | None = None
     """(N, T) True for tokens that an objective has hidden or moved, and that later objectives leave alone; None:
     none.

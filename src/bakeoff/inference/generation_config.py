@@ -15,8 +15,8 @@ class GenerationConfig(Config):
     top_k: int | None = Field(default=None, gt=0)
     """Sample from this number of most likely tokens; None: from all."""
     top_p: float = Field(default=1.0, gt=0, le=1)
-    """Sample from the fewest most likely tokens whose probabilities add up to at least this share; with `top_k`, of what
-    these tokens have together."""
+    """Sample from the fewest most likely tokens whose probabilities add up to at least this share; with `top_k`, of
+    what these tokens have together."""
     beams: int | None = Field(default=None, gt=0, le=1000)
     """Search for the likeliest text with this number of candidates (beam search) instead of sampling; 1 always takes
     the most likely token; None: sample."""

@@ -26,6 +26,10 @@ class MaskingConfig(TokenObjectiveConfig):
     """The share in the first step of a training, from which it changes evenly to `rate` at the end (Yang et al. 2023,
     arXiv:2305.15096; GPT-BERT). Held-out text has `rate`. Absent: the share is `rate` throughout.
     """
+    held_out_rate: float | None = Field(default=None, gt=0, lt=1)
+    """The share in held-out text, wherever a loss is measured: ModernBERT's is 0.15, so that losses of trainings with
+    other shares can be compared (Warner et al. 2024, arXiv:2412.13663). Absent: `rate`.
+    """
     ngram: int = Field(default=1, ge=1, le=1000)
     """Hide runs of up to this many words; above 1 implies whole words."""
     lengths: RunLengths = "inverse"
@@ -88,15 +92,13 @@ class MaskingConfig(TokenObjectiveConfig):
         """The mean share of predicted tokens over the steps of a training."""
         return self.rate if self.first_rate is None else (self.first_rate + self.rate) / 2
 
-    def rates(self, progress: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
-        """(N,) the share of predicted tokens in each row; None: `rate` in all rows.
-
-        Args:
-            progress: (N,) the share of the training that is done before each row is read; None: all of it.
-        """
-        if self.first_rate is None or progress is None:
+    def rates(self, examples: Examples) -> NDArray[np.float64] | None:
+        """(N,) the share of predicted tokens in each of N rows; None: `rate` in all rows."""
+        if examples.measured:
+            return None if self.held_out_rate is None else np.full(len(examples.ids), self.held_out_rate)
+        if self.first_rate is None or examples.progress is None:
             return None
-        return evenly(self.first_rate, self.rate, progress)
+        return evenly(self.first_rate, self.rate, examples.progress)
 
     @property
     def versions(self) -> int | None:
@@ -144,7 +146,7 @@ class Masking:
         sources = free_sources(examples, tokenizer)
         if allowed is not None:
             sources = np.where(allowed, sources, -1)
-        rates = self.config.rates(examples.progress)
+        rates = self.config.rates(examples)
         chosen = self.choice.choose(sources, split, draws, examples.backwards, rates)
         examples.take(chosen)
         places = np.flatnonzero(chosen)

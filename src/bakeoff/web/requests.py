@@ -173,8 +173,8 @@ class Generate(Request):
     top_k: int | None = Field(default=None, ge=1)
     """Sample from this number of most likely tokens alone."""
     top_p: float = Field(default=1.0, gt=0, le=1)
-    """Sample from the smallest set of most likely tokens whose probabilities add up to this share; with `top_k`, of what
-    these tokens have together."""
+    """Sample from the smallest set of most likely tokens whose probabilities add up to this share; with `top_k`, of
+    what these tokens have together."""
     beams: int | None = Field(default=None, ge=1)
     """Search for the likeliest text with this number of candidates (beam search) instead of sampling."""
     length_penalty: float = Field(default=0.6, ge=0, le=10)

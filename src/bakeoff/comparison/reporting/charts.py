@@ -85,11 +85,16 @@ def _in_words(key: str, value: Any) -> str:
 
 
 def _settings(recipe: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The settings of a recipe's objective of this name, without its weight, which leaves the loss itself unchanged."""
+    """The settings of a recipe's objective of this name, as far as they say what its held-out loss is measured on.
+
+    Its weight leaves the loss itself unchanged, and held-out text is masked at one rate, whatever training's are.
+    """
     objectives = recipe.get("objective") or []
     for objective in objectives if isinstance(objectives, list) else [objectives]:
         if objective.get("kind") == name:
-            return {key: value for key, value in objective.items() if key not in ("kind", "weight")}
+            settings = {key: value for key, value in objective.items() if key not in ("kind", "weight", "first_rate")}
+            rate = settings.pop("held_out_rate", None)
+            return settings if rate is None else {**settings, "rate": rate}
     return {}
 
 

@@ -28,6 +28,12 @@ class DisentangledAttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
     """
     distance: int = Field(default=512, gt=1)
     """Distance from which on all distances are in the last bucket."""
+    distance_slices: Literal["map", "heads"] = "map"
+    """How the projected vectors of distances are cut into queries and keys. map: the map's first half are queries, as
+    for tokens, so that a head's distances are projected by the rows that project its tokens (DeBERTa's equation; the
+    code of LTG-BERT in babylm/, of GPT-BERT). heads: each head has 2 d_k successive outputs of the map, half of them
+    queries (the code of LTG-BERT in training/, and the models of its paper).
+    """
     output_norm: bool = False
     """A norm with a scale and a shift behind the output layer, before dropout and the residual connection (NormFormer:
     Shleifer et al. 2021, arXiv:2110.09456; LTG-BERT).
@@ -59,8 +65,8 @@ class DisentangledAttention(Part):
     """softmax((q_i k_j + q_i K_d(i,j) + k_j Q_d(i,j)) / sqrt(3 d_k)) V, with an output projection.
 
     K_d and Q_d are this layer's keys and queries of the stack's vector (`context.distances`) for bucket d(i, j) of the
-    distance i - j; without `scaled` the root is left out. With a `gate` and an inner norm, the output layer reads
-    norm(mixed * gelu(W_G x)).
+    distance i - j, cut as `distance_slices` says; without `scaled` the root is left out. With a `gate` and an inner
+    norm, the output layer reads norm(mixed * gelu(W_G x)).
 
     Shapes: B batch, T length, S keys, D width, H heads, d_k and d_v the widths of a head's keys and values, N buckets.
     """
@@ -72,6 +78,7 @@ class DisentangledAttention(Part):
         self.heads, self.causal = config.heads, context.causal
         self.widths = config.widths(context)
         self.buckets, self.farthest = config.buckets, config.distance
+        self.cut_by_head = config.distance_slices == "heads"
         self.rate = config.rate(context)
         self.scale = (3 * self.widths.key) ** -0.5 if config.scaled else 1.0
         self.query_key = nn.Linear(context.width, 2 * self.heads * self.widths.key, bias=context.bias)
@@ -109,13 +116,20 @@ class DisentangledAttention(Part):
         """(B, H, T, S) scores of the content of either token with the distance between the two."""
         assert context.distances is not None
         vectors = dropout(context.distances, self.rate, self.training)[None]  # (1, N, D)
-        far_query, far_key = split_heads(self.query_key(vectors), self.heads, (self.widths.key, self.widths.key))
+        far_query, far_key = self._far(self.query_key(vectors))
         length, keys = query.shape[2], key.shape[2]
         positions = torch.arange(keys, device=query.device)
         index = self.bucket(positions[keys - length :, None] - positions) + self.buckets - 1  # (T, S)
         to_key = (query @ far_key.transpose(-2, -1)).gather(-1, index.expand(*query.shape[:2], -1, -1))
         to_query = (key @ far_query.transpose(-2, -1)).gather(-1, index.T.expand(*key.shape[:2], -1, -1))
         return to_key + to_query.transpose(-2, -1)
+
+    def _far(self, projected: Tensor) -> tuple[Tensor, ...]:
+        """(1, H, N, d_k) queries and keys of the distances, from their (1, N, 2 H d_k) projections."""
+        width = self.widths.key
+        if self.cut_by_head:
+            return projected.unflatten(-1, (self.heads, 2 * width)).transpose(1, 2).split(width, dim=-1)
+        return split_heads(projected, self.heads, (width, width))
 
     def bucket(self, distance: Tensor) -> Tensor:
         """The bucket of each distance, from 1 - B to B - 1: the distance up to B / 2, then its logarithm, rounded up.

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
+from bakeoff.models.embedding import Embedding
 from bakeoff.optimization.optimizers.base_config import MomentsConfig
 from bakeoff.optimization.optimizers.moments import Moments
 
@@ -20,9 +21,9 @@ class LambConfig(MomentsConfig):
     kind: Literal["lamb"] = "lamb"
     """The optimizer's name."""
 
-    adapted_tables: bool = True
-    """Tables of tokens, positions and distances are decayed and adapted as matrices are; false: neither, as norms and
-    biases (LTG-BERT's code)."""
+    adapted_tables: bool | Literal["tokens"] = True
+    """Tables of tokens, positions and distances are decayed and adapted as matrices are; tokens: the table of tokens
+    alone is (LTG-BERT's training/train.py); false: none is, as no norm and bias (its babylm/train/train.py)."""
 
     @property
     def temporaries(self) -> int:
@@ -32,12 +33,21 @@ class LambConfig(MomentsConfig):
     @override
     def build(self, module: nn.Module, precision: str = "float32") -> torch.optim.Optimizer:
         matrices, vectors = self.groups(module)
-        if not self.adapted_tables:
-            tables = {id(part.weight) for part in module.modules() if isinstance(part, nn.Embedding)}
-            vectors["params"] += [each for each in matrices["params"] if id(each) in tables]
-            matrices["params"] = [each for each in matrices["params"] if id(each) not in tables]
+        spared = self._spared(module)
+        vectors["params"] += [each for each in matrices["params"] if id(each) in spared]
+        matrices["params"] = [each for each in matrices["params"] if id(each) not in spared]
         groups = [{**matrices, "adapted": True}, {**vectors, "adapted": False}]
         return Lamb(groups, self.rate, self.betas, self.epsilon, bias_correction=self.bias_correction)
+
+    def _spared(self, module: nn.Module) -> set[int]:
+        """The ids of the tables that are neither decayed nor adapted."""
+        if self.adapted_tables is True:
+            return set()
+        tables = {id(part.weight) for part in module.modules() if isinstance(part, nn.Embedding)}
+        if self.adapted_tables == "tokens":
+            embeddings = [part for part in module.modules() if isinstance(part, Embedding)]
+            tables -= {id(part.table) for part in embeddings if part.tokens is not None}
+        return tables
 
 
 class Lamb(Moments):
