@@ -18,7 +18,7 @@ from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.fitting.fitting import Fitting, FittingTrial, Setting, TaskSplit
 from bakeoff.tasks.fitting.trials import StartingPoint, new_head
-from bakeoff.tasks.heads.depths import depths, fresh_tensors, with_rates
+from bakeoff.tasks.heads.depths import depths, fresh_tensors
 from bakeoff.tasks.heads.heads import RowHead
 from bakeoff.tasks.heads.layer_reading import layer_states
 from bakeoff.tasks.rows.batches import InputBatch, collate
@@ -76,16 +76,6 @@ def test_depths_of_shared_layers_of_two_stacks_and_of_two_directions(name, layer
         assert backward == {1, 2} == of_decoder - backward | backward
     else:
         assert (of_encoder, of_decoder) == ({1, 2}, {3, 4})
-
-
-def test_each_layer_has_its_share_of_the_rate():
-    head = head_of(load_recipe("bert-tiny"))
-    optimizer = with_rates(torch.optim.SGD(head.parameters(), lr=1.0), head, 0.5)
-    factors = {parameter: group["factor"] for group in optimizer.param_groups for parameter in group["params"]}
-    named = dict(head.named_parameters())
-    assert len(factors) == len(named)
-    found, _ = depths(head)
-    assert {name: factors[named[name]] for name in named} == {name: 0.5 ** (3 - found[name]) for name in named}
 
 
 @pytest.mark.parametrize("frozen", [0, 1, "model"])

@@ -15,6 +15,9 @@ EPOCHS = (10,)
 LEAST_STEPS = 300
 """The fewest steps of a training whose number of epochs is not given."""
 
+LayerDecayRule = Literal["ulmfit", "electra", "xlnet"]
+"""The ways in which published code lets lower layers learn less."""
+
 
 class FinetuneConfig(Config):
     """The settings of the training of a model and its head."""
@@ -38,8 +41,12 @@ class FinetuneConfig(Config):
     schedule: Literal["linear", "cosine", "constant"] = "linear"
     """The learning rate behind the warm-up: a line to zero, half a cosine wave to zero, or the same to the end."""
     layer_decay: float = Field(default=1.0, gt=0, le=1)
-    """Factor of the learning rate from each layer to the layer below it, also from the head to the topmost layer and
-    from the lowest layer to the embedding (ULMFiT: arXiv:1801.06146; ELECTRA: arXiv:2003.10555)."""
+    """Factor of the learning rate from each layer to the layer below it; `layer_decay_rule` says where it begins and
+    ends."""
+    layer_decay_rule: LayerDecayRule = "ulmfit"
+    """The powers of `layer_decay` of the head, of L layers from the topmost down, and of the embedding. ulmfit: 0, 1 to
+    L, L + 1 (Howard and Ruder 2018, arXiv:1801.06146, section 3.2; BEiT's code). electra: 0, 2 to L + 1, L + 2
+    (ELECTRA's code). xlnet: 0, 0 to L - 1, 0, of the clipped gradients and not of the rates (XLNet's code)."""
     freeze: Annotated[int, Field(ge=0)] | Literal["model"] | None = None
     """The part that keeps its weights: 0 the embedding, N the embedding and the N lowest layers, model all but the
     head, with the dropout of the model off; null: no part."""

@@ -140,7 +140,7 @@ class Fitting:
         config = setting.config
         freeze(head, config)
         optimizer = AdamWConfig(lr=trial.learning_rate, weight_decay=config.weight_decay).build(head)
-        self.optimizer = with_rates(optimizer, head, config.layer_decay)
+        self.optimizer = with_rates(optimizer, head, config.layer_decay, config.layer_decay_rule)
         self.course = FittingPosition()
         self.best: Fit | None = None
 
@@ -248,6 +248,10 @@ def optimize_items(
         loss = loss + config.language_model * beside
     loss.backward()
     norm = torch.nn.utils.clip_grad_norm_(head.parameters(), config.clip)
+    for group in optimizer.param_groups:
+        gradients = [parameter.grad for parameter in group["params"] if parameter.grad is not None]
+        if gradients and (factor := group.get("gradient_factor", 1.0)) != 1:
+            torch._foreach_mul_(gradients, factor)
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
     value = float(loss.detach())

@@ -6,9 +6,10 @@ import torch
 from torch import nn
 
 from bakeoff.errors import UserError
+from bakeoff.models.mixers.relative_attention import RelativeAttention
 from bakeoff.models.model import ModelConfig
 from bakeoff.models.stack import Stack
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.fitting.finetune_config import FinetuneConfig, LayerDecayRule
 from bakeoff.tasks.heads.heads import HeadedModel
 
 
@@ -72,18 +73,41 @@ def freeze(head: HeadedModel, config: FinetuneConfig) -> None:
         parameter.requires_grad_(found[name] > highest)
 
 
-def with_rates(optimizer: torch.optim.Optimizer, head: HeadedModel, decay: float) -> torch.optim.Optimizer:
-    """The optimizer, its groups split by `factor`, the multiple decay^(L + 1 - depth) of the learning rate."""
+def powers(head: HeadedModel, rule: LayerDecayRule) -> dict[str, int]:
+    """The power of the decay for each parameter, see `FinetuneConfig.layer_decay_rule`."""
     found, layers = depths(head)
-    factors = {parameter: decay ** (layers + 1 - found[name]) for name, parameter in head.named_parameters()}
+    if rule == "ulmfit":
+        return {name: layers + 1 - depth for name, depth in found.items()}
+    if rule == "electra":
+        return {name: layers + 2 - depth if depth <= layers else 0 for name, depth in found.items()}
+    # XLNet's code keeps the biases of the scores, and the vectors of segments, of all layers outside of them.
+    outside = {
+        f"{name}.{own}"
+        for name, part in head.named_modules()
+        if isinstance(part, RelativeAttention)
+        for own, _ in part.named_parameters(recurse=False)
+    }
+    return {name: layers - depth if 0 < depth <= layers and name not in outside else 0 for name, depth in found.items()}
+
+
+def with_rates(
+    optimizer: torch.optim.Optimizer, head: HeadedModel, decay: float, rule: LayerDecayRule = "ulmfit"
+) -> torch.optim.Optimizer:
+    """The optimizer, its groups split by the multiples of their parameters.
+
+    `factor` is the multiple of the learning rate, `gradient_factor` that of the clipped gradient.
+    """
+    found = powers(head, rule)
+    multiples = {parameter: decay ** found[name] for name, parameter in head.named_parameters()}
     groups = list(optimizer.param_groups)
     optimizer.param_groups.clear()
     for group in groups:
-        by_factor = defaultdict[float, list[nn.Parameter]](list)
+        by_multiple = defaultdict[float, list[nn.Parameter]](list)
         for parameter in group["params"]:
-            by_factor[factors[parameter]].append(parameter)
-        for factor, parameters in sorted(by_factor.items()):
-            optimizer.add_param_group({**group, "params": parameters, "factor": factor})
+            by_multiple[multiples[parameter]].append(parameter)
+        for multiple, parameters in sorted(by_multiple.items()):
+            rate, gradient = (1.0, multiple) if rule == "xlnet" else (multiple, 1.0)
+            optimizer.add_param_group({**group, "params": parameters, "factor": rate, "gradient_factor": gradient})
     return optimizer
 
 
