@@ -1,5 +1,6 @@
 """Muon: torch's own for linear maps, the singular values that it promises, and what is left to AdamW."""
 
+import numpy as np
 import pytest
 import torch
 from tests.conftest import shrink
@@ -74,6 +75,26 @@ def test_singular_values_come_near_one_and_vectors_stay(shape):
     assert values[large].min() > 0.6
     assert values.max() < 1.25
     assert torch.equal(orthogonal(torch.zeros(*shape), 5), torch.zeros(*shape))
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(40, 40), (24, 60), (60, 24)])
+def test_small_singular_values_grow_485_times_and_large_ones_come_near_one(rows, columns):
+    """From 0 and a millionth of the norm up: each goes through the polynomial by itself, and vectors stay."""
+    count = min(rows, columns)
+    values = np.concatenate([np.zeros(count // 2), np.geomspace(1e-6, 1, count - count // 2)])
+    values = values / np.linalg.norm(values)
+    random = np.random.default_rng(0)
+    left, right = (np.linalg.qr(random.normal(size=(size, count)))[0] for size in (rows, columns))
+    found = orthogonal(torch.from_numpy(100 * (left * values) @ right.T)[None], 5)[0].numpy()
+    expected = values
+    for _ in range(5):
+        expected = 3.4445 * expected - 4.7750 * expected**3 + 2.0315 * expected**5
+    np.testing.assert_allclose(found, (left * expected) @ right.T, rtol=0, atol=1e-9)
+    large = values >= 0.0016
+    assert large.any()
+    assert 0.68 <= expected[large].min() <= expected.max() <= 1.21
+    assert (expected <= 485 * values).all()
+    assert np.linalg.matrix_rank(found, tol=1e-9) == count - count // 2  # of a matrix of half the rank
 
 
 def test_a_tall_matrix_moves_further_than_a_wide_one_as_in_the_published_code():

@@ -128,7 +128,8 @@ class DisentangledAttention(Part):
         """(1, H, N, d_k) queries and keys of the distances, from their (1, N, 2 H d_k) projections."""
         width = self.widths.key
         if self.cut_by_head:
-            return projected.unflatten(-1, (self.heads, 2 * width)).transpose(1, 2).split(width, dim=-1)
+            far_query, far_key = projected.unflatten(-1, (self.heads, 2 * width)).transpose(1, 2).chunk(2, dim=-1)
+            return far_query, far_key
         return split_heads(projected, self.heads, (width, width))
 
     def bucket(self, distance: Tensor) -> Tensor:

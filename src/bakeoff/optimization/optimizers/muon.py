@@ -1,4 +1,4 @@
-"""Muon: the momentum of matrices made orthogonal, and AdamW for everything else."""
+"""Muon: momentum of matrices with its large singular values brought near 1, and AdamW for everything else."""
 
 import math
 from collections import defaultdict
@@ -28,7 +28,7 @@ class MuonConfig(DecayConfig):
     kind: Literal["muon"] = "muon"
     """The optimizer's name."""
     momentum: DecayRate = 0.95
-    """Decay rate of the mean of the gradients, of which Nesterov's form is made orthogonal."""
+    """Decay rate of the mean of the gradients, of which Nesterov's form goes through the iterations."""
     iterations: int = Field(default=5, gt=0, le=20)
     """Newton-Schulz iterations."""
     weight_decay: float = Field(default=0.0, ge=0)
@@ -84,10 +84,12 @@ def _matrices(module: nn.Module) -> Iterator[Tensor]:
 class Muon(torch.optim.Optimizer):
     """x <- x - lr sqrt(max(1, rows / columns)) O(g + momentum (b - g)), with b <- momentum b + (1 - momentum) g.
 
-    O(m) is roughly the orthogonal matrix next to m: singular values become about 1, between 0.7 and 1.2, by
-    Newton-Schulz iterations x <- a x + (b x x^T + c (x x^T)^2) x from m / |m|. Matrices of one shape go through them
-    together. All dimensions of a convolution's weight but the first count as one. Weight decay is decoupled. All groups
-    but the first are trained by torch's AdamW.
+    O(m) has the singular vectors of m, and its large singular values near 1, by Newton-Schulz iterations
+    x <- a x + (b x x^T + c (x x^T)^2) x from m / |m|. With five of them every singular value of at least 0.0016 |m|
+    ends between 0.68 and 1.21; a smaller one grows by no more than a^5 = 485, so that 0 stays 0 and a matrix of low
+    rank stays far from an orthogonal one. Matrices of one shape go through the iterations together. All dimensions of a
+    convolution's weight but the first count as one. Weight decay is decoupled. All groups but the first are trained by
+    torch's AdamW.
 
     torch's own Muon does the same for linear layers alone, one after the other and always in bfloat16, which takes
     longer for small matrices, and longer still where a machine has no products of that type.
@@ -172,7 +174,7 @@ def _gradients(parameters: list[Tensor]) -> list[Tensor]:
 
 
 def orthogonal(matrices: Tensor, iterations: int) -> Tensor:
-    """(N, R, C) matrices with their singular values brought near 1; a matrix of zeros stays zero."""
+    """(N, R, C) matrices with their large singular values brought near 1, see `Muon`; zeros stay zeros."""
     a, b, c = COEFFICIENTS
     x: Tensor = matrices / torch.linalg.matrix_norm(matrices, keepdim=True).clamp(min=1e-7)
     tall = x.shape[1] > x.shape[2]
