@@ -20,7 +20,9 @@ from bakeoff.errors import UserError
 from bakeoff.inspection.terminal import print_peek
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.recipe_files import load_recipe
+from bakeoff.tasks.registry import TASKS, parse_task
 from bakeoff.training.stages import make_batches
+from tests.conftest import shrink
 
 DOCS = Path(__file__).parents[1] / "docs" / "plugins.md"
 
@@ -123,7 +125,8 @@ def commands():
 
 def test_the_worked_example(folder, corpus, capsys):
     """Its commands as they stand but for the corpus, with a small budget."""
-    show, pretrain, generate = (shlex.split(each.replace("corpora/mine", str(corpus.path))) for each in commands())
+    shown = [shlex.split(each.replace("corpora/mine", str(corpus.path))) for each in commands()]
+    show, pretrain, generate = shown[:3]
     assert run(show) == 0
     assert "min_gru" in capsys.readouterr().out
     assert run([*pretrain, "--budget", "steps=3", "--set", "input.length=16"]) == 0
@@ -263,7 +266,99 @@ def test_keys_of_a_plugin_are_hinted_at(folder):
 
 def test_the_tokenizer_of_the_page(folder, text_folder):
     (folder / "text.txt").write_text((text_folder / "documents.txt").read_text(encoding="utf-8"), encoding="utf-8")
-    exec(blocks_of("python")[2], {})
+    exec(blocks_of("python")[-1], {})
     assert Tokenizer.from_file("syllables.json").encode("the river").tokens == ["the", "ri", "ve", "r"]
     corpus = bakeoff.prepare("text.txt", "made", tokenizer="syllables.json", workers=0)
     assert corpus.tokenizer.config.kind == "word"
+
+
+@pytest.fixture
+def graded(folder):
+    """The kind of task of docs/plugins.md in a file, and rows whose grade is the number of times that a word stands."""
+    (code,) = (block for block in blocks_of("python") if "class GradesConfig" in block)
+    (folder / "grades.py").write_text(code, encoding="utf-8")
+    for name, rows in (("train", 60), ("dev", 20), ("test", 25)):
+        lines = [f"{'good ' * (1 + row % 3)}river {row % 7}\t{1 + row % 3}" for row in range(rows)]
+        (folder / f"{name}.tsv").write_text("\n".join(["text\tstars", *lines]) + "\n", encoding="utf-8")
+    return folder
+
+
+FILES = ["--train", "train.tsv", "--dev", "dev.tsv", "--test", "test.tsv"]
+COLUMNS = ["--text-column", "text", "--label-column", "stars"]
+
+
+def test_a_kind_of_task_is_checked_trained_evaluated_and_predicted(graded, corpus, capsys):
+    plugin = ["--plugin", "grades.py"]
+    asked = ["--task", "grades", *FILES, *COLUMNS, "--option", "top=3", *plugin]
+    assert run(["check", *asked]) == 0
+    assert capsys.readouterr().out.startswith("train: grades, by distance\n")
+    quick = [word for each in ("epochs=1", "length=16", "patience=null") for word in ("--option", each)]
+    (graded / "small.yaml").write_text(shrink("bert-tiny").to_yaml(), encoding="utf-8")
+    trained = ["finetune", "small.yaml", "--corpus", str(corpus.path), *asked, *quick, "--out", "stars", "--json"]
+    assert run(trained) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["kind"], result["metric"]) == ("grades", "distance")
+    assert result["simplest"] == {"distance": pytest.approx(17 / 25), "accuracy": pytest.approx(8 / 25)}
+    assert run(["evaluate", "stars", "--data", "test.tsv", "--json", *plugin]) == 0
+    assert json.loads(capsys.readouterr().out)["scores"] == pytest.approx(result["scores"]["test"])
+    assert run(["predict", "stars", "a good river", "--json", *plugin]) == 0
+    (answer,) = json.loads(capsys.readouterr().out)
+    assert answer["grade"] in (1, 2, 3)
+    assert run(["finetune", "stars", *asked, *quick, "--out", "again"]) == 0
+    assert "median grade of train  distance 0.6800  accuracy 0.3200" in capsys.readouterr().out
+    assert run(["export", "stars", "--to", "hf", "--out", "exported", *plugin]) == 2
+    assert "grades" in capsys.readouterr().err
+    (graded / "test.tsv").write_text("text\tstars\na\t9\n", encoding="utf-8")
+    assert run(["evaluate", "stars", "--data", "test.tsv", *plugin]) == 2
+    assert capsys.readouterr().err == "bakeoff: test.tsv:2: '9' is no grade from 1 to 3\n"
+
+
+def test_a_run_of_another_kind_of_task_names_its_plugin(graded, corpus, monkeypatch):
+    bakeoff.load_plugin("grades.py")
+    task = parse_task({"kind": "grades", "train": "train.tsv", "text_column": "text", "label_column": "stars"}, "here")
+    quick = bakeoff.FinetuneConfig(epochs=1, length=16)
+    bakeoff.finetune(shrink("bert-tiny"), task, "stars", config=quick, tokenizer=corpus.path, progress=False)
+    TASKS._configs.pop("grades")
+    monkeypatch.setattr(plugins, "_LOADED", {})
+    with pytest.raises(UserError, match=r"stars: this run was trained with the plugin grades.py; give --plugin FILE"):
+        bakeoff.predict("stars", ["a"])
+
+
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_kind_of_task_is_compared(graded, corpus, jobs):
+    """With its floors and its noise, in this process and in others."""
+    (graded / "small.yaml").write_text(shrink("bert-tiny").to_yaml(), encoding="utf-8")
+    files = {name: f"{name}.tsv" for name in ("train", "dev", "test")}
+    task = {"name": "stars", "kind": "grades", **files, "text_column": "text", "label_column": "stars", "top": 3}
+    plan = {
+        "corpus": str(corpus.path),
+        "budget": "steps=2",
+        "seeds": 3,
+        "recipes": ["small.yaml"],
+        "tasks": [{**task, "finetune": {"epochs": 1, "length": 16}}],
+        "from_scratch": False,
+        "device": "cpu",
+    }
+    (graded / "plan.yaml").write_text(json.dumps(plan), encoding="utf-8")
+    with pytest.raises(UserError, match="'grades'"):
+        bakeoff.compare("plan.yaml", "out")
+    bakeoff.load_plugin("grades.py")
+    results = bakeoff.compare("plan.yaml", "out", jobs=jobs, report=lambda results, path: None)
+    (facts,) = results.tasks
+    assert (facts.kind, facts.metric_title, facts.lower_is_better) == ("grades", "mean distance in grades", True)
+    assert [floor.name for floor in results.floors] == ["median grade of train", "TF-IDF with logistic regression"]
+    assert results.analyses[0].pretrained["small"].interval is not None
+
+
+LATER = [pytest.param(name, marks=pytest.mark.slow) for name in ("comparison.plan", "runs.run", "recipe")]
+
+
+@pytest.mark.parametrize("first", ["tasks.task", *LATER])
+def test_a_kind_of_task_is_known_whatever_is_imported_first(graded, first):
+    values = "{'kind': 'grades', 'train': 'train.tsv', 'text_column': 'text', 'label_column': 'stars'}"
+    parsed = f"print(parse_task({values}, 'here').kind)"
+    code = f"import bakeoff.{first}; from bakeoff.tasks.registry import parse_task; {parsed}"
+    environment = {**os.environ, plugins.VARIABLE: str(graded / "grades.py")}
+    command = [sys.executable, "-W", "error", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout == "grades\n"

@@ -1,4 +1,4 @@
-"""Plugins: mixers, blocks, objectives and formats from files that the user names and from installed packages.
+"""Plugins: parts of recipes and kinds of tasks from files that the user names and from installed packages.
 
 A recipe never names a file with code, so that a stranger's recipe can run no code but what the user has chosen.
 """
@@ -29,7 +29,8 @@ GROUP = "bakeoff.parts"
 VARIABLE = "BAKEOFF_PLUGINS"
 """The environment variable with the plugins' files, separated like paths in PATH. Worker processes on this machine
 inherit it."""
-REGISTRIES: tuple[Registry[Any], ...] = (MIXERS, BLOCKS, OBJECTIVES, FORMATS)
+REGISTRIES: list[Registry[Any]] = [MIXERS, BLOCKS, OBJECTIVES, FORMATS]
+"""The registries of parts; that of kinds of tasks, which are further down, is added by `take_parts`."""
 
 
 class Plugin(NamedTuple):
@@ -45,6 +46,14 @@ class Plugin(NamedTuple):
 
 _LOADED: dict[str, Plugin] = {}
 """Plugins by file or entry point."""
+
+_loading = False
+"""Whether `load_plugins` is at work."""
+
+
+def take_parts(registry: Registry[Any]) -> None:
+    """Let plugins have parts for one more registry."""
+    REGISTRIES.append(registry)
 
 
 def load_plugin(path: str | Path) -> Plugin:
@@ -85,8 +94,23 @@ def load_plugin(path: str | Path) -> Plugin:
     return _LOADED[where]
 
 
-@cache
 def load_plugins() -> None:
+    """Register the parts of installed packages and of the files that `BAKEOFF_PLUGINS` names, once.
+
+    Raises:
+        UserError: see `load_plugin`.
+    """
+    global _loading
+    if not _loading:  # a plugin may look names up while it is loaded
+        _loading = True
+        try:
+            _load_all()
+        finally:
+            _loading = False
+
+
+@cache
+def _load_all() -> None:
     """Register the parts of installed packages and of the files that `BAKEOFF_PLUGINS` names.
 
     Raises:
@@ -109,17 +133,31 @@ def load_plugins() -> None:
 
 def loaded_plugins() -> list[Plugin]:
     """The loaded plugins, in the order in which they were loaded."""
+    load_plugins()
     return list(_LOADED.values())
 
 
 def plugin_versions() -> dict[str, str]:
     """The loaded plugins for the versions of a run: `plugin NAME` and the plugin's digest."""
-    return {f"plugin {plugin.name}": plugin.digest for plugin in _LOADED.values()}
+    return {f"plugin {plugin.name}": plugin.digest for plugin in loaded_plugins()}
 
 
-def missing_plugins(versions: Mapping[str, Any]) -> list[str]:
-    """The plugins among the versions of a run that have not been loaded."""
-    return [name for name in versions if name.startswith("plugin ") and name not in plugin_versions()]
+def require_plugins(path: Path, versions: Mapping[str, Any]) -> None:
+    """Refuse a run whose plugins have not been loaded.
+
+    Args:
+        path: the run's directory.
+        versions: the versions with which it was trained.
+
+    Raises:
+        UserError: it was trained with another plugin; the message names it.
+    """
+    loaded = plugin_versions()
+    if missing := [name for name in versions if name.startswith("plugin ") and name not in loaded]:
+        raise UserError(
+            f"{path}: this run was trained with the {' and the '.join(missing)}; give --plugin FILE, or install the "
+            "package"
+        ) from None
 
 
 def registry_of(config: type[BaseModel]) -> Registry[Any] | None:
@@ -163,3 +201,6 @@ def _what_failed(error: Exception, file: str) -> str:
     line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
     text = " ".join((error.msg if isinstance(error, SyntaxError) else str(error)).split())
     return f"{f'line {line}: ' if line else ''}{type(error).__name__}: {text}"
+
+
+Registry.before_lookup = load_plugins

@@ -181,6 +181,10 @@ class Recipe(Config):
             return [f"training.batch.tokens: {batch.tokens} are fewer than one row may have, {self.input.length}"]
         return []
 
+    def __reduce__(self) -> Any:
+        # As values, so that a process which unpickles a recipe loads the plugins before it needs their classes.
+        return _unpickled, (self.model_dump(mode="json"),)
+
     def stages(self) -> "list[Recipe]":
         """A recipe for each stage of the curriculum, with the rows of that stage, and one for what follows them all."""
         own: dict[str, Any] = {"training.curriculum": []}
@@ -270,6 +274,11 @@ class Recipe(Config):
         )
 
 
+def _unpickled(values: dict[str, Any]) -> Recipe:
+    load_plugins()
+    return Recipe.model_validate(values)
+
+
 def changes_the_model(changes: Mapping[str, Any]) -> bool:
     """Whether any of the keys, dotted or not, lies in the model, whose published size then no longer applies."""
     return any(key.partition(".")[0] == "model" for key in changes)
@@ -282,7 +291,3 @@ def _kind_first(node: Any) -> Any:
     if not isinstance(node, dict):
         return node
     return {key: _kind_first(node[key]) for key in sorted(node, key=lambda key: key not in TAGS)}
-
-
-# Here, so that a process which is given a recipe knows its parts, whether it reads it or unpickles it.
-load_plugins()

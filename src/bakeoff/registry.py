@@ -1,7 +1,7 @@
 """Registries: the configs of all parts of one sort, each under a name of its own."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Generic, Literal, TypeVar, get_args, get_origin
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic_core import CoreSchema, PydanticKnownError, core_schema
@@ -19,6 +19,10 @@ class Registry(Mapping[str, type[AnyConfig]], Generic[AnyConfig]):
     """
 
     __hash__ = object.__hash__
+
+    before_lookup: ClassVar[Callable[[], None]] = lambda: None
+    """Called before a name is looked up: it registers the parts of plugins. Not before, because a plugin's file may
+    import whatever it likes, and nothing of Bakeoff is half imported when a name is looked up."""
 
     def __init__(
         self,
@@ -44,9 +48,11 @@ class Registry(Mapping[str, type[AnyConfig]], Generic[AnyConfig]):
             self.register(config)
 
     def __getitem__(self, name: str) -> type[AnyConfig]:
+        Registry.before_lookup()
         return self._configs[name]
 
     def __iter__(self) -> Iterator[str]:
+        Registry.before_lookup()
         return iter(self._configs)
 
     def __len__(self) -> int:
@@ -85,6 +91,7 @@ class Registry(Mapping[str, type[AnyConfig]], Generic[AnyConfig]):
             return value
         if not isinstance(value, Mapping):
             raise PydanticKnownError("model_attributes_type")
+        Registry.before_lookup()
         name = value.get(self.tag, self._default)
         if name is None:
             raise PydanticKnownError("union_tag_not_found", {"discriminator": f"'{self.tag}'"})

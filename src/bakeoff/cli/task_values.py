@@ -91,7 +91,7 @@ def files_of(
         typer.Option(
             help=(
                 "Kind of task: classification (default), multilabel, regression, tagging, choice, question-answering"
-                " or sequence-to-sequence (docs/tasks.md)."
+                " or sequence-to-sequence (docs/tasks.md), or one of a --plugin."
             ),
         ),
     ] = None,
@@ -140,11 +140,12 @@ def task_of(files: Files, settings: dict[str, Any], where: str) -> "TaskConfig":
         UserError: there is no training file, no such data set or kind of task, or a mistake in the values.
     """
     from bakeoff.tasks.datasets.named import named_task
-    from bakeoff.tasks.registry import DEFAULT_KIND, parse_task
+    from bakeoff.tasks.registry import DEFAULT_KIND, TASKS, parse_task
 
     given = {key: value for key, value in files.given.items() if value is not None}
     if "kind" in given:
-        given["kind"] = given["kind"].replace("-", "_")
+        named = given["kind"]
+        given["kind"] = named if named in TASKS else named.replace("-", "_")
     if files.dataset is None:
         if files.data is not None:
             raise UserError("--data belongs to --dataset NAME; labelled files are named by --train, --dev and --test")

@@ -6,6 +6,9 @@ from html import escape
 
 from bakeoff.report.charts import Figure
 
+LONG = 110
+"""The most characters of a title in the largest letters."""
+
 _CODE = re.compile("`([^`\n]+)`")
 
 
@@ -32,7 +35,8 @@ def opening(
         cautions: what readers must know before they rely on the results, one sentence each.
         further: more to know, folded until a click.
     """
-    parts = [f'<p class="eyebrow">{escape(about)}</p>', f"<h1>{escape(title)}</h1>"]
+    long = ' class="long"' * (len(title) > LONG)
+    parts = [f'<p class="eyebrow">{escape(about)}</p>', f"<h1{long}>{escape(title)}</h1>"]
     if answers:
         parts.append(f'<ul class="answer">{items(answers)}</ul>')
     if cautions:

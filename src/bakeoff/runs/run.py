@@ -17,7 +17,7 @@ from bakeoff.errors import WHERE_RUNS_ARE, UserError
 from bakeoff.json_files import read_json
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.learner.without_memory import filled
-from bakeoff.plugins import missing_plugins
+from bakeoff.plugins import require_plugins
 from bakeoff.recipe import Recipe
 from bakeoff.runs.checkpoint import checkpoint_step, list_checkpoints
 from bakeoff.runs.metrics_file import METRICS, MetricsFile
@@ -212,11 +212,7 @@ class Run:
         try:
             return Recipe.parse(values, str(self.path / "recipe.yaml"))
         except UserError:
-            if missing := missing_plugins(self.environment["versions"]):
-                raise UserError(
-                    f"{self.path}: this run was trained with the {' and the '.join(missing)}; give --plugin FILE, or "
-                    "install the package"
-                ) from None
+            require_plugins(self.path, self.environment["versions"])
             raise
 
     @cached_property

@@ -12,6 +12,7 @@ from bakeoff.config import Record
 from bakeoff.errors import WHERE_RUNS_ARE, UserError
 from bakeoff.json_files import parse_any_json, read_json, read_json_lines
 from bakeoff.learner.without_memory import filled
+from bakeoff.plugins import require_plugins
 from bakeoff.recipe import Recipe
 from bakeoff.runs.records import Environment, read_metrics
 from bakeoff.runs.rules import OF_FINETUNED_RUNS, changes_since
@@ -91,7 +92,11 @@ class FinetunedRun:
     @cached_property
     def task(self) -> TaskConfig:
         """The files, columns and metric of the fine-tuning."""
-        return parse_task(self._settings["task"], f"{self._settings_file}: task")
+        try:
+            return parse_task(self._settings["task"], f"{self._settings_file}: task")
+        except UserError:
+            require_plugins(self.path, self.environment["versions"])
+            raise
 
     @cached_property
     def config(self) -> FinetuneConfig:

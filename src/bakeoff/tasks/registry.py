@@ -3,7 +3,6 @@
 from typing import Any
 
 from bakeoff.errors import UserError
-from bakeoff.registry import Registry
 from bakeoff.tasks.kinds.choice import ChoiceConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.tasks.kinds.multilabel import MultilabelConfig
@@ -11,11 +10,9 @@ from bakeoff.tasks.kinds.question_answering import QuestionAnsweringConfig
 from bakeoff.tasks.kinds.regression import RegressionConfig
 from bakeoff.tasks.kinds.sequence_to_sequence import SequenceToSequenceConfig
 from bakeoff.tasks.kinds.tagging import TaggingConfig
-from bakeoff.tasks.task_config import TaskConfig
+from bakeoff.tasks.task_config import TASKS, TaskConfig
 
-TASKS = Registry(
-    "task",
-    TaskConfig,
+for _kind in (
     ClassificationConfig,
     MultilabelConfig,
     RegressionConfig,
@@ -23,8 +20,10 @@ TASKS = Registry(
     ChoiceConfig,
     QuestionAnsweringConfig,
     SequenceToSequenceConfig,
-)
-"""The config of every kind of task by its name."""
+):
+    TASKS.register(_kind)
+
+__all__ = ["DEFAULT_KIND", "TASKS", "parse_task", "setting_of_task"]
 
 DEFAULT_KIND = "classification"
 """The kind of a task whose kind is not given."""

@@ -7,7 +7,9 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from pydantic import Field
 
 from bakeoff.config import Config, Record
+from bakeoff.plugins import take_parts
 from bakeoff.recipe import Recipe
+from bakeoff.registry import Registry
 from bakeoff.tasks.scores.jackknife import Vector
 from bakeoff.tasks.task import Task
 
@@ -166,3 +168,8 @@ class TaskConfig(Config):
             UserError: the content is not that of a task of this kind.
         """
         raise NotImplementedError
+
+
+TASKS: Registry[TaskConfig] = Registry("kind of task", TaskConfig)
+"""The config of every kind of task by its name; `bakeoff.tasks.registry` has those of Bakeoff."""
+take_parts(TASKS)
