@@ -8,6 +8,7 @@ from keyword_task import labelled, write_tsv
 from bakeoff.comparison.plan import TaskPlan
 from bakeoff.overview.entries import entry_of
 from bakeoff.overview.listing import state_text
+from bakeoff.tasks.data import load_task
 from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.fitting.resolution import lengthened, resolve_finetuning
@@ -82,3 +83,16 @@ def test_no_run_has_done_more_steps_than_it_plans(tmp_path, line, text):
     looked = {"kind": "dev", "learning_rate": 1e-3, "loss": 1.0, **line}
     (folder / "metrics.jsonl").write_text(json.dumps(looked) + "\n")
     assert state_text(entry_of(folder)) == text
+
+
+def test_settings_of_held_out_splits_without_a_use_are_noted(task):
+    def notes(**changes):
+        return load_task(task.model_copy(update=changes)).notes
+
+    assert notes() == []
+    assert notes(dev_share=0.3) == ["dev_share 0.3 has no use: dev has a file of its own, dev.tsv"]
+    assert notes(test_share=0.5, split_seed=3) == [
+        "test_share 0.5 has no use: test has a file of its own, test.tsv",
+        "split_seed 3 has no use: dev and test have files of their own",
+    ]
+    assert not any("no use" in note for note in notes(dev=None, dev_share=0.3, split_seed=3))

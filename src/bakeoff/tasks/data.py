@@ -129,6 +129,7 @@ def split_examples(config: TaskConfig, read: Mapping[str, tuple[list[Any], list[
             others[name] = (config.train, held_out)
             count = len(held_out)
             notes.append(f"no {name} file: {count:,} of the {rows:,} rows of {config.train.name} held out as {name}")
+    notes += _without_use(config)
     if config.train_rows is not None:
         if config.train_rows > len(train):
             notes.append(
@@ -137,6 +138,18 @@ def split_examples(config: TaskConfig, read: Mapping[str, tuple[list[Any], list[
         train = train[: config.train_rows]
     origin = f"{config.train}" if config.train_rows is None else f"the first {config.train_rows} rows of {config.train}"
     return Splits(train, others, origin, notes)
+
+
+def _without_use(config: TaskConfig) -> Iterator[str]:
+    """Notes on settings of held-out splits that have no use, because the splits have files of their own."""
+    default = type(config).model_fields
+    own = [name for name in ("dev", "test") if getattr(config, name) is not None]
+    for name in own:
+        share = getattr(config, f"{name}_share")
+        if share != default[f"{name}_share"].default:
+            yield f"{name}_share {share:g} has no use: {name} has a file of its own, {getattr(config, name).name}"
+    if len(own) == 2 and config.split_seed != default["split_seed"].default:
+        yield f"split_seed {config.split_seed} has no use: dev and test have files of their own"
 
 
 def hold_out(examples: Sequence[Example], share: float, seed: int, stream: str) -> tuple[list[Any], list[Any]]:

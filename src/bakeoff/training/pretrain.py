@@ -31,7 +31,7 @@ from bakeoff.training.averaging import average_path, is_average_of, require_free
 from bakeoff.training.initial_weights import Start
 from bakeoff.training.loop import Position, Training
 from bakeoff.training.progress import Shown, TrainingProgress
-from bakeoff.training.remarks import other_tokenizer, unread
+from bakeoff.training.remarks import changed_settings, other_tokenizer, unread
 from bakeoff.training.resolution import resolve_recipe
 from bakeoff.training.resumption import begun_recipe, changes_budget, older_rules, require_same_request, with_budget
 from bakeoff.training.speed import stepper
@@ -202,7 +202,7 @@ def pretrain(
                 for line in other_tokenizer(wanted, opened):
                     shown.remark(f"{resolved.name}: {line}")
             if progress and not finish_now:
-                for line in unread(resolved, opened, seed):
+                for line in (*changed_settings(recipe, resolved), *unread(resolved, opened, seed)):
                     shown.remark(f"{resolved.name}: {line}")
             if finish_now:
                 training.end_here()

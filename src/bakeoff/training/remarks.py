@@ -7,9 +7,11 @@ import numpy as np
 from bakeoff.corpus.mixture import AnyCorpus, corpora_of
 from bakeoff.corpus.split import Split
 from bakeoff.corpus.store import Corpus
+from bakeoff.display.wording import counted
 from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.recipe import Recipe
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
+from bakeoff.training.loop import FEWEST_STEPS_BETWEEN_VALIDATIONS, validation_steps
 from bakeoff.training.row_use import row_use_of
 
 LEAST_READ = 0.5
@@ -27,6 +29,33 @@ def other_tokenizer(wanted: TokenizerConfig, corpus: AnyCorpus) -> Iterator[str]
     if wanted not in [used, *made]:  # a small text gives a smaller tokenizer than was asked for
         own = f"the recipe's own, which `prepare --recipe` trains, would be {wanted}"
         yield f"the corpus's tokenizer, {used}, is used; {own}"
+
+
+def changed_settings(wanted: Recipe, resolved: Recipe) -> Iterator[str]:
+    """A line for each setting of a recipe that a training of so many steps cannot have as it was given.
+
+    Args:
+        wanted: the recipe as it was given.
+        resolved: the recipe that is trained, with its steps.
+    """
+    steps = resolved.training.budget.steps or 0
+    asked, warmup = wanted.training.schedule.warmup, resolved.training.schedule.warmup
+    if steps and warmup >= steps:
+        yield (
+            f"the warm-up takes all {steps:,} steps, so that the learning rate arrives at "
+            f"{resolved.training.optimizer.rate:g} at the very end; give training.schedule.warmup less of them"
+        )
+    elif asked >= 1 and asked != warmup:
+        yield (
+            f"warm-up of {warmup:,.0f} of the {steps:,} steps, the share that {asked:,.0f} have of the recipe's own "
+            "budget; training.schedule.warmup below 1 is a share itself"
+        )
+    measured, default = wanted.training.validations, type(wanted.training).model_fields["validations"].default
+    if measured != default and (fewer := len(validation_steps(measured, steps)) - 1) < measured:
+        yield (
+            f"the held-out loss is measured {counted(fewer, 'time')} and not {measured:,}: "
+            f"{FEWEST_STEPS_BETWEEN_VALIDATIONS} steps lie between two measurements at least"
+        )
 
 
 def unread(recipe: Recipe, corpus: AnyCorpus, seed: int) -> Iterator[str]:
