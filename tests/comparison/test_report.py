@@ -204,11 +204,21 @@ def test_floors_of_several_tasks_are_one_sentence_and_each_has_a_detail():
         for floor in results.floors
     ]
     found = findings(results.model_copy(update={"floors": floors}))
-    first = "On TREC TF-IDF with logistic regression is ahead of every recipe, beyond the noise (by"
+    first = "On TREC TF-IDF with logistic regression is ahead of the best recipe, beyond the noise (by"
     assert found.headline.startswith(first)
     second = "; on SST-2 the best recipe is ahead of TF-IDF with logistic regression, beyond the noise (by"
     assert second in found.headline
     assert sum("the best recipe, conv-light-encoder-tiny (" in line for line in found.details) == 2
+    few = make_results(seeds=1)
+    best = few.analyses[0].pretrained["conv-light-encoder-tiny"].mean
+    floors = [
+        floor.model_copy(update={"test": {"accuracy": best if floor.task == "SST-2" else 0.99}}) for floor in few.floors
+    ]
+    told = findings(few.model_copy(update={"floors": floors})).headline
+    assert (
+        "On SST-2 the best recipe cannot be told apart from TF-IDF with logistic regression (by 0.0 points); " in told
+    )
+    assert "; on TREC TF-IDF with logistic regression is ahead of the best recipe (by " in told
     none = findings(results.model_copy(update={"floors": []}))
     assert none.headline.endswith("and the difference is real.")
     assert not any("neural" in line for line in [*none.details, none.headline])

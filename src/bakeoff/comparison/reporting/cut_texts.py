@@ -3,7 +3,7 @@
 from collections import defaultdict
 from typing import NamedTuple
 
-from bakeoff.comparison.results import Results
+from bakeoff.comparison.results import SPLITS, Results
 from bakeoff.display.wording import listed, quoted
 from bakeoff.tasks.cut_rows import CutRows
 
@@ -41,7 +41,7 @@ def cut_tasks(results: Results, task: str) -> list[CutTask]:
     found: dict[str, dict[str, CutRows]] = {}
     for entry in results.recipes:
         for score in entry.scores:
-            if score.task == task and score.cut:
+            if score.task == task and set(SPLITS) <= score.cut.keys():  # none in results of older versions
                 key = repr(score.cut)
                 found[key] = score.cut
                 if entry.label not in ways[key]:

@@ -90,14 +90,15 @@ def floor_headline(standings: list[FloorStanding]) -> str:
     """One sentence on the floors of all tasks, for the headline; empty without floors."""
     if len(standings) == 1:
         return standings[0].sentence(on_task=False)
-    ahead, level, behind, above, below = (
-        [each for each in standings if each.real is real and (real is False or (each.ahead > 0) == better)]
-        for real, better in ((True, True), (False, None), (True, False), (None, True), (None, False))
+    level = [each for each in standings if each.real is False or each.ahead == 0]
+    ahead, behind, above, below = (
+        [each for each in standings if each.real is real and each not in level and (each.ahead > 0) == better]
+        for real, better in ((True, True), (True, False), (None, True), (None, False))
     )
     parts = [
         f"on {_tasks(those)} {text.format(floor=_common(those))}{_sizes(those)}"
         for those, text in (
-            (ahead, "{floor} is ahead of every recipe, beyond the noise"),
+            (ahead, "{floor} is ahead of the best recipe, beyond the noise"),
             (level, "the best recipe cannot be told apart from {floor}"),
             (behind, "the best recipe is ahead of {floor}, beyond the noise"),
             (above, "{floor} is ahead of the best recipe"),
