@@ -10,6 +10,7 @@ from bakeoff.overview.entries import entry_of
 from bakeoff.overview.listing import state_text
 from bakeoff.tasks.data import load_task
 from bakeoff.tasks.finetune import finetune
+from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.fitting.resolution import lengthened, resolve_finetuning
 
@@ -63,6 +64,7 @@ def test_more_epochs_than_the_default_are_said(run, tmp_path):
     stopped = f"stopped at epoch {result.epochs:.3g} of 100, after 1 look at dev without a better one (`patience`)"
     assert stopped in result.notes
     assert "up to 100 epochs in place of 10" in (tmp_path / "out/README.md").read_text()
+    assert {line["steps"] for line in FinetunedRun.open(tmp_path / "out").metrics()} == {300}
     entry = entry_of(tmp_path / "out")
     assert entry.step == round(3 * result.epochs) < entry.steps == 300
 
