@@ -17,7 +17,8 @@ from tests.inference.untrained_runs import untrained
 
 from bakeoff.errors import UserError
 from bakeoff.inference.minimal_pairs import TIE, MinimalPair, judge, preferences, read_minimal_pairs
-from bakeoff.inference.readings import readings, score_sentences
+from bakeoff.inference.readings import readings
+from bakeoff.inference.sentences import score_sentences
 from bakeoff.models.inputs import Inputs, Queries
 
 EXPECTED = {

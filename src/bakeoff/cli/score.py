@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -54,6 +54,21 @@ def score(
     last_word: Annotated[
         bool, typer.Option("--last-word", help="Score only the last word of each text (LAMBADA).")
     ] = False,
+    per: Annotated[
+        Literal["word", "token"] | None,
+        typer.Option(
+            help="Also give the surprisal of each word, or of each token, in bits, with its place in the text."
+        ),
+    ] = None,
+    reading: Annotated[
+        Literal["forwards", "pseudo", "pseudo_words"] | None,
+        typer.Option(
+            help=(
+                "How texts are read: forwards; each token given all others (pseudo); the same with the later tokens of "
+                "its word hidden, too (pseudo_words). Default: as the run's first objective has learned."
+            )
+        ),
+    ] = None,
     stride: Annotated[
         int | None,
         typer.Option(
@@ -76,6 +91,8 @@ def score(
     Example: bakeoff score runs/gpt "The city is large." "City the large is."
 
     Example: bakeoff score runs/bert --texts candidates.jsonl --out scores.npy
+
+    Example: bakeoff score runs/gpt --texts stimuli.txt --per word --out surprisals.tsv
     """
     arguments = list(text or [])
     named = [text_column, source_column, target_column]
@@ -84,7 +101,7 @@ def score(
     if target and len(target) != len(arguments):
         raise UserError(f"{counted(len(arguments), 'text')} and {len(target)} of --target: one for each is needed")
     pairs = list(zip(arguments, target, strict=True)) if target else [(each,) for each in arguments]
-    options = ScoreOptions(text_column, source_column, target_column, errors, last_word, stride)
+    options = ScoreOptions(text_column, source_column, target_column, errors, last_word, stride, per, reading)
     score_texts(run, pairs or texts or Path("-"), options, out=out, overrides=set, device=device, json=json)
 
 
@@ -121,7 +138,8 @@ def score_texts(
 
         from bakeoff.arrays import write_array
 
-        numbers = (np.array([each["log_probability"] for each in part]) for part in _records(scores, totals))
+        name = "log_probability" if scores.per is None else "surprisal"
+        numbers = (np.array([each[name] for each in part]) for part in _records(scores, totals))
         write_array(out, numbers, (), "<f8")
     else:
         save_answers(out, _records(scores, totals))
@@ -132,13 +150,19 @@ def score_texts(
 
 
 def _records(scores: "TextScores", totals: "Totals") -> Iterator[list[dict[str, Any]]]:
-    """Records of the scores with their texts, part by part; each part is added to `totals`."""
+    """Records of the scores with their texts, part by part; each part is added to `totals`.
+
+    Where words or tokens were asked for, each has a record with the number of its text, from 1 on.
+    """
     from bakeoff.tasks.language.score_texts import figures_of
 
     part: list[dict[str, Any]] = []
     for each in scores:
         totals.add(each)
-        part.append({"text": each.text, **figures_of(each, scores.last_word)})
+        if each.parts is None:
+            part.append({"text": each.text, **figures_of(each, scores.last_word)})
+        else:
+            part += [{"number": totals.texts, **of_part._asdict()} for of_part in each.parts]
         if len(part) >= SCORES_AT_ONCE:
             yield part
             part = []

@@ -4,6 +4,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
+from bakeoff.cli.answers import on_one_line
 from bakeoff.cli.output import print_table
 from bakeoff.display.terminal import show, write, write_json
 
@@ -22,6 +23,8 @@ def print_scores(scores: "TextScores", changed: dict[str, Any], as_json: bool) -
     totals = Totals(scores.last_word)
     if as_json:
         write_json(json.dumps(heading(scores), ensure_ascii=False).removesuffix("}") + ', "results": [')
+    elif scores.per is not None:
+        show(f"{'text':>4}  {'surprisal':>9}  {'tokens':>6}  {'start':>6}  {'end':>6}  {scores.per}")
     else:
         last = "last word" if scores.last_word else "text"
         show(f"{'log-probability':>15}  {'tokens':>7}  {'likeliest' if scores.last_word else 'per token':>9}  {last}")
@@ -30,6 +33,12 @@ def print_scores(scores: "TextScores", changed: dict[str, Any], as_json: bool) -
         if as_json:
             separator = ",\n" if totals.texts > 1 else ""
             write_json(separator + json.dumps(figures_of(score, scores.last_word), ensure_ascii=False), end="")
+            sys.stdout.flush()
+            continue
+        if score.parts is not None:
+            for each in score.parts:
+                figures_and_place = f"{each.surprisal:>9.4f}  {each.tokens:>6}  {each.start:>6}  {each.end:>6}"
+                write(f"{totals.texts:>4}  {figures_and_place}  {on_one_line(each.text)}".rstrip())
             sys.stdout.flush()
             continue
         third = f"{score.log_probability / score.tokens:.4f}" if score.tokens else "-"

@@ -10,6 +10,7 @@ import typer
 from bakeoff.cli.answer_files import require_out, save_answers
 from bakeoff.cli.answers import Blank, TextsFile, texts_of
 from bakeoff.cli.output import Device, Errors, Json, print_table
+from bakeoff.cli.word_vectors import print_words
 from bakeoff.display.terminal import tell, write_json
 from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
@@ -56,6 +57,15 @@ def embed(
             )
         ),
     ] = None,
+    per: Annotated[
+        Literal["word", "token"] | None,
+        typer.Option(
+            help=(
+                "Give each word of a text, or each token, a vector in its context, with its place in the text; texts "
+                "longer than a row are read in windows."
+            )
+        ),
+    ] = None,
     pooling: Pooling = "mean",
     layers: Layers = "-1",
     length: Length = None,
@@ -67,6 +77,8 @@ def embed(
     Example: bakeoff embed runs/bert --texts articles.jsonl --out articles.npy
 
     Example: bakeoff embed runs/bert "A text." "Another one." --layers 1,-1 > vectors.jsonl
+
+    Example: bakeoff embed runs/bert "He sat on the bank." --per word
     """
     from bakeoff.vectors.embed import embed_file, embedded
     from bakeoff.vectors.embedder import Embedder, VectorConfig
@@ -78,6 +90,9 @@ def embed(
         {"pooling": pooling, "layers": numbers_of("--layers", layers), "length": length}, "embed"
     )
     embedder = Embedder(run, config, device)
+    if per is not None:
+        print_words(embedder, given, per, out)
+        return
     blank, truncated = Blank(), 0
     if out is not None and out.suffix == ".npy":
         found = embed_file(embedder, given, out)

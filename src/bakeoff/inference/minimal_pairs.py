@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from bakeoff.display.wording import listed
 from bakeoff.errors import UserError
-from bakeoff.inference.readings import Reading, score_sentences
+from bakeoff.inference.readings import Reading
+from bakeoff.inference.sentences import score_sentences
 from bakeoff.inference.text_files import TextFile
 from bakeoff.reading.files import LineReader
 from bakeoff.reading.records import record_names

@@ -10,6 +10,8 @@ from bakeoff.errors import UserError
 from bakeoff.inference.each_alone import EachAlone
 from bakeoff.inference.forwards import Forwards
 from bakeoff.inference.generate import encoded, never_written
+from bakeoff.inference.readings import Reading, WordStarts, require_reading
+from bakeoff.inference.surprisals import Surprisal, surprisals
 from bakeoff.inference.targets import OfTargets
 from bakeoff.inference.text_files import TextFile, Texts, read_ahead
 from bakeoff.inference.token_scores import ScoredText, Scorer, TokenPredictions, TokenScores
@@ -19,6 +21,7 @@ from bakeoff.reading.aligned import clean
 from bakeoff.resources.device import resolve_device
 from bakeoff.runs.run import Run
 from bakeoff.text.words import words_before
+from bakeoff.tokenizer.stretches import Per
 
 TEXTS_AT_ONCE = 4096
 """Largest number of texts that are read ahead, so that texts of similar length share a batch."""
@@ -37,6 +40,8 @@ class TextScore(NamedTuple):
     """Number of unknown tokens among them."""
     likeliest: bool | None
     """Whether every token of a last word is the likeliest, so that greedy generation writes it; None: no last word."""
+    parts: tuple[Surprisal, ...] | None = None
+    """The surprisals of the text's words or tokens, in their order; None: they were not asked for."""
 
 
 class TextScores:
@@ -53,6 +58,8 @@ class TextScores:
         stride: for texts longer than a row, the largest number of tokens that are scored in each window but the first;
             None: half a row.
         module: the run's model if it is loaded already; None: load it to the device.
+        per: word or token: give each score the surprisals of the text's words or tokens, too.
+        reading: the way in which texts are read; None: that of the first objective that gives texts a probability.
 
     Raises:
         UserError: the run cannot score texts, or not in this way, or the file has a mistake.
@@ -66,21 +73,26 @@ class TextScores:
         device: str = "auto",
         stride: int | None = None,
         module: PretrainingModel | None = None,
+        per: Per | None = None,
+        reading: Reading | None = None,
     ) -> None:
-        objective = scoring_objective(run)
+        objective = scoring_objective(run) if reading is None else require_reading(run, reading)[reading]
+        if last_word and per:
+            raise UserError("--per gives all words of a text, --last-word the last one; leave one of them out")
         if last_word and objective.scoring != "forwards":
             raise UserError(
                 f"{run.path}: trained on {objective.kind}; --last-word needs a model that reads a text from its "
                 "beginning, trained on clm, prefix_clm or bilm"
             )
-        self.run, self.file, self.last_word = run, file, last_word
+        self.run, self.file, self.last_word, self.per, self.objective = run, file, last_word, per, objective
         self.measure: Literal["log_probability", "pseudo_log_likelihood"] = (
-            "pseudo_log_likelihood" if objective.scoring in ("masked", "query") else "log_probability"
+            "log_probability" if objective.scoring in ("forwards", "target") else "pseudo_log_likelihood"
         )
         self.pairs = objective.scoring == "target"
         if stride is not None:
             _require_stride(run, objective, stride)
         self.tokenizer = run.tokenizer
+        self._words = WordStarts(self.tokenizer) if reading == "pseudo_words" else None
         self.where = file.name if isinstance(file, TextFile) else "texts"
         if not isinstance(file, TextFile) or not file.once:
             if isinstance(file, TextFile):
@@ -88,7 +100,7 @@ class TextScores:
             if self.pairs:
                 for _ in self._parts():
                     pass
-        self._scorer = scorer_of(run, objective, last_word, device, stride=stride, module=module)
+        self._scorer = scorer_of(run, objective, last_word, device, reading == "pseudo_words", stride, module)
 
     def __iter__(self) -> Iterator[TextScore]:
         """Score one text after the other.
@@ -96,14 +108,20 @@ class TextScores:
         Raises:
             UserError: the file, changed meanwhile or read from a pipe, has a mistake.
         """
-        for texts, rows in self._parts():
-            for both, row, scores in zip(texts, rows, self._scorer.score(rows), strict=True):
-                yield self._score(both[-1], row, scores)
+        for given, rows in self._parts():
+            texts = [each[-1] for each in given]
+            tokens = [] if self.per is None else self.tokenizer.encode_placed(texts, self.pairs)
+            for place, (text, row, scores) in enumerate(zip(texts, rows, self._scorer.score(rows), strict=True)):
+                found = self._score(clean(text), row, scores)
+                if self.per is not None:
+                    values, unknown = scores.log_probabilities, self.tokenizer.unknown
+                    found = found._replace(parts=surprisals(text, tokens[place], values, self.per, unknown))
+                yield found
 
     def _parts(self) -> Iterator[tuple[list[tuple[str, ...]], list[ScoredText]]]:
-        """Texts and their rows, a bounded number at once; pairs longer than the model's positions are refused."""
+        """Texts as given, and their rows, a bounded number at once; pairs beyond the model's positions are refused."""
         longest = self.run.recipe.model.longest_input if self.pairs else None
-        before = len(scoring_objective(self.run).prompt(self.tokenizer)) - 1 if self.pairs else 0
+        before = len(self.objective.prompt(self.tokenizer)) - 1 if self.pairs else 0
         done = 0
         for part in read_ahead(self.file, TEXTS_AT_ONCE):
             texts = [tuple(map(clean, each)) for each in part]
@@ -115,7 +133,7 @@ class TextScores:
                         f"{self.where}: pair {number:,} has {length:,} tokens; the model has {longest:,} positions"
                     )
             done += len(rows)
-            yield texts, rows
+            yield part, rows
 
     def _rows(self, texts: Sequence[tuple[str, ...]]) -> list[ScoredText]:
         if self.pairs:
@@ -125,7 +143,9 @@ class TextScores:
             separator = self.tokenizer.separator
             return [ScoredText(np.append(ids, separator), 0, source) for ids, source in zip(ends, sources, strict=True)]
         rows = self.tokenizer.encode([text for (text,) in texts])
-        end = self.tokenizer.end_of_line
+        if (words := self._words) is not None:
+            return [ScoredText(ids, 0, starts=words.starts(ids, starts)) for ids, starts in rows]
+        end = self.tokenizer.end_of_line if self.objective.scoring == "forwards" else None
         if end is not None and not self.last_word:  # a text is a line, whose end is a token
             return [ScoredText(np.append(ids, end) if len(ids) else ids, 0) for ids, _ in rows]
         return [ScoredText(ids, _last_start(starts) if self.last_word else 0) for ids, starts in rows]

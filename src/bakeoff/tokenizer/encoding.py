@@ -109,6 +109,34 @@ class Encoder:
             parts.append(packed.tobytes())
         return parts
 
+    def place(self, texts: Sequence[str]) -> list[tuple[list[int], list[tuple[int, int]]]]:
+        """The ids of each text as `encode` has them, and the first character of each and the one behind its last."""
+        forbidden = frozenset(self._forbidden.tolist())
+        found = []
+        for text, encoding in zip(texts, self._inner.encode_batch(texts, add_special_tokens=False), strict=True):
+            ids, offsets = encoding.ids, encoding.offsets
+            if not forbidden.isdisjoint(ids):
+                ids, offsets = self._place_without_specials(text, ids, offsets, forbidden)
+            found.append((ids, offsets))
+        return found
+
+    def _place_without_specials(
+        self, text: str, ids: list[int], offsets: list[tuple[int, int]], forbidden: frozenset[int]
+    ) -> tuple[list[int], list[tuple[int, int]]]:
+        """The tokens of a text with names of special tokens, which are cut in two as by `_cut_specials`."""
+        pairs = list(zip(ids, offsets, strict=True))
+        cuts = sorted({first + 1 for token, (first, last) in pairs if token in forbidden and last - first > 1})
+        if not cuts:
+            kept = [(self._unknown if token in forbidden else token, place) for token, place in pairs]
+            known = [(token, place) for token, place in kept if token is not None]
+            return [token for token, _ in known], [place for _, place in known]
+        found: tuple[list[int], list[tuple[int, int]]] = [], []
+        for begin, end in zip([0, *cuts], [*cuts, len(text)], strict=True):
+            ((own, places),) = self.place([text[begin:end]])
+            found[0].extend(own)
+            found[1].extend((begin + first, begin + last) for first, last in places)
+        return found
+
     def _cut_specials(self, text: str, encoding: tokenizers.Encoding) -> bytes:
         """Encode a text with names of special tokens that the model finds in its vocabulary: cut these names in two."""
         forbidden = frozenset(self._forbidden.tolist())

@@ -177,16 +177,12 @@ class Tokenizer:
             made.append(with_every_word(tokens, len(words), self._stand_in))
         return made
 
-    def encode_placed(self, texts: Sequence[str]) -> list[PlacedTokens]:
-        """Encode texts after normalising them as for a corpus, with the place of each token in the original text.
-
-        The ids are those of `encode`, except that names of special tokens in a text become the unknown token.
-        """
+    def encode_placed(self, texts: Sequence[str], targets: bool = False) -> list[PlacedTokens]:
+        """The tokens of `encode` for texts, or targets of pairs, read as in a corpus, with their places as given."""
         clean = [cleaned(text) for text in texts]
         with guarded(self._where, _FAILS):
-            found = self._inner.encode_batch([each.text for each in clean], add_special_tokens=False)
-        pairs = zip(clean, found, strict=True)
-        return [each.place(self._allowed(encoding.ids), encoding.offsets) for each, encoding in pairs]
+            found = self._encoder.place([each.text for each in clean])
+        return [each.place(np.array(ids, np.int64), places) for each, (ids, places) in zip(clean, found, strict=True)]
 
     def _allowed(self, ids: list[int]) -> np.ndarray:
         """(T,) int64 ids with the unknown token in place of special tokens that a text names."""
@@ -263,9 +259,10 @@ class TwoVocabularies(Tokenizer):
         """Encode sources; see `Tokenizer.encode_words`."""
         return self.source.encode_words(sentences)
 
-    def encode_placed(self, texts: Sequence[str]) -> list[PlacedTokens]:
-        """Encode sources; see `Tokenizer.encode_placed`."""
-        return self.source.encode_placed(texts)
+    def encode_placed(self, texts: Sequence[str], targets: bool = False) -> list[PlacedTokens]:
+        """Encode sources, or targets; see `Tokenizer.encode_placed`."""
+        found = (self.target if targets else self.source).encode_placed(texts)
+        return [each._replace(ids=each.ids + self.source.size * targets) for each in found]
 
     def encode_joined(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Encode sources; see `Tokenizer.encode_joined`."""

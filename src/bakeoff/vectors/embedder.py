@@ -55,6 +55,8 @@ class Embedder:
 
     Attributes:
         width: D, the width of the vectors.
+        device: the device of the weights.
+        hides_first: whether rows are read without their first token, [CLS], as those of an encoder with a decoder are.
 
     Raises:
         UserError: there is no such run or layer, the model has no positions for the length, the layers differ in width,
@@ -78,18 +80,18 @@ class Embedder:
             length = recipe.input.length if finetuned is None else finetuned.format().length
         self.format = InputFormat(opened.tokenizer, recipe, length)
         model = recipe.model
-        self._of_encoder = model.sequence_to_sequence
+        self.hides_first = model.sequence_to_sequence
         self._reads_both_sides = recipe.reads_both_sides
-        stack = model.encoder if self._of_encoder else model.stack
+        stack = model.encoder if self.hides_first else model.stack
         assert stack is not None
         self._layers = sorted({place_of_layer(layer, stack.layers, str(self.path)) for layer in config.layers})
         if not self._layers:
             raise UserError("layers: give at least one")
-        if config.pooling == "cls" and (model.encoder is None or self._of_encoder):
-            kind = "sequence-to-sequence" if self._of_encoder else "causal"
+        if config.pooling == "cls" and (model.encoder is None or self.hides_first):
+            kind = "sequence-to-sequence" if self.hides_first else "causal"
             raise UserError(f"{self.path}: rows of a {kind} model have no [CLS]; pool by mean, max or last")
         self._model: Model = loaded or opened.load(resolve_device(device)).model
-        self._device = self._model.embedding.table.device
+        self.device = self._model.embedding.table.device
         widths = {self._width(layer) for layer in self._layers}
         if len(widths) > 1:
             raise UserError(f"{self.path}: layers {config.layers} have different widths, which cannot be averaged")
@@ -97,7 +99,7 @@ class Embedder:
 
     def _width(self, layer: int) -> int:
         config = self._model.config
-        stack = config.encoder if self._of_encoder else config.stack
+        stack = config.encoder if self.hides_first else config.stack
         assert stack is not None
         width = stack.width
         for place, block in enumerate(stack.layer_blocks()[:layer]):
@@ -114,20 +116,32 @@ class Embedder:
         cut = np.array([len(each) > self.format.room for each in ids], bool)
         encoded = self.format.framed(ids)
         found = np.empty((len(texts), self.width), np.float32)
-        for rows in batches(encoded.lengths, self._device):
-            batch = collate(encoded, np.array(rows), self.format).to(self._device)
+        for rows in batches(encoded.lengths, self.device):
+            batch = collate(encoded, np.array(rows), self.format).to(self.device)
             found[rows] = self._embed(batch).cpu().numpy()
-        if not np.isfinite(found).all():
-            raise UserError(f"{self.path}: a vector has numbers that are not finite; are the run's weights damaged?")
+        self.require_finite(found)
         return found, cut
 
-    @torch.inference_mode()
+    def require_finite(self, vectors: NDArray[np.float32]) -> None:
+        """Refuse vectors with numbers that are not finite.
+
+        Raises:
+            UserError: there is one.
+        """
+        if not np.isfinite(vectors).all():
+            raise UserError(f"{self.path}: a vector has numbers that are not finite; are the run's weights damaged?")
+
     def _embed(self, batch: InputBatch) -> Tensor:
         """(B, D) vectors of a batch."""
-        if self._of_encoder:  # its sources begin without [CLS]
+        states, real = self.states(batch)
+        return pooled(states, real, self.config.pooling, self.format.start_last)
+
+    @torch.inference_mode()
+    def states(self, batch: InputBatch) -> tuple[Tensor, Tensor]:
+        """(B, T, D) states of a batch, the mean of the config's layers, and (B, T) True where no padding is."""
+        if self.hides_first:  # its sources begin without [CLS]
             batch = InputBatch(batch.ids[:, 1:], None, None if batch.real is None else batch.real[:, 1:])
         real = torch.ones_like(batch.ids, dtype=torch.bool) if batch.real is None else batch.real
         prefix = real.sum(1) if self._reads_both_sides else None  # the whole row is the prefix
         inputs = Inputs(batch.ids, batch.segments, batch.real, prefix=prefix)
-        states = torch.stack(layer_states(self._model, inputs, self._layers)).mean(0).float()  # (B, T, D)
-        return pooled(states, real, self.config.pooling, self.format.start_last)
+        return torch.stack(layer_states(self._model, inputs, self._layers)).mean(0).float(), real

@@ -18,3 +18,7 @@ class ScoreOptions(NamedTuple):
     """Score the last word of each text alone."""
     stride: int | None = None
     """The most tokens that each row after the first scores, in texts longer than a row; None: half a row."""
+    per: Literal["word", "token"] | None = None
+    """word or token: give the surprisals of each text's words or tokens, too."""
+    reading: Literal["forwards", "pseudo", "pseudo_words"] | None = None
+    """How texts are read; None: as by the first objective that gives texts a probability."""

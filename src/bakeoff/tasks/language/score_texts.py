@@ -6,7 +6,7 @@ from typing import Any
 
 from bakeoff.errors import UserError
 from bakeoff.inference.scoring import TextScores, scoring_objective
-from bakeoff.inference.text_files import TextFile, in_memory
+from bakeoff.inference.text_files import TextFile, Texts, in_memory
 from bakeoff.inference.totals import Totals
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
@@ -45,13 +45,18 @@ def open_scores(
         if any(len(each) != wanted for each in texts):
             needs = "targets of sources; give --target for each" if pairs else "single texts; leave --target out"
             raise UserError(f"{run.path}: this run scores {needs}")
-        return TextScores(run, in_memory(*zip(*texts, strict=True)), options.last_word, device, options.stride)
+        return _scores(run, in_memory(*zip(*texts, strict=True)), options, device)
     columns = [options.source_column or "source", options.target_column or "target"]
     if not pairs:
         columns = [options.text_column or "text"]
     given, naming = bool(wrong) or options.text_column is not None, tuple(named) if pairs else ("--text-column",)
     file = TextFile(Path(texts), columns, given, options.errors, naming)
-    return TextScores(run, file, options.last_word, device, options.stride)
+    return _scores(run, file, options, device)
+
+
+def _scores(run: Run, texts: Texts, options: ScoreOptions, device: str) -> TextScores:
+    last_word, stride, per, reading = options.last_word, options.stride, options.per, options.reading
+    return TextScores(run, texts, last_word, device, stride, per=per, reading=reading)
 
 
 def evaluate_texts(scores: TextScores) -> dict[str, Any]:
@@ -69,8 +74,10 @@ def heading(scores: TextScores) -> dict[str, Any]:
 
 
 def figures_of(score: Any, last_word: bool) -> dict[str, Any]:
-    """The figures of a score by name."""
+    """The figures of a score by name; those of its words or tokens, where it has them, are the list `parts`."""
     figures = {"log_probability": score.log_probability, "tokens": score.tokens, "unknown": score.unknown}
+    if score.parts is not None:
+        figures["parts"] = [part._asdict() for part in score.parts]
     return {**figures, "word": score.text, "likeliest": score.likeliest} if last_word else figures
 
 
