@@ -16,6 +16,8 @@ from bakeoff.errors import UserError
 from bakeoff.regular_files import open_regular
 
 RESTORE = "restore the file from a copy, or make it again"
+UNREADABLE = (SafetensorError, KeyError, ValueError, RuntimeError, AttributeError, TypeError)
+"""Errors of the library for damaged files, and for types of numbers that torch has not."""
 MOST_OF_HEADER = 100_000_000
 """Largest number of bytes of a header, as the safetensors library has it."""
 MOST_DIMENSIONS = 64
@@ -84,7 +86,7 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
         return load_file(path)
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except SafetensorError as error:
+    except UNREADABLE as error:
         raise Damaged(f"{path}: damaged: {error}", RESTORE) from None
 
 

@@ -3,6 +3,7 @@
 import hashlib
 from functools import cached_property
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from bakeoff import checksums
@@ -54,7 +55,7 @@ class Corpus:
         """
         path = Path(path)
         if not path.exists():
-            raise UserError(f"{path}: no such corpus; make one with `bakeoff prepare TEXT --out {path}`")
+            raise UserError(f"{path}: no such corpus; make one with `bakeoff prepare TEXT --out {quote(str(path))}`")
         if not (path / MANIFEST).is_file():
             raise UserError(f"{path}: not a finished corpus (it has no {MANIFEST}); make one with `bakeoff prepare`")
         values = read_json(path / MANIFEST)

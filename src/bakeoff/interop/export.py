@@ -7,7 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.errors import UserError
+from bakeoff.interop.appearing import require_free
 from bakeoff.interop.exported import Exported
+from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.learner.without_memory import require_sizes
+from bakeoff.runs.run import Run
+from bakeoff.tasks.finetuned_run import FinetunedRun
 
 FORMS = {
     "hf": "bakeoff.interop.hugging_face.export",
@@ -38,4 +43,19 @@ def export(run: str | Path, out: str | Path, *, to: str = "hf", **options: Any) 
     for name in options:
         if name not in takes:
             raise UserError(f"--{name.replace('_', '-')}: --to {to} has no such option")
+    require_free(Path(out))
+    _require_sizes(Path(run))
     return write(Path(run), Path(out), **options)
+
+
+def _require_sizes(run: Path) -> None:
+    """Refuse a recipe whose sizes the weights have not, before a library takes memory for them.
+
+    Raises:
+        UserError: there is no such run, or its weights are damaged or another recipe's.
+    """
+    if FinetunedRun.at(run):
+        require_sizes(FinetunedRun.open(run).build, run / "model.safetensors")
+    else:
+        opened = Run.open_trained(run)
+        require_sizes(lambda: PretrainingModel(opened.recipe, opened.tokenizer.size), opened.weights_file())

@@ -88,7 +88,12 @@ def _pretrained(run: Run) -> Iterator[str]:
     corpus = environment.get("corpus") or {}
     rows = [("recipe", markdown.text(recipe.name)), ("objectives", ", ".join(part.kind for part in recipe.objective))]
     if corpus.get("path"):
-        rows.append(("corpus", f"{markdown.text(Path(corpus['path']).name)}, fingerprint {corpus['fingerprint']}"))
+        rows.append(
+            (
+                "corpus",
+                f"{markdown.text(Path(corpus['path']).name)}, fingerprint {markdown.text(corpus['fingerprint'])}",
+            )
+        )
     if run.finished:
         summary = run.summary
         rows.append(("parameters", f"{summary['parameters']:,}"))
@@ -96,7 +101,10 @@ def _pretrained(run: Run) -> Iterator[str]:
             rows += [
                 ("tokens seen", f"{summary['tokens']:,} in {summary['steps']:,} steps"),
                 ("seed", str(summary["seed"])),
-                *((f"held-out loss of {name}", f"{loss:.4f} nats") for name, loss in validation["losses"].items()),
+                *(
+                    (f"held-out loss of {markdown.text(name)}", f"{loss:.4f} nats")
+                    for name, loss in validation["losses"].items()
+                ),
             ]
     else:
         rows.append(("state", f"not finished: the checkpoint of step {run.step():,}"))

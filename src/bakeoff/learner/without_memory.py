@@ -29,6 +29,16 @@ def without_memory(build: Callable[[], M], name: str) -> M:
         raise
 
 
+def require_sizes(build: Callable[[], nn.Module], path: Path) -> None:
+    """Refuse a file whose tensors are not those of the module that `build` makes, before memory is taken for it.
+
+    Raises:
+        UserError: the file cannot be read.
+        Damaged: it has other tensors, or is damaged.
+    """
+    require_shapes(path, without_memory(build, str(path.parent)))
+
+
 def filled(build: Callable[[], M], path: Path) -> M:
     """The module that `build` makes, with a file's tensors, all of them.
 
@@ -38,7 +48,7 @@ def filled(build: Callable[[], M], path: Path) -> M:
         UserError: the file cannot be read.
         Damaged: the file is not what was written, or its tensors are not the module's.
     """
-    require_shapes(path, without_memory(build, str(path.parent)))
+    require_sizes(build, path)
     module = build()
     fill(module, path)
     return module

@@ -1,16 +1,25 @@
 """Columns of Parquet and Arrow files, the forms in which the Hugging Face library `datasets` keeps its data."""
 
+import io
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from bakeoff.errors import UserError
 from bakeoff.reading.class_names import NamedField, features_of, field_of
 from bakeoff.reading.files import kind_of
+from bakeoff.reading.parquet_pages import pages
 from bakeoff.regular_files import open_regular
 
-_ROWS = 256  # rows of a Parquet file that are held at once
+_ROWS = 256  # rows of a Parquet file that are held at once, fewer where values may be long
+_AT_ONCE = 1 << 26
+"""Bytes of values that are held at once, unless one value has more."""
+LARGEST_PAGE = 1 << 28
+"""Largest number of bytes of a decompressed page of a Parquet file, and of a row's value; pages usually have a
+megabyte."""
+_LEAVES = 1 << 20
+"""Numbers or texts in lists that are held at once, unless one row has more."""
 
 
 class ColumnReader:
@@ -59,34 +68,64 @@ class ColumnReader:
                 for field, column in batches(raw, name, advice):
                     passed = min(len(column), skip - row) if row < skip else 0
                     row += passed
-                    for value in _as_bytes(column.slice(passed)).to_pylist():
-                        row += 1
-                        value = self._decode(value, row) if isinstance(value, bytes) else value
-                        yield row, field.value(value, self._path, row)
-        except (pyarrow.ArrowException, OSError) as error:
+                    for piece in _pieces(column.slice(passed)):
+                        for value in _as_bytes(piece).to_pylist():
+                            row += 1
+                            value = self._decode(value, row) if isinstance(value, bytes) else value
+                            yield row, field.value(value, self._path, row)
+        except (pyarrow.ArrowException, ValueError, OSError) as error:
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise UserError(f"{self._path}: cannot be read ({reason}); is it whole, and what its name says?") from None
 
-    def _parquet(self, raw: BinaryIO, name: str, advice: str) -> Iterator[tuple[NamedField, Any]]:
+    def _parquet(self, raw: io.BufferedReader, name: str, advice: str) -> Iterator[tuple[NamedField, Any]]:
         from pyarrow import parquet
 
         size = os.fstat(raw.fileno()).st_size
         with parquet.ParquetFile(raw, buffer_size=1 << 20) as file:
             field = self._field(name, file.schema_arrow, advice)
             done = 0
-            for batch in file.iter_batches(_ROWS, columns=[field.column], use_threads=False):
-                yield field, batch.column(field.column)
-                done += len(batch)
-                self._position = size * done // file.metadata.num_rows
+            for group in range(file.metadata.num_row_groups):
+                rows = self._rows_at_once(raw, file.metadata.row_group(group), field.column)
+                for batch in file.iter_batches(rows, row_groups=[group], columns=[field.column], use_threads=False):
+                    yield field, batch.column(field.column)
+                    done += len(batch)
+                    self._position = size * done // file.metadata.num_rows
 
-    def _arrow(self, raw: BinaryIO, name: str, advice: str) -> Iterator[tuple[NamedField, Any]]:
+    def _rows_at_once(self, raw: io.BufferedReader, group: Any, name: str) -> int:
+        """The number of rows of a row group that are read at once, by the sizes that its pages have in the end.
+
+        Raises:
+            UserError: a page is too large.
+        """
+        rows, place = _ROWS, raw.tell()
+        for number in range(group.num_columns):
+            column = group.column(number)
+            if not f"{column.path_in_schema}.".startswith(f"{name}."):
+                continue
+            for page in pages(raw, column):
+                if page.size > LARGEST_PAGE:
+                    raise UserError(
+                        f"{self._path}: {name}: a page of {page.size:,} bytes, where at most {LARGEST_PAGE:,} are "
+                        "read; write the file with smaller pages (data_page_size of pyarrow)"
+                    )
+                if page.dictionary:  # each row may have the longest value
+                    rows = min(rows, _AT_ONCE // max(1, page.size))
+            rows = min(rows, _LEAVES * group.num_rows // max(1, column.num_values))
+        raw.seek(place)
+        return max(1, rows)
+
+    def _arrow(self, raw: io.BufferedReader, name: str, advice: str) -> Iterator[tuple[NamedField, Any]]:
         from pyarrow import ipc
 
         # Arrow knows two forms; `datasets` writes the one that can be streamed, other programs often the other.
         streamed = raw.read(6) != b"ARROW1"
         raw.seek(0)
         with ipc.open_stream(raw) if streamed else ipc.open_file(raw) as file:
-            field = self._field(name, file.schema, advice)
+            schema = file.schema
+            field = self._field(name, schema, advice)
+        raw.seek(0)
+        options = ipc.IpcReadOptions(included_fields=[schema.get_field_index(field.column)], use_threads=False)
+        with ipc.open_stream(raw, options=options) if streamed else ipc.open_file(raw, options=options) as file:
             for batch in file if streamed else map(file.get_batch, range(file.num_record_batches)):
                 yield field, batch.column(field.column)
                 self._position = raw.tell()
@@ -102,6 +141,17 @@ class ColumnReader:
                 f"{self._path}, row {row}: not valid UTF-8 (byte 0x{value[error.start]:02x}); mend the file, or give "
                 "--errors replace to read each such byte as �"
             ) from None
+
+
+def _pieces(column: Any) -> Iterator[Any]:
+    """Pieces of a column whose values, one object each, take a bounded memory."""
+    import pyarrow
+
+    repeated = pyarrow.types.is_dictionary(column.type)
+    size = column.dictionary.nbytes if repeated else column.nbytes // max(1, len(column))
+    rows = max(1, _AT_ONCE // max(1, size))
+    for begin in range(0, len(column), rows):
+        yield column.slice(begin, rows)
 
 
 def _as_bytes(column: Any) -> Any:

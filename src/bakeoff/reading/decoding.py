@@ -40,6 +40,10 @@ def wide_mark(data: bytes) -> bytes | None:
     return next((mark for mark in _WIDE if data.startswith(mark)), None)
 
 
+_COMPRESSED = 1 << 10
+"""Compressed bytes that are decompressed at once: at most 32 MB, where every four bytes stand for a block of 128 KB."""
+
+
 class _Transcoded(io.RawIOBase):
     """The bytes of a text in another encoding as UTF-8."""
 
@@ -84,7 +88,7 @@ class _Zstandard(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         while not self._ready:
             data = self._frame.unused_data if self._frame.eof else b""
-            data = data or self._raw.read(1 << 14)
+            data = data or self._raw.read(_COMPRESSED)
             if not data:
                 if self._started and not self._frame.eof:
                     raise EOFError("it ends in the middle of a frame")

@@ -20,7 +20,7 @@ def model_card(path: Path, recipe: Recipe, environment: dict[str, Any], summary:
         )
     for change in environment.get("budgets", []):
         start += f"| budget changed | at step {change['from_step']:,}, to {change['steps']:,} steps |\n"
-    validation = summary["validation"]
+    validation, corpus = summary["validation"], environment["corpus"]
     losses = "\n".join(
         f"| {markdown.text(name)} | {loss:.4f} | {validation['accuracy'][name]:.4f} |"
         for name, loss in validation["losses"].items()
@@ -34,7 +34,7 @@ Pre-trained with Bakeoff {environment["versions"]["bakeoff"]}; {markdown.text(re
 | parameters | {summary["parameters"]:,} |
 | tokens seen | {summary["tokens"]:,} in {summary["steps"]:,} steps |
 | training time | {summary["seconds"] / 60:.1f} minutes on {markdown.text(environment["device_name"])} |
-| corpus | {markdown.text(environment["corpus"]["path"])}, fingerprint {environment["corpus"]["fingerprint"]} |
+| corpus | {markdown.text(corpus["path"])}, fingerprint {markdown.text(corpus["fingerprint"])} |
 | seed | {summary["seed"]} |
 {start}
 Held-out text:
@@ -46,7 +46,7 @@ Held-out text:
 `recipe.yaml` is the complete recipe, `metrics.jsonl` the course of the training, `environment.json` the machine.
 What it can be used for:
 
-{markdown.block(chr(10).join(_commands(path, recipe, environment["corpus"]["path"])))}
+{markdown.block(chr(10).join(_commands(path, recipe, corpus["path"])))}
 """
 
 

@@ -1,7 +1,7 @@
 """Schemas of a run's JSON files, for the keys that are read: a missing key or another type is an error of one line."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -35,6 +35,21 @@ class Versions(Record):
     """The version of Bakeoff."""
 
 
+class Imported(Record):
+    """Facts about a model that was imported."""
+
+    model_type: str
+    """`model_type` in its config.json."""
+    rows: int = Field(ge=1)
+    """Rows of its table of tokens; the run's tokenizer may have more tokens."""
+    dtype: Literal["float32", "float16", "bfloat16", "float64"]
+    """The type of its weights in the file; the run's weights are float32."""
+    config: dict[str, Any]
+    """The content of its config.json."""
+    remarks: list[str]
+    """Sentences about parts that were not imported or are random."""
+
+
 class Environment(Record):
     """Machine, versions and settings; environment.json of a run or a fine-tuned run."""
 
@@ -50,21 +65,11 @@ class Environment(Record):
     """Number of torch's threads."""
     rules: int = 0
     """The number of the rules of the training, see `bakeoff.runs.rules`."""
-
-
-class Imported(Record):
-    """Facts about a model that was imported."""
-
-    model_type: str
-    """`model_type` in its config.json."""
-    rows: int
-    """Rows of its table of tokens; the run's tokenizer may have more tokens."""
-    dtype: str
-    """The type of its weights in the file; the run's weights are float32."""
-    config: dict[str, Any]
-    """The content of its config.json."""
-    remarks: list[str]
-    """Sentences about parts that were not imported or are random."""
+    origin: str | None = None
+    """A sentence about the runs that the first weights are from, or the source of an imported run; None: random
+    weights."""
+    imported: Imported | None = None
+    """Facts about the imported model; None: the run was trained by Bakeoff."""
 
 
 class PretrainingEnvironment(Environment):
@@ -82,11 +87,6 @@ class PretrainingEnvironment(Environment):
     """Changes of the budget, in their order."""
     begun_before: list[str] = Field(default=[])
     """Changes of the rules since the training began."""
-    origin: str | None = None
-    """A sentence about the runs that the first weights are from, or the source of an imported run; None: random
-    weights."""
-    imported: Imported | None = None
-    """Facts about the imported model; None: the run was trained by Bakeoff."""
 
 
 class Validation(Record):

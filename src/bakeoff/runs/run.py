@@ -4,7 +4,7 @@ import json
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -289,6 +289,5 @@ class Run:
         Raises:
             UserError: the run has no checkpoint yet, or its weights are damaged.
         """
-        file = self.weights_file()
-        module = filled(lambda: PretrainingModel(self.recipe, self.tokenizer.size), file)
+        module = filled(partial(PretrainingModel, self.recipe, self.tokenizer.size), self.weights_file())
         return module.to(device or torch.device("cpu")).eval()

@@ -1,7 +1,7 @@
 """The directory of a fine-tuned run: all that is needed to use, judge and reproduce a fine-tuning."""
 
 import json
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -161,9 +161,12 @@ class FinetunedRun:
             UserError: it was fine-tuned on other rows than are read now.
         """
         self.require_current()
-        build = partial(self.learned.build_head, self.recipe, self.tokenizer.size, self.config)
-        head = filled(build, self.path / "model.safetensors")
+        head = filled(self.build, self.path / "model.safetensors")
         return head.to(device or torch.device("cpu")).eval()
+
+    def build(self) -> HeadedModel:
+        """The model with its head, with random weights."""
+        return self.learned.build_head(self.recipe, self.tokenizer.size, self.config)
 
     def require_current(self) -> None:
         """Refuse a run that has learned from rows of an older format.

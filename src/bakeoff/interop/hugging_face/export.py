@@ -40,7 +40,15 @@ PURPOSES = {
 
 OF_HEADS = ("id2label", "label2id", "problem_type")
 """Keys of a config.json that name the outputs of a head."""
-SKIPPED = ("auto_map", "_name_or_path", "transformers_version", "torch_dtype", own_settings.KEY, *OF_HEADS)
+SKIPPED = (
+    "auto_map",
+    "_name_or_path",
+    "transformers_version",
+    "torch_dtype",
+    "quantization_config",
+    own_settings.KEY,
+    *OF_HEADS,
+)
 """Keys of an imported config.json that an export drops: they name code or paths, or are written anew."""
 
 
@@ -109,6 +117,11 @@ def _write(run: Run | FinetunedRun, chosen: FamilyChoice, folder: Path) -> tuple
     config, rows, dtype = chosen.config, tokenizer.size, torch.float32
     if imported and imported["model_type"] in chosen.family.model_types:
         rows, dtype = imported["rows"], getattr(torch, imported["dtype"])
+        if rows > tokenizer.size:
+            raise UserError(
+                f"{run.path}/environment.json: imported.rows: {rows:,} rows, but the tokenizer has {tokenizer.size:,} "
+                "tokens"
+            )
         # Keys about anything else stay, such as names of tokens.
         kept = {key: value for key, value in imported["config"].items() if key not in SKIPPED}
         config = kept | config | {"model_type": imported["model_type"]}

@@ -2,15 +2,16 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from torch import Tensor
 
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
-from bakeoff.regular_files import require_regular
+from bakeoff.tensors import UNREADABLE, shapes
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
@@ -107,11 +108,14 @@ class Folder:
             return files
         for name in PICKLES:
             if (self.path / name).is_file():
-                folder = str(self.path)
+                folder = repr(str(self.path))
+                code = (
+                    "from transformers import AutoModelForPreTraining as M; "
+                    f"M.from_pretrained({folder}).save_pretrained({folder})"
+                )
                 raise UserError(
                     f"{self.path / name}: not read, because only safetensors are; convert it once, where you trust it: "
-                    f'python -c "from transformers import AutoModelForPreTraining as M; '
-                    f'M.from_pretrained({folder!r}).save_pretrained({folder!r})"'
+                    f"python -c {quote(code)}"
                 )
         raise UserError(f"{self.path}: has no weights: neither {WEIGHTS} nor {INDEX}")
 
@@ -122,12 +126,12 @@ def _read(file: Path) -> Iterator[tuple[str, Tensor]]:
     Raises:
         UserError: the file is damaged, or cannot be read.
     """
+    names = shapes(file)
     try:
-        require_regular(file)
         with safe_open(file, "pt") as opened:
-            for name in opened.keys():  # noqa: SIM118 it is no mapping
+            for name in names:
                 yield name, opened.get_tensor(name)
-    except SafetensorError as error:
+    except UNREADABLE as error:
         raise UserError(f"{file}: damaged, or no safetensors ({error}); get it again") from None
     except OSError as error:
         raise UserError(f"{file}: cannot be read: {error.strerror or error}") from None

@@ -44,7 +44,7 @@ def pretrained_difference(run: Run | FinetunedRun, family: Family, folder: Path,
             inputs = Inputs(ids.flip(1).contiguous(), source=Source(ids, real))
             given["decoder_input_ids"] = inputs.ids
         hidden = module.model(inputs)
-        for name, ours, theirs in family.compared(module, hidden, made(**given)):
+        for name, ours, theirs in family.compared(module, hidden, _answers(made, given, folder)):
             kept = real if theirs.dim() == 3 else torch.ones(len(theirs), dtype=torch.bool)
             worst = max(worst, _difference(ours[kept][..., : theirs.shape[-1]], theirs[kept], f"{folder}: {name}"))
     return worst
@@ -85,7 +85,7 @@ def task_difference(run: FinetunedRun, folder: Path, architecture: str, pads_bef
             given = {name: _turned(tensor, real) for name, tensor in given.items()}
         if kind == "choice":
             given = {name: tensor[None] for name, tensor in given.items()}
-        answers = made(**given)
+        answers = _answers(made, given, folder)
     if kind == "question_answering":
         theirs = torch.stack([answers["start_logits"], answers["end_logits"]], dim=-1)
     else:
@@ -118,14 +118,34 @@ def load_theirs(folder: Path, architecture: str) -> Any:
             made, found = getattr(transformers, architecture).from_pretrained(
                 folder, output_loading_info=True, dtype=torch.float32, local_files_only=True
             )
-        except (OSError, ValueError, RuntimeError, AttributeError) as error:
-            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            raise UserError(f"{folder}: transformers cannot load what was exported ({reason}); not exported") from None
+        except Exception as error:  # keys of an imported config.json are anything, and so are its errors
+            raise UserError(
+                f"{folder}: transformers cannot load what was exported ({_reason(error)}); not exported"
+            ) from None
     missing = sorted(map(str, [*found["missing_keys"], *found["mismatched_keys"]]))
     # Some classes have a pooler that their heads do not read; it may be missing.
     if missing := [name for name in missing if ".pooler." not in name]:
         raise UserError(f"{folder}: transformers misses {', '.join(missing[:5])}; not exported")
     return made.eval()
+
+
+def _answers(made: Any, given: dict[str, Tensor], folder: Path) -> Any:
+    """The output of their model.
+
+    Raises:
+        UserError: it fails, as for a key of an imported config.json that no weights contradict.
+    """
+    try:
+        return made(**given)
+    except Exception as error:
+        raise UserError(
+            f"{folder}: transformers cannot use what was exported ({_reason(error)}); not exported"
+        ) from None
+
+
+def _reason(error: Exception) -> str:
+    """The first line of an error of another library."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def _given(ids: Tensor, real: Tensor, segments: Tensor | None) -> dict[str, Tensor]:
