@@ -21,7 +21,7 @@ class LambConfig(MomentsConfig):
     kind: Literal["lamb"] = "lamb"
     """The optimizer's name."""
 
-    adapted_tables: bool | Literal["tokens"] = True
+    adapted_tables: Literal[True, False, "tokens"] = True
     """Tables of tokens, positions and distances are decayed and adapted as matrices are; tokens: the table of tokens
     alone is (LTG-BERT's training/train.py); false: none is, as no norm and bias (its babylm/train/train.py)."""
 
