@@ -124,6 +124,10 @@ OF_BERT = {
         lambda folder: (folder / "tokenizer_config.json").write_text('{"vocab_file": "/etc/passwd"}'),
         "outside of this folder",
     ),
+    "a name that no file has": (
+        lambda folder: (folder / "tokenizer_config.json").write_text(json.dumps({"vocab_file": "9" * 500})),
+        "outside of this folder",
+    ),
     "a link to other weights": (linked("model.safetensors"), "model.safetensors: a link out of this folder"),
     "a link to another vocabulary": (
         linked("vocab.txt"),

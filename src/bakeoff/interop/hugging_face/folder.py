@@ -1,5 +1,6 @@
 """A downloaded folder: files inside it are read, links out of it are refused, and no code of it is run."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from shlex import quote
@@ -19,6 +20,8 @@ GENERATION = "generation_config.json"
 INDEX = "model.safetensors.index.json"
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.pt", "model.ckpt.index", "tf_model.h5")
 """Files of weights that are not read: a pickle can run any code, the others need another framework."""
+LONGEST_NAME = 255
+"""Largest number of bytes of a file's name, as file systems have it."""
 DTYPES = {torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16", torch.float64: "float64"}
 
 
@@ -43,8 +46,10 @@ class Folder:
         Raises:
             UserError: the name leads out of the folder, or is a link that does.
         """
-        if Path(name).name != name:
-            raise UserError(f"{self.path}: names the file {name!r}, which is outside of this folder; it is not read")
+        if Path(name).name != name or len(os.fsencode(name)) > LONGEST_NAME:
+            raise UserError(
+                f"{self.path}: names the file {name!r:.200}, which is outside of this folder; it is not read"
+            )
         path = self.path / name
         if not path.is_file():
             return None
