@@ -125,7 +125,7 @@ OF_BERT = {
         "outside of this folder",
     ),
     "a name that no file has": (
-        lambda folder: (folder / "tokenizer_config.json").write_text(json.dumps({"vocab_file": "9" * 500})),
+        lambda folder: (folder / "tokenizer_config.json").write_text(json.dumps({"vocab_file": "\ud800" * 500})),
         "outside of this folder",
     ),
     "a link to other weights": (linked("model.safetensors"), "model.safetensors: a link out of this folder"),

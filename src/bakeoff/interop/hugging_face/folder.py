@@ -1,6 +1,5 @@
 """A downloaded folder: files inside it are read, links out of it are refused, and no code of it is run."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from shlex import quote
@@ -46,7 +45,7 @@ class Folder:
         Raises:
             UserError: the name leads out of the folder, or is a link that does.
         """
-        if Path(name).name != name or len(os.fsencode(name)) > LONGEST_NAME:
+        if Path(name).name != name or len(name.encode(errors="replace")) > LONGEST_NAME:
             raise UserError(
                 f"{self.path}: names the file {name!r:.200}, which is outside of this folder; it is not read"
             )
