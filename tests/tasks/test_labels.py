@@ -221,3 +221,87 @@ def test_what_several_labels_refuse():
     task = config.learn([TextWithLabels(2, ("a",), frozenset({"x"}))], "t.tsv")
     with pytest.raises(UserError, match=r"dev.tsv:7: the label 'y' does not occur in t.tsv"):
         task.check([TextWithLabels(7, ("a",), frozenset({"x", "y"}))], "dev.tsv", "t.tsv")
+
+
+SPELLINGS = ["café", "cafe\u0301", "caf\u00e9\u00a0", "  cafe\u0301 "]
+"""One label as files spell it: composed or not, with spaces and a non-breaking one around it."""
+
+
+def test_a_label_is_one_class_however_its_letters_are_coded(tmp_path):
+    rows = [*SPELLINGS, "Cafe", "très bon", "tre\u0300s\u00a0 bon"]
+    (tmp_path / "a.tsv").write_text("te\u0301xt\tlabel\n" + "".join(f"text {n}\t{row}\n" for n, row in enumerate(rows)))
+    config = ClassificationConfig.parse(
+        {
+            "train": tmp_path / "a.tsv",
+            "text_column": "téxt",
+            "label_column": "label",
+            "positive": SPELLINGS[1],
+            "class_weights": {SPELLINGS[2]: 2},
+            "label_names": {"Cafe\u00a0": "e\u0301"},
+        },
+        "options",
+    )
+    task = config.learn(list(config.read(config.train)), "a.tsv")
+    assert (task.classes, config.positive, task.weights.tolist()) == (
+        ["café", "très bon", "é"],
+        "café",
+        [2, 1, 1],
+    )
+    assert config.restore(["cafe\u0301", "x"], "labels.json").classes == ["café", "x"]
+
+
+@pytest.mark.parametrize("key", ["class_weights", "label_names"])
+def test_a_label_that_is_named_twice_is_refused(key):
+    with pytest.raises(UserError, match=f"options: {key}: .*'café' names two labels; keep one"):
+        ClassificationConfig.parse({**FILES, key: {"café": 1, "cafe\u0301": 2}}, "options")
+
+
+@pytest.mark.parametrize("kind", ["classification", "multilabel", "tagging"])
+def test_classes_of_a_run_differ_by_more_than_the_coding_of_their_letters(kind):
+    config = {"classification": ClassificationConfig(**FILES), "multilabel": MultilabelConfig(**FILES)}
+    names = ["café", "b", "cafe\u0301"]
+    with pytest.raises(UserError, match=r"labels.json: .*'café' names two labels"):
+        config.get(kind, TaggingConfig(train="t")).restore(
+            {"tags": names, "moves": []} if kind == "tagging" else names, "labels.json"
+        )
+
+
+def test_several_labels_of_a_row_are_coded_alike(tmp_path):
+    rows = [[spelling, 1.0, None, True, ""] for spelling in SPELLINGS]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"t": "text", "l": row}) + "\n" for row in rows))
+    (tmp_path / "a.tsv").write_text("t\tl\n" + "".join(f"text\t{row},1 , true,,\n" for row in SPELLINGS))
+    (tmp_path / "b.tsv").write_text("t\tcafe\u0301\t1\ttrue\ntext\t1\t1\t1\n")
+    for name, column in (("a.jsonl", "l"), ("a.tsv", "l"), ("b.tsv", ["café", "1", "true"])):
+        config = MultilabelConfig(train=tmp_path / name, text_column="t", label_column=column)
+        found = list(config.read(config.train))
+        assert {each.names for each in found} == {frozenset({"café", "1", "true"})}, name
+        assert config.learn(found, name).classes == ["1", "café", "true"]
+    (tmp_path / "c.jsonl").write_text('{"t": "text", "l": [["x"]]}\n')
+    config = MultilabelConfig(train=tmp_path / "c.jsonl", text_column="t", label_column="l")
+    with pytest.raises(UserError, match=r"c\.jsonl:1: column 'l' holds list instead of a label"):
+        list(config.read(config.train))
+
+
+@pytest.mark.parametrize("label", SPELLINGS)
+def test_a_choice_is_known_by_its_text_however_it_is_coded(tmp_path, label):
+    (tmp_path / "a.jsonl").write_text(json.dumps({"t": "It is", "c": ["tea", "cafe\u0301"], "l": label}) + "\n")
+    config = ChoiceConfig(train=tmp_path / "a.jsonl", text_column="t", choices="c", label_column="l")
+    assert [each.answer for each in config.read(config.train)] == [1]
+    (tmp_path / "b.tsv").write_text(f"t\ttea\tcafe\u0301\tl\nIt is\tred\tblack\t{label}\n")
+    config = ChoiceConfig(train=tmp_path / "b.tsv", text_column="t", choices=["tea", "café"], label_column="l")
+    assert [each.answer for each in config.read(config.train)] == [1]
+
+
+def test_tags_are_coded_alike(tmp_path):
+    (tmp_path / "a.conll").write_text("".join(f"word\tB-{name.lstrip()}\n\n" for name in SPELLINGS))
+    rows = [{"t": ["word"], "l": [f" B-{name.lstrip()}"]} for name in SPELLINGS]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    spans = [{"t": "word", "s": [{"start": 0, "end": 4, "label": name}]} for name in SPELLINGS]
+    (tmp_path / "b.jsonl").write_text("".join(json.dumps(row) + "\n" for row in spans))
+    for name, columns in (
+        ("a.conll", {}),
+        ("a.jsonl", {"text_column": "t", "label_column": "l"}),
+        ("b.jsonl", {"text_column": "t", "spans_column": "s"}),
+    ):
+        config = TaggingConfig(train=tmp_path / name, **columns)
+        assert {each.tags for each in config.read(config.train)} == {("B-café",)}, name

@@ -19,6 +19,7 @@ from bakeoff.interop.hugging_face.tokenizer_reading import SETTINGS, TOKENIZER
 from bakeoff.recipe import Recipe
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads.heads import HeadedModel, natural_pooling
+from bakeoff.tasks.reading.labels import label_text
 from bakeoff.tasks.registry import parse_task
 from bakeoff.tasks.rows.inputs import SHORTEST, InputFormat
 from bakeoff.tasks.task import Task
@@ -185,7 +186,7 @@ def _names(config: ConfigReader, outputs: int) -> list[str]:
         raise UserError(
             f"{config.where}: id2label: a name for each of the head's {outputs} outputs is wanted, not {said!r:.50}"
         )
-    names = [str(said[number]) for number in wanted]
+    names = [label_text(said[number]) for number in wanted]
     if twice := [name for name in names if names.count(name) > 1]:
         raise UserError(f"{config.where}: id2label: {twice[0]!r:.50} is the name of two labels")
     return names

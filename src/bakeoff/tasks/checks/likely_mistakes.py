@@ -1,5 +1,6 @@
 """Probable mistakes in labelled data, and properties of the data that mislead readers of results."""
 
+import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
@@ -15,6 +16,7 @@ CUT = 0.1
 SHARED = 0.01
 """The share of dev or test that is in train, too, from which scores are too good."""
 _NAMED = 8  # labels of a warning
+_ACCENTS = frozenset(map(chr, range(0x300, 0x370)))  # those of Latin, Greek and Cyrillic letters, no vowels of scripts
 
 
 def warnings_of(found: TaskFindings) -> list[str]:
@@ -58,7 +60,7 @@ def _labels(found: TaskFindings) -> Iterator[str]:
     if rare := [f"{each.label} ({each.count})" for each in train.labels if each.count < FEW]:
         yield f"{counted(len(rare), 'label')} with fewer than {FEW} examples in train: {_some(rare)}"
     for spelt in _spellings(found.splits):
-        yield f"the labels {spelt} differ in capitals or spaces alone; are they one?"
+        yield f"the labels {spelt} differ in capitals, accents, spaces or invisible signs alone; are they one?"
     yield from in_one_split(counts)
 
 
@@ -92,10 +94,18 @@ def _spellings(splits: list[SplitFinding]) -> Iterator[str]:
     alike: defaultdict[str, set[str]] = defaultdict(set)
     for split in splits:
         for each in split.labels:
-            alike["".join(each.label.casefold().split())].add(each.label)
+            alike[_bare(each.label)].add(each.label)
     for spelt in alike.values():
         if len(spelt) > 1:
             yield ", ".join(f"'{label}'" for label in sorted(spelt))
+
+
+def _bare(label: str) -> str:
+    """A label in small letters of one width, without accents, spaces and invisible signs."""
+    letters = unicodedata.normalize("NFKD", label.casefold())
+    return "".join(
+        each for each in letters if not (each.isspace() or each in _ACCENTS or unicodedata.category(each) == "Cf")
+    )
 
 
 def _overlaps(found: TaskFindings) -> Iterator[str]:

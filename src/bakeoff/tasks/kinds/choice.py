@@ -19,6 +19,7 @@ from bakeoff.errors import UserError
 from bakeoff.reading.records import text_value
 from bakeoff.tasks.examples import Example, LeftOut
 from bakeoff.tasks.items import Items
+from bakeoff.tasks.reading.labels import label_text
 from bakeoff.tasks.reading.table_config import TableConfig
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.scores.jackknife import Vector, of_classes
@@ -131,12 +132,13 @@ class ChoiceConfig(TableConfig):
 
     def _place(self, label: Any, choices: Sequence[str], where: str) -> int:
         """The place of the right choice; a label is the choice's number, letter, text or column."""
-        text = str(label).strip()
+        text, texts = label_text(label), list(map(label_text, choices))
+        columns = list(map(label_text, self.choices)) if isinstance(self.choices, list) else []
         place = -1
-        if choices.count(text) == 1:
-            place = choices.index(text)
-        elif isinstance(self.choices, list) and text in self.choices:
-            place = self.choices.index(text)
+        if texts.count(text) == 1:
+            place = texts.index(text)
+        elif text in columns:
+            place = columns.index(text)
         elif text.isdecimal():
             place = int(text) - self.first_choice
         elif len(text) == 1 and text.isalpha():

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -22,7 +22,8 @@ from bakeoff.errors import UserError
 from bakeoff.tasks.examples import Example, LeftOut
 from bakeoff.tasks.floors.tfidf import INVERSE_REGULARISATION, counted
 from bakeoff.tasks.items import Items
-from bakeoff.tasks.reading.texts import LabelName, TextsConfig, sides_of
+from bakeoff.tasks.reading.labels import ClassNames, ClassWeights, LabelName, label_text
+from bakeoff.tasks.reading.texts import TextsConfig, sides_of
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.scores.jackknife import Vector, of_classes, of_ratios
 from bakeoff.tasks.scores.label_scores import LabelScore, counts_of, label_scores
@@ -66,7 +67,7 @@ class ClassPrediction(Record):
 class ClassLabels(Record):
     """The content of labels.json."""
 
-    labels: list[str] = Field(min_length=1)
+    labels: ClassNames = Field(min_length=1)
     """Names of the classes, in the order of the head's outputs."""
 
 
@@ -88,7 +89,7 @@ class ClassificationConfig(TextsConfig):
     """The score on dev that decides which epoch and which learning rate are kept."""
     positive: LabelName | None = None
     """A class whose own F1, precision and recall are reported as well, as GLUE does for MRPC and QQP."""
-    class_weights: Literal["balanced"] | dict[LabelName, Annotated[float, Field(gt=0)]] | None = None
+    class_weights: Literal["balanced"] | ClassWeights | None = None
     """The weight of each class in the training loss. balanced: N / (C n) for a class with n of the N rows of train, of
     C classes (King and Zeng 2001); or a mapping from classes to numbers, with 1 for classes that it does not name."""
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
@@ -143,7 +144,7 @@ class ClassificationConfig(TextsConfig):
 
     @override
     def restore(self, labels: Any, where: str) -> "Classification":
-        return Classification(self, ClassLabels.check({"labels": labels}, where)["labels"])
+        return Classification(self, [*map(label_text, ClassLabels.check({"labels": labels}, where)["labels"])])
 
     @model_validator(mode="after")
     def _f1_of_a_class(self) -> Self:
@@ -196,9 +197,8 @@ class Classification(Task):
 
     @override
     def encode(self, examples: Sequence[LabelledText], format: InputFormat) -> Items:
-        encoded = format.encode(*sides_of(examples))
         targets = [None if each.label is None else self.places[each.label] for each in examples]
-        return Items.one_each(encoded, targets)
+        return Items.one_each(format.encode(*sides_of(examples)), targets)
 
     @override
     def loss(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> Tensor:

@@ -19,6 +19,7 @@ from bakeoff.reading.records import text_value
 from bakeoff.tasks.examples import Example, LeftOut
 from bakeoff.tasks.floors.tfidf import INVERSE_REGULARISATION, counted
 from bakeoff.tasks.items import Items
+from bakeoff.tasks.reading.labels import ClassNames, label_of, label_text
 from bakeoff.tasks.reading.table_config import TableConfig
 from bakeoff.tasks.reading.texts import sides_of
 from bakeoff.tasks.rows.inputs import InputFormat
@@ -65,7 +66,7 @@ class LabelsPrediction(Record):
 class LabelNames(Record):
     """The content of labels.json."""
 
-    labels: list[str] = Field(min_length=1)
+    labels: ClassNames = Field(min_length=1)
     """Names of the labels, in the order of the head's outputs."""
 
 
@@ -146,14 +147,15 @@ class MultilabelConfig(TableConfig):
         if isinstance(self.label_column, str):
             (cell,) = cells
             given = cell if isinstance(cell, list) else str("" if cell is None else cell).split(self.between_labels)
-            return frozenset(name for each in given if (name := str(each).strip()))
+            said = [each for each in given if each is not None and str(each).strip()]
+            return frozenset(label_of(each, where, self.label_column) for each in said)
         found = set()
         for name, cell in zip(self.label_column, cells, strict=True):
             said = YES_AND_NO.get(str(cell).strip().lower())
             if said is None:
                 raise UserError(f"{where}: '{cell}' says neither 1 nor 0 (column '{name}'); write one of them")
             if said:
-                found.add(name)
+                found.add(label_text(name))
         return frozenset(found)
 
     @override
@@ -165,7 +167,7 @@ class MultilabelConfig(TableConfig):
         found = {name for each in train for name in each.names or ()}
         if not found:
             raise UserError(f"{origin}: no row has a label")
-        named = set(self.label_column) if isinstance(self.label_column, list) else found
+        named = set(map(label_text, self.label_column)) if isinstance(self.label_column, list) else found
         task = Multilabel(self, sorted(named))
         if lacking := sorted(named - found):
             task.notes = [f"no row of train has {', '.join(lacking)}, so that it cannot be learned"]
@@ -173,7 +175,7 @@ class MultilabelConfig(TableConfig):
 
     @override
     def restore(self, labels: Any, where: str) -> "Multilabel":
-        return Multilabel(self, LabelNames.check({"labels": labels}, where)["labels"])
+        return Multilabel(self, list(map(label_text, LabelNames.check({"labels": labels}, where)["labels"])))
 
 
 class Multilabel(Task):

@@ -19,6 +19,7 @@ from bakeoff.tasks.answers.legal_tags import AS_CONLLEVAL, LegalMoves
 from bakeoff.tasks.examples import LeftOut
 from bakeoff.tasks.floors.frequent_tags import most_frequent_tags
 from bakeoff.tasks.items import Items
+from bakeoff.tasks.reading.labels import ClassNames, label_text
 from bakeoff.tasks.reading.texts_with_spans import remarks_on_widened, spans_in_text, words_of
 from bakeoff.tasks.reading.words_and_tags import COLUMNS, Columns, TaggedSentence, has_fields, read_tagged
 from bakeoff.tasks.rows.inputs import InputFormat
@@ -44,7 +45,7 @@ class TagPrediction(Record):
 class TagLabels(Record):
     """The content of labels.json."""
 
-    tags: list[str] = Field(min_length=1)
+    tags: ClassNames = Field(min_length=1)
     """The tags, in the order of the head's outputs."""
     moves: list[list[str]]
     """Pairs of tags that follow each other in train; a sentence counts as if O stood before its first word."""
@@ -142,7 +143,8 @@ class TaggingConfig(TaskConfig):
     @override
     def restore(self, labels: Any, where: str) -> "Tagging":
         found = TagLabels.check(labels, where)
-        return Tagging(self, found["tags"], [(before, tag) for before, tag in found["moves"]])
+        moves = [(label_text(before), label_text(tag)) for before, tag in found["moves"]]
+        return Tagging(self, list(map(label_text, found["tags"])), moves)
 
 
 def _require_tags_of_spans(examples: Sequence[TaggedSentence], origin: str) -> None:

@@ -1,6 +1,5 @@
 """Tables of texts and labels: .csv, .tsv, .jsonl (each plain, .gz or .zst), .parquet and `hub:`, by their columns."""
 
-import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -10,6 +9,7 @@ from bakeoff.reading.files import COLUMNAR, JSON_LINES, KINDS, kind_of
 from bakeoff.reading.records import RecordStyle, Separator, text_value
 from bakeoff.reading.rows import on_hub, read_rows
 from bakeoff.tasks.examples import LeftOut
+from bakeoff.tasks.reading.labels import label_of
 from bakeoff.tasks.reading.layouts import LAYOUTS, Layout
 
 _SPREADSHEETS = (".xlsx", ".xls", ".ods")
@@ -113,7 +113,7 @@ def texts_of_table(
             if form.broken_rows == "skip" and (value is None or not str(value).strip()):
                 yield LeftOut(line, (), "has no label")
                 continue
-            label = _label(value, where, label_column)
+            label = label_of(value, where, label_column)
             kinds.setdefault(_kind(value), line)
             if {"a number", "true or false"} <= kinds.keys():
                 other = next(kind for kind in kinds if kind != _kind(value))
@@ -181,24 +181,3 @@ def require_table(path: Path, form: TableForm = PLAIN) -> None:
 def _kind(label: Any) -> str:
     """The name of the JSON type of a label."""
     return "true or false" if isinstance(label, bool) else "a number" if isinstance(label, int | float) else "text"
-
-
-def label_text(value: Any) -> str:
-    """A label as text; 1.0 is 1, true is `true`."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return str(value).strip()
-
-
-def _label(value: Any, where: str, column: str) -> str:
-    """A label as text; refused where it is empty, not finite, or no text, number or truth value."""
-    if isinstance(value, float) and not math.isfinite(value):
-        raise UserError(f"{where}: the label is {value}, which is no class (column '{column}')")
-    if value is not None and not isinstance(value, str | int | float):
-        raise UserError(f"{where}: column '{column}' holds {type(value).__name__} instead of a label")
-    label = "" if value is None else label_text(value)
-    if not label:
-        raise UserError(f"{where}: the label is empty (column '{column}'); every row needs one")
-    return label

@@ -2,22 +2,15 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import Field, field_validator
 from typing_extensions import override
 
 from bakeoff.tasks.examples import Example, LeftOut
+from bakeoff.tasks.reading.labels import by_label, label_text
 from bakeoff.tasks.reading.table_config import TableConfig
-from bakeoff.tasks.reading.tables import label_text, texts_of_table
-
-
-def _as_label(value: Any) -> Any:
-    return label_text(value) if isinstance(value, str | int | float) else value
-
-
-LabelName = Annotated[str, BeforeValidator(_as_label)]
-"""The name of a class, converted as labels of a file are, so that the number 1 is the class `1`."""
+from bakeoff.tasks.reading.tables import texts_of_table
 
 
 class TextsConfig(TableConfig):
@@ -45,7 +38,7 @@ class TextsConfig(TableConfig):
         """Labels and names as texts, as in `label_text`: 1.0 is 1, and true is `true`."""
         if not isinstance(value, Mapping):
             return value
-        return {label_text(key): None if name is None else label_text(name) for key, name in value.items()}
+        return {key: None if name is None else label_text(name) for key, name in by_label(value).items()}
 
     reads_windows: ClassVar[bool] = True
     reading: ClassVar[frozenset[str]] = TableConfig.reading | {"label_names"}

@@ -7,6 +7,7 @@ from unicodedata import normalize
 
 from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
+from bakeoff.tasks.reading.labels import label_text
 from bakeoff.tasks.scores.spans import OUTSIDE, spans_of
 from bakeoff.text.segmentation import whole_clusters, words_and_signs
 
@@ -60,7 +61,7 @@ def tagged_words(text: str, spans: Any, where: str) -> WordsOfText:
             raise UserError(
                 f"{where}: the span {start}-{end} covers nothing of a text of {len(text)} characters; mend it"
             )
-        marks.append(_Mark(start, end, label.strip()))
+        marks.append(_Mark(start, end, label_text(label)))
     marks.sort()
     _require_apart(marks, marks, where, "overlap")
     whole = whole_clusters(text, [(mark.start, mark.end) for mark in marks])

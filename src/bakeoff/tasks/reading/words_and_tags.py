@@ -17,6 +17,7 @@ from bakeoff.reading.files import COLUMNAR, LineReader, kind_of
 from bakeoff.reading.records import foreign_line, text_value
 from bakeoff.reading.rows import on_hub, read_rows
 from bakeoff.tasks.examples import Example
+from bakeoff.tasks.reading.labels import label_text
 from bakeoff.tasks.reading.texts_with_spans import tagged_words, words_of
 
 CONLLU = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
@@ -114,7 +115,7 @@ def read_tagged(
                 f"{path}:{number}: {counted(width, 'column')}; there is none for the {what}; name it by {option}"
             )
         words += 1
-        found.append((cells[word_place], "" if tag_place is None else cells[tag_place].strip()))
+        found.append((cells[word_place], "" if tag_place is None else label_text(cells[tag_place])))
         if tag_place is not None and not found[-1][1]:
             raise UserError(f"{path}:{number}: the tag is empty; every word needs one")
     if len(found) == words >= _TOO_LONG:
@@ -172,10 +173,10 @@ def _records(
         if not labelled or tags is None:
             yield TaggedSentence(line, texts, None)
             continue
-        own = _texts(cells[1], where, tags, errors)
+        own = tuple(map(label_text, _texts(cells[1], where, tags, errors)))
         if len(own) != len(texts):
             raise UserError(f"{where}: {len(texts)} words and {len(own)} tags; each word needs one")
-        if not all(tag.strip() for tag in own):
+        if not all(own):
             raise UserError(f"{where}: '{tags}' holds an empty tag; every word needs one")
         yield TaggedSentence(line, texts, own)
 
