@@ -215,8 +215,10 @@ def test_what_does_not_fit_is_named_with_its_line(row, message, tmp_path):
 @pytest.mark.parametrize(
     ("spans", "message"),
     [
-        ([{"start": 2, "end": 1, "label": "X"}], "covers nothing"),
-        ([{"start": 0, "end": 9, "label": "X"}], "covers nothing"),
+        ([{"start": 2, "end": 1, "label": "X"}], "the span 2-1 ends where it begins, or before; mend it"),
+        ([{"start": 0, "end": 9, "label": "X"}], "the span 0-9 ends at 9, beyond the text's 3 characters; mend it"),
+        ([{"start": 5, "end": 9, "label": "X"}], "the span 5-9 begins at 5, beyond the text's 3 characters; mend it"),
+        ([{"start": -1, "end": 2, "label": "X"}], "the span -1-2 begins before the text; mend it"),
         ([{"start": 0, "end": 2, "label": "X"}, {"start": 1, "end": 3, "label": "Y"}], "overlap"),
         ([{"start": 0, "end": 2}], "an object with start, end and label"),
     ],

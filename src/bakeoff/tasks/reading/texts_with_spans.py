@@ -38,6 +38,16 @@ def words_of(text: str) -> WordsOfText:
     return WordsOfText(tuple(normalize("NFC", word) for word, _ in found), places)
 
 
+def _problem_of_span(start: int, end: int, text: str) -> str | None:
+    """The mistake in the places of a span, in words; None: there is none."""
+    if not 0 <= start < end:
+        return "begins before the text" if start < 0 else "ends where it begins, or before"
+    if end > len(text):
+        beyond = f"beyond the text's {counted(len(text), 'character')}"
+        return f"begins at {start}, {beyond}" if start >= len(text) else f"ends at {end}, {beyond}"
+    return None if text[start:end].strip() else "covers white space alone"
+
+
 def tagged_words(text: str, spans: Any, where: str) -> WordsOfText:
     """The words of a raw text with their tags; words are cut where a span begins or ends inside of them.
 
@@ -47,7 +57,7 @@ def tagged_words(text: str, spans: Any, where: str) -> WordsOfText:
         where: the file, line and field of the spans, for errors.
 
     Raises:
-        UserError: the spans are no such list, one covers nothing of the text, or two overlap.
+        UserError: the spans are no such list, one is not within the text or covers white space alone, or two overlap.
     """
     if not isinstance(spans, list):
         raise UserError(f"{where} holds {type(spans).__name__} instead of a list of spans")
@@ -57,10 +67,8 @@ def tagged_words(text: str, spans: Any, where: str) -> WordsOfText:
         start, end, label = values
         if not (type(start) is int and type(end) is int and isinstance(label, str) and label.strip()):
             raise UserError(f"{where}: a span is an object with start, end and label, not {str(span)[:80]}")
-        if not 0 <= start < end <= len(text) or not text[start:end].strip():
-            raise UserError(
-                f"{where}: the span {start}-{end} covers nothing of a text of {len(text)} characters; mend it"
-            )
+        if problem := _problem_of_span(start, end, text):
+            raise UserError(f"{where}: the span {start}-{end} {problem}; mend it")
         marks.append(_Mark(start, end, label_text(label)))
     marks.sort()
     _require_apart(marks, marks, where, "overlap")
