@@ -140,7 +140,7 @@ def test_every_kind_is_looked_at(tmp_path):
         "I-PER": (28, "Ann"),
         "O": (28, "ran"),
     }
-    assert "pairs of tags follow each other that BIO does not have" in found.notes[-1]
+    assert "are IOB1: I- begins a span at 28 places (I-PER at the beginning of a sentence 28)" in found.notes[-1]
 
     choices = [{"text": f"c {i}", "choices": ["a", "b"], "label": i % 2} for i in range(40)]
     path = write_jsonl(tmp_path / "c.jsonl", choices)

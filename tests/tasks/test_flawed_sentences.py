@@ -49,9 +49,9 @@ def test_tags_that_are_not_bio_are_told_in_every_split(tmp_path):
         [TaggedSentence(3, ("a", "b"), ("B-X", "I-X")), TaggedSentence(5, ("c",), ("O",))], "train.conll"
     )
     sentence = TaggedSentence(7, ("a", "b", "c"), ("O", "I-X", "I-X"))
-    assert list(task.remarks([sentence])) == [
-        "1 tags stand where BIO does not have them, such as I-X behind O in the sentence that ends on line 7: they are "
-        "read as conlleval does, by which I- begins a span where none is open"
+    assert list(task.remarks([sentence, sentence])) == [
+        "2 tags stand where BIO does not have them (I-X after O 2), the first in the sentence that ends on line 7: "
+        "spans are read as conlleval does, by which I- begins one where none is open"
     ]
     assert not list(task.remarks([TaggedSentence(3, ("a", "b"), ("B-X", "I-X"))]))
     with pytest.raises(

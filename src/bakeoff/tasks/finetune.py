@@ -119,7 +119,8 @@ def finetune(
         found = kept or resolve_threads(threads, None, lambda: _quickest_threads(begun, train, setting))
         torch.set_num_threads(found or torch.get_num_threads())
     cut = {name: CutRows.of(split.items, format.length) for name, split in splits.items()}
-    notes = [*data.notes, *_of_items(splits, cut, config), *_of_epochs(planned, setting, splits["train"])]
+    told = [*data.notes, *_of_items(splits, cut, config), *_of_epochs(planned, setting, splits["train"])]
+    notes = list(dict.fromkeys(told))  # some of train are among both of the first
     machine = {"seed": seed, "source": None if begun.run is None else str(begun.run.path), **environment(on, precision)}
     with full_disk(out, lambda: what_is_kept(out)), unfinished(out, asked, resume) as folder:
         _write_settings(folder, recipe, begun, task, config, machine)

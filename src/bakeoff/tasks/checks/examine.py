@@ -85,7 +85,7 @@ def _examine(config: TaskConfig, measure: Measure | None) -> TaskFindings:
         simplest=_simplest(task, cut) if not problems else {},
         splits=found,
         overlaps=overlaps,
-        notes=notes,
+        notes=list(dict.fromkeys(notes)),
         warnings=[],
         problems=problems,
     )

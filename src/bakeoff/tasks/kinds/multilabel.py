@@ -147,8 +147,8 @@ class MultilabelConfig(TableConfig):
         if isinstance(self.label_column, str):
             (cell,) = cells
             given = cell if isinstance(cell, list) else str("" if cell is None else cell).split(self.between_labels)
-            said = [each for each in given if each is not None and str(each).strip()]
-            return frozenset(label_of(each, where, self.label_column) for each in said)
+            there = [each for each in given if each is not None and str(each).strip()]
+            return frozenset(label_of(each, where, self.label_column) for each in there)
         found = set()
         for name, cell in zip(self.label_column, cells, strict=True):
             said = YES_AND_NO.get(str(cell).strip().lower())

@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from bakeoff.config import Record
 from bakeoff.errors import UserError
-from bakeoff.tasks.answers.legal_tags import AS_CONLLEVAL, LegalMoves
+from bakeoff.tasks.answers.legal_tags import NO_SPANS, LegalMoves, require_tags_of_spans
 from bakeoff.tasks.examples import LeftOut
 from bakeoff.tasks.floors.frequent_tags import most_frequent_tags
 from bakeoff.tasks.items import Items
@@ -26,7 +26,7 @@ from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.rows.tag_windows import tag_windows
 from bakeoff.tasks.scores.jackknife import Vector, of_ratios
 from bakeoff.tasks.scores.label_scores import LabelScore, counts_of, label_scores
-from bakeoff.tasks.scores.spans import OUTSIDE, parted, span_counts, span_scores, type_counts
+from bakeoff.tasks.scores.spans import OUTSIDE, are_spans, span_counts, span_scores, type_counts
 from bakeoff.tasks.task import Task
 from bakeoff.tasks.task_config import Metric, TaskConfig
 
@@ -70,8 +70,8 @@ class TaggingConfig(TaskConfig):
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
     """The share of the right tag's probability that training spreads over all tags (Szegedy et al. 2016)."""
     metric: Literal["f1", "accuracy"] | None = None
-    """The score on dev that decides which epoch and which learning rate are kept. Absent: f1 of spans where tags begin
-    with B- or I-, else accuracy of words."""
+    """The score on dev that decides which epoch and which learning rate are kept. Absent: f1 of spans where tags mark
+    spans, else accuracy of words."""
 
     sides: ClassVar[int | None] = 1
     head: ClassVar[Literal["row", "tokens"]] = "tokens"
@@ -132,13 +132,14 @@ class TaggingConfig(TaskConfig):
         tags = sorted({tag for each in train for tag in each.tags or ()})
         if len(tags) < 2:
             raise UserError(f"{origin}: the only tag is '{tags[0]}'; at least two are needed")
-        spans = any(parted(tag) for tag in tags)
-        if spans:
-            _require_tags_of_spans(train, origin)
-        if self.metric == "f1" and not spans:
-            raise UserError(f"{origin}: no tag begins with B- or I-, so there are no spans; give metric accuracy")
+        if are_spans(tags):
+            require_tags_of_spans(_lines(train), tags, origin)
+        elif self.metric == "f1":
+            raise UserError(f"{origin}: {NO_SPANS}; give metric accuracy")
         moves = {pair for each in train for pair in zip((OUTSIDE, *(each.tags or ())), each.tags or (), strict=False)}
-        return Tagging(self, tags, sorted(moves))
+        task = Tagging(self, tags, sorted(moves))
+        task.notes = [*task.moves.scheme(_lines(train)), *(f"train: {remark}" for remark in task.remarks(train))]
+        return task
 
     @override
     def restore(self, labels: Any, where: str) -> "Tagging":
@@ -147,14 +148,9 @@ class TaggingConfig(TaskConfig):
         return Tagging(self, list(map(label_text, found["tags"])), moves)
 
 
-def _require_tags_of_spans(examples: Sequence[TaggedSentence], origin: str) -> None:
-    for each in examples:
-        for tag in each.tags or ():
-            if tag != OUTSIDE and parted(tag) is None:
-                raise UserError(
-                    f"{origin}: the tag '{tag}' of the sentence that ends on line {each.line} is neither O nor B-, "
-                    "I-, E- or S- with a type, as others are; mend it"
-                )
+def _lines(examples: Sequence[TaggedSentence]) -> list[tuple[int, Sequence[str]]]:
+    """The line on which each sentence ends, and its tags."""
+    return [(each.line, each.tags or ()) for each in examples]
 
 
 class Tagging(Task):
@@ -169,16 +165,10 @@ class Tagging(Task):
     def __init__(self, config: TaggingConfig, tags: list[str], moves: Sequence[tuple[str, str]]) -> None:
         self.config, self.tags, self.outputs = config, tags, len(tags)
         self.labels = {"tags": tags, "moves": [list(move) for move in moves]}
-        self.spans = any(parted(tag) for tag in tags)
+        self.spans = are_spans(tags)
         self.metric = config.metric or ("f1" if self.spans else "accuracy")
         self.places = {tag: place for place, tag in enumerate(tags)}
         self.moves = LegalMoves(tags, moves)
-        if self.spans and self.moves.odd:
-            before, tag = self.moves.odd[0]
-            self.notes = [
-                f"{len(self.moves.odd)} pairs of tags follow each other that BIO does not have, such as {tag} behind "
-                f"{before}: {AS_CONLLEVAL}"
-            ]
 
     @property
     @override
@@ -188,7 +178,7 @@ class Tagging(Task):
     @override
     def check(self, examples: Sequence[TaggedSentence], path: Path, origin: str) -> None:
         if self.spans:
-            _require_tags_of_spans(examples, str(path))
+            require_tags_of_spans(_lines(examples), self.tags, str(path))
         for each in examples:
             for tag in each.tags or ():
                 if tag not in self.places:
@@ -197,10 +187,10 @@ class Tagging(Task):
 
     @override
     def remarks(self, examples: Sequence[TaggedSentence]) -> Iterator[str]:
-        """Remarks on spans that were widened, and on tags that follow each other neither in BIO nor in train."""
+        """Remarks on spans that were widened, and on tags that stand where their scheme does not have them."""
         yield from remarks_on_widened([(each.line, each.widened) for each in examples if each.widened])
-        if self.spans and not self.moves.odd:
-            yield from self.moves.remarks((each.line, each.tags or ()) for each in examples)
+        if self.spans:
+            yield from self.moves.remarks(_lines(examples))
 
     @override
     def encode(self, examples: Sequence[TaggedSentence], format: InputFormat) -> Items:

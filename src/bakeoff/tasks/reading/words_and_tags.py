@@ -1,7 +1,8 @@
 """Files of words with a tag each: CoNLL columns, CoNLL-U; .jsonl, .parquet, .arrow and `hub:` with lists, or spans.
 
-A sentence ends at a blank line. Lines that begin with -DOCSTART- (CoNLL-2003) or, in CoNLL-U, with # are skipped,
-and so are CoNLL-U's words of several tokens (1-2) and empty words (1.1).
+A sentence ends at a blank line. Lines that begin with -DOCSTART- (CoNLL-2003) and comments are skipped (in CoNLL-U all
+lines that begin with #, else see `CommentLines`), and so are CoNLL-U's words of several tokens (1-2) and empty words
+(1.1).
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,7 @@ from bakeoff.reading.files import COLUMNAR, LineReader, kind_of
 from bakeoff.reading.records import foreign_line, text_value
 from bakeoff.reading.rows import on_hub, read_rows
 from bakeoff.tasks.examples import Example
+from bakeoff.tasks.reading.comment_lines import CommentLines, cells_of
 from bakeoff.tasks.reading.labels import label_text
 from bakeoff.tasks.reading.texts_with_spans import tagged_words, words_of
 
@@ -86,6 +88,8 @@ def read_tagged(
     universal = suffixes[-1] == ".conllu"
     word_place = _column(columns.words or ("form" if universal else "1"), universal, path)
     tag_place = _column(columns.tags or ("upos" if universal else "-1"), universal, path) if labelled else None
+    likely = -1 if universal else _column(columns.tags or "-1", universal, path)
+    comments = CommentLines(LineReader(path, errors, encoding=encoding), likely)
     found: list[tuple[str, str]] = []
     number = width = words = 0
     for number, text, _ in LineReader(path, errors, encoding=encoding).whole():
@@ -97,9 +101,9 @@ def read_tagged(
             continue
         if ("\r" in line or "\0" in line) and (problem := foreign_line(line)):
             raise UserError(f"{path}:{number}: {problem}")
-        if line.startswith("-DOCSTART-") or (universal and line.startswith("#")):
+        if line.startswith("-DOCSTART-") or (line.startswith("#") and (universal or (not found and line in comments))):
             continue
-        cells = line.split("\t") if universal or "\t" in line else [cell for cell in line.split(" ") if cell]
+        cells = line.split("\t") if universal else cells_of(line)
         if universal and (len(cells) != len(CONLLU) or not cells[0].replace("-", "").replace(".", "").isdigit()):
             raise UserError(f"{path}:{number}: no row of CoNLL-U, whose ten columns have a tab between each; mend it")
         if universal and not cells[0].isdigit():
