@@ -37,8 +37,9 @@ from bakeoff.tasks.reading.table_config import TableConfig
 from bakeoff.tasks.reading.tables import texts_of_table
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.rows.writing import WritingBatch, WritingFormat, WritingItems, collate_targets
+from bakeoff.tasks.scores.bleu_tokens import BleuTokens, signature
 from bakeoff.tasks.scores.jackknife import Vector, of_ratios, of_sums
-from bakeoff.tasks.scores.text_scores import BleuTokens, bleu_sums, chrf_sums, exact, rouge, text_scores
+from bakeoff.tasks.scores.text_scores import bleu_sums, chrf_sums, exact, rouge, text_scores
 from bakeoff.tasks.task import Answers, Task
 from bakeoff.tasks.task_config import Metric
 
@@ -87,8 +88,9 @@ class SequenceToSequenceConfig(TableConfig):
     likely token. The looks at dev during training always write with 1."""
     length_penalty: float = Field(default=0.6, ge=0)
     """alpha: the search scores a text by its log-probability / ((5 + length) / 6)^alpha (Wu et al. 2016)."""
-    bleu_tokens: BleuTokens = "13a"
-    """How BLEU cuts texts into words: sacrebleu's 13a (WMT), intl, zh (Chinese), char, or none (at white space)."""
+    bleu_tokens: BleuTokens = "auto"
+    """How BLEU cuts texts into words: sacrebleu's 13a (WMT), intl, zh (Chinese), char, or none (at white space); auto:
+    zh, char or 13a, by the script of the targets."""
     metric: Literal["loss", "bleu", "chrf", "rouge_1", "rouge_2", "rouge_l", "exact"] = "loss"
     """The measure on dev that decides which epoch and which learning rate are kept: the mean loss of a target's token,
     or a score of written texts; for a score, each look at dev writes a text for every source of dev."""
@@ -161,7 +163,9 @@ class SequenceToSequenceConfig(TableConfig):
 
     @override
     def learn(self, train: Sequence[SourceText], origin: str) -> "SequenceToSequence":
-        return SequenceToSequence(self)
+        task = SequenceToSequence(self)
+        task.notes = [f"BLEU is sacrebleu's, {signature(self.bleu_tokens, [each.target or '' for each in train])}"]
+        return task
 
     @override
     def restore(self, labels: Any, where: str) -> "SequenceToSequence":

@@ -5,18 +5,14 @@ Texts are compared in NFC, as a model reads and writes them.
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Literal
 from unicodedata import normalize
 
 import numpy as np
 import regex
 from numpy.typing import NDArray
 
+from bakeoff.tasks.scores.bleu_tokens import BleuTokens, chosen_tokens
 from bakeoff.text.segmentation import CLUSTER, IDEOGRAPHS, WORD
-
-BleuTokens = Literal["13a", "intl", "zh", "char", "none"]
-"""The tokenizer of sacrebleu's BLEU: 13a, of the WMT's script; intl, by Unicode's classes; zh, Chinese by character;
-char, any text by character; none, at white space alone."""
 
 CHRF_ORDER = 6
 """The size of the longest n-grams of characters in chrF."""
@@ -24,17 +20,17 @@ CHRF_ORDER = 6
 _WORD = regex.compile(rf"(?=[{IDEOGRAPHS}]){CLUSTER}|{WORD}", regex.V1)
 
 
-def text_scores(references: Sequence[str], texts: Sequence[str], tokens: BleuTokens = "13a") -> dict[str, float]:
+def text_scores(references: Sequence[str], texts: Sequence[str], tokens: BleuTokens = "auto") -> dict[str, float]:
     """BLEU, chrF, ROUGE and exact match of written texts.
 
     Args:
         references: (N,) the reference texts.
         texts: (N,) the written texts.
-        tokens: the tokenizer of BLEU.
+        tokens: the tokenizer of BLEU; auto: by the script of the references.
 
     Returns:
-        bleu of the whole corpus (Papineni et al. 2002; Post 2018, arXiv:1804.08771: sacrebleu's, whose signature is
-        nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp), chrf of the whole corpus (Popovic 2015: characters to 6, beta 2),
+        bleu of the whole corpus (Papineni et al. 2002; Post 2018, arXiv:1804.08771: sacrebleu's, with the signature
+        that `bleu_tokens.signature` gives), chrf of the whole corpus (Popovic 2015: characters to 6, beta 2),
         rouge_1, rouge_2 and rouge_l, means of F1 over the texts (Lin 2004), and exact, the share of texts that equal
         their reference.
     """
@@ -43,8 +39,9 @@ def text_scores(references: Sequence[str], texts: Sequence[str], tokens: BleuTok
     from sacrebleu.metrics.chrf import CHRF
 
     references, texts = _composed(references), _composed(texts)
+    bleu = BLEU(tokenize=chosen_tokens(tokens, references), force=True)
     found = {
-        "bleu": BLEU(tokenize=tokens, force=True).corpus_score(texts, [references]).score / 100,
+        "bleu": bleu.corpus_score(texts, [references]).score / 100,
         "chrf": CHRF().corpus_score(texts, [references]).score / 100,
         **rouge(references, texts),
         "exact": float(np.mean(exact(references, texts))),
@@ -59,7 +56,7 @@ def exact(references: Sequence[str], texts: Sequence[str]) -> NDArray[np.float64
 
 
 def bleu_sums(
-    references: Sequence[str], texts: Sequence[str], tokens: BleuTokens = "13a"
+    references: Sequence[str], texts: Sequence[str], tokens: BleuTokens = "auto"
 ) -> tuple[NDArray[np.float64], Callable[[NDArray[np.float64]], NDArray[np.float64]]]:
     """(N, 10) contributions of the texts to the sums of BLEU, and the function from (..., 10) sums to BLEU.
 
@@ -68,7 +65,8 @@ def bleu_sums(
     """
     from sacrebleu.metrics.bleu import BLEU
 
-    scorer = BLEU(tokenize=tokens, effective_order=True)  # which leaves the counts as they are
+    # The effective order leaves the counts as they are.
+    scorer = BLEU(tokenize=chosen_tokens(tokens, references), effective_order=True)
     pairs = zip(_composed(references), _composed(texts), strict=True)
     found = [scorer.sentence_score(text, [right]) for right, text in pairs]
     own = np.array([[each.sys_len, each.ref_len, *each.counts, *each.totals] for each in found], np.float64)
