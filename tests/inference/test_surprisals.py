@@ -124,6 +124,15 @@ def test_places_are_those_of_the_given_text(kind, tokenizers):
     assert found == ["The", "cafe\u0301", "दिल्ली", "ने", "北", "京", "。"]
 
 
+def test_words_that_share_a_token_are_one_row():
+    texts = ["北京天 天北京 北京 天 安 门 天北京安", "北京"] * 40
+    tokenizer = Tokenizer.train(TokenizerConfig(kind="byte_bpe", size=300), texts)
+    (placed,) = tokenizer.encode_placed(["天北京 安"])
+    assert list(zip(placed.begin, placed.end, strict=True)) == [(0, 1), (1, 3), (3, 5)]
+    found = ["天北京 安"[each.start : each.end] for each in stretches_of("天北京 安", placed, "word")]
+    assert found == ["天", "北京", "安"]
+
+
 def test_the_command_gives_what_python_gives(runs, tmp_path, capsys):
     path = str(runs["gpt-tiny"].path)
     texts = ["The old stone.", "", "river"]

@@ -87,6 +87,11 @@ def test_a_span_inside_a_cluster_is_widened_and_told(tmp_path):
     assert task.answered(found[1], found[1].tags)["spans"] == [span(2, 4, "SIGN"), span(5, 9)]
 
 
+def test_a_word_is_cut_where_a_span_begins(tmp_path):
+    (found,) = read(tmp_path / "a.jsonl", ("Neustadt", [span(3, 8)]))
+    assert (found.texts, found.places) == (("Neu", "stadt"), ((0, 3), (3, 8)))
+
+
 def test_two_spans_of_one_cluster_are_refused(tmp_path):
     with pytest.raises(UserError, match=r"a.jsonl:1: 'spans': the spans 0-1 and 1-2 share a letter with its marks"):
         read(tmp_path / "a.jsonl", ("दिन", [span(0, 1), span(1, 2)]))

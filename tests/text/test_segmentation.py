@@ -1,5 +1,6 @@
 """Words and grapheme clusters of all scripts, and that every part takes the same ones."""
 
+import json
 import unicodedata
 
 import numpy as np
@@ -17,6 +18,7 @@ from bakeoff.text.segmentation import whole_clusters, words, words_and_signs
 from bakeoff.text.words import separates_words, words_before
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
+from bakeoff.tokenizer.training import OLD_WORD_PATTERN
 from bakeoff.vectors.floors import WordOverlap
 
 # A text of each script as its words, with | between them.
@@ -164,3 +166,13 @@ def test_a_tokenizer_of_words_has_the_same(script):
     if script not in ("Khmer", "Emoji"):  # the library's clusters are those of an older Unicode
         assert tokenizer.decode(ids).split(" ") == [part for part in expected if part]
     assert all(unicodedata.category(tokenizer.decode([token])[0])[0] != "M" for token in ids)
+
+
+def test_a_tokenizer_of_words_that_was_trained_before_reads_as_it_did():
+    made = Tokenizer.train(TokenizerConfig(kind="word", size=99), ["don't stop a-b, ab कल"])
+    state = json.loads(made.to_string())
+    state["pre_tokenizer"]["pattern"] = {"Regex": OLD_WORD_PATTERN}
+    before = Tokenizer.from_string(json.dumps(state))
+    text = "don't stop, a-b कल ab."
+    assert before.encode([text])[0][0].tolist() == made.encode([text])[0][0].tolist()
+    assert before.config == made.config
