@@ -51,6 +51,8 @@ class DirectoryFindings(Config):
     """The kind of the directory, such as a corpus or a run."""
     groups: list[FileGroup]
     """All files of the directory, in groups."""
+    remarks: list[str] = Field(default=[])
+    """Remarks on a corpus: its unknown tokens, and the characters that they hide."""
 
     @property
     def problems(self) -> list[str]:
@@ -76,7 +78,16 @@ def check(path: str | Path, progress: Callable[[FileGroup], None] | None = None)
         groups.append(group)
         if progress is not None:
             progress(group)
-    return DirectoryFindings(path=str(path), kind=kind, groups=groups)
+    damaged = any(group.problems for group in groups)
+    remarks = _remarks(path) if kind == "corpus" and not damaged else []
+    return DirectoryFindings(path=str(path), kind=kind, groups=groups, remarks=remarks)
+
+
+def _remarks(path: Path) -> list[str]:
+    """Remarks on an undamaged corpus, a line for each split of which something is hidden."""
+    splits = Corpus.open(path).manifest.splits
+    hidden = {name: counts.hidden for name, counts in splits.items() if counts.hidden is not None}
+    return [f"{name}: {counts}" for name, counts in hidden.items() if str(counts)]
 
 
 def _kind(path: Path) -> Kind:

@@ -258,6 +258,11 @@ class Recipe(Config):
             values["published"] = None
         return Recipe.parse(values, self.name)
 
+    @property
+    def reproduces(self) -> bool:
+        """Whether the recipe reproduces a publication; the package's other recipes say `our own` in its place."""
+        return bool(self.paper) and not self.paper.startswith("our own")
+
     def with_tokenizer(self, tokenizer: TokenizerConfig) -> "Recipe":
         """The recipe as it is trained on a corpus with that tokenizer."""
         return self.changed({"tokenizer": tokenizer.model_dump()})

@@ -90,6 +90,14 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
         raise Damaged(f"{path}: damaged: {error}", RESTORE) from None
 
 
+def rows_of(path: Path, name: str) -> int | None:
+    """The first dimension of a tensor, by its file's header; None: no such tensor can be read."""
+    try:
+        return shapes(path)[name][0]
+    except (UserError, KeyError, IndexError):
+        return None
+
+
 def fill(module: nn.Module, path: Path) -> None:
     """Put a file's tensors, all of them, into a module.
 

@@ -57,6 +57,9 @@ class FakeEngine:
         self.calls.append(("read", task.name))
         return TaskData(Classification(task.data, ["0", "1"]), part, part, part, [])
 
+    def hidden(self, corpus, data):
+        return []
+
     def step_times(self, recipes, corpus, device):
         self.calls.append(("measure", *(recipe.name for recipe in recipes)))
         return [(seconds, 2 * seconds) for seconds in self.speeds[: len(recipes)]]

@@ -107,3 +107,15 @@ def test_a_space_before_a_mask_belongs_to_it_as_in_fill(kind, tmp_path):
         before, behind = encoded_around(text.split(word), tokenizer)
         ids = theirs(text.replace(word, theirs.mask_token), add_special_tokens=False)["input_ids"]
         assert ids == [*before.tolist(), tokenizer.mask, *behind.tolist()]
+
+
+@pytest.mark.parametrize("lowercase", [False, True])
+def test_words_without_an_end_have_the_same_ids_after_an_export(lowercase, tmp_path):
+    words = ["ACGT" * 40 + "A", "กขคงจฉช" * 30, "x" * 100, "x" * 101, "http://a.org/" + "aB3" * 120]
+    tokenizer = Tokenizer.train(TokenizerConfig(kind="wordpiece", size=300, lowercase=lowercase), [*LINES, *words])
+    write_tokenizer(tokenizer, tmp_path, TokenizerSettings("start", None))
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    for text, (ids, *_) in zip(words, tokenizer.encode(words), strict=True):
+        assert list(ids) == theirs(text, add_special_tokens=False)["input_ids"]
+        assert tokenizer.unknown not in ids
+    assert tokenizer.hidden(words).hidden == 0

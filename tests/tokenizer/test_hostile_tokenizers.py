@@ -187,3 +187,12 @@ def test_an_error_of_the_user_in_a_worker_is_one_here():
     made = Tokenizer.train(TokenizerConfig(kind="byte_bpe", size=300), ["some text"])
     with pytest.raises(UserError, match=r"^text: cannot be encoded$"):
         list(encode_jobs(made, ["text"], 1, refuse))
+
+
+def test_a_tokenizer_far_larger_than_the_model_is_refused_before_it_is_built(tmp_path, monkeypatch):
+    vocabulary = {"[UNK]": 0, **{f"w{number}": number for number in range(1, 5000)}}
+    (tmp_path / "tokenizer.json").write_text(tokenizer(model={**WORDS, "vocab": vocabulary}))
+    assert Tokenizer.load(tmp_path, 5004).size == 5004  # with the four special tokens that it lacks
+    monkeypatch.setattr("bakeoff.tokenizer.tokenizer.tokenizers.Tokenizer", None)
+    with pytest.raises(UserError, match="has 5,000 tokens, but the model's table 500: this is another model's"):
+        Tokenizer.load(tmp_path, 500)

@@ -376,9 +376,11 @@ def test_a_run_records_the_tokenizer_of_its_corpus(corpus, tmp_path, capsys):
         "`prepare --recipe` trains, would be unigram of 30,522, lower-cased"
     ]
     assert costs_of(load_recipe(run.path / "recipe.yaml"), used.size).parameters == run.summary["parameters"]
-    # What the corpus was asked for, what it has, and another run's recipe are no other tokenizers.
-    for number, same in enumerate((TokenizerConfig(size=160), used)):
-        pretrain(recipe.with_tokenizer(same), corpus.path, tmp_path / str(number), budget=Budget(steps=2))
+    # Another size is no other sort of tokenizer, and a recipe that reproduces nothing is for that of any corpus.
+    for number, same in enumerate((TokenizerConfig(size=160), used, recipe.tokenizer)):
+        own = recipe.with_tokenizer(same)
+        own = own if number < 2 else own.changed({"paper": "our own"})
+        pretrain(own, corpus.path, tmp_path / str(number), budget=Budget(steps=2))
     assert "tokenizer" not in capsys.readouterr().err
 
 

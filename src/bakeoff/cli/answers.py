@@ -14,6 +14,7 @@ from bakeoff.errors import UserError
 
 if TYPE_CHECKING:
     from bakeoff.inference.text_files import Texts
+    from bakeoff.tokenizer.tokenizer import Tokenizer
 
 _BREAKS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
@@ -93,19 +94,32 @@ Answer = TypeVar("Answer", bound=Answered)
 
 
 class Blank:
-    """Counter of the blank texts among those that are answered, for a remark at the end."""
+    """Counter of the texts that hold nothing for a model among those that are answered, for remarks at the end.
 
-    def __init__(self) -> None:
+    Args:
+        tokenizer: counts unknown tokens and the characters that they hide; None: only blank texts are counted.
+    """
+
+    def __init__(self, tokenizer: "Tokenizer | None" = None) -> None:
+        from bakeoff.tokenizer.hidden import HiddenText
+
+        self.tokenizer, self.hidden = tokenizer, HiddenText()
         self.texts = self.blank = 0
 
     def counted(self, part: Sequence[Answer]) -> Sequence[Answer]:
         """Count the texts of some answers, and return the answers unchanged."""
         self.texts += len(part)
         self.blank += sum(not any(map(str.strip, each.texts)) for each in part)
+        if self.tokenizer is not None:
+            from bakeoff.reading.aligned import clean
+
+            self.hidden += self.tokenizer.hidden([clean(text) for each in part for text in each.texts])
         return part
 
     def tell(self, got: str) -> None:
-        """Print a remark on standard error if any text was blank; `got` says what blank texts got as an answer."""
+        """Print remarks on blank texts and hidden characters on standard error; `got` is the answer to a blank text."""
+        if str(self.hidden):
+            tell(str(self.hidden))
         if self.blank:
             tell(f"{self.blank:,} of {self.texts:,} texts blank: {got}")
 

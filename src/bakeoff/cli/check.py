@@ -78,6 +78,8 @@ def _check_directory(directory: Path, json: bool) -> None:
     if not json:
         files, listed = (sum(getattr(group, name) for group in found.groups) for name in ("files", "listed"))
         show(f"{directory}: a {found.kind}; {listed:,} of {files:,} files are what was written" + _rest(files, listed))
+        for remark in found.remarks:
+            show(remark)
 
 
 def _rest(files: int, listed: int) -> str:

@@ -77,6 +77,7 @@ def _rows(split: "SplitFinding") -> dict[str, str]:
         split.split: split.file,
         "examples": f"{split.examples:,}",
         split.lengths.unit: _length_text(split.lengths),
+        **({} if split.hidden is None else {"unknown": str(split.hidden) or "none"}),
     }
 
 

@@ -141,6 +141,7 @@ def evaluate(
                 "rows": f"{figures['examples']:,} of the {figures['of_examples']:,} of {figures['split']}",
                 **losses_text(figures, figures["split"]),
                 **_words_text(figures),
+                **({"unknown": figures["hidden"]} if figures["hidden"] else {}),
                 **set_text(figures.get("set", {})),
             }
         )

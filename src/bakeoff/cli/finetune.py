@@ -18,6 +18,7 @@ from bakeoff.cli.output import (
     print_table,
     threads_of,
 )
+from bakeoff.cli.prepare_values import refuse_tokenizer
 from bakeoff.cli.scores import simplest_text
 from bakeoff.cli.shared_options import taking
 from bakeoff.cli.task_values import Files, Options, files_of, task_of
@@ -98,6 +99,7 @@ def finetune(
     if not begun.exists() or begun.suffix in (".yaml", ".yml"):
         if corpus is None and tokenizer is None and source not in recipe_names() and begun.suffix == "":
             raise UserError(f"{source}: no such run (nor a recipe: `bakeoff recipes` lists them)")
+        refuse_tokenizer(set)
         begun = load_recipe(source, set)
         if corpus is None and tokenizer is None:
             raise UserError(

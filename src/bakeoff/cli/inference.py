@@ -75,7 +75,7 @@ def generate(
     remark_unfinished(opened)
     arguments = list(prompt or [])
     prompts = texts_of([arguments], texts, [text_column or "text"], text_column is not None, errors, ["--text-column"])
-    blank = Blank()
+    blank = Blank(opened.tokenizer)
     parts = (blank.counted(part) for part in write(opened, prompts, config, device=device))
     if out is not None:
         count = save_answers(out, ([each._asdict() for each in part] for part in parts))

@@ -21,6 +21,7 @@ from bakeoff.cli.output import (
     print_table,
     threads_of,
 )
+from bakeoff.cli.prepare_values import refuse_tokenizer
 from bakeoff.display.terminal import suggest, tell, write
 from bakeoff.errors import Interrupted, UserError
 
@@ -215,6 +216,7 @@ def pretrain(
     from bakeoff.training.pretrain import pretrain as pretrain_model
     from bakeoff.training.progress import duration
 
+    refuse_tokenizer(set)
     given = {"run": from_run, "grow": grow, "encoder": encoder_from, "decoder": decoder_from}
     given = {name: value for name, value in given.items() if value is not None}
     if recipe is None and set:

@@ -8,6 +8,7 @@ import typer
 
 from bakeoff.cli.completing import complete_tracker
 from bakeoff.display.terminal import show, tell, write_json
+from bakeoff.display.wording import number
 from bakeoff.errors import UserError
 
 if TYPE_CHECKING:
@@ -113,10 +114,15 @@ def remark_unfinished(run: "Run") -> None:
 def losses_text(figures: Mapping[str, Any], title: str = "held-out") -> dict[str, str]:
     """The figures of a validation, one row for each objective."""
     rows = {}
+    reasons = figures.get("no_number", {})
     for name, loss in figures["losses"].items():
+        if name in reasons:
+            rows[f"{title} {name}"] = f"no number: {reasons[name]}"
+            continue
         parts = [f"loss {loss:.4f}", f"accuracy {figures['accuracy'][name]:.4f}"]
         if name in figures["perplexity"]:
-            parts += [f"perplexity {figures['perplexity'][name]:.2f}"]
-            parts += [f"bits per byte {figures['bits_per_byte'][name]:.4f}"]
+            bits = figures["bits_per_byte"][name]
+            parts += [f"perplexity {figures['perplexity'][name]:.2f}", f"bits per byte {number(bits)}"]
+            parts[-1] += f" ({reasons['bits_per_byte']})" if bits is None else ""
         rows[f"{title} {name}"] = "  ".join(parts)
     return rows

@@ -72,7 +72,8 @@ def predict(
 
     require_out(out)
     opened = FinetunedRun.open(run)
-    config, blank, left_out, cut = opened.task, Blank(), Counter[str](), CutTexts()
+    config, blank = opened.task, Blank(opened.tokenizer)
+    left_out, cut = Counter[str](), CutTexts()
     if pair_column is not None and config.input_sides == 1:
         raise UserError(f"{run}: this run was fine-tuned on single texts; leave --pair-column out")
     arguments = [list(text or [])]

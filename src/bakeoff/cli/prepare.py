@@ -58,7 +58,8 @@ def prepare(
     ] = None,
     recipe: Annotated[str | None, typer.Option(help="Recipe to take the settings of the tokenizer from.")] = None,
     vocabulary: Annotated[
-        int | None, typer.Option(min=1, help="Size of the vocabulary. Default: 8192, or the recipe's.")
+        int | None,
+        typer.Option(min=1, help="Size of the vocabulary, tokenizer.size in a recipe. Default: 8192, or the recipe's."),
     ] = None,
     lowercase: Annotated[
         bool | None, typer.Option("--lowercase/--cased", help="Lower-case the text. Default: cased, or the recipe's.")
@@ -218,6 +219,7 @@ def _show_texts(corpus: "Corpus", out: Path, json: bool) -> None:
             "held out": f"{summary['held_out_tokens']:,} tokens in "
             + _counted(summary["held_out_documents"], summary["held_out_unit"]),
             **_test_row(summary, "documents"),
+            **_hidden_row(summary),
             "vocabulary": f"{summary['vocabulary']:,}",
             "unigram entropy": f"{summary['unigram_entropy']:.3f} nats a token",
             "skipped": _skips(summary),
@@ -241,6 +243,7 @@ def _show_pairs(corpus: "Corpus", out: Path, json: bool) -> None:
             "tokens": f"{tokens - targets:,} of sources, {targets:,} of targets",
             "held out": f"{_counted(summary['held_out_documents'], 'pairs')}, {summary['held_out_tokens']:,} tokens",
             **_test_row(summary, "pairs"),
+            **_hidden_row(summary),
             "vocabulary": f"{summary['vocabulary']:,}" + (", the target's behind the source's" if separate else ""),
             "unigram entropy": f"{summary['unigram_entropy']:.3f} nats a token of the targets",
             "skipped": _skips(summary),
@@ -252,6 +255,18 @@ def _test_row(summary: dict[str, Any], unit: str) -> dict[str, str]:
     if summary["test_tokens"] is None:
         return {}
     return {"test": f"{summary['test_tokens']:,} tokens in {_counted(summary['test_documents'], unit)}"}
+
+
+def _hidden_row(summary: dict[str, Any]) -> dict[str, str]:
+    """A row on the unknown tokens, and what to do about them; empty where nothing is unknown or hidden."""
+    from bakeoff.tokenizer.hidden import MOST_HIDDEN
+
+    if not summary["hidden"]:
+        return {}
+    advice = ""
+    if summary["hidden_characters"] > MOST_HIDDEN * summary["characters"]:
+        advice = "; byte_bpe hides nothing, other tokenizers less with a larger --vocabulary"
+    return {"unknown": summary["hidden"] + advice}
 
 
 def _counted(count: int, units: str) -> str:

@@ -1,5 +1,6 @@
 """Options of `bakeoff prepare` as its function takes them: shares, sizes, shards and tokenizers."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,23 @@ def parse_size(text: str) -> int:
     if size < 1:
         raise UserError(f"--tokenizer-sample {text}: expected a size such as 50MB")
     return size
+
+
+def refuse_tokenizer(overrides: Sequence[str]) -> None:
+    """Refuse changes to the tokenizer of a training, which uses that of its corpus.
+
+    Raises:
+        UserError: one of the overrides is of a key of the tokenizer.
+    """
+    options = {"size": "--vocabulary N", "kind": "--tokenizer KIND", "lowercase": "--lowercase or --cased"}
+    for text in overrides:
+        section, _, key = text.partition("=")[0].partition(".")
+        if section == "tokenizer":
+            option = options.get(key, "--end-of-line" if key == "end_of_line" else "--tokenizer KIND --vocabulary N")
+            raise UserError(
+                f"--set {text}: a training uses the tokenizer of its corpus; `bakeoff prepare {option}` makes a corpus "
+                "with another one"
+            )
 
 
 def parse_tokenizer(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from bakeoff.cli.answers import on_one_line
 from bakeoff.cli.output import print_table
 from bakeoff.display.terminal import show, write, write_json
+from bakeoff.display.wording import number
 
 if TYPE_CHECKING:
     from bakeoff.inference.scoring import TextScores
@@ -41,11 +42,12 @@ def print_scores(scores: "TextScores", changed: dict[str, Any], as_json: bool) -
                 write(f"{totals.texts:>4}  {figures_and_place}  {on_one_line(each.text)}".rstrip())
             sys.stdout.flush()
             continue
-        third = f"{score.log_probability / score.tokens:.4f}" if score.tokens else "-"
+        own = score.log_probability
+        third = f"{own / score.tokens:.4f}" if own is not None and score.tokens else "-"
         if scores.last_word:
             third = "-" if score.likeliest is None else "yes" if score.likeliest else "no"
         shown = score.text if len(score.text) <= SHOWN else score.text[: SHOWN - 3] + "..."
-        write(f"{score.log_probability:>15.4f}  {score.tokens:>7}  {third:>9}  {shown}".rstrip())
+        write(f"{number(own):>15}  {score.tokens:>7}  {third:>9}  {shown}".rstrip())
         sys.stdout.flush()
     figures = {**totals.figures(), **({"set": changed} if changed else {})}
     if as_json:
@@ -60,7 +62,7 @@ def print_scores(scores: "TextScores", changed: dict[str, Any], as_json: bool) -
 def totals_text(figures: dict[str, Any], measure: str) -> dict[str, str]:
     """The figures of all texts together."""
 
-    def number(name: str, digits: int = 4) -> str:
+    def known(name: str, digits: int = 4) -> str:
         return "-" if figures[name] is None else f"{figures[name]:,.{digits}f}"
 
     rows = {"texts": f"{figures['texts']:,}  words {figures['words']:,}  tokens {figures['tokens']:,}"}
@@ -68,19 +70,25 @@ def totals_text(figures: dict[str, Any], measure: str) -> dict[str, str]:
         rows["texts"] += f"  blank {figures['blank']:,}"
     if figures["unknown"]:
         rows["texts"] += f"  of them unknown {figures['unknown']:,}"
-    rows[measure.replace("_", "-")] = f"{number('log_probability')} nats"
+    if figures["no_number"]:
+        rows["texts"] += f"  no number, all unknown {figures['no_number']:,}"
+    rows[measure.replace("_", "-")] = f"{known('log_probability')} nats"
     if "accuracy" in figures:
-        rows["last words"] = f"accuracy {number('accuracy')}  perplexity {number('word_perplexity', 2)}"
+        rows["last words"] = f"accuracy {known('accuracy')}  perplexity {known('word_perplexity', 2)}"
         return rows
     pseudo = "pseudo-" if measure == "pseudo_log_likelihood" else ""
-    rows[f"{pseudo}perplexity"] = f"{number('perplexity', 2)} per token  {number('word_perplexity', 2)} per word"
-    rows["bits per byte"] = number("bits_per_byte")
+    rows[f"{pseudo}perplexity"] = f"{known('perplexity', 2)} per token  {known('word_perplexity', 2)} per word"
+    rows["bits per byte"] = known("bits_per_byte")
+    if figures["bits_per_byte"] is None and figures["hidden_characters"]:
+        rows["bits per byte"] = f"no number: unknown tokens hide {figures['hidden_characters']:,} characters"
     return rows
 
 
 def pairs_text(figures: dict[str, Any]) -> dict[str, str]:
     """Rows with the share of minimal pairs whose good sentence is the likelier one, in all and for each kind."""
     rows = {"pairs": f"{figures['pairs']:,}  ties {figures['ties']:,}  read {figures['reading']}"}
+    if figures["unknown"]:
+        rows["pairs"] += f"  with unknown tokens {figures['unknown']:,}"
     rows["accuracy"] = f"{figures['accuracy']:.4f}  mean over {len(figures['groups']):,} groups"
     for sort in ("field", "linguistics_term", "groups"):
         named = figures.get(sort, {})

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from bakeoff.cli.output import Device, Jobs, Json, Seed, Set, jobs_of
+from bakeoff.cli.prepare_values import refuse_tokenizer
 from bakeoff.display.terminal import tell, write_json
 
 
@@ -70,6 +71,7 @@ def tune(
     from bakeoff.tuning.terminal import print_results
     from bakeoff.tuning.tune import tune as search
 
+    refuse_tokenizer(set)
     results = search(
         load_recipe(recipe, set),
         corpus,

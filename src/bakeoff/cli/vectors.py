@@ -97,6 +97,7 @@ def embed(
     if out is not None and out.suffix == ".npy":
         found = embed_file(embedder, given, out)
         blank.texts, blank.blank, truncated = found.texts, found.blank, found.truncated
+        blank.hidden = found.hidden
         tell(f"{out}: {found.texts:,} vectors of {found.width} numbers, float32")
     else:
 
@@ -105,6 +106,7 @@ def embed(
             for part in embedded(embedder, given):
                 blank.texts += len(part.texts)
                 blank.blank += sum(not each.strip() for each in part.texts)
+                blank.hidden += part.hidden
                 truncated += part.truncated
                 yield part
 
@@ -200,6 +202,7 @@ def similarity(
     print_table(
         {
             "rows": rows,
+            **({"unknown": figures["hidden"]} if figures["hidden"] else {}),
             "cosine, whitened" if whiten else "cosine": _figures(figures["scores"]),
             **_floors(figures["floors"]),
         }

@@ -180,9 +180,17 @@ def _run(seed: int, directory: Path, summary: dict[str, Any], root: Path) -> Pre
         seed=seed,
         path=str(directory.relative_to(root)),
         validation_loss=lines[-1]["loss"] if lines else None,
-        curve=[CurvePoint(**{name: line[name] for name in CurvePoint.model_fields if name in line}) for line in lines],
+        curve=[_point(line) for line in lines],
         **{name: summary.get(name) for name in (*names, "unigram_entropy")},
     )
+
+
+def _point(line: dict[str, Any]) -> CurvePoint:
+    """A validation, without the figures that are no number."""
+    values = {name: line[name] for name in CurvePoint.model_fields if name in line}
+    for name in ("losses", "bits_per_byte", "accuracy"):
+        values[name] = {key: value for key, value in values.get(name, {}).items() if value is not None}
+    return CurvePoint(**values)
 
 
 def _score(job: Finetuning, metric: str, root: Path) -> FinetuningScore:

@@ -264,7 +264,7 @@ class _Comparison:
             classes=len(data.task.classes),
             rows={split: len(getattr(data, split)) for split in ("train", "dev", "test")},
             files={split: str(path) if path else None for split, path in task.files.items()},
-            notes=data.notes,
+            notes=[*data.notes, *self.engine.hidden(self.plan.corpus, data)],
         )
         found = floors(task.name, data)
         return {"facts": facts.model_dump(mode="json"), "floors": [floor.model_dump(mode="json") for floor in found]}

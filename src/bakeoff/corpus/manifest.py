@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from bakeoff.config import Config
+from bakeoff.tokenizer.hidden import HiddenText
 
 
 class SplitCounts(Config):
@@ -30,6 +31,10 @@ class SplitCounts(Config):
     """Number of token ids of the targets, in a corpus of pairs; None: the corpus is a text."""
     target_bytes: int | None = None
     """UTF-8 bytes of the targets, in a corpus of pairs."""
+    hidden: HiddenText | None = None
+    """Counts of unknown tokens, and of the characters that have no other token; None: not counted, in older corpora."""
+    target_hidden: HiddenText | None = None
+    """The same of the targets, in a corpus of pairs."""
 
 
 class SourceFile(Config):

@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bakeoff.corpus.split import Split
+from bakeoff.corpus.split import Split, too_much_hidden
 from bakeoff.corpus.store import Corpus
 from bakeoff.errors import UserError
 from bakeoff.randomness.draws import key_of
 from bakeoff.randomness.order import permute
+from bakeoff.tokenizer.hidden import HiddenText
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 PERIOD = 10_000
@@ -122,6 +123,26 @@ class MixedText:
     def tokens_per_byte(self) -> float:
         """Tokens for each byte of a text in which each corpus has its share of the tokens."""
         return 1 / sum(share / split.tokens_per_byte for share, split in zip(self.shares, self.splits, strict=True))
+
+    @property
+    def hidden(self) -> HiddenText | None:
+        """Counts of unknown tokens and hidden characters of all corpora; None: not counted, in one of them."""
+        known = [split.hidden for split in self.splits if split.hidden is not None]
+        return sum(known, HiddenText()) if len(known) == len(self.splits) else None
+
+    @property
+    def all_unknown(self) -> bool:
+        """Whether each corpus has unknown tokens alone."""
+        return all(split.all_unknown for split in self.splits)
+
+    @property
+    def no_bits_per_byte(self) -> str | None:
+        """The reason why bits per byte of this text are no number; None: they are one."""
+        hidden = [split.hidden_share for split in self.splits]
+        known = [own for own in hidden if own is not None]
+        if len(known) < len(hidden):
+            return too_much_hidden(None)
+        return too_much_hidden(sum(share * own for share, own in zip(self.shares, known, strict=True)))
 
     def unigram_entropy(self) -> float:
         """Mean loss of guessing each token by the frequencies of its own corpus, nats a token."""

@@ -7,7 +7,9 @@ from typing import cast
 import numpy as np
 
 from bakeoff.corpus.manifest import SplitCounts
+from bakeoff.display.wording import share_text
 from bakeoff.errors import UserError
+from bakeoff.tokenizer.hidden import MOST_HIDDEN, HiddenText
 
 INDEXES = "indexes"
 
@@ -23,6 +25,8 @@ class Split:
         documents: (D + 1,) int64, the token at which each document starts, a start of a sentence, too; the last is N.
         originals: (D,) int64, ascending from 0 in each split; stretches of one document of the input share a number.
         bytes: UTF-8 bytes of the text, spaces between sentences included.
+        hidden: counts of unknown tokens and hidden characters, of pairs those of the targets; None: not counted, in an
+            older corpus that has unknown tokens.
     """
 
     index_path: Path | None = None
@@ -38,6 +42,7 @@ class Split:
         self._words = _map(folder / f"{name}.words", "uint8", (counts.tokens + 7) // 8, scattered=True)
         self.counts = counts
         self.bytes = counts.bytes
+        self.hidden: HiddenText | None = counts.hidden if counts.target_hidden is None else counts.target_hidden
 
     def starts_word(self, indices: np.ndarray) -> np.ndarray:
         """Whether the tokens at these positions start a word.
@@ -57,14 +62,43 @@ class Split:
 
     @property
     def tokens_per_byte(self) -> float:
-        """Tokens to predict for each byte of text or targets; the end of each document or target is a token, too."""
+        """Tokens to predict for each byte of text or targets; the end of each document or target is a token, too.
+
+        Bytes of hidden characters do not count, but the unknown tokens in their place do.
+        """
+        tokens, size = len(self.tokens), self.bytes
         if self.counts.target_tokens is not None and self.counts.target_bytes is not None:
-            return (self.counts.target_tokens + len(self.documents) - 1) / self.counts.target_bytes
-        return (len(self.tokens) + len(self.documents) - 1) / self.bytes
+            tokens, size = self.counts.target_tokens, self.counts.target_bytes
+        hidden = 0 if self.hidden is None else self.hidden.hidden_bytes
+        return (tokens + len(self.documents) - 1) / max(size - hidden, 1)
+
+    @property
+    def hidden_share(self) -> float | None:
+        """The share of the characters that is hidden; None: not counted."""
+        return None if self.hidden is None else self.hidden.share
+
+    @property
+    def all_unknown(self) -> bool:
+        """Whether the text has unknown tokens alone."""
+        return self.hidden is not None and self.hidden.all_unknown
+
+    @property
+    def no_bits_per_byte(self) -> str | None:
+        """The reason why bits per byte of this text are no number; None: they are one."""
+        return too_much_hidden(self.hidden_share)
 
     def unigram_entropy(self) -> float:
         """Loss in nats a token of a unigram model of the training text, as `prepare` computed it."""
         return self.counts.unigram_entropy
+
+
+def too_much_hidden(share: float | None) -> str | None:
+    """The reason why bits per byte are no number where a share of a text's characters is hidden; None: they are one."""
+    if share is None:
+        return "unknown tokens hide characters that were not counted when the corpus was prepared; prepare it again"
+    if share <= MOST_HIDDEN:
+        return None
+    return f"{share_text(share)} of the characters are hidden by unknown tokens, more than {share_text(MOST_HIDDEN)}"
 
 
 def _map(file: Path, dtype: str, length: int, scattered: bool = False) -> np.ndarray:

@@ -6,12 +6,15 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
+import numpy as np
+
 from bakeoff import checksums
 from bakeoff.corpus.bounds import check_bounds
 from bakeoff.corpus.manifest import Manifest
 from bakeoff.corpus.split import Split
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
+from bakeoff.tokenizer.hidden import HiddenText
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 FORMAT = 2
@@ -23,6 +26,7 @@ TEST = "test"
 """The split of a corpus that was given test files; other corpora have none."""
 KINDS = ("tokens", "sentences", "documents", "originals", "words")
 """Suffixes of the files of one split."""
+_COUNTED = 1 << 22  # tokens that are counted at once
 
 
 class Corpus:
@@ -91,8 +95,18 @@ class Corpus:
             for kind in KINDS:
                 self._verify(f"{name}.{kind}")
             check_bounds(self.path / name, self._splits[name], self.manifest.vocabulary)
+            if self._splits[name].hidden is None:
+                self._splits[name].hidden = self._hidden_in_older(self._splits[name])
             self._verified.add(name)
         return self._splits[name]
+
+    def _hidden_in_older(self, split: Split) -> HiddenText | None:
+        """Counts of a split of a corpus from before they were kept; None: it has unknown tokens among others."""
+        unknown = 0
+        for first in range(0, len(split.tokens) if self.tokenizer.unknown is not None else 0, _COUNTED):
+            unknown += int(np.count_nonzero(split.tokens[first : first + _COUNTED] == self.tokenizer.unknown))
+        whole = unknown in (0, len(split.tokens))
+        return HiddenText(tokens=len(split.tokens), unknown=unknown) if whole else None
 
     def _verify(self, name: str) -> None:
         """Compare a file with its hash in the manifest."""
@@ -144,6 +158,8 @@ class Corpus:
         """Facts to print, by name: counts of documents (or pairs) and tokens, skips, rule and shuffle of sentences."""
         splits = self.manifest.splits
         validation, test = splits["validation"], splits.get(TEST)
+        counted = [split.hidden for split in splits.values() if split.hidden is not None]
+        hidden = sum(counted, HiddenText()) if len(counted) == len(splits) else None
         targets = [split.target_tokens for split in splits.values() if split.target_tokens is not None]
         return {
             "path": str(self.path),
@@ -160,6 +176,10 @@ class Corpus:
             "test_documents": None if test is None else test.documents,
             "test_tokens": None if test is None else test.tokens,
             "bytes": sum(split.bytes for split in splits.values()),
+            "unknown_tokens": None if hidden is None else hidden.unknown,
+            "characters": None if hidden is None else hidden.characters,
+            "hidden_characters": None if hidden is None else hidden.hidden,
+            "hidden": None if hidden is None else str(hidden),
             "vocabulary": self.manifest.vocabulary,
             "unigram_entropy": validation.unigram_entropy,
             "skips": dict(self.manifest.skips),

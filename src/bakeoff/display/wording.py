@@ -11,9 +11,21 @@ def percent(fraction: float, digits: int = 1) -> str:
     return f"{100 * fraction:.{digits}f}".replace("-", MINUS)
 
 
+def share_text(fraction: float) -> str:
+    """A share with its sign: 0.0312 as `3.1 %`; a share that is not quite nothing, or not quite all, shows so."""
+    if 0 < fraction < 0.0005:
+        return "under 0.1 %"
+    return "over 99.9 %" if 0.9995 <= fraction < 1 else f"{percent(fraction)} %"
+
+
 def points(fraction: float, digits: int = 1) -> str:
     """A difference of fractions in percentage points, always with its sign."""
     return f"{100 * fraction:+.{digits}f}".replace("-", MINUS)
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """A number with so many decimals; None in words."""
+    return "no number" if value is None else f"{value:.{digits}f}"
 
 
 def quantity(value: float) -> str:

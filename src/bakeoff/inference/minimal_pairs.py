@@ -13,6 +13,7 @@ from bakeoff.errors import UserError
 from bakeoff.inference.readings import Reading
 from bakeoff.inference.sentences import score_sentences
 from bakeoff.inference.text_files import TextFile
+from bakeoff.reading.aligned import clean
 from bakeoff.reading.files import LineReader
 from bakeoff.reading.records import record_names
 from bakeoff.runs.run import Run
@@ -49,6 +50,8 @@ class Preferences(NamedTuple):
     """Number of all pairs."""
     kinds: list[dict[str, float]]
     """The accuracy of each kind, the mean over its groups; one mapping for each column of kinds."""
+    unknown: int = 0
+    """Number of pairs with an unknown token; sentences that differ in unknown tokens alone tie."""
 
     @property
     def accuracy(self) -> float:
@@ -146,7 +149,15 @@ def judge(run: Run, pairs: Sequence[MinimalPair], reading: Reading, *, device: s
         device: auto, cpu, cuda or mps.
 
     Raises:
-        UserError: the run cannot score in this way, or a score is not a finite number.
+        UserError: the run cannot score in this way, a score is not a finite number, or each pair has a sentence of
+            unknown tokens alone.
     """
-    scores = score_sentences(run, [text for pair in pairs for text in (pair.good, pair.bad)], reading, device=device)
-    return preferences(pairs, scores.reshape(-1, 2))
+    sentences = [text for pair in pairs for text in (pair.good, pair.bad)]
+    hidden = [run.tokenizer.hidden([clean(sentence)]) for sentence in sentences]
+    unseen = np.array([each.all_unknown for each in hidden]).reshape(-1, 2).any(1)
+    if unseen.all():
+        raise UserError(f"{run.path}: no pair can be judged, for each has a sentence of unknown tokens alone")
+    scores = score_sentences(run, sentences, reading, device=device).reshape(-1, 2)
+    scores[unseen] = 0.0  # a tie: what is unknown has no probability
+    unknown = np.array([each.unknown > 0 or each.hidden > 0 for each in hidden]).reshape(-1, 2).any(1)
+    return preferences(pairs, scores)._replace(unknown=int(unknown.sum()))

@@ -21,6 +21,7 @@ from bakeoff.reading.aligned import clean
 from bakeoff.resources.device import resolve_device
 from bakeoff.runs.run import Run
 from bakeoff.text.words import words_before
+from bakeoff.tokenizer.hidden import HiddenText
 from bakeoff.tokenizer.stretches import Per
 
 TEXTS_AT_ONCE = 4096
@@ -32,12 +33,14 @@ class TextScore(NamedTuple):
 
     text: str
     """The text, word or target that was scored."""
-    log_probability: float
-    """The log-probability in nats; 0 if there is nothing to score."""
+    log_probability: float | None
+    """The log-probability in nats; 0 if there is nothing to score, and None, no number, if every token is unknown."""
     tokens: int
     """Number of scored tokens; the end of a target is one of them."""
     unknown: int
     """Number of unknown tokens among them."""
+    hidden: HiddenText
+    """Counts of unknown tokens of the text, word or target, and of the characters that they hide."""
     likeliest: bool | None
     """Whether every token of a last word is the likeliest, so that greedy generation writes it; None: no last word."""
     parts: tuple[Surprisal, ...] | None = None
@@ -137,8 +140,8 @@ class TextScores:
 
     def _rows(self, texts: Sequence[tuple[str, ...]]) -> list[ScoredText]:
         if self.pairs:
-            targets, _, counts = self.tokenizer.encode_targets([target for _, target in texts])
-            ends = np.split(targets.astype(np.int64), np.cumsum(counts)[:-1])
+            own = self.tokenizer.encode_targets([target for _, target in texts])
+            ends = np.split(own.ids.astype(np.int64), np.cumsum(own.lengths)[:-1])
             sources = [np.array(encoded(source, self.tokenizer, self.run), np.int64) for source, _ in texts]
             separator = self.tokenizer.separator
             return [ScoredText(np.append(ids, separator), 0, source) for ids, source in zip(ends, sources, strict=True)]
@@ -152,12 +155,13 @@ class TextScores:
 
     def _score(self, text: str, row: ScoredText, scores: TokenScores) -> TextScore:
         ids = row.ids[row.first :]
-        unknown = 0 if self.tokenizer.unknown is None else int((ids == self.tokenizer.unknown).sum())
         likeliest = None
         if self.last_word and len(ids):
             text = text[_last_start(np.diff(words_before(text)) > 0) :].strip()
             likeliest = bool(scores.likeliest.all())
-        return TextScore(text, float(scores.log_probabilities.sum()), len(ids), unknown, likeliest)
+        hidden = self.tokenizer.encode_targets([text]).hidden
+        total = None if 0 < hidden.unknown == len(ids) else float(scores.log_probabilities.sum())
+        return TextScore(text, total, len(ids), hidden.unknown, hidden, likeliest)
 
 
 def scoring_objective(run: Run) -> ObjectiveConfig:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.display import markdown
+from bakeoff.display.wording import number
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 
@@ -102,7 +103,7 @@ def _pretrained(run: Run) -> Iterator[str]:
                 ("tokens seen", f"{summary['tokens']:,} in {summary['steps']:,} steps"),
                 ("seed", str(summary["seed"])),
                 *(
-                    (f"held-out loss of {markdown.text(name)}", f"{loss:.4f} nats")
+                    (f"held-out loss of {markdown.text(name)}", number(loss) if loss is None else f"{loss:.4f} nats")
                     for name, loss in validation["losses"].items()
                 ),
             ]

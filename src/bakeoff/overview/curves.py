@@ -97,7 +97,8 @@ def _of_lines(label: str, lines: list[Line], over: Axis) -> list[Curve]:
         if line["kind"] == "train":
             train.append((float(x), float(line["loss"])))
             continue
-        held_out.append((float(x), float(line["loss"])))
+        if line["loss"] is not None:
+            held_out.append((float(x), float(line["loss"])))
         if "train_loss" in line:
             train.append((float(x), float(line["train_loss"])))
     if not train and not held_out:

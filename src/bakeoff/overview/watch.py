@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bakeoff.display.terminal import tell
+from bakeoff.display.wording import number
 from bakeoff.durable import is_held
 from bakeoff.errors import WHERE_RUNS_ARE, UserError
 from bakeoff.overview.entries import RunEntry, entry_of, folder_of, planned_steps
@@ -120,8 +121,8 @@ class _Watched:
 def _losses(line: Line) -> str:
     losses = line.get("losses") or {}
     if len(losses) > 1:
-        return " ".join(f"{name} {loss:.3f}" for name, loss in losses.items())
-    return f"{line['loss']:.3f}"
+        return " ".join(f"{name} {number(loss, 3)}" for name, loss in losses.items())
+    return number(line["loss"], 3)
 
 
 def _step(line: Line | None) -> int:

@@ -13,6 +13,7 @@ from bakeoff.preparation.planning.plan import PreparationPlan, shard_folder
 from bakeoff.preparation.progress import ReadingProgress
 from bakeoff.preparation.shards import ShardJournal, finish
 from bakeoff.reading.sources import TextReader
+from bakeoff.tokenizer.hidden import HiddenText
 
 _SENTENCES = 1 << 14  # that a merge holds at once
 _SHOWN = 8  # missing shards that an error names
@@ -60,7 +61,7 @@ def _append(split: SplitWriter, folder: Path, name: str, state: SplitState, dtyp
         (folder / f"{name}.sentences").open("rb") as sentences,
         (folder / f"{name}.words").open("rb") as words,
     ):
-        size, spoken = state.bytes, state.words
+        size, spoken, hidden = state.bytes, state.words, state.hidden
         for first in range(0, state.sentences, _SENTENCES):
             sentences.seek(8 * first)
             offsets = np.fromfile(sentences, np.int64, min(_SENTENCES + 1, state.sentences - first))
@@ -84,11 +85,12 @@ def _append(split: SplitWriter, folder: Path, name: str, state: SplitState, dtyp
                 size,
                 spoken,
                 stretches,
+                hidden,
             )
-            size = spoken = 0
+            size, spoken, hidden = 0, 0, HiddenText()
         nothing = np.zeros(0, dtype=np.int64)
         opens = nothing + 0 if not state.opens_next else np.zeros(1, dtype=np.int64)
-        split.append(nothing, nothing.astype(bool), nothing, opens, size, spoken)
+        split.append(nothing, nothing.astype(bool), nothing, opens, size, spoken, None, hidden)
 
 
 def _mapped(file: Path, length: int) -> np.ndarray:

@@ -150,7 +150,17 @@ def _encode(
     for encoded in encode_jobs(tokenizer, jobs, processes, partial(encode_pairs, limits=limits)):
         for split, own in zip(splits, encoded, strict=False):
             opens = np.arange(0, len(own.lengths), 2)
-            split.append(own.ids, own.starts, own.lengths, opens, own.size, own.words, target_size=own.target_size)
+            split.append(
+                own.ids,
+                own.starts,
+                own.lengths,
+                opens,
+                own.size,
+                own.words,
+                hidden=own.hidden,
+                target_size=own.target_size,
+                target_hidden=own.target_hidden,
+            )
             skips += own.skips
     return skips
 

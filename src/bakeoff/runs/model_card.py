@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.display import markdown
+from bakeoff.display.wording import number
 from bakeoff.recipe import Recipe
 
 
@@ -22,7 +23,7 @@ def model_card(path: Path, recipe: Recipe, environment: dict[str, Any], summary:
         start += f"| budget changed | at step {change['from_step']:,}, to {change['steps']:,} steps |\n"
     validation, corpus = summary["validation"], environment["corpus"]
     losses = "\n".join(
-        f"| {markdown.text(name)} | {loss:.4f} | {validation['accuracy'][name]:.4f} |"
+        f"| {markdown.text(name)} | {number(loss)} | {number(validation['accuracy'][name])} |"
         for name, loss in validation["losses"].items()
     )
     return f"""# {markdown.text(recipe.name)}

@@ -92,16 +92,18 @@ class PretrainingEnvironment(Environment):
 class Validation(Record):
     """The figures of one validation on held-out text."""
 
-    loss: float
-    """The weighted sum of the objectives' losses."""
-    losses: dict[str, float]
-    """Loss in nats a target, by objective."""
-    accuracy: dict[str, float]
+    loss: float | None
+    """The weighted sum of the objectives' losses; null: one of them is no number."""
+    losses: dict[str, float | None]
+    """Loss in nats a target, by objective; null: no number, because there was no target."""
+    accuracy: dict[str, float | None]
     """Share of correct predictions, by objective."""
-    perplexity: dict[str, float]
+    perplexity: dict[str, float | None]
     """Perplexity of a token, by each objective that predicts tokens."""
-    bits_per_byte: dict[str, float]
+    bits_per_byte: dict[str, float | None]
     """Bits a byte of text, by each objective that predicts tokens."""
+    no_number: dict[str, str] = Field(default={})
+    """Reasons why figures are null, by objective, and for `bits_per_byte`."""
 
 
 class Summary(Record):

@@ -23,7 +23,7 @@ from bakeoff.runs.checkpoint import checkpoint_step, list_checkpoints
 from bakeoff.runs.metrics_file import METRICS, MetricsFile
 from bakeoff.runs.model_card import model_card
 from bakeoff.runs.records import PretrainingEnvironment, read_metrics, read_summary
-from bakeoff.tensors import save_tensors
+from bakeoff.tensors import rows_of, save_tensors
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.yaml_files import read_yaml
 
@@ -218,7 +218,8 @@ class Run:
     @cached_property
     def tokenizer(self) -> Tokenizer:
         """The tokenizer of the training's corpus."""
-        return Tokenizer.load(self.path / "tokenizer.json")
+        rows = rows_of(self.path / "model.safetensors", "model.embedding.tokens.weight")
+        return Tokenizer.load(self.path / "tokenizer.json", rows)
 
     @property
     def environment(self) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from bakeoff.resources.device import Placement, resolve_device, resolve_precisio
 from bakeoff.runs.changed_run import Overrides, changed_run, parsed
 from bakeoff.runs.run import Run
 from bakeoff.tasks.answers.answering import answers_of
+from bakeoff.tasks.checks.hidden_text import hidden_notes
 from bakeoff.tasks.cut_rows import CutRows
 from bakeoff.tasks.data import read_examples, split_examples
 from bakeoff.tasks.evaluate_options import EvaluateOptions
@@ -102,7 +103,7 @@ def _evaluate_labels(run: str | Path, asked: EvaluateOptions, overrides: Overrid
     found = answers_of(finetuned.load(on), items, task, format, Placement(on, "float32"), labelled=True)
     cut = CutRows.of(items, format.length)
     told = [cut.of_split(path.name)] if cut.rows and items.encoded.truncated else []
-    notes = [*left_out, *told, *items.notes]
+    notes = [*left_out, *told, *items.notes, *hidden_notes(finetuned.tokenizer, {"data": rows})]
     learned_from = _train_of(finetuned.task, task)
     return {
         "run": str(run),
@@ -198,6 +199,7 @@ def _evaluate_text(run: Run, corpus: AnyCorpus, split: str, examples: int | None
         "examples": rows,
         "of_examples": max(rows, batches.rows_an_epoch),
         "unigram_entropy": text.unigram_entropy(),
+        "hidden": None if text.hidden is None else str(text.hidden),
         **figures,
         **(_per_word(figures, text) if whole and isinstance(text, Split) else {}),
     }
@@ -210,9 +212,10 @@ def _per_word(figures: dict[str, Any], text: Split) -> dict[str, Any]:
     separated
     by white space, whatever the tokens are; ends of lines are words where they are tokens.
     """
-    names, words = [name for name in figures["losses"] if OBJECTIVES[name].whole_text], text.counts.words
+    losses, words = figures["losses"], text.counts.words
+    names = [name for name, loss in losses.items() if OBJECTIVES[name].whole_text and loss is not None]
     if not names or not words:
         return {}
-    totals = {name: figures["losses"][name] * figures["targets"][name] for name in names}
+    totals = {name: losses[name] * figures["targets"][name] for name in names}
     per_word = {name: math.exp(min(total / words, 700.0)) for name, total in totals.items()}
     return {"words": words, "perplexity_per_word": per_word}

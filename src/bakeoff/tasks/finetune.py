@@ -27,6 +27,7 @@ from bakeoff.runs.environment import environment
 from bakeoff.runs.records import Environment
 from bakeoff.runs.run import Run
 from bakeoff.tasks.answers.answering import answers_of
+from bakeoff.tasks.checks.hidden_text import hidden_notes
 from bakeoff.tasks.cut_rows import CutRows
 from bakeoff.tasks.data import load_task
 from bakeoff.tasks.finetune_results import FinetuneResult
@@ -162,7 +163,7 @@ def finetune(
             rows={name: len(split.examples) for name, split in splits.items()},
             cut=cut,
             default_epochs=[] if config.epochs == planned else planned,
-            notes=notes,
+            notes=[*notes, *hidden_notes(begun.tokenizer, examples_of)],
         )
         lines = [learned.line(*pair) for pair in zip(data.test, answers["test"], strict=True)]
         write_results(folder, head, result, lines, model_card(task, config, result, machine))

@@ -47,16 +47,17 @@ def read(file: Path) -> str:
         raise UserError(f"{file}: cannot be read as a tokenizer ({error})") from None
 
 
-def bounded(text: str, where: str) -> None:
+def bounded(text: str, where: str, rows: int | None = None) -> None:
     """Refuse a tokenizer that would make the library abort the process or take memory without end.
 
     Args:
         text: the text of a tokenizer.json; the library itself refuses text that is no JSON or lacks a part.
         where: the file, for the error.
+        rows: rows of the table of the model that the tokenizer is for; None: unknown.
 
     Raises:
-        UserError: there are too many ids or too large ones, a step makes a long text of a short one, or a table of
-            characters is damaged.
+        UserError: there are too many ids or too large ones, or more than the table has rows; a step makes a long text
+            of a short one, or a table of characters is damaged.
     """
     try:
         values = json_value(text, any_number=True)
@@ -65,7 +66,7 @@ def bounded(text: str, where: str) -> None:
     if not isinstance(values, dict):
         raise UserError(f"{where}: not a tokenizer.json of the tokenizers library (not an object)")
     model: Any = values["model"] if isinstance(values.get("model"), dict) else {}
-    _bound_ids(model.get("vocab"), values.get("added_tokens"), where)
+    _bound_ids(model.get("vocab"), values.get("added_tokens"), where, rows)
     for key in ("continuing_subword_prefix", "end_of_word_suffix"):
         if len(str(model.get(key))) > LONGEST_INSERTION:
             raise UserError(f"{where}: its {key} has more than {LONGEST_INSERTION} characters")
@@ -79,13 +80,17 @@ def bounded(text: str, where: str) -> None:
                 _require_whole(step["precompiled_charsmap"], where)
 
 
-def _bound_ids(vocabulary: Any, added: Any, where: str) -> None:
+def _bound_ids(vocabulary: Any, added: Any, where: str, rows: int | None) -> None:
     ids = list(vocabulary.values()) if isinstance(vocabulary, dict) else []
     ids += list(range(len(vocabulary))) if isinstance(vocabulary, list) else []
     ids += [token.get("id") for token in added if isinstance(token, dict)] if isinstance(added, list) else []
     largest = max((i for i in ids if isinstance(i, int)), default=0)
     if max(largest + 1, len(ids)) > MOST_IDS:
         raise UserError(f"{where}: has {max(largest + 1, len(ids)):,} ids; at most {MOST_IDS:,} can be used")
+    if rows is not None and largest >= rows:
+        raise UserError(
+            f"{where}: has {largest + 1:,} tokens, but the model's table {rows:,}: this is another model's tokenizer"
+        )
     if largest > 2 * len(ids) + MOST_UNUSED:
         raise UserError(f"{where}: its largest id is {largest:,}, but it has no more than {len(ids):,} tokens")
 

@@ -15,12 +15,14 @@ import tokenizers
 from bakeoff.errors import UserError
 from bakeoff.json_files import json_value
 from bakeoff.tokenizer import file as tokenizer_file
-from bakeoff.tokenizer.encoding import Encoder, unpack
+from bakeoff.tokenizer.encoding import Encoder, JoinedTexts, unpack
 from bakeoff.tokenizer.file import guarded
 from bakeoff.tokenizer.given_words import EncodedWords, with_every_word, words_of_tokens
+from bakeoff.tokenizer.hidden import HiddenText
 from bakeoff.tokenizer.kind import kind_of, lowercases, reads_lines
 from bakeoff.tokenizer.offsets import PlacedTokens, cleaned
 from bakeoff.tokenizer.special_tokens import NAMES, SPECIAL_TOKENS, SPECIAL_TOKENS_OF_WORDS, tokens_by_role
+from bakeoff.tokenizer.steps import make_plain
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.tokenizer.training import train, train_whitespace
 from bakeoff.tokenizer.word_counts import WordCounts
@@ -55,15 +57,10 @@ class Tokenizer:
     def __init__(self, inner: tokenizers.Tokenizer, where: str = "tokenizer") -> None:
         """Wrap a tokenizer of the library, which is changed: missing special tokens are added at the end.
 
-        Args:
-            inner: the library's tokenizer.
-            where: the tokenizer's file, for errors.
+        `where` names the tokenizer's file in errors.
         """
         self._inner, self._where = inner, where
-        inner.no_padding()
-        inner.no_truncation()
-        if isinstance(inner.model, tokenizers.models.BPE):
-            inner.model.dropout = None  # BPE-dropout would make the encoding of a text random
+        make_plain(inner)
         state: dict[str, Any] = json.loads(inner.to_str())
         found = tokens_by_role(inner, state["model"])
         # Special tokens that a file has as ordinary vocabulary become special too, so that no text is taken for them.
@@ -88,46 +85,50 @@ class Tokenizer:
         return TokenizerConfig.parse({**values, "end_of_line": end_of_line}, "tokenizer")
 
     @classmethod
-    def train(cls, config: TokenizerConfig, texts: Iterable[str] | WordCounts) -> "Tokenizer":
+    def train(
+        cls, config: TokenizerConfig, texts: Iterable[str] | WordCounts, long_words: bool | None = None
+    ) -> "Tokenizer":
         """Train on texts; the same texts in the same order give the same tokenizer, byte for byte.
 
         Args:
             config: the tokenizer's settings.
             texts: the texts; with `end_of_line`, lines without their ends; kind whitespace also takes word counts.
+            long_words: whether WordPiece has to cut long words; None: if the texts have any.
 
         Raises:
             UserError: the vocabulary is too small for its kind, or the text holds nothing to learn from.
         """
+        size, lowercase, lines = config.size, config.lowercase, config.end_of_line
         if config.kind == "whitespace":
             counts = texts if isinstance(texts, WordCounts) else WordCounts(texts)
-            specials = SPECIAL_TOKENS_OF_WORDS
-            return cls(train_whitespace(config.size, config.lowercase, specials, counts, config.end_of_line))
+            return cls(train_whitespace(size, lowercase, SPECIAL_TOKENS_OF_WORDS, counts, lines))
         assert not isinstance(texts, WordCounts)
-        return cls(train(config.kind, config.size, config.lowercase, SPECIAL_TOKENS, texts, config.end_of_line))
+        return cls(train(config.kind, size, lowercase, SPECIAL_TOKENS, texts, lines, long_words))
 
     @classmethod
-    def load(cls, path: str | Path) -> "Tokenizer":
+    def load(cls, path: str | Path, rows: int | None = None) -> "Tokenizer":
         """Read any `tokenizer.json` of the `tokenizers` library, or a folder that holds one.
 
         Special tokens are recognised by their usual names (`[PAD]`, `<pad>`, ...); missing ones are added at the end.
-        Padding, truncation and BPE-dropout that the file asks for are switched off.
+        Padding, truncation and BPE-dropout that the file asks for are switched off. `rows` are those of the table of
+        the model that the tokenizer is for, where it is known.
 
         Raises:
-            UserError: there is no such file, or it is no tokenizer, or one that cannot encode some kind of character.
+            UserError: no such file, no tokenizer, one that fails on some kind of character, or has more ids than rows.
         """
         path = Path(path)
         file = path / "tokenizer.json" if path.is_dir() else path
-        return cls.from_string(tokenizer_file.read(file), str(file))
+        return cls.from_string(tokenizer_file.read(file), str(file), rows)
 
     @classmethod
-    def from_string(cls, text: str, where: str = "tokenizer") -> "Tokenizer":
-        """Build from the text of a `tokenizer.json`, or of two (`TwoVocabularies`); `where` names it in the error."""
+    def from_string(cls, text: str, where: str = "tokenizer", rows: int | None = None) -> "Tokenizer":
+        """Build from the text of a `tokenizer.json`, or of two (`TwoVocabularies`); `where` names it in errors."""
         if text.startswith(_TWO):
             with guarded(where, "not the file of two vocabularies"):
                 sides = json_value(text)
                 source, target = sides["source"], sides["target"]
-            return TwoVocabularies(_one(source, where), _one(target, where))
-        return _one(text, where)
+            return TwoVocabularies(_one(source, where, rows), _one(target, where, rows))
+        return _one(text, where, rows)
 
     def to_string(self) -> str:
         """The text of the `tokenizer.json`."""
@@ -159,7 +160,7 @@ class Tokenizer:
             whitespace; in scripts without spaces (Chinese) each character is a word.
         """
         with guarded(self._where, _FAILS):
-            unpacked = [unpack(packed) for packed in self._encoder.encode(texts)]
+            unpacked = [unpack(packed) for packed in self._encoder.encode(texts).packed]
         return [(ids.astype(np.int64), starts) for ids, starts in unpacked]
 
     def encode_words(self, sentences: Sequence[Sequence[str]]) -> list[EncodedWords]:
@@ -190,19 +191,17 @@ class Tokenizer:
         found[np.isin(found, self._forbidden)] = self._stand_in
         return found
 
-    def encode_joined(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Encode texts as one sequence.
-
-        Returns:
-            Ids, (n,) uint32; whether each starts a word, (n,) bool; number of tokens of each text, (len(texts),) int64.
-        """
+    def encode_joined(self, texts: list[str]) -> JoinedTexts:
+        """Encode texts as one sequence, and count what is hidden."""
         with guarded(self._where, _FAILS):
-            packed = self._encoder.encode(texts)
-        ids, starts = unpack(b"".join(packed))
-        return ids, starts, np.array([len(part) // 4 for part in packed], dtype=np.int64)
+            return self._encoder.joined(texts)
 
-    def encode_targets(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """`encode` for the targets of pairs of texts."""
+    def hidden(self, texts: list[str]) -> HiddenText:
+        """Counts of unknown tokens of texts, and of the characters that have no other token; see `HiddenText`."""
+        return self.encode_joined(texts).hidden
+
+    def encode_targets(self, texts: list[str]) -> JoinedTexts:
+        """`encode_joined` for the targets of pairs of texts."""
         return self.encode_joined(texts)
 
     def decode(self, ids: Iterable[int] | np.ndarray, skip_special: bool = True) -> str:
@@ -264,14 +263,14 @@ class TwoVocabularies(Tokenizer):
         found = (self.target if targets else self.source).encode_placed(texts)
         return [each._replace(ids=each.ids + self.source.size * targets) for each in found]
 
-    def encode_joined(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def encode_joined(self, texts: list[str]) -> JoinedTexts:
         """Encode sources; see `Tokenizer.encode_joined`."""
         return self.source.encode_joined(texts)
 
-    def encode_targets(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def encode_targets(self, texts: list[str]) -> JoinedTexts:
         """Encode targets; see `Tokenizer.encode_joined`."""
-        ids, starts, lengths = self.target.encode_joined(texts)
-        return ids + np.uint32(self.source.size), starts, lengths
+        own = self.target.encode_joined(texts)
+        return own._replace(ids=own.ids + np.uint32(self.source.size))
 
     def decode(self, ids: Iterable[int] | np.ndarray, skip_special: bool = True) -> str:
         """The text of ids, decoded separately for each vocabulary; see `Tokenizer.decode`."""
@@ -283,11 +282,11 @@ class TwoVocabularies(Tokenizer):
         return " ".join(text for text in texts if text)
 
 
-def _one(text: Any, where: str) -> Tokenizer:
+def _one(text: Any, where: str, rows: int | None) -> Tokenizer:
     """The tokenizer in the text of one `tokenizer.json`, tried out on `PROBE`."""
     if not isinstance(text, str):
         raise UserError(f"{where}: not the file of two vocabularies (one of them is no text)")
-    tokenizer_file.bounded(text, where)
+    tokenizer_file.bounded(text, where, rows)
     with tokenizer_file.quiet():
         with guarded(where, "not a tokenizer.json of the tokenizers library"):
             inner = tokenizers.Tokenizer.from_str(text)

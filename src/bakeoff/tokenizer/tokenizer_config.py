@@ -16,7 +16,8 @@ class TokenizerConfig(Config):
     (ALBERT, XLNet), word (whole words and single marks of punctuation, all others unknown), whitespace (words between
     white space, for text that is cut into words already, with the unknown token <unk>) or character."""
     size: int = Field(default=8192, gt=0, le=tokenizer_file.MOST_IDS)
-    """Size of the vocabulary with its five special tokens; a small text can give a smaller one."""
+    """Size of the vocabulary with its five special tokens (`prepare --vocabulary`); a small text can give a smaller
+    one."""
     lowercase: bool = False
     """Whether to lower-case the text and strip accents, as uncased BERT does."""
     end_of_line: bool = False

@@ -11,6 +11,7 @@ from tokenizers import Tokenizer as Inner
 
 from bakeoff.errors import UserError
 from bakeoff.text.segmentation import ALPHABETS_WITHOUT_SPACES, IDEOGRAPHS
+from bakeoff.tokenizer.long_words import LONGEST_WORD, bert_normalizer, has_long_word, words_of_any_length
 from bakeoff.tokenizer.word_counts import WordCounts
 
 # The words of `bakeoff.text.segmentation` as Oniguruma has them, but that don't, 3.14 and well-known are words, too.
@@ -23,13 +24,20 @@ LINE_PATTERN = r"\n|\S+"  # words between white space, and ends of lines
 LINE_CHARACTER_PATTERN = r"\n|[^\n]"
 CHARACTER_PATTERN = r"[^\n]|\n"
 OLD_CHARACTER_PATTERN = r"[\s\S]"  # of characters, whether of lines or not, before these had patterns of their own
+_LEARNED_PATTERN = r"[\s\S]{1,1000}"  # the parts of a word that a trainer learns from, as its time grows alike
 _BYTES = 256
 _STEP = 0.0001
 _NOTHING = "tokenizer: the text is empty, there is nothing to train on"
 
 
 def train(
-    kind: str, size: int, lowercase: bool, specials: Sequence[str], texts: Iterable[str], end_of_line: bool = False
+    kind: str,
+    size: int,
+    lowercase: bool,
+    specials: Sequence[str],
+    texts: Iterable[str],
+    end_of_line: bool = False,
+    long_words: bool | None = None,
 ) -> Inner:
     """Train a tokenizer of any kind but whitespace.
 
@@ -40,6 +48,7 @@ def train(
         specials: special tokens, which get the first ids; the second is the unknown token.
         texts: the sample, which is read more than once; an iterator is kept in memory.
         end_of_line: whether each text is a line whose end is a token (kind character).
+        long_words: whether WordPiece has to cut long words; None: if the sample has any.
 
     Raises:
         UserError: `size` is too small, or there is nothing to learn from.
@@ -52,19 +61,28 @@ def train(
         raise UserError(_NOTHING)
     inner, trainer = _BUILD[kind](size, lowercase, list(specials))
     if end_of_line:
-        inner.pre_tokenizer = _characters(LINE_CHARACTER_PATTERN)
+        inner.pre_tokenizer = _parts(LINE_CHARACTER_PATTERN)
     if kind in ("wordpiece", "char_bpe", "unigram"):
         # These put every character of the text into the vocabulary, some in two forms. Rare ones are left out, so a
         # text with many characters (Chinese) leaves half of the vocabulary to longer pieces. (The trainers' own limit
         # breaks ties between equally rare characters at random.)
         texts = _WithoutRare(texts, counts, (size - len(specials)) // 2)
+    if kind == "wordpiece":
+        if long_words is None:
+            long_words = any(has_long_word(text, lowercase) for text in texts)
+        inner.pre_tokenizer = words_of_any_length() if long_words else inner.pre_tokenizer
+    cuts = inner.pre_tokenizer
+    if kind in ("byte_bpe", "char_bpe", "unigram"):
+        inner.pre_tokenizer = pre_tokenizers.Sequence([cuts, _parts(_LEARNED_PATTERN)])
     try:
         if kind in ("wordpiece", "char_bpe"):
-            return _train_in_order(inner, trainer, size, list(specials), texts)
-        inner.train_from_iterator(texts, trainer)
-        return _in_order(inner, list(specials)) if kind == "unigram" else inner
+            inner = _train_in_order(inner, trainer, size, list(specials), texts)
+        else:
+            inner.train_from_iterator(texts, trainer)
     except Exception as error:  # the library raises bare exceptions
         raise UserError(f"tokenizer: {kind} cannot be trained on this text ({error})") from None
+    inner.pre_tokenizer = cuts
+    return _in_order(inner, list(specials)) if kind == "unigram" else inner
 
 
 def train_whitespace(
@@ -190,12 +208,6 @@ class _WithoutRare:
         return (text.translate(self._table) for text in self._texts) if self._table else iter(self._texts)
 
 
-def _bert_normalizer(lowercase: bool) -> normalizers.Normalizer:
-    return normalizers.BertNormalizer(
-        clean_text=True, handle_chinese_chars=True, lowercase=lowercase, strip_accents=lowercase
-    )
-
-
 def _lowercased(lowercase: bool, *others: normalizers.Normalizer) -> normalizers.Normalizer | None:
     """The other normalizers, followed by lower-casing and removal of accents if wanted; None: there are no steps."""
     steps = list(others)
@@ -205,8 +217,8 @@ def _lowercased(lowercase: bool, *others: normalizers.Normalizer) -> normalizers
 
 
 def _wordpiece(size: int, lowercase: bool, specials: list[str]) -> tuple[Inner, Any]:
-    inner = Inner(models.WordPiece(unk_token=specials[1], max_input_chars_per_word=100))
-    inner.normalizer = _bert_normalizer(lowercase)
+    inner = Inner(models.WordPiece(unk_token=specials[1], max_input_chars_per_word=LONGEST_WORD))
+    inner.normalizer = bert_normalizer(lowercase)
     inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     inner.decoder = decoders.WordPiece(prefix="##", cleanup=False)
     return inner, trainers.WordPieceTrainer(
@@ -232,7 +244,7 @@ def _byte_bpe(size: int, lowercase: bool, specials: list[str]) -> tuple[Inner, A
 
 def _char_bpe(size: int, lowercase: bool, specials: list[str]) -> tuple[Inner, Any]:
     inner = Inner(models.BPE(unk_token=specials[1], end_of_word_suffix="</w>"))
-    inner.normalizer = _bert_normalizer(lowercase)
+    inner.normalizer = bert_normalizer(lowercase)
     inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     inner.decoder = decoders.BPEDecoder(suffix="</w>")
     return inner, trainers.BpeTrainer(
@@ -257,7 +269,7 @@ def _unigram(size: int, lowercase: bool, specials: list[str]) -> tuple[Inner, An
 
 def _word(size: int, lowercase: bool, specials: list[str]) -> tuple[Inner, Any]:
     inner = Inner(models.WordLevel(unk_token=specials[1]))
-    inner.normalizer = _bert_normalizer(lowercase)
+    inner.normalizer = bert_normalizer(lowercase)
     inner.pre_tokenizer = pre_tokenizers.Split(Regex(WORD_PATTERN), behavior="removed", invert=True)
     return inner, trainers.WordLevelTrainer(vocab_size=size, special_tokens=specials, show_progress=False)
 
@@ -267,12 +279,13 @@ def _character(size: int, lowercase: bool, specials: list[str]) -> tuple[Inner, 
     normalizer = _lowercased(lowercase)
     if normalizer is not None:
         inner.normalizer = normalizer
-    inner.pre_tokenizer = _characters(CHARACTER_PATTERN)
+    inner.pre_tokenizer = _parts(CHARACTER_PATTERN)
     inner.decoder = decoders.Fuse()
     return inner, trainers.WordLevelTrainer(vocab_size=size, special_tokens=specials, show_progress=False)
 
 
-def _characters(pattern: str) -> pre_tokenizers.PreTokenizer:
+def _parts(pattern: str) -> pre_tokenizers.PreTokenizer:
+    """A step that cuts its input into the matches of a pattern."""
     return pre_tokenizers.Split(Regex(pattern), behavior="isolated")
 
 

@@ -122,7 +122,7 @@ class Training:
         self.run.metrics_file.restore(state.get("metrics"), self.position.step)
         lines = [line for line in self.run.metrics() if line["kind"] == "validation"]
         self.last_validation = lines[-1] if lines else {}
-        self.losses = [line["loss"] for line in lines if line["step"] > 0]
+        self.losses = [line["loss"] for line in lines if line["step"] > 0 and line["loss"] is not None]
         return True
 
     def train(self, until: int | None = None) -> None:
@@ -289,9 +289,10 @@ class Training:
     def _validate(self) -> None:
         with self._run_weights():
             figures = validate(self.module, self.held_out, self.placement)
-        self._require_finite({f"held-out {name}": loss for name, loss in figures["losses"].items()}, self.position.step)
+        numbers = {f"held-out {name}": loss for name, loss in figures["losses"].items() if loss is not None}
+        self._require_finite(numbers, self.position.step)
         self.last_validation = {"kind": "validation", **self._counters(), **figures}
         self.run.metrics_file.append(self.last_validation)
-        if self.position.step > 0:
+        if self.position.step > 0 and figures["loss"] is not None:
             self.losses.append(figures["loss"])
         self.progress.validated(self.position.step, figures["losses"])

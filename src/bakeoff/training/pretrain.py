@@ -9,6 +9,7 @@ import torch
 
 from bakeoff.config import differing
 from bakeoff.corpus.mixture import AnyCorpus, open_corpus
+from bakeoff.display.wording import number
 from bakeoff.durable import held, remove, without_links
 from bakeoff.errors import UserError
 from bakeoff.full_disk import full_disk
@@ -31,7 +32,7 @@ from bakeoff.training.averaging import average_path, is_average_of, require_free
 from bakeoff.training.initial_weights import Start
 from bakeoff.training.loop import Position, Training
 from bakeoff.training.progress import Shown, TrainingProgress
-from bakeoff.training.remarks import changed_settings, other_tokenizer, unread
+from bakeoff.training.remarks import changed_settings, hidden, other_tokenizer, require_known, unread
 from bakeoff.training.resolution import resolve_recipe
 from bakeoff.training.resumption import begun_recipe, changes_budget, older_rules, require_same_request, with_budget
 from bakeoff.training.speed import stepper
@@ -104,6 +105,7 @@ def pretrain(
             raise UserError(f"{out}: {what} (--corpus DIR)")
         corpus = run.environment["corpus"]["path"]
     opened = open_corpus(corpus)
+    require_known(opened)
     on = resolve_device(device)
     origin = None if start is None else str(start)
     if run and recipe is None and start is None:
@@ -199,10 +201,10 @@ def pretrain(
                 shown.line(f"{resolved.name}: begun {start}: {taken['tensors']} of {taken['of']} tensors")
                 training.save()  # so that a resumed training does not need the runs that it started from
             if progress and start is None and not resumed:
-                for line in other_tokenizer(wanted, opened):
+                for line in other_tokenizer(recipe, wanted, opened):
                     shown.remark(f"{resolved.name}: {line}")
             if progress and not finish_now:
-                for line in (*changed_settings(recipe, resolved), *unread(resolved, opened, seed)):
+                for line in (*changed_settings(recipe, resolved), *hidden(opened), *unread(resolved, opened, seed)):
                     shown.remark(f"{resolved.name}: {line}")
             if finish_now:
                 training.end_here()
@@ -218,7 +220,9 @@ def pretrain(
         if beside is not None and run.snapshots.exists():
             averaged = write_average(run, module, measured, placement)
             loss = averaged.summary["validation"]["loss"]
-            shown.line(f"{resolved.name}: the average of its last weights is {averaged.path}: held-out loss {loss:.4f}")
+            shown.line(
+                f"{resolved.name}: the average of its last weights is {averaged.path}: held-out loss {number(loss)}"
+            )
     return run
 
 

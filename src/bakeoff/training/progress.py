@@ -9,6 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn
 from rich.progress import Progress as Bar
 
 from bakeoff.display.console import Console, column
+from bakeoff.display.wording import number
 
 LINE_SECONDS = 15.0
 """Seconds between two lines of figures, where there is no terminal."""
@@ -79,9 +80,9 @@ class TrainingProgress:
             self.last_line = time.monotonic()
             self.line(f"{self.title}: step {done}/{self.total}  {figures}")
 
-    def validated(self, step: int, losses: dict[str, float]) -> None:
+    def validated(self, step: int, losses: dict[str, float | None]) -> None:
         """Show the held-out losses beside the next figures."""
-        self.held_out = "  held-out " + " ".join(f"{name} {loss:.3f}" for name, loss in losses.items())
+        self.held_out = "  held-out " + " ".join(f"{name} {number(loss, 3)}" for name, loss in losses.items())
 
     def line(self, text: str) -> None:
         """Print a line, or note it where a function gets the notes."""

@@ -8,8 +8,10 @@ from bakeoff.corpus.mixture import AnyCorpus, corpora_of
 from bakeoff.corpus.split import Split
 from bakeoff.corpus.store import Corpus
 from bakeoff.display.wording import counted
+from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.recipe import Recipe
+from bakeoff.tokenizer.hidden import MOST_HIDDEN
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.training.loop import FEWEST_STEPS_BETWEEN_VALIDATIONS, validation_steps
 from bakeoff.training.row_use import row_use_of
@@ -21,12 +23,17 @@ _DOCUMENTS = 100_000
 """Number of documents, the first ones, among which those of a single sentence are counted."""
 
 
-def other_tokenizer(wanted: TokenizerConfig, corpus: AnyCorpus) -> Iterator[str]:
-    """A line if the recipe would have made another tokenizer than the corpus has."""
+def other_tokenizer(recipe: Recipe, wanted: TokenizerConfig, corpus: AnyCorpus) -> Iterator[str]:
+    """A line if a publication's recipe is trained on a corpus with another sort of tokenizer than `wanted`, its own.
+
+    Recipes that reproduce no publication are for the tokenizer that a corpus has, and another size is no other sort.
+    """
+    if not recipe.reproduces:
+        return
     asked = [each.manifest.options["tokenizer"] for each in corpora_of(corpus)]  # settings, or the path of a file
     made = [TokenizerConfig.parse(each, str(corpus.path)) for each in asked if isinstance(each, Mapping)]
     used = corpus.tokenizer.config
-    if wanted not in [used, *made]:  # a small text gives a smaller tokenizer than was asked for
+    if wanted not in {each.model_copy(update={"size": wanted.size}) for each in (used, *made)}:
         own = f"the recipe's own, which `prepare --recipe` trains, would be {wanted}"
         yield f"the corpus's tokenizer, {used}, is used; {own}"
 
@@ -56,6 +63,28 @@ def changed_settings(wanted: Recipe, resolved: Recipe) -> Iterator[str]:
             f"the held-out loss is measured {counted(fewer, 'time')} and not {measured:,}: "
             f"{FEWEST_STEPS_BETWEEN_VALIDATIONS} steps lie between two measurements at least"
         )
+
+
+def hidden(corpus: AnyCorpus) -> Iterator[str]:
+    """A line for each corpus of which the tokenizer hides more than bits per byte allow."""
+    for each in corpora_of(corpus):
+        counts = each.train.hidden
+        if counts is not None and counts.share > MOST_HIDDEN:
+            yield f"{each.path}: in the training text {counts}; prepare it with another tokenizer, such as byte_bpe"
+
+
+def require_known(corpus: AnyCorpus) -> None:
+    """Refuse a text of which no token is known, so that there is nothing to learn.
+
+    Raises:
+        UserError: a corpus has unknown tokens alone to train on.
+    """
+    for each in corpora_of(corpus):
+        if each.train.all_unknown:
+            raise UserError(
+                f"{each.path}: every token of its training text is unknown, so that there is nothing to learn; prepare "
+                "the text again with another --tokenizer, such as byte_bpe"
+            )
 
 
 def unread(recipe: Recipe, corpus: AnyCorpus, seed: int) -> Iterator[str]:

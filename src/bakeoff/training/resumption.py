@@ -102,7 +102,8 @@ def with_budget(run: Run, budget: Budget, steps: int) -> list[str]:
     run.replace_recipe(changed)
     course = [*run.environment.get("budgets", []), {"from_step": done, "budget": str(budget), "steps": steps}]
     run.replace_environment({**run.environment, "budget": str(budget), "steps": steps, "budgets": course})
-    losses = [line["loss"] for line in run.metrics() if line["kind"] == "validation" and 0 < line["step"] <= done]
+    looks = [line for line in run.metrics() if line["kind"] == "validation" and 0 < line["step"] <= done]
+    losses = [line["loss"] for line in looks if line["loss"] is not None]
     before, after, last = (
         training.optimizer.rate * training.schedule.factor(*place, losses)
         for place in ((done, old), (done, steps), (steps - 1, steps))

@@ -14,6 +14,9 @@ from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.model_state import ModelState
 from bakeoff.resources.device import Placement
 
+NO_TARGET = "none of the measured tokens is a target"
+ALL_UNKNOWN = "every token of the text is unknown"
+
 
 class HeldOut(NamedTuple):
     """Held-out text, and the batches of it that the loss is measured on."""
@@ -30,7 +33,10 @@ def validate(module: PretrainingModel, held_out: HeldOut, placement: Placement) 
 
     Bits per byte are the mean loss in bits times the text's tokens per byte of UTF-8. For a causal model that is its
     compression of the text; for a masked one it is the cost of its targets only, comparable between masked models of
-    different tokenizers but not with causal ones. `targets` is the number of targets of each objective.
+    different tokenizers but not with causal ones. Bytes of characters that the tokenizer hides are left out. `targets`
+    is the number of targets of each objective. A figure is None where it is no number: over no target, over a text of
+    unknown tokens alone, or bits per byte of a text that is hidden in part; `no_number` has the reasons, by objective
+    and for bits_per_byte.
     """
     was_training = module.training
     module.eval()
@@ -54,14 +60,24 @@ def validate(module: PretrainingModel, held_out: HeldOut, placement: Placement) 
             sums[name] += torch.stack([loss.cpu().double(), correct.cpu().double()])
             counts[name] += len(labels)
     module.train(was_training)
-    losses = {name: float(total[0]) / max(1, counts[name]) for name, total in sums.items()}
-    token_losses = {name: loss for name, loss in losses.items() if module.predicts_tokens[name]}
-    per_byte = held_out.text.tokens_per_byte
+    tokens = [name for name in sums if module.predicts_tokens[name]]
+    reasons = {name: NO_TARGET for name, count in counts.items() if not count}
+    if held_out.text.all_unknown:
+        reasons |= dict.fromkeys(tokens, ALL_UNKNOWN)
+    means = {name: (total / max(1, counts[name])).tolist() for name, total in sums.items() if name not in reasons}
+    token_losses = {name: means[name][0] if name in means else None for name in tokens}
+    to_bits = held_out.text.tokens_per_byte / math.log(2)
+    no_bits = held_out.text.no_bits_per_byte
+    if no_bits is not None and any(name in means for name in tokens):
+        reasons["bits_per_byte"] = no_bits
     return {
-        "loss": sum(module.weights[name] * loss for name, loss in losses.items()),
-        "losses": losses,
+        "loss": None if len(means) < len(sums) else sum(module.weights[name] * mean[0] for name, mean in means.items()),
+        "losses": {name: means[name][0] if name in means else None for name in sums},
         "targets": counts,
-        "accuracy": {name: float(total[1]) / max(1, counts[name]) for name, total in sums.items()},
-        "perplexity": {name: math.exp(min(loss, 700.0)) for name, loss in token_losses.items()},
-        "bits_per_byte": {name: loss / math.log(2) * per_byte for name, loss in token_losses.items()},
+        "accuracy": {name: means[name][1] if name in means else None for name in sums},
+        "perplexity": {name: None if loss is None else math.exp(min(loss, 700)) for name, loss in token_losses.items()},
+        "bits_per_byte": {
+            name: None if loss is None or no_bits is not None else loss * to_bits for name, loss in token_losses.items()
+        },
+        **({"no_number": reasons} if reasons else {}),
     }

@@ -117,11 +117,14 @@ class TrialEngine:
             return TrialOutcome(loss=None, diverged=str(error), **_spent(out))
         lines = [line for line in run.metrics() if line["kind"] == "validation" and line["step"] == stage.until]
         loss = self._measured(stage) if stage.measured_as else lines[-1]["loss"]
+        if loss is None:
+            reason = f"{out}: the held-out loss is no number, because there was no target"
+            return TrialOutcome(loss=None, diverged=reason, **_spent(out))
         if not math.isfinite(loss):
             return TrialOutcome(loss=None, diverged=f"{out}: the held-out loss is not a finite number", **_spent(out))
         return TrialOutcome(loss=loss, **_spent(out))
 
-    def _measured(self, stage: Stage) -> float:
+    def _measured(self, stage: Stage) -> float | None:
         """The held-out loss of the trial's present weights, measured under the keys of `stage.measured_as`."""
         from bakeoff.resources.device import Placement, resolve_device, resolve_precision
         from bakeoff.runs.changed_run import changed_run
@@ -135,7 +138,8 @@ class TrialEngine:
         batches = make_batches(run.recipe, module, corpus, stage.seed, split="validation")
         held_out = HeldOut(corpus.validation, batches.fixed(training.validation_examples))
         placement = Placement(on, resolve_precision(training.precision, on))
-        return float(validate(module, held_out, placement)["loss"])
+        loss: float | None = validate(module, held_out, placement)["loss"]
+        return loss
 
     def environment(self, device: str) -> dict[str, Any]:
         """Machine and versions, without the precision, which is in the recipes."""

@@ -87,10 +87,10 @@ class LoadedRun(LoadedStates):
                 hidden, too. None: as the run's first objective has learned.
 
         Returns:
-            For each text its `log_probability` in nats (the pseudo-log-likelihood for bidirectional models), its number
-            of `tokens`, and the number of `unknown` tokens among them; with `per` also its `parts`, each with `text`,
-            `start` and `end` in the text as it was given, `surprisal` in bits, `tokens` and `unknown`. Their surprisals
-            add up to -log_probability / ln 2.
+            For each text its `log_probability` in nats (the pseudo-log-likelihood for bidirectional models; None: every
+            token is unknown), its number of `tokens`, of `unknown` ones, and counts of what is `hidden`; with `per`
+            also its `parts`, each with `text`, `start` and `end` in the text as it was given, `surprisal` in bits,
+            `tokens` and `unknown`. Their surprisals add up to -log_probability / ln 2.
 
         Raises:
             UserError: the run gives texts no probability, or targets are missing or not needed.

@@ -11,6 +11,7 @@ from bakeoff.arrays import write_array
 from bakeoff.errors import UserError
 from bakeoff.inference.text_files import Texts, in_memory, is_blank, read_ahead
 from bakeoff.reading.aligned import clean
+from bakeoff.tokenizer.hidden import HiddenText
 from bakeoff.vectors.embedder import Embedder, VectorConfig
 
 TEXTS_AT_ONCE = 2048
@@ -30,6 +31,8 @@ class EmbeddedTexts(NamedTuple):
     """Number of texts with white space alone."""
     truncated: int
     """Number of texts that were longer than a row, and cut."""
+    hidden: HiddenText
+    """Counts of unknown tokens, and of the characters that they hide."""
 
 
 class VectorChunk(NamedTuple):
@@ -41,6 +44,8 @@ class VectorChunk(NamedTuple):
     """(N, D) vectors of the texts."""
     truncated: int
     """Number of texts that were cut."""
+    hidden: HiddenText
+    """Counts of unknown tokens, and of the characters that they hide."""
 
 
 def embed(
@@ -99,7 +104,8 @@ def embedded(embedder: Embedder, texts: Texts) -> Iterator[VectorChunk]:
     """
     for read in read_ahead(texts, TEXTS_AT_ONCE):
         part = [text for (text,) in read]
-        yield VectorChunk(part, *vectors_of(embedder, part))
+        hidden = embedder.format.tokenizer.hidden([clean(text) for text in part])
+        yield VectorChunk(part, *vectors_of(embedder, part), hidden)
 
 
 def embed_file(embedder: Embedder, texts: Texts, out: Path) -> EmbeddedTexts:
@@ -117,16 +123,18 @@ def embed_file(embedder: Embedder, texts: Texts, out: Path) -> EmbeddedTexts:
     """
     require_npy(out)
     blank = truncated = 0
+    hidden = HiddenText()
 
     def vectors() -> Iterator[NDArray[np.float32]]:
-        nonlocal blank, truncated
+        nonlocal blank, truncated, hidden
         for part in embedded(embedder, texts):
             blank += sum(is_blank([text]) for text in part.texts)
             truncated += part.truncated
+            hidden += part.hidden
             yield part.vectors
 
     count = write_array(out, vectors(), (embedder.width,), "<f4")
-    return EmbeddedTexts(out, count, embedder.width, blank, truncated)
+    return EmbeddedTexts(out, count, embedder.width, blank, truncated, hidden)
 
 
 def require_npy(out: Path) -> None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 
 from bakeoff.errors import UserError
+from bakeoff.reading.aligned import clean
 from bakeoff.tasks.reading.tables import Table, read_table
 from bakeoff.vectors.embed import vectors_of
 from bakeoff.vectors.embedder import Embedder, VectorConfig
@@ -70,9 +71,10 @@ def similarity(run: str | Path, data: str | Path, *, device: str = "auto", **opt
 
     Returns:
         The options run, data, pooling, layers, whiten; width (D); rows; blank (number of texts without words);
-        truncated (number of different texts that were cut); cosines, one for each row; scores of the run, and floors,
-        the scores of each baseline without a model. Scores have spearman and pearson if there is a column of scores (0
-        if either side is constant), and for retrieval recall by k, mrr, and the numbers of queries and partners.
+        truncated (number of different texts that were cut); hidden (a sentence on their unknown tokens, or None);
+        cosines, one for each row; scores of the run, and floors, the scores of each baseline without a model. Scores
+        have spearman and pearson if there is a column of scores (0 if either side is constant), and for retrieval
+        recall by k, mrr, and the numbers of queries and partners.
 
     Raises:
         UserError: an option or the file has a mistake, or `embed` would refuse the run.
@@ -97,6 +99,7 @@ def similarity(run: str | Path, data: str | Path, *, device: str = "auto", **opt
         "rows": len(table.texts),
         "blank": sum(not text.strip() for text in (*table.texts, *table.pairs)),
         "truncated": truncated,
+        "hidden": str(embedder.format.tokenizer.hidden([clean(text) for text in texts])) or None,
         "scores": found,
         "floors": {name: _measured(each, table, scores, partners, asked.at) for name, each in floors(texts).items()},
         "cosines": cosines.of_pairs(table.texts, table.pairs).tolist(),

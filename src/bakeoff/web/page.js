@@ -148,8 +148,9 @@ const show = {
   async score(model, place, signal) {
     const found = await answer("score", {model: model.name, texts: [$("text").value], ...pairs()}, signal);
     const {log_probability: log, tokens, unknown} = found;
-    const each = tokens ? `${(log / tokens).toFixed(3)} a token` : "no tokens";
-    place.replaceChildren(element("p", {class: "big"}, log === null ? "impossible" : `${log.toFixed(2)} nats`),
+    const each = !tokens ? "no tokens" : log === null ? "no number" : `${(log / tokens).toFixed(3)} a token`;
+    const without = tokens && unknown === tokens ? "no number" : "impossible";
+    place.replaceChildren(element("p", {class: "big"}, log === null ? without : `${log.toFixed(2)} nats`),
       element("p", {class: "note"}, `log-probability; ${each}, ${tokens} tokens, ${unknown} of them unknown`));
   },
 

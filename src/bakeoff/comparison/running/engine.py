@@ -12,6 +12,7 @@ from bakeoff.comparison.plan import SearchPlan, TaskPlan
 from bakeoff.corpus.mixture import corpora_of, mixture_entries, open_corpus
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
+from bakeoff.tasks.checks.hidden_text import hidden_notes
 from bakeoff.tasks.data import TaskData, load_task
 from bakeoff.training.progress import Shown
 from bakeoff.workers.pool import Workers
@@ -119,6 +120,11 @@ class Engine:
     def task(self, task: TaskPlan) -> TaskData:
         """The labelled rows of a task."""
         return load_task(task.data)
+
+    def hidden(self, corpus: Path, data: TaskData) -> list[str]:
+        """Notes on the texts of a task that the corpus's tokenizer does not know, one for each split."""
+        splits = {"train": data.train, "dev": data.dev, "test": data.test}
+        return hidden_notes(open_corpus(corpus).tokenizer, splits)
 
     def search_steps(self, recipe: Any, corpus: Path, *, search: SearchPlan, budget: Budget, device: str) -> int:
         """The fewest steps of any trial under the budget.

@@ -18,6 +18,7 @@ from bakeoff.interop.tensors_across import give
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tensors import load_tensors
+from bakeoff.tokenizer.long_words import LONGEST_WORD
 
 MODEL = "model.gguf"
 """The name of the model's file."""
@@ -62,6 +63,10 @@ def export(run: Path, out: Path, *, pooling: str | None = None) -> Exported:
         remarks.append(f"heads that llama.cpp has no place for stay here: {', '.join(left)}")
     if architecture.block(opened.recipe)[0].ffn.activation == "gelu":
         remarks.append("llama.cpp approximates gelu by tanh, so that its numbers are not quite these")
+    if architecture.name == "bert":
+        remarks.append(
+            f"a word of more than {LONGEST_WORD} characters is other tokens for llama.cpp, which does not cut it"
+        )
     if architecture.name == "bert" and not opened.tokenizer.config.lowercase:
         remarks.append("cased: releases of llama.cpp that do not know its key for that lower-case every text")
     return Exported(out, "gguf", f"{architecture.command} -m {out / MODEL}", None, remarks)

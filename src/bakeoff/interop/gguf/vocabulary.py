@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from bakeoff.errors import UserError
 from bakeoff.runs.run import Run
+from bakeoff.tokenizer.steps import cuts_long_words
 
 WORD_BEGINS = "\u2581"
 """llama.cpp's mark of the beginning of a word; WordPiece's pieces inside a word have no mark there."""
@@ -113,9 +114,18 @@ class WordPiece(Vocabulary):
             return "its tokenizer does not normalise texts as BERT's does"
         if not (normalizer["clean_text"] and normalizer["handle_chinese_chars"]):
             return "its tokenizer keeps control characters, or does not cut Chinese into characters"
-        if (cuts or {}).get("type") != "BertPreTokenizer" or model["continuing_subword_prefix"] != "##":
+        steps = cuts["pretokenizers"] if (cuts or {}).get("type") == "Sequence" else [cuts or {}]
+        if self.cuts_long_words:
+            steps = steps[:-1]
+        if [step.get("type") for step in steps] != ["BertPreTokenizer"] or model["continuing_subword_prefix"] != "##":
             return "its tokenizer does not cut texts into words as BERT's does"
         return None
+
+    @property
+    def cuts_long_words(self) -> bool:
+        """Whether the tokenizer cuts words that are too long for WordPiece, which llama.cpp reads whole."""
+        cuts = self.state["pre_tokenizer"] or {}
+        return cuts.get("type") == "Sequence" and cuts_long_words(cuts["pretokenizers"][-1])
 
     def spelt(self, name: str) -> str:
         """The spelling with a mark at the beginning of a word and without one inside a word, the reverse of `##`."""

@@ -23,6 +23,8 @@ from bakeoff.runs.environment import environment
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tensors import save_tensors
+from bakeoff.tokenizer import file as tokenizer_file
+from bakeoff.tokenizer.special_tokens import SPECIAL_TOKENS
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 LEFT = "imported.safetensors"
@@ -66,6 +68,7 @@ def import_model(source: str | Path, out: str | Path, *, head: bool = True, pair
     theirs = _named(folder.tensors(), family)
     rows = config.whole("vocab_size")
     text = tokenizer_text(folder, family.model_types[0])
+    tokenizer_file.bounded(text, f"{folder.path}: its tokenizer", rows + len(SPECIAL_TOKENS))
     tokenizer = Tokenizer.from_string(filled_up(text, rows, f"{folder.path}: its tokenizer"), str(folder.path))
     recipe = _recipe(family, config, set(theirs), tokenizer, folder.path.resolve().name)
     shapes = _shapes(build_on_meta(recipe, tokenizer.size))
@@ -153,7 +156,7 @@ def _recipe(family: Family, config: ConfigReader, tensors: set[str], tokenizer: 
 
 
 def _require_tokenizer(tokenizer: Tokenizer, rows: int, folder: Folder) -> None:
-    if tokenizer.size - rows > 5:  # more than the special tokens that Bakeoff may have added
+    if tokenizer.size - rows > len(SPECIAL_TOKENS):  # more than the special tokens that Bakeoff may have added
         raise UserError(
             f"{folder.path}: its tokenizer has {tokenizer.size:,} tokens, but by the config the model has {rows:,}: "
             "this is another model's tokenizer"

@@ -4,6 +4,7 @@ Shapes: P pairs, n tokens of all pairs.
 """
 
 from collections import Counter
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,8 @@ from pydantic import Field
 
 from bakeoff.config import Config
 from bakeoff.reading.aligned import Pair
+from bakeoff.tokenizer.encoding import JoinedTexts
+from bakeoff.tokenizer.hidden import HiddenText
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
@@ -31,7 +34,9 @@ class EncodedPairs(NamedTuple):
     lengths: np.ndarray  # (2 P,) int64, tokens of source, target, source, ...
     size: int  # UTF-8 bytes of all texts
     words: int  # words between white space
+    hidden: HiddenText  # counts of unknown tokens, and of the characters that have no other token
     target_size: int  # UTF-8 bytes of the targets
+    target_hidden: HiddenText  # `hidden` of the targets
     skips: Counter[str]  # pairs that are left out, by reason
 
 
@@ -48,8 +53,8 @@ def _encode(tokenizer: Tokenizer, pairs: list[Pair], limits: LengthFilter | None
         tokenizer.encode_joined([pair.source for pair in pairs]),
         tokenizer.encode_targets([p.target for p in pairs]),
     )
-    ids, starts = (np.concatenate([side[i] for side in sides]) for i in (0, 1))
-    lengths = np.stack([side[2] for side in sides], axis=1)  # (P, 2)
+    ids, starts = np.concatenate([side.ids for side in sides]), np.concatenate([side.starts for side in sides])
+    lengths = np.stack([side.lengths for side in sides], axis=1)  # (P, 2)
     shortest, longest = lengths.min(1, initial=1 << 62), lengths.max(1, initial=0)
     reasons = {"pairs with an empty side": shortest == 0}
     if limits is not None:
@@ -65,13 +70,25 @@ def _encode(tokenizer: Tokenizer, pairs: list[Pair], limits: LengthFilter | None
     begins, lengths = begins[~dropped].ravel(), lengths[~dropped].ravel()
     places = np.repeat(begins - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
     kept = [pair for pair, out in zip(pairs, dropped.tolist(), strict=True) if not out]
-    target_size = len("".join(pair.target for pair in kept).encode())
+    sources, targets = [pair.source for pair in kept], [pair.target for pair in kept]
+    target_size = len("".join(targets).encode())
+    all_kept = len(kept) == len(pairs)
+    target_hidden = _hidden(sides[1].hidden, targets, all_kept, tokenizer.encode_targets)
     return EncodedPairs(
         ids=ids[places],
         starts=starts[places],
         lengths=lengths,
-        size=len("".join(pair.source for pair in kept).encode()) + target_size,
+        size=len("".join(sources).encode()) + target_size,
         words=sum(len(text.split()) for pair in kept for text in pair),
+        hidden=_hidden(sides[0].hidden, sources, all_kept, tokenizer.encode_joined) + target_hidden,
         target_size=target_size,
+        target_hidden=target_hidden,
         skips=skips,
     )
+
+
+def _hidden(
+    counts: HiddenText, kept: list[str], all_kept: bool, encode: Callable[[list[str]], JoinedTexts]
+) -> HiddenText:
+    """The counts of the kept texts of one side, from those of all; texts are encoded again if some are left out."""
+    return counts if all_kept else encode(kept).hidden

@@ -10,8 +10,10 @@ import numpy as np
 from bakeoff.config import Config
 from bakeoff.corpus.manifest import SplitCounts
 from bakeoff.corpus.store import KINDS
+from bakeoff.tokenizer.hidden import HiddenText
 
 _BLOCK = 1 << 20  # bytes
+_NOTHING = HiddenText()
 
 
 class GrowingFile:
@@ -67,6 +69,8 @@ class SplitState(Config):
     """Number of words of the text."""
     bytes: int
     """UTF-8 bytes of the text."""
+    hidden: HiddenText
+    """Counts of unknown tokens, and of the characters that have no other token."""
     original: int
     """Number of the last document of the input; -1 before the first."""
     bits: list[bool]
@@ -104,6 +108,7 @@ class SplitWriter:
         self.frequencies = np.zeros(vocabulary, dtype=np.int64)
         self.tokens = self.documents = self._sentences = self._words = self._bytes = 0
         self._target_bytes = 0
+        self._hidden = self._target_hidden = HiddenText()
         self._bits = np.zeros(0, dtype=bool)  # word starts that do not fill a byte yet
         self._opens_next = False
         self._next_is_new = False
@@ -114,6 +119,7 @@ class SplitWriter:
     def _resume(self, tokens: Path, state: SplitState) -> None:
         self.tokens, self.documents = state.tokens, state.documents
         self._sentences, self._words, self._bytes = state.sentences, state.words, state.bytes
+        self._hidden = state.hidden
         self._bits = np.array(state.bits, dtype=bool)
         self._opens_next, self._next_is_new = state.opens_next, state.next_is_new
         self._original = state.original
@@ -132,6 +138,7 @@ class SplitWriter:
             sentences=self._sentences,
             words=self._words,
             bytes=self._bytes,
+            hidden=self._hidden,
             original=self._original,
             bits=self._bits.tolist(),
             opens_next=self._opens_next,
@@ -147,7 +154,9 @@ class SplitWriter:
         size: int,
         words: int,
         stretches: np.ndarray | None = None,
+        hidden: HiddenText = _NOTHING,
         target_size: int = 0,
+        target_hidden: HiddenText = _NOTHING,
     ) -> None:
         """Append sentences.
 
@@ -161,11 +170,15 @@ class SplitWriter:
             words: words of the text, separated by white space; the end of a line counts as a word if it is a token.
             stretches: (d,) bool, whether each document is another stretch of the input's document that the one before
                 it belongs to; None: none is.
+            hidden: counts of unknown tokens, and of the characters that have no other token.
             target_size: UTF-8 bytes of the targets of pairs.
+            target_hidden: `hidden` of the targets of pairs.
         """
         self._bytes += size
         self._words += words
         self._target_bytes += target_size
+        self._hidden += hidden
+        self._target_hidden += target_hidden
         new = np.ones(len(documents), dtype=bool) if stretches is None else ~stretches
         if len(lengths) and self._opens_next:
             if not (len(documents) and documents[0] == 0):
@@ -219,6 +232,8 @@ class SplitWriter:
             unigram_entropy=float(-(self.frequencies * np.log(known)).sum() / max(self.frequencies.sum(), 1)),
             target_tokens=int(self.frequencies.sum()) if self._pairs else None,
             target_bytes=self._target_bytes if self._pairs else None,
+            hidden=self._hidden,
+            target_hidden=self._target_hidden if self._pairs else None,
         )
         return counts, hashes
 

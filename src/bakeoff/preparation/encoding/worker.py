@@ -24,6 +24,7 @@ from bakeoff.errors import UserError
 from bakeoff.reading.pieces import DOCUMENT, PARAGRAPH, STRETCH, TextPiece
 from bakeoff.text.sentences import split_sentences
 from bakeoff.text.word_order import NgramShuffle, shuffle_ngrams
+from bakeoff.tokenizer.hidden import HiddenText
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.workers.environment import worker_environment
 from bakeoff.workers.machine import usable_cores
@@ -60,6 +61,7 @@ class EncodedShare(NamedTuple):
     size: int  # UTF-8 bytes of the text
     words: int  # words between white space, and ends of lines if they are tokens
     stretches: np.ndarray  # (d,) bool, whether each document is another stretch of the split's document before it
+    hidden: HiddenText  # counts of unknown tokens, and of the characters that have no other token
 
 
 def encode_job(
@@ -91,7 +93,7 @@ def encode_job(
 
 
 def _encode(tokenizer: Tokenizer, sentences: list[str], opened: list[int], stretches: list[bool]) -> EncodedShare:
-    ids, starts, lengths = tokenizer.encode_joined(sentences)
+    ids, starts, lengths, hidden = tokenizer.encode_joined(sentences)
     size = len("".join(sentences).encode())
     # Not the tokens that start a word: a token may hold several words.
     words = sum(len(text.split()) for text, length in zip(sentences, lengths.tolist(), strict=True) if length)
@@ -107,7 +109,7 @@ def _encode(tokenizer: Tokenizer, sentences: list[str], opened: list[int], stret
     documents, first = np.unique(documents, return_index=True)
     # Where several documents open at one sentence, all but the last are empty, and the last is new if any of them is.
     new = np.logical_or.reduceat(~np.array(stretches, dtype=bool), first) if len(first) else np.zeros(0, dtype=bool)
-    return EncodedShare(ids, starts, lengths, documents, size, words, ~new)
+    return EncodedShare(ids, starts, lengths, documents, size, words, ~new, hidden)
 
 
 def encode_jobs(

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from bakeoff.errors import UserError
 from bakeoff.tasks.checks.findings import LabelFinding, LengthFinding, SplitFinding, TaskFindings
+from bakeoff.tasks.checks.hidden_text import hidden_in
 from bakeoff.tasks.checks.likely_mistakes import warnings_of
 from bakeoff.tasks.checks.measure import Measure, measure_of
 from bakeoff.tasks.data import Splits, read_examples, split_examples
@@ -20,6 +21,7 @@ from bakeoff.tasks.examples import Example
 from bakeoff.tasks.task import Task
 from bakeoff.tasks.task_config import TaskConfig
 from bakeoff.text.segmentation import words_and_signs
+from bakeoff.tokenizer.hidden import HiddenText
 
 _SHOWN = 60  # characters of an example
 _UNCUT = 1 << 30
@@ -76,7 +78,8 @@ def _examine(config: TaskConfig, measure: Measure | None) -> TaskFindings:
             answerable = [each for place, each in enumerate(splits[name]) if place not in refused]
             lengths, remarks = _lengths(answerable, task, measure)
             notes += [f"{name}: {remark}" for remark in remarks]
-            found.append(_split(config, name, files[name], splits[name], lengths))
+            hidden = None if measure is None else hidden_in(measure.format.tokenizer, splits[name])
+            found.append(_split(config, name, files[name], splits[name], lengths, hidden))
     overlaps = _overlaps(splits)
     findings = TaskFindings(
         task=config.title,
@@ -124,7 +127,12 @@ def _unknown(
 
 
 def _split(
-    config: TaskConfig, name: str, file: Path, examples: Sequence[Example], lengths: LengthFinding
+    config: TaskConfig,
+    name: str,
+    file: Path,
+    examples: Sequence[Example],
+    lengths: LengthFinding,
+    hidden: HiddenText | None,
 ) -> SplitFinding:
     seen: dict[tuple[str, ...], list[tuple[Any, int]]] = {}  # what is wanted of texts, and the line
     repeated, contradictions = 0, list[tuple[int, int]]()
@@ -146,6 +154,7 @@ def _split(
         first_contradiction=contradictions[0] if contradictions else None,
         labels=_labels(examples),
         lengths=lengths,
+        hidden=hidden,
     )
 
 

@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from bakeoff.config import Config
+from bakeoff.tokenizer.hidden import HiddenText
 
 
 class LabelFinding(Config):
@@ -60,6 +61,8 @@ class SplitFinding(Config):
     """All labels, the most frequent first; empty where labels are no names."""
     lengths: LengthFinding
     """The lengths of the examples."""
+    hidden: HiddenText | None = None
+    """Counts of unknown tokens in the texts, and of the characters that they hide; None without a tokenizer."""
 
 
 class TaskFindings(Config):

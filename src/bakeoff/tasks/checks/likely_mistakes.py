@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from bakeoff.display.wording import counted, verb
 from bakeoff.tasks.checks.findings import SplitFinding, TaskFindings
+from bakeoff.tokenizer.hidden import MOST_HIDDEN
 
 FEW = 10
 """The number of examples below which a label is hardly learned, and its scores are chance."""
@@ -48,6 +49,8 @@ def _splits(found: TaskFindings) -> Iterator[str]:
                 f"{lengths.longer:.1%} of the rows of {split.split} are longer than {lengths.limit} tokens; half of "
                 f"all have {lengths.quantiles['50 %']}, and 90 % at most {lengths.quantiles['90 %']} (--length)"
             )
+        if split.hidden is not None and split.hidden.share > MOST_HIDDEN:
+            yield f"{split.split}: {split.hidden}: a model with this tokenizer does not see them"
 
 
 def _labels(found: TaskFindings) -> Iterator[str]:

@@ -39,6 +39,7 @@ def evaluate_pairs(run: Run, pairs: str | Path, reading: Reading | None, device:
         "reading": chosen,
         "pairs": found.pairs,
         "ties": found.ties,
+        "unknown": found.unknown,
         "accuracy": found.accuracy,
         **dict(zip(sorts, found.kinds, strict=True)),
         "groups": found.groups,

@@ -143,8 +143,8 @@ class WritingFormat:
 def _targets(texts: list[str], tokenizer: Tokenizer) -> list[NDArray[np.int64]]:
     if not texts:
         return []
-    ids, _, lengths = tokenizer.encode_targets(texts)
-    return np.split(ids.astype(np.int64), np.cumsum(lengths)[:-1])
+    joined = tokenizer.encode_targets(texts)
+    return np.split(joined.ids.astype(np.int64), np.cumsum(joined.lengths)[:-1])
 
 
 def collate_targets(items: Items, chosen: NDArray[np.int64], format: InputFormat) -> WritingBatch:
