@@ -1,7 +1,9 @@
 """Damage to any file of a corpus, a run, a fine-tuned run or a comparison: noticed by whoever reads it, or no harm."""
 
 import fnmatch
+import importlib.util
 import json
+import os
 import shutil
 
 import pytest
@@ -280,3 +282,67 @@ def test_without_checksums_every_content_is_one_line_or_works(name, file, place,
         for found in path.parent.rglob(LIST):
             found.unlink()
     assert refused >= 16
+
+
+LOST = {
+    "run": (["summary.json", "model.safetensors", "recipe.yaml", "tokenizer.json"], "pretrain --out {D} --resume"),
+    "tuned": (["results.json", "model.safetensors", "labels.json"], "evaluate {D} --data {F}/rows.tsv --device cpu"),
+    "comparison": (
+        ["budget.json", "runs/small/seed-0/pretrain/summary.json", "runs/small/seed-0/words/pretrained-0/results.json"],
+        "compare {F}/plan.json --jobs 1 --out {D}",
+    ),
+}
+"""Files of finished directories, and the command that would train anew without them."""
+
+
+@pytest.mark.parametrize(("kind", "lost"), [(kind, file) for kind, (files, _) in LOST.items() for file in files])
+def test_a_file_that_is_listed_but_absent_is_damage_and_nothing_is_trained_over_it(
+    kind, lost, place, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(loop, "optimize", None)
+    monkeypatch.setattr(execution, "_report", lambda results, path: path.write_text("the report"))
+    shutil.copytree(place / kind, tmp_path / kind)
+    file = tmp_path / kind / lost
+    file.unlink()
+    status, out, err = call(capsys, "check", tmp_path / kind)
+    assert status == 2
+    assert f"{file}: missing, though bakeoff.sha256 beside it lists it" in out + err
+    if kind != "comparison" or "pretrain/" in lost:
+        assert "damaged" in call(capsys, "runs", file.parent)[1]
+    status, _, err = call(capsys, *LOST[kind][1].format(F=place, D=tmp_path / kind).split())
+    assert status == 2
+    assert f"{file}: missing" in one_line(err)
+
+
+def test_a_search_without_its_recipe_is_damaged(place, tmp_path, capsys):
+    words = ["tune", place / "recipe.yaml", "--corpus", place / "corpus", "--trials", "2", "--jobs", "1"]
+    words += ["--device", "cpu", "--out", tmp_path / "search"]
+    assert call(capsys, *words)[0] == 0
+    assert call(capsys, "check", tmp_path / "search")[0] == 0
+    (tmp_path / "search/recipe.yaml").unlink()
+    status, out, err = call(capsys, "check", tmp_path / "search")
+    assert status == 2
+    assert f"{tmp_path / 'search/recipe.yaml'}: missing; the same command writes it again" in out + err
+    assert "damaged" in call(capsys, "runs", tmp_path / "search")[1]
+    assert call(capsys, *words)[0] == 0
+    assert call(capsys, "check", tmp_path / "search")[0] == 0
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+def test_all_files_follow_the_umask(umask, place, tmp_path, capsys):
+    before = os.umask(umask)
+    try:
+        out, corpus = tmp_path / "out", place / "corpus"
+        pretraining = ["pretrain", place / "recipe.yaml", "--corpus", corpus, "--out", out / "run", "--device", "cpu"]
+        assert call(capsys, *pretraining, "--average-last", "1")[0] == 0
+        assert call(capsys, *finetuning(place), "--out", out / "tuned")[0] == 0
+        assert call(capsys, "tune", *pretraining[1:4], "--out", out / "search", "--trials", "1", "--jobs", "1")[0] == 0
+        if importlib.util.find_spec("transformers"):
+            assert call(capsys, "export", out / "run", "--to", "hf", "--out", out / "export")[0] == 0
+            assert call(capsys, "import", out / "export", "--out", out / "import")[0] == 0
+    finally:
+        os.umask(before)
+    modes = {path: path.stat().st_mode & 0o777 for path in out.rglob("*")}
+    wrong = {path: mode for path, mode in modes.items() if mode != (0o777 if path.is_dir() else 0o666) & ~umask}
+    assert len(modes) > 30
+    assert not wrong

@@ -26,6 +26,8 @@ def test_a_run_opens_by_its_path_and_says_what_it_is(corpus, tmp_path):
     loss, size = run.summary["validation"]["loss"], run.summary["parameters"]
     assert repr(run) == f"Run('{tmp_path / 'run'}'): gpt-tiny, {size:,} parameters, 12 steps, held-out loss {loss:.4f}"
     (tmp_path / "run" / "summary.json").unlink()
+    assert repr(bakeoff.Run(run.path)) == f"Run('{run.path}')"  # it is lost, as the list of checksums says
+    (tmp_path / "run" / "bakeoff.sha256").unlink()
     assert repr(bakeoff.Run(run.path)) == f"Run('{run.path}'): gpt-tiny, unfinished, step 0 of 12"
     (tmp_path / "run" / "recipe.yaml").write_text("name: [")
     assert repr(bakeoff.Run(run.path)) == f"Run('{run.path}')"

@@ -19,7 +19,7 @@ from bakeoff.runs.checkpoint import CheckpointState, list_checkpoints
 from bakeoff.runs.run import SEARCH, Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tensors import load_tensors
-from bakeoff.tuning.results import SearchJournal
+from bakeoff.tuning.results import RECIPE, RESULTS, SearchJournal
 
 Kind = Literal["corpus", "run", "fine-tuned run", "comparison", "search"]
 
@@ -94,13 +94,14 @@ def _kind(path: Path) -> Kind:
     """The kind of a directory, recognised by its files."""
     if not path.is_dir():
         raise UserError(f"{path}: no such directory; give a corpus, a run, a fine-tuned run, a comparison or a search")
-    if (path / MANIFEST).is_file():
+    names = {each.name for each in path.iterdir()} | {*checksums.absent(path)}
+    if MANIFEST in names:
         return "corpus"
-    if (path / SEARCH).is_file():
+    if SEARCH in names:
         return "search"
-    if (path / "recipe.yaml").is_file():
+    if "recipe.yaml" in names:
         return "fine-tuned run" if FinetunedRun.at(path) else "run"
-    if (path / "budget.json").is_file() or (path / "results.json").is_file():
+    if names & {"budget.json", "results.json"}:
         return "comparison"
     raise UserError(
         f"{path}: this is no corpus, run, fine-tuned run, comparison or search: none of their files are here"
@@ -117,8 +118,8 @@ def _grouped(path: Path, kind: Kind) -> Iterator[tuple[str, list[Path]]]:
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         listed, _ = _listed(here)
         known = {*names, *listed} - {checksums.NAME}
-        if "summary.json" not in names:  # a kill came just before it
-            known.discard("summary.json")
+        if kind == "search" and here == path and RESULTS in names:
+            known.add(RECIPE)  # without a checksum, because people change it
         files = [here / name for name in sorted(known) if not name.startswith(".")]
         if here != path:
             if files:
@@ -155,6 +156,8 @@ def _check(name: str, files: list[Path]) -> FileGroup:
     sizes = [file.stat().st_size for file in files if file.is_file()]
     for file in files:
         try:
+            if file.name not in listed and not file.is_file():
+                raise UserError(f"{file}: missing; the same command writes it again")
             if os.path.lexists(file):
                 _require_regular(file)
             if file.name in listed:
@@ -207,9 +210,7 @@ def _read(file: Path) -> None:
             "recipe.yaml": lambda: run.recipe,
             "tokenizer.json": lambda: run.tokenizer,
             "environment.json": lambda: finetuned.environment if of_finetuned else run.environment,
-            "metrics.jsonl": lambda: (
-                finetuned.metrics() if of_finetuned else run.metrics() if run.finished else _marked(run)
-            ),
+            "metrics.jsonl": lambda: finetuned.metrics() if of_finetuned else _metrics(run),
             "summary.json": lambda: run.summary,
             "task.yaml": lambda: (finetuned.task, finetuned.config),
             "labels.json": lambda: finetuned.learned,
@@ -219,8 +220,11 @@ def _read(file: Path) -> None:
         readers.get(file.name, lambda: None)()
 
 
-def _marked(run: Run) -> None:
-    """The lines of an unfinished run's metrics that its checkpoints know."""
+def _metrics(run: Run) -> None:
+    """The lines of a run's metrics; of an unfinished run those that its checkpoints know."""
+    if (run.path / "summary.json").is_file():
+        run.metrics()
+        return
     for checkpoint in list_checkpoints(run.checkpoints)[-1:]:
         state = CheckpointState.check(read_json(checkpoint / "state.json"), str(checkpoint / "state.json"))
         if state.get("metrics") is not None:

@@ -7,16 +7,17 @@ there.
 """
 
 import hashlib
+import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from bakeoff.digests import digest
-from bakeoff.durable import write_atomically
+from bakeoff.durable import LIST, write_atomically
 from bakeoff.errors import UserError
 from bakeoff.regular_files import read_regular
 
-NAME = "bakeoff.sha256"
+NAME = LIST
 """The list's name."""
 MOST = 1 << 28
 """Largest number of bytes of a file that is read into memory."""
@@ -77,18 +78,33 @@ def verify(path: Path) -> None:
         compare(path, expected)
 
 
-def verify_present(folder: Path) -> None:
-    """Compare a folder's files with its list; files that are listed but absent are passed over.
-
-    A file may be absent because the process was killed after the list was written and before the file was.
+def verify_all(folder: Path) -> None:
+    """Compare all files of a folder's list with it.
 
     Raises:
         UserError: a file cannot be read.
-        Damaged: a file is not what was written.
+        Damaged: a file is not what was written, or absent.
     """
     for name, expected in listed(folder).items():
-        if (folder / name).is_file():
-            compare(folder / name, expected)
+        compare(folder / name, expected)
+
+
+def require_present(path: Path) -> None:
+    """Refuse a file that is absent, although the list beside it names the file.
+
+    Raises:
+        Damaged: it was written, and is lost.
+    """
+    if path.name in listed(path.parent) and not os.path.lexists(path):
+        raise _missing(path)
+
+
+def absent(folder: Path) -> list[str]:
+    """The names of files that a folder's list has and the folder lacks; none where the list cannot be read."""
+    try:
+        return [name for name in sorted(listed(folder)) if not os.path.lexists(folder / name)]
+    except UserError:
+        return []
 
 
 def compare(path: Path, expected: str, anew: bool = False) -> None:
@@ -101,7 +117,7 @@ def compare(path: Path, expected: str, anew: bool = False) -> None:
     try:
         found = digest(path, anew)
     except FileNotFoundError:
-        raise Damaged(f"{path}: missing", _advice(path)) from None
+        raise _missing(path) from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
     if found != expected:
@@ -121,6 +137,9 @@ def read(path: Path, most: int = MOST) -> bytes:
     """
     try:
         content = read_regular(path, most)
+    except FileNotFoundError:
+        require_present(path)
+        raise UserError(f"{path}: cannot be read: No such file or directory") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
     expected = listed(path.parent).get(path.name)
@@ -134,6 +153,14 @@ def damaged(path: Path) -> Damaged:
     return Damaged(f"{path}: damaged: it is not what was written (SHA-256 differs)", _advice(path))
 
 
+def _missing(path: Path) -> Damaged:
+    """The error for a file that is lost."""
+    return Damaged(
+        f"{path}: missing, though {NAME} beside it lists it",
+        f"restore it from a copy, or make {path.parent} again in another place",
+    )
+
+
 def _advice(path: Path) -> str:
     return f"restore it from a copy, or make {path.parent} again (changed on purpose? delete {NAME} beside it)"
 
@@ -144,7 +171,7 @@ def record(folder: Path, names: Iterable[str], texts: Mapping[str, str] | None =
     Args:
         folder: the folder of the files.
         names: the files' names.
-        texts: contents of files that will be written next, by their names.
+        texts: contents of files that will be written next, by their names; a kill before this makes them missing.
     """
     entries = listed(folder) | {name: digest(folder / name, anew=True) for name in names}
     entries |= {name: hashlib.sha256(text.encode()).hexdigest() for name, text in (texts or {}).items()}

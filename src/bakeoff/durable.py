@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,6 +17,10 @@ except ImportError:  # not a POSIX system
     fcntl = None  # type: ignore[assignment]
 
 
+LIST = "bakeoff.sha256"
+"""The name of the list of checksums in a folder, see `bakeoff.checksums`."""
+
+
 def sync(path: Path) -> None:
     """Wait until a file's or a folder's content is on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
@@ -25,9 +30,24 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def holds_something(path: Path) -> bool:
-    """Whether the path is taken by a file or by a folder that is not empty."""
-    return path.exists() and (not path.is_dir() or any(path.iterdir()))
+def as_new(path: Path) -> None:
+    """Give a file the permissions of any new file here; libraries make some for their owner alone."""
+    probe = beside(path)
+    probe.touch()
+    mode = stat.S_IMODE(probe.stat().st_mode)
+    probe.unlink()
+    path.chmod(mode)
+
+
+def holds_something(path: Path, besides: str | None = None) -> bool:
+    """Whether the path is taken by a file or by a folder that is not empty.
+
+    Args:
+        path: the path.
+        besides: the name of a file that may be in the folder half-written, left by a process that was killed.
+    """
+    left = None if besides is None else f".{besides}.partial"
+    return path.exists() and (not path.is_dir() or any(each.name != left for each in path.iterdir()))
 
 
 def own_folder(folder: Path, inside: Path | None = None) -> Path:
@@ -70,7 +90,12 @@ def remove(folder: Path, inside: Path | None = None) -> None:
     Raises:
         UserError: it is not `own_folder`.
     """
-    shutil.rmtree(own_folder(folder, inside), ignore_errors=True)
+    own_folder(folder, inside)
+    for path, _, files in os.walk(folder):
+        if LIST in files:  # first, or a kill would leave files that are listed but absent
+            with suppress(OSError):
+                os.unlink(os.path.join(path, LIST))
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import stat
 from pathlib import Path
 
 from safetensors import SafetensorError
@@ -30,6 +31,8 @@ def save_tensors(tensors: dict[str, Tensor], path: Path, about: dict[str, str] |
     Raises:
         OSError: the file cannot be written.
     """
+    path.touch()  # safetensors makes a file that its owner alone may read, where others follow the umask
+    mode = path.stat().st_mode
     try:
         save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, path, about)
     except SafetensorError as error:
@@ -37,6 +40,7 @@ def save_tensors(tensors: dict[str, Tensor], path: Path, about: dict[str, str] |
             raise
         code = int(number[1])
         raise OSError(code, os.strerror(code), str(path)) from None
+    path.chmod(stat.S_IMODE(mode))
     sync(path)
 
 
@@ -48,6 +52,7 @@ def shapes(path: Path) -> dict[str, tuple[int, ...]]:
         Damaged: it is no safetensors file, its header and its size contradict each other, or a tensor has more
             dimensions than torch's may have.
     """
+    checksums.require_present(path)
     try:
         with open_regular(path) as file:
             size = os.fstat(file.fileno()).st_size

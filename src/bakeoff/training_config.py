@@ -51,7 +51,7 @@ class TrainingConfig(Config):
     the steps: an exponential mean with a decay of 1 - 1 / (share * steps), 0.999 with 0.128 of GPT-BERT's 7,812 steps
     (Charpentier and Samuel 2024, arXiv:2410.24159). 0: they are those that are trained."""
     checkpoint_minutes: float = Field(default=10.0, gt=0)
-    """Minutes between checkpoints."""
+    """Minutes between checkpoints; the first one comes after one minute, if this is longer."""
 
     @model_validator(mode="after")
     def _one_unit(self) -> Self:

@@ -215,18 +215,28 @@ def test_signals_end_a_process(verb, number, runs, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_second_signal_ends_a_process_at_once(tmp_path):
+def test_only_a_late_ctrl_c_ends_a_process_that_cleans_up():
     # What cleans up takes as long as it likes.
     program = (
-        "import sys, time; from unittest import mock; from bakeoff.cli import main\n"
+        "import sys, time; from unittest import mock; from bakeoff import signals; from bakeoff.cli import main\n"
+        "signals.PATIENCE = 1.0\n"
         "def slow(*arguments):\n"
         "    try:\n        print('begun', flush=True); time.sleep(60)\n"
         "    finally:\n        print('cleaning up', flush=True); time.sleep(60)\n"
         "with mock.patch('bakeoff.cli.run', slow): main([])"
     )
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "begun\n"
         process.send_signal(signal.SIGINT)
         assert process.stdout.readline() == "cleaning up\n"
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            process.send_signal(number)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(1.5)
+        process.send_signal(signal.SIGTERM)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.5)
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == -signal.SIGINT
+        assert process.wait(20) == 128 + signal.SIGINT
+        assert process.stderr.read() == "bakeoff: interrupted\n"

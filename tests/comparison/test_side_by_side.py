@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -148,8 +149,8 @@ def test_what_diverges_in_a_process_is_left_out_and_what_is_wrong_is_told(write,
     assert [entry.label for entry in results.recipes] == ["laptop-conv-tiny"]
     assert [(failure.recipe, failure.seed) for failure in results.failures] == [("wild", 0)]
     assert Results.read(tmp_path / "out/results.json") == results
-    (tmp_path / "out/runs/laptop-conv-tiny/seed-1/mood/pretrained-0/results.json").unlink()
-    (tmp_path / "out/runs/laptop-conv-tiny/seed-0/mood/pretrained-0/results.json").unlink()
+    for seed in (0, 1):
+        shutil.rmtree(tmp_path / f"out/runs/laptop-conv-tiny/seed-{seed}/mood/pretrained-0")
     (tmp_path / "out/runs/laptop-conv-tiny/seed-1/pretrain/model.safetensors").write_bytes(b"damaged")
     with pytest.raises(UserError, match=r"laptop-conv-tiny/seed-1/pretrain/model.safetensors: damaged"):
         quietly(write(["laptop-conv-tiny.yaml", wild]), tmp_path / "out", jobs=2)

@@ -101,7 +101,7 @@ def test_after_a_kill_the_last_look_is_gone_on_from(run, whole, task, tmp_path, 
 
 
 def test_ctrl_c_while_test_is_scored_loses_no_training(run, whole, task, tmp_path, monkeypatch):
-    monkeypatch.setattr(trials, "SAVED_EVERY", 0.0)
+    monkeypatch.setattr(trials, "SAVED_EVERY", 1e9)
 
     def interrupted(*arguments):
         raise KeyboardInterrupt
@@ -110,12 +110,13 @@ def test_ctrl_c_while_test_is_scored_loses_no_training(run, whole, task, tmp_pat
         patch.setattr(finetuning, "answers_of", interrupted)
         with pytest.raises(Interrupted, match="stopped; the same command with --resume goes on"):
             finetune(run, task, tmp_path / "out", config=SEVERAL, **QUIET)
-    found = finetune(run, task, tmp_path / "out", config=SEVERAL, resume=True, **QUIET)
+    with monkeypatch.context() as patch:
+        patch.setattr(Fitting, "_look", interrupted)  # nothing is trained again
+        found = finetune(run, task, tmp_path / "out", config=SEVERAL, resume=True, **QUIET)
     assert not list(tmp_path.glob(".*"))
     assert (found.path / "model.safetensors").read_bytes() == (whole.path / "model.safetensors").read_bytes()
     with monkeypatch.context() as patch:  # nothing that could be gone on with is nothing to keep
-        patch.setattr(trials, "SAVED_EVERY", 1e9)
-        patch.setattr(finetuning, "answers_of", interrupted)
+        patch.setattr(finetuning, "run_trials", interrupted)
         with pytest.raises(KeyboardInterrupt):
             finetune(run, task, tmp_path / "other", config=SEVERAL, **QUIET)
     assert not list(tmp_path.glob(".*"))

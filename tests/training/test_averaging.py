@@ -168,6 +168,9 @@ def test_a_lost_snapshot_is_named(corpus, tmp_path, monkeypatch):
         with pytest.raises(Interrupted):
             train(recipe, corpus, tmp_path / "run", average_last=4)
     (tmp_path / "run" / "snapshots" / "step-00000010.safetensors").unlink()
+    with pytest.raises(UserError, match=r"step-00000010.safetensors: missing, though bakeoff.sha256 beside it lists"):
+        train(recipe, corpus, tmp_path / "run", average_last=4, resume=True)
+    (tmp_path / "run" / "snapshots" / "bakeoff.sha256").unlink()
     with pytest.raises(
         UserError, match=r"step-00000010.safetensors: missing: the training has finished, .* delete .*snapshots"
     ):

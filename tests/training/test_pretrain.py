@@ -23,8 +23,8 @@ from bakeoff.preparation.prepare import prepare
 from bakeoff.recipe_files import load_recipe
 from bakeoff.resources.costs import costs_of
 from bakeoff.resources.device import resolve_precision
+from bakeoff.runs import beginning
 from bakeoff.runs.run import Run
-from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.training import loop
 from bakeoff.training.pretrain import pretrain
@@ -472,7 +472,7 @@ def test_what_fails_before_the_first_step_leaves_no_directory_behind(error, made
     def fails(*arguments):
         raise error
 
-    for place in ((loop, "optimize"), (loop, "validate"), (Tokenizer, "save")):
+    for place in ((loop, "optimize"), (loop, "validate"), (beginning, "write_atomically")):
         with monkeypatch.context() as patch:
             patch.setattr(*place, fails)
             with pytest.raises(type(error)):

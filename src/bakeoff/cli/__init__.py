@@ -7,7 +7,6 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 from itertools import islice
-from types import FrameType
 from typing import Any, NoReturn
 
 import typer
@@ -15,7 +14,8 @@ import typer.main
 
 from bakeoff.display.terminal import show, tell
 from bakeoff.errors import Interrupted, UserError
-from bakeoff.signals import STOPPING
+from bakeoff.full_disk import DiskFull
+from bakeoff.signals import answer_signals, signal_received, stop_answering
 
 # The base of all errors in the use of the command line; some releases of typer bring a click of their own.
 _UsageProblem: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
@@ -27,22 +27,15 @@ _OUT_OF_MEMORY = re.compile("can't allocate memory|out of memory", re.IGNORECASE
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit: status 0, or 2 for a user's mistake, or 128 plus the number of a signal."""
     _open_standard_error()
-    received: list[int] = []
-    caught: list[int] = []
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        received.append(number)
-        for each in caught:  # a second signal ends the process at once
-            signal.signal(each, signal.SIG_DFL)
-        raise KeyboardInterrupt
-
-    # Code that cleans up after Ctrl-C does so after the other signals as well; a training catches all three itself.
-    for each in STOPPING:
-        if signal.getsignal(each) in (signal.SIG_DFL, signal.default_int_handler):
-            caught.append(each)
-            signal.signal(each, interrupt)
-    status = _flushed(run(arguments))
-    sys.exit(128 + received[0] if received and status == 128 + signal.SIGINT else status)
+    try:
+        answer_signals()
+        status = _flushed(run(arguments))
+        stop_answering()
+    except KeyboardInterrupt:  # while an error was told
+        status = _fail("interrupted", 128 + signal.SIGINT)
+        stop_answering()
+    first = signal_received()
+    sys.exit(128 + first if first is not None and status == 128 + signal.SIGINT else status)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -51,7 +44,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
         given = _plugins_first(sys.argv[1:] if arguments is None else arguments)
         status = _command().main(given, "bakeoff", standalone_mode=False)
     except UserError as error:
-        return _fail(str(error), 2)
+        # A library may lose an interruption of an import, and then fail for what was not imported.
+        lost = signal_received() is not None and not isinstance(error, DiskFull)
+        return _fail("interrupted", 128 + signal.SIGINT) if lost else _fail(str(error), 2)
     except _UsageProblem as error:
         if type(error).__name__ == "NoArgsIsHelpError":
             show(error.format_message())
@@ -65,14 +60,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         raise
     except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted", 128 + signal.SIGINT)
-    except (MemoryError, RuntimeError) as error:
-        if not isinstance(error, MemoryError) and not _OUT_OF_MEMORY.search(str(error)):
-            raise
-        return _fail("out of memory; a smaller training.micro_batch takes less, and `bakeoff show` counts how much", 2)
-    except OSError as error:
-        if isinstance(error, BrokenPipeError):  # the reader of our output, `head` say, has enough
-            return 128 + signal.SIGPIPE
-        return _fail(f"{error.filename or 'input or output'}: {error.strerror or error}", 2)
+    except Exception as error:
+        return _failed(error)
     if status == 128 + signal.SIGINT:  # typer turns Ctrl-C into this status and is silent about it
         return _fail("interrupted", status)
     return status if isinstance(status, int) else 0
@@ -125,6 +114,19 @@ def _flushed(status: int) -> int:
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, sys.stdout.fileno())
     return status
+
+
+def _failed(error: Exception) -> int:
+    """The exit status for an error that is not the user's mistake; one that is a bug is raised again."""
+    if isinstance(error, BrokenPipeError):  # the reader of our output, `head` say, has enough
+        return 128 + signal.SIGPIPE
+    if signal_received() is not None:  # which a library may turn into an error of another kind
+        return _fail("interrupted", 128 + signal.SIGINT)
+    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and _OUT_OF_MEMORY.search(str(error))):
+        return _fail("out of memory; a smaller training.micro_batch takes less, and `bakeoff show` counts how much", 2)
+    if isinstance(error, OSError):
+        return _fail(f"{error.filename or 'input or output'}: {error.strerror or error}", 2)
+    raise error
 
 
 def _fail(message: str, status: int) -> int:

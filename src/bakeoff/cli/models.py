@@ -24,6 +24,7 @@ from bakeoff.cli.output import (
 from bakeoff.cli.prepare_values import refuse_tokenizer
 from bakeoff.display.terminal import suggest, tell, write
 from bakeoff.errors import Interrupted, UserError
+from bakeoff.signals import ask_anew
 
 if TYPE_CHECKING:
     from bakeoff.runs.run import Run
@@ -239,7 +240,7 @@ def pretrain(
                 finish_now=finish_now,
             )
     except Interrupted as stop:
-        if not _wants_it_finished(stop):
+        if (out / "summary.json").is_file() or not _wants_it_finished(stop):
             raise
         run = pretrain_model(None, None, out, device=device, threads=threads_of(threads), finish_now=True)
     summary, count = run.summary, run.recipe.training.average_last
@@ -278,6 +279,7 @@ def _wants_it_finished(stop: Interrupted) -> bool:
     """Ask on a terminal, after Ctrl-C, whether the run shall end as it is; any answer but yes leaves it unfinished."""
     if stop.signal_number != signal.SIGINT or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
+    ask_anew()
     try:
         tell(str(stop))
         tell("End the run as it is, to be used from now on? [y/N] ", end="")

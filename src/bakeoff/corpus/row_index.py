@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bakeoff.corpus.split import Split, map_array
 from bakeoff.digests import checked_once, digest
-from bakeoff.durable import own_folder, sync
+from bakeoff.durable import as_new, own_folder, sync
 
 VERSION = 2
 """Version of the index; a change that gives other rows for the same key and text has to raise it."""
@@ -70,7 +70,7 @@ def _keep(stem: Path, split: Split, find: Find) -> None:
                 np.stack(find(*stretch), axis=1).tofile(file)
             file.flush()
             sync(beside)
-            beside.chmod(0o644)  # temporary files are their owner's alone
+            as_new(beside)
             beside.replace(stem.with_name(f"{stem.name}.{digest(beside)}.rows"))
         except BaseException:
             with contextlib.suppress(OSError):

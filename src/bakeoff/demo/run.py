@@ -10,7 +10,7 @@ from bakeoff.demo.data import write_files
 from bakeoff.demo.plan import demo_plan
 from bakeoff.display.console import Console
 from bakeoff.display.terminal import show
-from bakeoff.durable import fresh, remove, without_links
+from bakeoff.durable import fresh, holds_something, remove, without_links, write_atomically
 from bakeoff.errors import UserError
 from bakeoff.full_disk import full_disk
 from bakeoff.preparation.prepare import prepare
@@ -35,11 +35,11 @@ def run_demo(out: Path, scale: float) -> None:
     plan = dump_yaml(demo_plan(scale))
     if plan_file.exists() and plan_file.read_bytes() != plan.encode():
         raise UserError(f"{out}: holds a demo at another scale or of another version; choose another --out")
-    if out.exists() and not plan_file.exists() and any(out.iterdir()):
+    if not plan_file.exists() and holds_something(out, besides=plan_file.name):
         raise UserError(f"{out}: exists and is not a demo; choose another --out")
     without_links(out)
     out.mkdir(parents=True, exist_ok=True)
-    plan_file.write_text(plan, encoding="utf-8")
+    write_atomically(plan_file, plan)
     corpus = _corpus(out, console)
     facts = corpus.summary()
     console.print(

@@ -1,12 +1,14 @@
 """Tables, colours and progress bars on a terminal, by Rich."""
 
 from collections.abc import Iterable
+from typing import IO, TextIO, cast
 
 import rich.console
 from rich.console import ConsoleOptions, RenderableType
 from rich.progress import TextColumn
 from rich.segment import Segment
 
+from bakeoff.display.terminal import LastingStream
 from bakeoff.display.text import visible
 
 
@@ -16,6 +18,15 @@ class Console(rich.console.Console):
     def __init__(self, stderr: bool = False) -> None:
         """A console on standard output, or on standard error."""
         super().__init__(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+    @property
+    def file(self) -> IO[str]:
+        """The stream, which outlasts the terminal."""
+        return cast(IO[str], LastingStream(cast(TextIO, super().file)))
+
+    @file.setter
+    def file(self, stream: IO[str]) -> None:
+        self._file = stream
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Render to segments, with control characters in texts as escapes."""

@@ -3,9 +3,14 @@
 Everything that Bakeoff prints goes through this file or through `console.py`.
 """
 
+import errno
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
 
 from bakeoff.display.text import visible, visible_json
+from bakeoff.signals import leave_closed_terminal
 
 
 def show(text: str = "") -> None:
@@ -31,4 +36,38 @@ def suggest(command: str) -> None:
 
 def tell(text: str, end: str = "\n") -> None:
     """Print one line about progress or an error on standard error; a question has another `end`."""
-    print(visible(text, "\t"), end=end, file=sys.stderr, flush=True)
+    print(visible(text, "\t"), end=end, file=LastingStream(sys.stderr), flush=True)
+
+
+class LastingStream:
+    """A stream for progress and errors that outlasts its terminal: what is written to a closed one is dropped.
+
+    Where no SIGHUP comes, as after `disown`, the work thus goes on without a reader.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write a text; returns its length."""
+        with _lasting():
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush what is written."""
+        with _lasting():
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def _lasting() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        leave_closed_terminal()

@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from bakeoff.durable import fresh, holds_something, remove, sync
+from bakeoff.durable import as_new, fresh, holds_something, remove, sync
 from bakeoff.errors import UserError
 
 
@@ -24,6 +24,8 @@ def appearing(out: Path) -> Iterator[Path]:
             try:
                 yield folder
                 for file in folder.rglob("*"):
+                    if file.is_file():
+                        as_new(file)
                     sync(file)
                 require_free(out)
                 if out.is_dir():

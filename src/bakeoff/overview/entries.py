@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 from typing import Any, Literal
 
+from bakeoff import checksums
 from bakeoff.config import Config
 from bakeoff.durable import is_held
 from bakeoff.errors import UserError
@@ -82,6 +83,8 @@ def entry_of(folder: Path, now: float | None = None) -> RunEntry:
     common["age"] = max(0.0, (time.time() if now is None else now) - max(times, default=folder.stat().st_mtime))
     read = {"search": _search, "fine-tuning": _finetuning, "pre-training": _pretraining}[kind]
     try:
+        for name in checksums.absent(folder):
+            checksums.require_present(folder / name)
         return RunEntry(**common, **read(folder, names))
     except (UserError, OSError) as error:
         return RunEntry(**common, state="damaged", problem=str(error))
@@ -165,6 +168,8 @@ def _search(folder: Path, names: set[str]) -> dict[str, Any]:
     trials = [each for each in (folder / "trials").iterdir() if each.is_dir()] if "trials" in names else []
     found: dict[str, Any] = {"trials": len(trials)}
     if "results.json" in names:
+        if "recipe.yaml" not in names:
+            raise UserError(f"{folder / 'recipe.yaml'}: missing; the same command writes it again")
         results = read_json(folder / "results.json")
         losses = [trial["losses"][-1] for trial in results["trials"] if trial.get("losses")]
         return found | {"state": "finished", "recipe": results["recipe"], "loss": min(losses, default=None)}

@@ -76,6 +76,8 @@ def run_folders(top: Path) -> Iterator[Path]:
 def _is_run(names: set[str]) -> bool:
     if "recipe.yaml" in names:
         return bool(names & _MARKS)
+    if ".bakeoff-begun" in names:  # a killed process has left it, and the next one makes it anew
+        return False
     return {"environment.json", "tokenizer.json"} <= names and "corpus.json" not in names
 
 

@@ -12,13 +12,14 @@ import torch
 
 from bakeoff import checksums
 from bakeoff.corpus.mixture import AnyCorpus
-from bakeoff.durable import beside, holds_something, remove, removed_after_an_error, write_atomically
+from bakeoff.durable import beside, remove, removed_after_an_error, write_atomically
 from bakeoff.errors import WHERE_RUNS_ARE, UserError
 from bakeoff.json_files import read_json
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.learner.without_memory import filled
 from bakeoff.plugins import require_plugins
 from bakeoff.recipe import Recipe
+from bakeoff.runs.beginning import begin, complete
 from bakeoff.runs.checkpoint import checkpoint_step, list_checkpoints
 from bakeoff.runs.metrics_file import METRICS, MetricsFile
 from bakeoff.runs.model_card import model_card
@@ -31,6 +32,8 @@ SEARCH = "search.json"
 """The file that marks a directory as a search; the recipe.yaml beside it is the search's result."""
 _LAST = ("model.safetensors", "README.md", METRICS)
 """Files that are final when a run finishes."""
+_FIRST = ("tokenizer.json", "environment.json", "recipe.yaml")
+"""Files that make a directory a run, in the order in which they are written."""
 
 
 class Run:
@@ -50,6 +53,7 @@ class Run:
         if not path.exists():
             raise UserError(f"{path}: no such run; {WHERE_RUNS_ARE}")
         if not (path / "recipe.yaml").is_file():
+            checksums.require_present(path / "recipe.yaml")
             raise UserError(f"{path}: this is not a run: it has no recipe.yaml; {WHERE_RUNS_ARE}")
         if (path / SEARCH).is_file():
             raise UserError(f"{path}: this is not a run but a search; its runs are in {path / 'trials'}")
@@ -118,20 +122,13 @@ class Run:
             UserError: the path holds something, or the directory cannot be made.
         """
         path = Path(path)
-        if holds_something(path):
-            what = "a run" if (path / "recipe.yaml").exists() else "something else"
-            raise UserError(f"{path}: holds {what} already; choose another --out, or --resume an unfinished run")
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserError(f"{path}: cannot be made: {error.strerror}") from None
-        with removed_after_an_error(path):
-            tokenizer.save(path / "tokenizer.json")
-            write_atomically(path / "environment.json", json.dumps(environment, indent=2) + "\n")
-            text = recipe.to_yaml()
-            checksums.record(path, ["tokenizer.json", "environment.json"], {"recipe.yaml": text})
-            write_atomically(path / "recipe.yaml", text)  # last, since it marks the directory as a run
+        texts = (tokenizer.to_string(), json.dumps(environment, indent=2) + "\n", recipe.to_yaml())
+        begin(path, dict(zip(_FIRST, texts, strict=True)))
         return cls(path)
+
+    def complete_beginning(self) -> None:
+        """Do what is left of `create` where a process was killed in it."""
+        complete(self.path, [*_FIRST])
 
     @contextmanager
     def removed_before_a_step(self) -> Iterator[None]:
@@ -146,8 +143,15 @@ class Run:
 
     @property
     def finished(self) -> bool:
-        """Whether the training reached its end."""
-        return (self.path / "summary.json").is_file()
+        """Whether the training reached its end.
+
+        Raises:
+            Damaged: it did, and summary.json is lost; the finished weights are not to be trained again.
+        """
+        if (self.path / "summary.json").is_file():
+            return True
+        checksums.require_present(self.path / "summary.json")
+        return False
 
     @property
     def planned_steps(self) -> int:
@@ -263,10 +267,10 @@ class Run:
         Damage to a file that is needed only at the end of the training is thus told before the training goes on.
 
         Raises:
-            Damaged: a file differs from what was written.
+            Damaged: a file differs from what was written, or is absent.
         """
         for folder in (self.path, self.snapshots):
-            checksums.verify_present(folder)
+            checksums.verify_all(folder)
 
     def finish(self, module: PretrainingModel, summary: dict[str, Any], path: Path | None = None) -> None:
         """Write the weights, the model card and, last, the summary, which marks the run as finished.
@@ -278,10 +282,8 @@ class Run:
         checksums.forget(self.path, [*_LAST, "summary.json"])  # left by an attempt that was killed in this method
         partial.replace(self.path / "model.safetensors")
         write_atomically(self.path / "README.md", model_card(path or self.path, self.recipe, self.environment, summary))
-        text = json.dumps(summary, indent=2) + "\n"
-        written = [name for name in _LAST if (self.path / name).is_file()]
-        checksums.record(self.path, written, {"summary.json": text})
-        write_atomically(self.path / "summary.json", text)
+        checksums.record(self.path, [name for name in _LAST if (self.path / name).is_file()])
+        checksums.write(self.path / "summary.json", json.dumps(summary, indent=2) + "\n")
         remove(self.checkpoints)  # three times the size of the weights, and no longer needed
 
     def load(self, device: torch.device | None = None) -> PretrainingModel:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ from bakeoff.tasks.unfinished_run import (
     done_already,
     require_free,
     require_same,
+    saved_if_interrupted,
     unfinished,
     unfinished_folder,
     what_is_kept,
@@ -123,13 +125,12 @@ def finetune(
     told = [*data.notes, *_of_items(splits, cut, config), *_of_epochs(planned, setting, splits["train"])]
     notes = list(dict.fromkeys(told))  # some of train are among both of the first
     machine = {"seed": seed, "source": None if begun.run is None else str(begun.run.path), **environment(on, precision)}
-    with full_disk(out, lambda: what_is_kept(out)), unfinished(out, asked, resume) as folder:
+    with full_disk(out, lambda: what_is_kept(out)), unfinished(out, asked, resume) as folder, ExitStack() as stack:
         _write_settings(folder, recipe, begun, task, config, machine)
-        head, best, transferred, trials = run_trials(begun, splits, setting, folder, progress)
-        notes += [
-            f"learning rate {each.learning_rate:g} diverged and was left out" for each in trials if each.score is None
-        ]
-        seconds = sum(each.seconds for each in trials)
+        head, best, transferred, trials, save = run_trials(begun, splits, setting, folder, progress)
+        stack.enter_context(saved_if_interrupted(save))
+        diverged = [each.learning_rate for each in trials if each.score is None]
+        notes += [f"learning rate {rate:g} diverged and was left out" for rate in diverged]
         # Reported numbers are computed in float32, as in `predict`, to depend on the machine as little as possible.
         exact = Placement(on, "float32")
         answers = {
@@ -157,7 +158,7 @@ def finetune(
             epochs=round(best.steps / epoch_steps, 3),
             planned_epochs=best.trial.epochs,
             best_epoch=round(best.best.step / epoch_steps, 3),
-            seconds=round(seconds, 3),
+            seconds=round(sum(each.seconds for each in trials), 3),
             trials=trials if len(trials) > 1 else [],
             classes=data.task.classes,
             rows={name: len(split.examples) for name, split in splits.items()},

@@ -66,12 +66,15 @@ class FinetunedRun:
                 "a pre-trained run; make one with `bakeoff finetune`" if (path / "recipe.yaml").is_file() else "not it"
             )
             raise UserError(f"{path}: a fine-tuned run is needed, and this is {what}")
+        checksums.require_present(path / "results.json")
         return cls(path)
 
     @staticmethod
     def at(path: str | Path) -> bool:
         """Whether a fine-tuned run is at that path; a run that is there is finished."""
-        return (Path(path) / "results.json").is_file()
+        path = Path(path)
+        lost = (path / "asked.json").is_file() and "results.json" in checksums.absent(path)
+        return (path / "results.json").is_file() or lost
 
     @cached_property
     def recipe(self) -> Recipe:

@@ -2,7 +2,7 @@
 
 import json
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from bakeoff import checksums
 from bakeoff.durable import fresh, held, holds_something, own_folder, remove, sync, write_atomically
 from bakeoff.errors import Diverged, Interrupted, UserError
 from bakeoff.json_files import read_json
+from bakeoff.signals import stop_signals
 from bakeoff.tasks.finetuned_run import FinetunedRun
 
 
@@ -68,15 +69,10 @@ def unfinished(out: Path, asked: dict[str, Any], resume: bool = False) -> Iterat
         kept = False
         try:
             yield folder
-            for rest in [*folder.glob(f"{CHECKPOINT}*"), folder / PARTIAL]:
-                remove(rest)
-            for file in folder.iterdir():
-                sync(file)
-            checksums.record(folder, [file.name for file in folder.iterdir()])
-            sync(folder)
-            require_free(out)
-            folder.rename(out)
-            sync(out.absolute().parent)
+            with stop_signals() as stopping:
+                _finish(folder, out)
+            if stopping:
+                raise Interrupted(f"stopped when the fine-tuning was over: {out} is whole", stopping[0])
         except Interrupted:
             kept = True
             raise
@@ -91,6 +87,30 @@ def unfinished(out: Path, asked: dict[str, Any], resume: bool = False) -> Iterat
         finally:
             if not kept:
                 remove(folder)
+
+
+def _finish(folder: Path, out: Path) -> None:
+    """Give a folder with all results its final place."""
+    for rest in [*folder.glob(f"{CHECKPOINT}*"), folder / PARTIAL]:
+        remove(rest)
+    for file in folder.iterdir():
+        sync(file)
+    checksums.record(folder, [file.name for file in folder.iterdir()])
+    sync(folder)
+    require_free(out)
+    folder.rename(out)
+    sync(out.absolute().parent)
+
+
+@contextmanager
+def saved_if_interrupted(save: Callable[[], None]) -> Iterator[None]:
+    """Call a function that saves a checkpoint when Ctrl-C or another signal interrupts what is done inside."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        with stop_signals():
+            save()
+        raise
 
 
 def done_already(out: Path) -> bool:

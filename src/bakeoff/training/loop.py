@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -20,6 +20,7 @@ from bakeoff.runs.checkpoint import list_checkpoints, load_checkpoint, save_chec
 from bakeoff.runs.run import Run
 from bakeoff.signals import stop_signals
 from bakeoff.training.averaging import save_snapshot, snapshot_steps
+from bakeoff.training.position import Position
 from bakeoff.training.progress import TrainingProgress
 from bakeoff.training.stages import Stages
 from bakeoff.training.step import optimize
@@ -31,6 +32,9 @@ FEWEST_STEPS_BETWEEN_VALIDATIONS = 25
 READ_EVERY = {"cpu": 1, "cuda": 16, "mps": 16}
 """Number of steps after which figures are read from the device; every reading waits for the device."""
 
+FIRST_CHECKPOINT = 1.0
+"""Minutes until a training's first checkpoint; a training that is killed early would else begin at its start."""
+
 TRAIN_LINES = 200
 """Number of lines on the training loss in metrics.jsonl, over a whole training."""
 
@@ -39,30 +43,6 @@ def validation_steps(validations: int, steps: int) -> list[int]:
     """The steps after which the held-out loss is measured, in rising order; the first is 0, the last is the end."""
     count = max(1, min(validations, steps // FEWEST_STEPS_BETWEEN_VALIDATIONS))
     return sorted({0} | {round(steps * (i + 1) / count) for i in range(count)})
-
-
-@dataclass
-class Position:
-    """The progress of a training, in several units; saved with every checkpoint."""
-
-    step: int = 0
-    """Optimizer steps done."""
-    tokens: int = 0
-    """Tokens seen, padding not counted."""
-    flops: int = 0
-    """Floating-point operations spent on the tokens, forward and backward."""
-    seconds: float = 0.0
-    """Seconds spent in steps; validation and checkpoints are not counted."""
-    work_seconds: float = 0.0
-    """Seconds spent in steps by `work_clock`: on a CPU, processor time of all threads."""
-    sums: dict[str, float] = field(default_factory=dict)
-    """Sums of each objective's mean loss, and of the gradient's norm, over the steps since the last line of metrics."""
-    since: int = 0
-    """Number of steps since the last line of metrics."""
-    since_tokens: int = 0
-    """Number of tokens in the steps since the last line of metrics."""
-    since_seconds: float = 0.0
-    """Seconds spent in the steps since the last line of metrics."""
 
 
 class Training:
@@ -110,6 +90,7 @@ class Training:
         self.read_every = READ_EVERY[placement.device.type]
         self.read_at = (0.0, 0.0)
         self.watch = watch
+        self.saved_step = 0
 
     def resume(self) -> bool:
         """Continue from the newest checkpoint; returns False if there is none."""
@@ -119,6 +100,7 @@ class Training:
             return False
         state = load_checkpoint(checkpoints[-1], self.module, self.optimizer, self.memory, self.average)
         self.position = Position(**{name: state[name] for name in asdict(Position()) if name in state})
+        self.saved_step = self.position.step
         self.run.metrics_file.restore(state.get("metrics"), self.position.step)
         lines = [line for line in self.run.metrics() if line["kind"] == "validation"]
         self.last_validation = lines[-1] if lines else {}
@@ -160,7 +142,7 @@ class Training:
                 ends = self.batches.at(position.step) != self.batches.at(position.step - 1)
                 logs = position.step % self.log_every == 0 or position.step == self.steps or ends
                 validates = position.step in self.validation_steps
-                due = time.monotonic() - saved_at > 60 * self.recipe.training.checkpoint_minutes
+                due = time.monotonic() - saved_at > 60 * self._minutes_between_checkpoints
                 due = due or position.step == until
                 kept = position.step in self.snapshot_steps
                 if logs or validates or due or kept or stopping or len(self.unread) >= self.read_every:
@@ -185,6 +167,11 @@ class Training:
                         caught,
                     )
 
+    @property
+    def _minutes_between_checkpoints(self) -> float:
+        minutes = self.recipe.training.checkpoint_minutes
+        return minutes if self.saved_step else min(minutes, FIRST_CHECKPOINT)
+
     def end_here(self) -> None:
         """End the training at its current step, with a last measurement of the held-out loss."""
         if self.last_validation.get("step") != self.position.step:
@@ -198,6 +185,7 @@ class Training:
             trained = None if self.average is None else self.average.tensors
             where = self.run.checkpoints, self.position.step
             save_checkpoint(*where, self.module, self.optimizer, state, self.memory, trained)
+        self.saved_step = self.position.step
 
     def take_run_weights(self) -> None:
         """Give the module the run's final weights: the running average, or else the weights of the last step."""

@@ -7,11 +7,12 @@ from typing import Any
 
 import torch
 
+from bakeoff import checksums
 from bakeoff.config import differing
 from bakeoff.corpus.mixture import AnyCorpus, open_corpus
 from bakeoff.display.wording import number
 from bakeoff.durable import held, remove, without_links
-from bakeoff.errors import UserError
+from bakeoff.errors import Interrupted, UserError
 from bakeoff.full_disk import full_disk
 from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.optimization.budget import Budget
@@ -25,12 +26,15 @@ from bakeoff.resources.device import (
 )
 from bakeoff.resources.thread_choice import Asked, quickest, resolve_threads
 from bakeoff.resources.threads import default_threads, restoring_threads
+from bakeoff.runs.beginning import alone_in
 from bakeoff.runs.checkpoint import list_checkpoints
 from bakeoff.runs.environment import environment
 from bakeoff.runs.run import Run
+from bakeoff.signals import stop_signals
 from bakeoff.training.averaging import average_path, is_average_of, require_free, write_average
 from bakeoff.training.initial_weights import Start
-from bakeoff.training.loop import Position, Training
+from bakeoff.training.loop import Training
+from bakeoff.training.position import Position
 from bakeoff.training.progress import Shown, TrainingProgress
 from bakeoff.training.remarks import changed_settings, hidden, other_tokenizer, require_known, unread
 from bakeoff.training.resolution import resolve_recipe
@@ -90,8 +94,10 @@ def pretrain(
         Interrupted: SIGINT, SIGTERM or SIGHUP came; the run is saved and can be resumed.
     """
     begun = (resume or finish_now) and (Path(out) / "recipe.yaml").exists()
+    checksums.require_present(Path(out) / "recipe.yaml")
     run = Run.open(out) if begun else None
     if run:
+        run.complete_beginning()
         run.verify()
         if run.environment["corpus"] is None:
             raise UserError(f"{out}: imported, and has no training to go on with; train it further: --from {out}")
@@ -140,6 +146,7 @@ def pretrain(
                 run, budget, resolve_recipe(recipe, opened, budget, device).training.budget.steps or 0
             )
         if run.finished and not run.snapshots.exists():
+            remove(run.checkpoints)  # where a kill came before this
             return run
     count = 0 if finish_now else recipe.training.average_last
     beside = average_path(Path(out), count) if count else None
@@ -169,7 +176,7 @@ def pretrain(
         kept: AbstractContextManager[None] = nullcontext()
     else:
         facts = {**request, "steps": steps, "initial_weights": taken, **here}
-        with full_disk(Path(out), lambda: "nothing was kept"):
+        with full_disk(Path(out), lambda: "nothing was kept"), alone_in(Path(out)):
             run = Run.create(out, resolved, opened.tokenizer, facts)
         kept = run.removed_before_a_step()
     with (
@@ -208,15 +215,20 @@ def pretrain(
                     shown.remark(f"{resolved.name}: {line}")
             if finish_now:
                 training.end_here()
-            else:
-                training.train(until)
-                if training.position.step < steps:
-                    return run
-            training.take_run_weights()
-            run.finish(module, _summary(training, opened, seed))
+            with stop_signals() as stopping:  # what finishes a run takes as long as a checkpoint, and replaces it
+                if not finish_now:
+                    training.train(until)
+                    if training.position.step < steps:
+                        return run
+                training.take_run_weights()
+                run.finish(module, _summary(training, opened, seed))
             if finish_now:
                 remove(run.snapshots)
                 shown.line(f"{resolved.name}: cut short at step {training.position.step:,} of {steps:,}")
+            if stopping:
+                raise Interrupted(
+                    f"stopped when the training was over: {run.path} is whole{_without(beside)}", stopping[0]
+                )
         if beside is not None and run.snapshots.exists():
             averaged = write_average(run, module, measured, placement)
             loss = averaged.summary["validation"]["loss"]
@@ -224,6 +236,11 @@ def pretrain(
                 f"{resolved.name}: the average of its last weights is {averaged.path}: held-out loss {number(loss)}"
             )
     return run
+
+
+def _without(average: Path | None) -> str:
+    """The end of a sentence on a run that has finished, but not its average."""
+    return "" if average is None else f", and the same command with --resume writes {average}"
 
 
 def _quickest_threads(recipe: Recipe, corpus: AnyCorpus, budget: Budget | None, device: str) -> int:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import torch
 
+from bakeoff import checksums
 from bakeoff.config import differing, with_defaults
 from bakeoff.corpus.mixture import open_corpus
 from bakeoff.display.wording import budget as budget_words
@@ -68,7 +69,8 @@ class RecipeSearch:
         if self.for_budget is not None:
             for recipe in planned:
                 recipe_with(recipe, budget_change(self.for_budget), f"--for-budget {self.for_budget}")
-        if not (self.out / SEARCH).is_file() and holds_something(self.out):
+        if not (self.out / SEARCH).is_file() and holds_something(self.out, besides=SEARCH):
+            checksums.require_present(self.out / SEARCH)
             raise UserError(f"{self.out}: holds something else already; choose another --out")
         shared = self._side_by_side(jobs, found)
         with nullcontext() if shared is None else using_threads(shared.threads):

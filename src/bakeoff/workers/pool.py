@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from types import TracebackType
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Self
 
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.full_disk import DiskFull
-from bakeoff.signals import STOPPING
+from bakeoff.signals import signals_held_back, stop_signals, tell_of_another
 from bakeoff.workers.environment import worker_environment
 
 _ASK_AGAIN = 0.3
@@ -72,11 +72,14 @@ class Workers:
         with self.lock:
             self.stopping = True
         try:
-            while self.busy:
-                for process in self.busy.copy():  # a training before its first step ignores it
-                    process.send_signal(signal.SIGTERM)
-                time.sleep(_ASK_AGAIN)
-        finally:  # a second signal ends the waiting for checkpoints
+            with stop_signals():  # a second signal does not end the waiting for checkpoints, but for a late Ctrl-C
+                if self.busy and kind is KeyboardInterrupt:
+                    tell_of_another()
+                while self.busy:
+                    for process in self.busy.copy():  # a training before its first step ignores it
+                        process.send_signal(signal.SIGTERM)
+                    time.sleep(_ASK_AGAIN)
+        finally:
             for process in self.processes:
                 process.kill()  # idle, or its work is not wanted
             for _ in self.attending:
@@ -98,14 +101,14 @@ class Workers:
         code = "from bakeoff.workers.serving import serve; serve()"
         command = [sys.executable, "-P", "-c", code, str(self.threads), *self.modules]
         for _ in range(self.count):
-            with _signals_held_back():  # until the process has its handlers
+            with signals_held_back():  # until the process has its handlers, and is one of the pool
                 process = subprocess.Popen(
                     command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True, encoding="utf-8"
                 )
-            self.processes.append(process)
-            thread = Thread(target=self._attend, args=(process,), daemon=True)
-            self.attending.append(thread)
-            thread.start()
+                self.processes.append(process)
+                thread = Thread(target=self._attend, args=(process,), daemon=True)
+                self.attending.append(thread)
+                thread.start()
 
     def give(self, key: Hashable, title: str, call: str, values: dict[str, Any]) -> None:
         """Queue a job for the first process that is free.
@@ -188,16 +191,3 @@ def _answered(work: _Work, said: dict[str, Any]) -> Heard | BaseException:
     if "error" in said:
         return UserError(said["error"])
     return RuntimeError(f"{work.title}: the process failed:\n{said['failed']}")
-
-
-@contextlib.contextmanager
-def _signals_held_back() -> Iterator[None]:
-    """Block the signals that stop a program; a process that is started meanwhile inherits the block."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -14,7 +14,7 @@ from typing import Any
 
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.full_disk import DiskFull
-from bakeoff.signals import STOPPING
+from bakeoff.signals import note_signals, release_signals
 
 _LOOK = 1.0
 """Seconds between checks whether the parent process lives."""
@@ -25,14 +25,8 @@ Note = Callable[[dict[str, Any]], None]
 def serve() -> None:
     """Do the jobs that come from standard input until it ends."""
     _, threads, *modules = sys.argv
-    # A training sets handlers of its own, saves and leaves; any other job is left to the parent. The signals are not
-    # set
-    # to be ignored, because Python complains about one that arrives just before a training restores the handler.
-    for each in STOPPING:
-        if each == signal.SIGINT or signal.getsignal(each) != signal.SIG_IGN:  # keep the SIGHUP that `nohup` ignores
-            signal.signal(each, lambda number, frame: None)
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
+    note_signals()  # a training saves and leaves; any other job is left to the parent
+    release_signals()
     source = os.fdopen(os.dup(0), encoding="utf-8")
     target = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # prints of libraries must not mix with answers

@@ -50,6 +50,8 @@ class TrainingJob:
     @property
     def finished(self) -> bool:
         """Whether the training has finished, so that it is not run again."""
+        if not (self.directory / self.marker).is_file() and self.directory.is_dir():
+            checksums.require_present(self.directory / self.marker)  # or finished weights would be trained again
         return (self.directory / self.marker).is_file() and self._settings_file.is_file()
 
     @property
@@ -94,6 +96,7 @@ class TrainingJob:
                     "plan, choose another --out, or delete that directory"
                 )
         elif self.directory.exists():
+            checksums.require_present(self._settings_file)
             raise UserError(f"{self.directory}: not made by a comparison; move it away or choose another --out")
 
     def begin(self) -> None:

@@ -32,6 +32,7 @@ class Spendable:
         self.begun = self.path.is_file()
         """Whether an earlier call has left a budget.json."""
         if not self.begun:
+            checksums.require_present(self.path)
             return
         self.facts = BudgetFacts.parse(read_json(self.path), str(self.path), strict=True)
         if self.facts.text != text:

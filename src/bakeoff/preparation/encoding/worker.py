@@ -8,7 +8,6 @@ import contextlib
 import os
 import pickle
 import queue
-import signal
 import struct
 import subprocess
 import sys
@@ -22,6 +21,7 @@ import numpy as np
 
 from bakeoff.errors import UserError
 from bakeoff.reading.pieces import DOCUMENT, PARAGRAPH, STRETCH, TextPiece
+from bakeoff.signals import ignore_signals, release_signals, signals_held_back
 from bakeoff.text.sentences import split_sentences
 from bakeoff.text.word_order import NgramShuffle, shuffle_ngrams
 from bakeoff.tokenizer.hidden import HiddenText
@@ -145,8 +145,9 @@ def encode_jobs(
     try:
         setup = (tokenizer.to_string(), encode)
         for _ in range(workers):
-            process = _start()
-            processes.append(process)
+            with signals_held_back():  # until the process ignores them, and is one of those that are ended here
+                process = _start()
+                processes.append(process)
             _send(process.stdin, setup)
             idle.put(process)
         waiting: deque[Future[R]] = deque()
@@ -226,8 +227,8 @@ def _receive(stream: IO[bytes] | None) -> Any:
 
 def serve() -> None:
     """Run a worker: jobs come on standard input, results go to standard output, until the input ends."""
-    for each in (signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGINT)):
-        signal.signal(each, signal.SIG_IGN)  # these reach the whole group; the parent ends its workers
+    ignore_signals()  # they reach the whole group; the parent ends its workers
+    release_signals()
     source = os.fdopen(os.dup(0), "rb")
     target = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # output of a library must not get between the results

@@ -35,6 +35,12 @@ SCHEDULES: dict[str, type[WarmupConfig]] = {
 """Schedules of the learning rate behind the warm-up, by name."""
 
 
+FIRST_SAVE = 60.0
+"""Seconds until a training is saved for the first time, where no look at dev comes before."""
+SAVED_BETWEEN_LOOKS = 600.0
+"""Seconds between further checkpoints where looks at dev are far apart."""
+
+
 class TaskSplit(NamedTuple):
     """A split of a task's data; N examples."""
 
@@ -157,7 +163,7 @@ class Fitting:
             log: called with each line of metrics.jsonl.
             stopping: the signals that have come and ask to stop.
             progress: shows the figures.
-            save: saves a checkpoint; called behind each look, and with True before a stop.
+            save: saves a checkpoint; called behind each look, and with True before a stop and at times between looks.
 
         Raises:
             Diverged: the loss is not a number any more.
@@ -171,7 +177,10 @@ class Fitting:
         schedule = SCHEDULES[config.schedule](warmup=config.warmup).fitted(steps, None)
         lengths, order = train.items.lengths, list[NDArray[np.int64]]()
         began = time.perf_counter() - course.seconds
+        save_at = time.monotonic() + FIRST_SAVE
         for step in range(course.step, steps):
+            if config.patience is not None and course.since_best >= config.patience:
+                break
             epoch, place = divmod(step, epoch_steps)
             if place == 0 or not order:
                 order = shuffled_batches(lengths, config.batch, setting.seed, epoch)
@@ -185,10 +194,11 @@ class Fitting:
             progress.step(step + 1, course.losses[-1], course.tokens / course.seconds, left)
             if course.step in due:
                 self._look(log, progress, epoch_steps, steps)
-                if config.patience is not None and course.since_best >= config.patience:
-                    break
-            if course.step in due or stopping:
-                save(bool(stopping))
+            late = time.monotonic() >= save_at
+            if course.step in due or stopping or late:
+                save(bool(stopping) or late)
+            if late:
+                save_at = time.monotonic() + SAVED_BETWEEN_LOOKS
             if stopping:
                 raise Interrupted(f"stopped at step {step + 1}; the same command with --resume goes on", stopping[0])
         assert self.best is not None

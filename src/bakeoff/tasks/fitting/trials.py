@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import torch
 
-from bakeoff.errors import Diverged
+from bakeoff.errors import Diverged, Interrupted
 from bakeoff.recipe import Recipe
 from bakeoff.runs.run import Run
 from bakeoff.signals import stop_signals
@@ -79,6 +80,8 @@ class Fitted(NamedTuple):
     """The number of tensors that came from the run."""
     trials: list[TrialResult]
     """The result of each training."""
+    save: Callable[[], None]
+    """Saves a checkpoint of the last training at its end, for whoever is interrupted before the results are written."""
 
 
 def planned_trials(config: FinetuneConfig) -> list[FittingTrial]:
@@ -136,14 +139,18 @@ def run_trials(
                 score=score,
                 seconds=round(fitting.course.seconds, 3),
             )
-            kept = found.best
+            before, kept = found, found.best
             if best is not None and (kept is None or best.best.rank(task) > kept.best.rank(task)):
                 kept = best
             found = EndedTrials([*found.trials, result], kept)
     assert head is not None  # a checkpoint belongs to a training that had not ended
     assert found.best is not None
     head.load_state_dict(found.best.weights)
-    return Fitted(head.eval(), found.best, transferred, found.trials)
+    save = partial(save_checkpoint, folder, fitting, before)
+    if stopping:
+        save()
+        raise Interrupted("stopped when the training was over; the same command with --resume goes on", stopping[0])
+    return Fitted(head.eval(), found.best, transferred, found.trials, save)
 
 
 def new_head(source: StartingPoint, setting: Setting) -> tuple[HeadedModel, int]:

@@ -1,0 +1,27 @@
+"""The progress of a training, in several units."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Position:
+    """The progress of a training, in several units; saved with every checkpoint."""
+
+    step: int = 0
+    """Optimizer steps done."""
+    tokens: int = 0
+    """Tokens seen, padding not counted."""
+    flops: int = 0
+    """Floating-point operations spent on the tokens, forward and backward."""
+    seconds: float = 0.0
+    """Seconds spent in steps; validation and checkpoints are not counted."""
+    work_seconds: float = 0.0
+    """Seconds spent in steps by `work_clock`: on a CPU, processor time of all threads."""
+    sums: dict[str, float] = field(default_factory=dict)
+    """Sums of each objective's mean loss, and of the gradient's norm, over the steps since the last line of metrics."""
+    since: int = 0
+    """Number of steps since the last line of metrics."""
+    since_tokens: int = 0
+    """Number of tokens in the steps since the last line of metrics."""
+    since_seconds: float = 0.0
+    """Seconds spent in the steps since the last line of metrics."""
