@@ -60,6 +60,24 @@ def test_the_likelier_sentence_is_the_one_with_the_higher_score_of_texts(name, r
     assert (found["pairs"], found["ties"]) == (6, 0)
 
 
+def test_the_mean_over_pairs_and_their_number_stand_beside_that_over_groups(runs, file, tmp_path, capsys):
+    """Groups of 3, 2 and 1 pairs, which the two means weigh differently."""
+    for number, row in enumerate(ROWS):
+        row = {**row, "UID": "abc"[(number > 2) + (number > 4)]}
+        with file.open("w" if number == 0 else "a", encoding="utf-8") as opened:
+            opened.write(json.dumps(row) + "\n")
+    found = bakeoff.evaluate(runs["gpt-tiny"].path, minimal_pairs=file, device="cpu")
+    groups = found["groups"]
+    assert found["group_pairs"] == {"a": 3, "b": 2, "c": 1}
+    assert found["accuracy"] == pytest.approx(sum(groups.values()) / 3)
+    assert found["accuracy_of_pairs"] == pytest.approx((3 * groups["a"] + 2 * groups["b"] + groups["c"]) / 6)
+    command(["evaluate", str(runs["gpt-tiny"].path), "--device", "cpu", "--minimal-pairs", str(file)])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"{found['accuracy']:.4f} mean over 3 groups, {found['accuracy_of_pairs']:.4f} over pairs" in shown
+    assert f"group a {groups['a']:.4f} 3 pairs" in shown
+    assert f"group c {groups['c']:.4f} 1 pair" in shown
+
+
 def test_a_run_of_several_readings_begins_with_forwards(runs, file):
     run = runs["gpt-bert-tiny"]
     assert bakeoff.evaluate(run.path, minimal_pairs=file, device="cpu")["reading"] == "forwards"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from bakeoff.cli.answers import on_one_line
 from bakeoff.cli.output import print_table
 from bakeoff.display.terminal import show, write, write_json
-from bakeoff.display.wording import number
+from bakeoff.display.wording import counted, number
 
 if TYPE_CHECKING:
     from bakeoff.inference.scoring import TextScores
@@ -85,15 +85,19 @@ def totals_text(figures: dict[str, Any], measure: str) -> dict[str, str]:
 
 
 def pairs_text(figures: dict[str, Any]) -> dict[str, str]:
-    """Rows with the share of minimal pairs whose good sentence is the likelier one, in all and for each kind."""
+    """Rows with the share of minimal pairs whose good sentence is the likelier one, in all, by kind and by group."""
     rows = {"pairs": f"{figures['pairs']:,}  ties {figures['ties']:,}  read {figures['reading']}"}
     if figures["unknown"]:
         rows["pairs"] += f"  with unknown tokens {figures['unknown']:,}"
-    rows["accuracy"] = f"{figures['accuracy']:.4f}  mean over {len(figures['groups']):,} groups"
-    for sort in ("field", "linguistics_term", "groups"):
-        named = figures.get(sort, {})
-        if sort != "groups" or len(named) > 1:
-            rows |= {f"{'group' if sort == 'groups' else sort} {name}": f"{value:.4f}" for name, value in named.items()}
+    sizes = figures["group_pairs"]
+    over = f"mean over {counted(len(sizes), 'group')}, {figures['accuracy_of_pairs']:.4f} over pairs"
+    rows["accuracy"] = f"{figures['accuracy']:.4f}  {over}"
+    for sort in ("field", "linguistics_term"):
+        rows |= {f"{sort} {name}": f"{value:.4f}" for name, value in figures.get(sort, {}).items()}
+    if len(sizes) > 1:
+        rows |= {
+            f"group {name}": f"{value:.4f}  {counted(sizes[name], 'pair')}" for name, value in figures["groups"].items()
+        }
     return rows
 
 

@@ -1,6 +1,7 @@
 """Minimal pairs of sentences, of which the good one should be likelier (BLiMP, Warstadt et al. 2020)."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -44,6 +45,8 @@ class Preferences(NamedTuple):
 
     groups: dict[str, float]
     """The accuracy in each group; a tie counts as half right."""
+    sizes: dict[str, int]
+    """The number of pairs in each group."""
     ties: int
     """Number of pairs that tie."""
     pairs: int
@@ -57,6 +60,11 @@ class Preferences(NamedTuple):
     def accuracy(self) -> float:
         """The mean accuracy over groups, which count alike whatever their number of pairs."""
         return _mean(self.groups)
+
+    @property
+    def accuracy_of_pairs(self) -> float:
+        """The mean accuracy over pairs, in which a group counts as often as it has pairs."""
+        return math.fsum(self.groups[group] * size for group, size in self.sizes.items()) / self.pairs
 
 
 def read_minimal_pairs(
@@ -124,7 +132,8 @@ def preferences(pairs: Sequence[MinimalPair], scores: NDArray[np.float64]) -> Pr
         for place, pair in enumerate(pairs):
             of_kind.setdefault(pair.kinds[sort], []).append(place)
         kinds.append({kind: _mean(_by_group([pairs[p] for p in own], right[own])) for kind, own in of_kind.items()})
-    return Preferences(groups, int(tied.sum()), len(pairs), kinds)
+    sizes = dict(Counter(pair.group for pair in pairs))
+    return Preferences(groups, sizes, int(tied.sum()), len(pairs), kinds)
 
 
 def _by_group(pairs: Sequence[MinimalPair], right: NDArray[np.float64]) -> dict[str, float]:

@@ -41,6 +41,8 @@ def evaluate_pairs(run: Run, pairs: str | Path, reading: Reading | None, device:
         "ties": found.ties,
         "unknown": found.unknown,
         "accuracy": found.accuracy,
+        "accuracy_of_pairs": found.accuracy_of_pairs,
         **dict(zip(sorts, found.kinds, strict=True)),
         "groups": found.groups,
+        "group_pairs": found.sizes,
     }
