@@ -118,6 +118,28 @@ def test_the_first_part_knows_nothing_of_the_second(corpus):
     assert first.any()
 
 
+def test_each_part_has_an_order_of_its_own_and_the_second_sees_all_of_the_first(corpus):
+    """Token by token: a target is seen by what comes later in its part, and the first part by all of the second."""
+    recipe = shrink("xlnet-tiny", **{"input.reuse": REUSE, "input.length": LENGTH})
+    module = PretrainingModel(recipe, corpus.tokenizer.size)
+    (batch,) = make_batches(recipe, module, corpus, seed=0).step(0)
+    both = 0
+    for row, (visible, positions) in enumerate(zip(batch.queries.visible, batch.queries.positions, strict=True)):
+        asked = (batch.targets["permutation"][0] // (LENGTH + len(positions)) == row).sum()
+        order = positions[:asked].tolist()
+        parts = [[place for place in order if (place >= REUSE) == second] for second in (False, True)]
+        both += all(parts)
+        known = [set(range(REUSE)) - set(order), set(range(REUSE, LENGTH)) - set(order)]  # by all of a part
+        for place in range(LENGTH):
+            second = place >= REUSE
+            earlier = parts[second][: parts[second].index(place)] if place in order else []
+            seen = known[second] | set(earlier) | (set(range(REUSE)) if second else set())
+            assert set(visible[place].nonzero()[:, 0].tolist()) == seen
+            if place in order:
+                assert set(visible[LENGTH + order.index(place)].nonzero()[:, 0].tolist()) == seen
+    assert both
+
+
 @pytest.mark.parametrize("kind", ["mlm", "permutation"])
 def test_words_are_whole_in_both_directions(kind, corpus):
     options = {"whole_word": True} if kind == "mlm" else {"ngram": 3}

@@ -150,6 +150,21 @@ def test_the_length_does_not_tell_whether_a_sentence_follows(corpus):
     assert means[1] == pytest.approx(means[0], abs=1.0)
 
 
+@pytest.mark.parametrize("objective", [NextSentenceConfig(), SentenceStructureConfig()], ids=["nsp", "sentence_structure"])
+def test_no_segment_is_longer_where_it_follows_than_a_replacement_could_be(objective):
+    """Other documents are far shorter than the long second segments of this one, which are cut like replacements."""
+    sentences = np.arange(0, 402, 2)  # of two tokens each
+    documents = np.array([0, 300, *range(306, 402, 6)])  # a long document, and some of three sentences
+    split = SimpleNamespace(sentences=sentences, documents=documents, originals=np.arange(len(documents) - 1))
+    starts = np.arange(0, 240, 2).repeat(4)
+    goals = np.tile([2, 6, 20, 40], 120)
+    pairs = TwoSegments(starts, np.full(480, 10), starts + 10, goals)
+    found, labels = objective.build(shrink("bert-tiny").model, 120).arrange(pairs, split, 60, draws_for(480))
+    assert set(labels) == set(range(len(objective.classes)))
+    both = found.first_length + found.second_length
+    assert (both == 10 + np.minimum(goals, 6)).all()
+
+
 def test_pairs_are_cut_anew_in_each_epoch(corpus):
     format, first = pairs(corpus, "sop", epoch=0, length=64)
     _, second = pairs(corpus, "sop", epoch=1, length=64)

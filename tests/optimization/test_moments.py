@@ -20,10 +20,11 @@ def in_numpy(weight, gradients, lr, decay, betas, epsilon, *, adapted, corrected
 
 
 @pytest.mark.parametrize("corrected", [True, False])
+@pytest.mark.parametrize("size", [1.0, 1000.0])  # of weights, above which no ratio is cut
 @pytest.mark.parametrize("config", [LambConfig, AdamWConfig])
-def test_the_updates_follow_their_equations(config, corrected):
+def test_the_updates_follow_their_equations(config, size, corrected):
     generator = np.random.default_rng(0)
-    weight, bias = generator.normal(size=(4, 3)), generator.normal(size=4)
+    weight, bias = size * generator.normal(size=(4, 3)), generator.normal(size=4)
     gradients = [(generator.normal(size=(4, 3)), generator.normal(size=4)) for _ in range(5)]
     module = nn.Linear(3, 4).double()
     module.weight.data, module.bias.data = torch.tensor(weight), torch.tensor(bias)

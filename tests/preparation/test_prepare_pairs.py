@@ -13,7 +13,8 @@ from bakeoff.errors import UserError
 from bakeoff.tokenizer.tokenizer import Tokenizer, TwoVocabularies
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
-WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+WORDS = ["zéro", "one", "two", "three", "four", "fünf", "six", "seven", "eight", "nine"]
+DIGITS = "०123456789"
 WORD = TokenizerConfig(kind="word", size=64)
 
 
@@ -22,7 +23,7 @@ def pairs():
     """Numbers, and their digits in words from the last one; some come twice."""
     generator = np.random.default_rng(0)
     rows = [generator.integers(10, size=generator.integers(1, 12)) for _ in range(400)]
-    return [(" ".join(map(str, row)), " ".join(WORDS[i] for i in row[::-1])) for row in rows]
+    return [(" ".join(DIGITS[i] for i in row), " ".join(WORDS[i] for i in row[::-1])) for row in rows]
 
 
 @pytest.fixture
@@ -116,10 +117,13 @@ def test_what_is_left_out_is_counted_once_by_its_first_reason(tmp_path):
 
 def test_bits_per_byte_are_of_the_targets(files, pairs):
     corpus = made(files)
-    targets = [target for _, target in read(corpus)["validation"]]
+    texts = read(corpus)
+    targets = [target for _, target in texts["validation"]]
     words = sum(len(target.split()) for target in targets)
+    for name, split in (("train", corpus.train), ("validation", corpus.validation)):
+        assert split.bytes == sum(len((source + target).encode()) for source, target in texts[name])
     assert corpus.validation.tokens_per_byte == (words + len(targets)) / len("".join(targets).encode())
-    train = Counter(word for _, target in read(corpus)["train"] for word in target.split())
+    train = Counter(word for _, target in texts["train"] for word in target.split())
     known = {word: (train[word] + 1) / (train.total() + corpus.manifest.vocabulary) for word in WORDS}
     entropy = -sum(np.log(known[word]) for target in targets for word in target.split()) / words
     assert corpus.validation.unigram_entropy() == pytest.approx(entropy)

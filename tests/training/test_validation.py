@@ -1,0 +1,43 @@
+"""The loss on held-out text: what it is made of, against the sums of a training's own losses over the same rows."""
+
+import math
+
+import pytest
+import torch
+from tests.conftest import shrink, without_dropout
+
+from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.resources.device import Placement
+from bakeoff.training.stages import make_batches
+from bakeoff.training.validation import HeldOut, validate
+
+
+@pytest.mark.parametrize(
+    ("name", "objectives"),
+    [
+        ("electra-tiny", None),  # detection weighs 50
+        ("bert-tiny", [{"kind": "mlm", "weight": 0.25}, {"kind": "nsp", "weight": 3.0}]),
+        ("gpt-tiny", None),
+    ],
+)
+def test_it_is_the_weighted_sum_of_the_objectives_means(name, objectives, corpus):
+    recipe = without_dropout(shrink(name, **({"objective": objectives} if objectives else {})))
+    torch.manual_seed(0)
+    module = PretrainingModel(recipe, corpus.tokenizer.size)
+    batches = make_batches(recipe, module, corpus, seed=0, split="validation").fixed(7)
+    found = validate(module, HeldOut(corpus.validation, batches), Placement(torch.device("cpu"), "float32"))
+    assert module.training
+    with torch.no_grad():
+        parts = list(batches)
+        sums = [module(batch) for batch in parts]
+    weights = {part.kind: part.weight for part in recipe.objective}
+    counts = {kind: sum(len(batch.targets[kind][0]) for batch in parts) for kind in weights}
+    means = {kind: sum(float(each[kind]) for each in sums) / counts[kind] for kind in weights}
+    assert found["targets"] == counts
+    assert found["losses"] == pytest.approx(means, rel=1e-5)
+    assert found["loss"] == pytest.approx(sum(weights[kind] * mean for kind, mean in means.items()), rel=1e-5)
+    held_out = corpus.validation
+    per_byte = (len(held_out.tokens) + len(held_out.documents) - 1) / held_out.bytes  # ends of documents are tokens, too
+    for kind, value in found["bits_per_byte"].items():
+        assert value == pytest.approx(means[kind] / math.log(2) * per_byte, rel=1e-5)
+        assert math.log(found["perplexity"][kind]) == pytest.approx(means[kind], rel=1e-5)
