@@ -35,7 +35,7 @@ def test_a_missing_library_is_named(tmp_path, file, monkeypatch):
 
 @pytest.fixture(scope="module")
 def cluster():
-    pytest.importorskip("ray", reason='needs ray: pip install "bakeoff[ray]"')
+    pytest.importorskip("ray", reason='needs ray: pip install -e ".[ray]"')
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from ray.cluster_utils import Cluster
@@ -85,7 +85,7 @@ def test_a_mistake_in_the_text_is_one_line(tmp_path, file, cluster):
 
 @pytest.mark.slow
 def test_no_cluster(tmp_path, file):
-    pytest.importorskip("ray", reason='needs ray: pip install "bakeoff[ray]"')
+    pytest.importorskip("ray", reason='needs ray: pip install -e ".[ray]"')
     with pytest.raises(UserError, match="--ray here: expected local, auto or HOST:PORT"):
         prepare_on_ray(file, tmp_path / "corpus", "here", tokenizer=BYTES)
     out = bakeoff(file, "--out", "corpus", "--ray", "127.0.0.1:9", folder=tmp_path)

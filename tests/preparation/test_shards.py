@@ -148,7 +148,7 @@ def test_shards_of_every_format(tmp_path, kind):
         file = tmp_path / "a.jsonl.gz"
         file.write_bytes(gzip.compress(jsonl(tmp_path / "b", texts).read_bytes()))
     else:
-        pyarrow = pytest.importorskip("pyarrow", reason='needs pyarrow: pip install "bakeoff[hub]"')
+        pyarrow = pytest.importorskip("pyarrow", reason='needs pyarrow: pip install -e ".[hub]"')
         from pyarrow import parquet
 
         table = pyarrow.table({"text": texts})

@@ -12,8 +12,8 @@ from bakeoff.reading.pieces import DOCUMENT
 from bakeoff.reading.sources import SourceOptions, TextReader
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
-pyarrow = pytest.importorskip("pyarrow", reason='needs pyarrow: pip install "bakeoff[hub]"')
-parquet = pytest.importorskip("pyarrow.parquet", reason='needs pyarrow: pip install "bakeoff[hub]"')
+pyarrow = pytest.importorskip("pyarrow", reason='needs pyarrow: pip install -e ".[hub]"')
+parquet = pytest.importorskip("pyarrow.parquet", reason='needs pyarrow: pip install -e ".[hub]"')
 
 BYTES = TokenizerConfig(kind="byte_bpe", size=300)
 TEXTS = ["One.\nTwo.", "", "  Three é  房间", None, 'Four "4"']

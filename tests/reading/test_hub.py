@@ -26,7 +26,7 @@ def test_a_broken_name(tmp_path, name):
 
 @pytest.fixture(scope="module")
 def datasets():
-    return pytest.importorskip("datasets", reason='needs datasets: pip install "bakeoff[hub]"')
+    return pytest.importorskip("datasets", reason='needs datasets: pip install -e ".[hub]"')
 
 
 @pytest.fixture(params=["jsonl", "parquet"])

@@ -27,7 +27,7 @@ configs:
 @pytest.fixture(scope="module")
 def reviews(tmp_path_factory):
     """Two commits of a data set in GLUE's columns, with two configs, in three files of Parquet."""
-    datasets = pytest.importorskip("datasets", reason='needs datasets: pip install "bakeoff[hub]"')
+    datasets = pytest.importorskip("datasets", reason='needs datasets: pip install -e ".[hub]"')
     columns = {"sentence": datasets.Value("string"), "label": datasets.ClassLabel(names=["negative", "positive"])}
     commits = []
     for commit in ("first", "second"):
@@ -50,7 +50,7 @@ def reviews(tmp_path_factory):
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     """A small BERT as transformers saves it, and a file that nobody asked for."""
-    transformers = pytest.importorskip("transformers", reason='needs transformers: pip install "bakeoff[hub]"')
+    transformers = pytest.importorskip("transformers", reason='needs transformers: pip install -e ".[hub]"')
     folder = tmp_path_factory.mktemp("model")
     sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
     config = transformers.BertConfig(vocab_size=60, max_position_embeddings=64, **sizes)
@@ -66,7 +66,7 @@ def model(tmp_path_factory):
 @pytest.fixture(scope="module")
 def others(tmp_path_factory):
     """Data sets in the columns that they have on the Hub: one that is a program, with the Parquet made of it."""
-    datasets = pytest.importorskip("datasets", reason='needs datasets: pip install "bakeoff[hub]"')
+    datasets = pytest.importorskip("datasets", reason='needs datasets: pip install -e ".[hub]"')
     value, listed, classes = datasets.Value("string"), datasets.List, datasets.ClassLabel
     tags = classes(names=["O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC", "B-MISC", "I-MISC"])
     types = classes(names=["ABBR", "ENTY", "DESC", "HUM", "LOC", "NUM"])
@@ -114,7 +114,7 @@ def others(tmp_path_factory):
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory):
     """Data sets whose files of Parquet or .csv the libraries find by their names, without a card."""
-    datasets = pytest.importorskip("datasets", reason='needs datasets: pip install "bakeoff[hub]"')
+    datasets = pytest.importorskip("datasets", reason='needs datasets: pip install -e ".[hub]"')
     reviews, questions, comments = (tmp_path_factory.mktemp(name) for name in ("reviews", "questions", "comments"))
     for split, count in (("train", 60), ("validation", 20), ("test", 30)):
         rows = {"text": [f"好 {split} {i}" for i in range(count)], "label": [i % 2 for i in range(count)]}

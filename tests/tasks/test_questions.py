@@ -71,7 +71,7 @@ def test_tables_name_the_answer_and_perhaps_its_start(tmp_path):
 
 @pytest.mark.parametrize("ending", ["parquet", "arrow"])
 def test_questions_as_the_library_datasets_has_them(tmp_path, ending):
-    datasets = pytest.importorskip("datasets", reason='needs datasets: pip install "bakeoff[hub]"')
+    datasets = pytest.importorskip("datasets", reason='needs datasets: pip install -e ".[hub]"')
     answers = [{"text": ["Bob", "b."], "answer_start": [8, 10]}, {"text": [], "answer_start": []}]
     rows = {"question": ["Who?"] * 2, "context": ["Bob saw Bob.", "Bob."], "answers": answers, "id": ["x", "y"]}
     table = datasets.Dataset.from_dict(rows)

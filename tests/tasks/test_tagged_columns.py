@@ -14,7 +14,7 @@ TAGS = [["B-PER", "O", "O"], ["B-LOC"], ["O", "O"]]
 
 @pytest.fixture(scope="module")
 def datasets():
-    return pytest.importorskip("datasets", reason='needs datasets: pip install "bakeoff[hub]"')
+    return pytest.importorskip("datasets", reason='needs datasets: pip install -e ".[hub]"')
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ import typer
 from bakeoff.cli.parquet_answers import write_parquet
 from bakeoff.durable import appearing
 from bakeoff.errors import UserError
+from bakeoff.extras import missing
 
 TABLES = (".jsonl", ".tsv", ".parquet")
 """Endings of files for answers with named values."""
@@ -47,9 +48,7 @@ def require_out(out: Path | None, endings: Sequence[str] = TABLES) -> None:
         try:
             import pyarrow  # noqa: F401
         except ImportError:
-            raise UserError(
-                f'{out}: .parquet is written with pyarrow, which is not here; run pip install "bakeoff[hub]"'
-            ) from None
+            raise missing(f"{out}: .parquet is written with pyarrow", "hub") from None
 
 
 def save_answers(out: Path, parts: Iterable[Iterable[Record]]) -> int:

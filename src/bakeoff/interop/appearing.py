@@ -8,6 +8,7 @@ from typing import Any
 
 from bakeoff.durable import as_new, fresh, holds_something, remove, sync
 from bakeoff.errors import UserError
+from bakeoff.extras import missing
 
 
 @contextmanager
@@ -57,6 +58,4 @@ def library(name: str, extra: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise UserError(
-            f"--to {extra} needs the library {name.partition('.')[0]}; install it with `pip install 'bakeoff[{extra}]'`"
-        ) from None
+        raise missing(f"--to {extra} needs the library {name.partition('.')[0]}", extra) from None

@@ -7,6 +7,7 @@ from typing import Any
 
 from bakeoff.corpus.store import Corpus
 from bakeoff.errors import UserError
+from bakeoff.extras import missing
 from bakeoff.preparation.making import Preparation
 from bakeoff.preparation.options import PrepareOptions, Texts
 from bakeoff.preparation.progress import ShowProgress, Tally
@@ -45,7 +46,7 @@ def prepare_on_ray(
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         import ray
     except ImportError:
-        raise UserError('--ray: Ray is not installed; run pip install "bakeoff[ray]"') from None
+        raise missing("--ray needs Ray", "ray") from None
     checked = PrepareOptions.parse(options, "prepare")
     preparation = Preparation(texts, out, checked, overwrite=overwrite, progress=progress)
     if (made := preparation.made()) is not None:

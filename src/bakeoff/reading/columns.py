@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.errors import UserError
+from bakeoff.extras import missing
 from bakeoff.reading.class_names import NamedField, features_of, field_of
 from bakeoff.reading.files import kind_of
 from bakeoff.reading.parquet_pages import pages
@@ -34,9 +35,7 @@ class ColumnReader:
         try:
             import pyarrow  # noqa: F401
         except ImportError:
-            raise UserError(
-                f'{path}: {kind_of(path)} is read with pyarrow, which is not here; run pip install "bakeoff[hub]"'
-            ) from None
+            raise missing(f"{path}: {kind_of(path)} is read with pyarrow", "hub") from None
         self._path = path
         self._errors = errors
         self._position = 0

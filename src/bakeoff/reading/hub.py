@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.errors import UserError
+from bakeoff.extras import missing
 from bakeoff.reading.class_names import NamedField, field_of
 
 PREFIX = "hub:"
@@ -85,7 +86,7 @@ def hub_files(text: str) -> list[HubFile]:
     try:
         import datasets
     except ImportError:
-        raise UserError(f'{text}: is read with datasets, which is not here; run pip install "bakeoff[hub]"') from None
+        raise missing(f"{text}: data sets of the Hub need the library datasets", "hub") from None
     path, config, split = match["path"], match["config"], match["split"] or "train"
     datasets.disable_progress_bars()
     folder = Path(path).expanduser()

@@ -17,6 +17,7 @@ from typing import Any
 from bakeoff.display.terminal import tell
 from bakeoff.durable import write_atomically
 from bakeoff.errors import UserError, nearest
+from bakeoff.extras import missing
 from bakeoff.json_files import read_json
 from bakeoff.overview.entries import UNFINISHED, folder_of
 from bakeoff.overview.lines import Follower, Line
@@ -74,7 +75,7 @@ def _module(name: str) -> Any:
         raise UserError(f"--track {name}: there is no such tracker{nearest(name, TRACKERS)}; {', '.join(TRACKERS)}")
     module = import_module(f"bakeoff.tracking.{name}")
     if find_spec(module.INSTALL) is None:
-        raise UserError(f"--track {name}: {module.INSTALL} is not installed; pip install 'bakeoff[track]'")
+        raise missing(f"--track {name} needs {module.INSTALL}", "track")
     return module
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bakeoff.errors import Interrupted, UserError
+from bakeoff.extras import missing
 from bakeoff.regular_files import read_regular
 from bakeoff.web.limits import Limits
 
@@ -49,7 +50,7 @@ def serve(
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "anyio", "h11"):
             raise
-        raise UserError('serve: Starlette and uvicorn are not installed; run pip install "bakeoff[web]"') from None
+        raise missing("serve needs Starlette and uvicorn", "web") from None
     from bakeoff.using.loaded_run import load
     from bakeoff.web.comparison_pages import ComparisonPages
     from bakeoff.web.served import opened

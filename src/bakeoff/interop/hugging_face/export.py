@@ -7,7 +7,7 @@ from typing import TypeGuard
 import torch
 from torch import Tensor
 
-from bakeoff.errors import UserError
+from bakeoff.extras import missing
 from bakeoff.interop.appearing import appearing, require_free
 from bakeoff.interop.exported import Exported
 from bakeoff.interop.hugging_face import own_settings
@@ -63,7 +63,7 @@ def export(run: Path, out: Path) -> Exported:
     source: Run | FinetunedRun = FinetunedRun.open(run) if FinetunedRun.at(run) else Run.open_trained(run)
     chosen = _chosen(source)
     if isinstance(chosen, dict) and find_spec("transformers") is None:
-        raise UserError("transformers is needed to check the export of this model: pip install 'bakeoff[hub]'")
+        raise missing("the check of this model's export needs transformers", "hub")
     largest: float | None
     with appearing(out) as folder:
         if isinstance(chosen, dict):

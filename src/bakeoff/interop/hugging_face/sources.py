@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from bakeoff.errors import UserError
+from bakeoff.extras import missing
 
 NAME = re.compile(r"[\w.-]+(/[\w.-]+)?(@[\w./-]+)?")
 PATTERNS = ["*.safetensors", "*.safetensors.index.json", "*.json", "vocab.txt", "merges.txt", "*.model"]
@@ -22,10 +23,7 @@ def folder_of(source: str | Path) -> Path:
     try:
         from huggingface_hub import snapshot_download
     except ImportError:
-        raise UserError(
-            f"{source}: no such folder; models on the Hub need huggingface_hub, which is not installed; run "
-            'pip install "bakeoff[hub]"'
-        ) from None
+        raise missing(f"{source}: no such folder; models on the Hub need huggingface_hub", "hub") from None
     name, _, revision = str(source).partition("@")
     try:
         return Path(snapshot_download(name, revision=revision or None, allow_patterns=PATTERNS))

@@ -1,0 +1,33 @@
+"""Optional libraries: which ones an extra brings, and the command that installs them."""
+
+import re
+import shlex
+from importlib.metadata import PackageNotFoundError, requires
+
+from bakeoff.errors import UserError
+
+
+def installation(extra: str) -> str:
+    """The command that installs the libraries of an extra, by their own names.
+
+    The extra is not named as `bakeoff[EXTRA]`: pip would look that name up in an index, where it may be another's.
+    """
+    try:
+        needed = requires("bakeoff") or []
+    except PackageNotFoundError:  # the package is imported from a folder that was never installed
+        needed = []
+    of_extra = re.compile(rf"""\bextra\s*==\s*["']{re.escape(extra)}["']""")
+    libraries = [need.partition(";")[0].strip() for need in needed if of_extra.search(need)]
+    if not libraries:
+        return f'pip install -e ".[{extra}]" in Bakeoff\'s folder'
+    return f"pip install {' '.join(map(shlex.quote, libraries))}"
+
+
+def missing(what: str, extra: str) -> UserError:
+    """The error about a library that is not installed.
+
+    Args:
+        what: the option or file that needs it, and the library: "--ray needs Ray".
+        extra: the extra that brings it.
+    """
+    return UserError(f"{what}, which is not installed; run {installation(extra)}")
