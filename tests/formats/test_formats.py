@@ -150,7 +150,9 @@ def test_the_length_does_not_tell_whether_a_sentence_follows(corpus):
     assert means[1] == pytest.approx(means[0], abs=1.0)
 
 
-@pytest.mark.parametrize("objective", [NextSentenceConfig(), SentenceStructureConfig()], ids=["nsp", "sentence_structure"])
+@pytest.mark.parametrize(
+    "objective", [NextSentenceConfig(), SentenceStructureConfig()], ids=["nsp", "sentence_structure"]
+)
 def test_no_segment_is_longer_where_it_follows_than_a_replacement_could_be(objective):
     """Other documents are far shorter than the long second segments of this one, which are cut like replacements."""
     sentences = np.arange(0, 402, 2)  # of two tokens each

@@ -1,5 +1,6 @@
 """The units of which targets are made: where they end, and how long they are."""
 
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -32,7 +33,7 @@ def test_no_unit_goes_on_where_the_text_does_not(options):
     sources = np.tile(row, (ROWS, 1))
     units = units_of(sources, **options)
     segments = [units[:, :20], units[:, 21:41], units[:, 41:]]
-    for before, after in zip(segments, segments[1:], strict=False):
+    for before, after in pairwise(segments):
         assert before.max() > 0
         last, first = before.max(1), np.where(after < 0, units.max() + 1, after).min(1)  # -1 is no unit
         assert (last < first).all()

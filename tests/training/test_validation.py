@@ -37,7 +37,7 @@ def test_it_is_the_weighted_sum_of_the_objectives_means(name, objectives, corpus
     assert found["losses"] == pytest.approx(means, rel=1e-5)
     assert found["loss"] == pytest.approx(sum(weights[kind] * mean for kind, mean in means.items()), rel=1e-5)
     held_out = corpus.validation
-    per_byte = (len(held_out.tokens) + len(held_out.documents) - 1) / held_out.bytes  # ends of documents are tokens, too
+    per_byte = (len(held_out.tokens) + len(held_out.documents) - 1) / held_out.bytes  # ends are tokens, too
     for kind, value in found["bits_per_byte"].items():
         assert value == pytest.approx(means[kind] / math.log(2) * per_byte, rel=1e-5)
         assert math.log(found["perplexity"][kind]) == pytest.approx(means[kind], rel=1e-5)
