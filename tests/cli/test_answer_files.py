@@ -1,5 +1,6 @@
 """`bakeoff fill`, `score`, `embed` and `generate` as typed, with answers in files of every form."""
 
+import csv
 import io
 import json
 import sys
@@ -36,11 +37,14 @@ def rows_of(path):
         return [json.loads(line) for line in path.read_text().splitlines()]
     if path.suffix == ".parquet":
         return pytest.importorskip("pyarrow.parquet").read_table(path).to_pylist()
+    if path.suffix == ".csv":
+        with path.open(newline="", encoding="utf-8") as file:
+            return list(csv.DictReader(file, strict=True))
     head, *lines = (line.split("\t") for line in path.read_text().splitlines())
     return [dict(zip(head, cells, strict=True)) for cells in lines]
 
 
-@pytest.mark.parametrize("ending", [".jsonl", ".parquet", ".tsv"])
+@pytest.mark.parametrize("ending", [".jsonl", ".parquet", ".tsv", ".csv"])
 def test_filled_masks_are_the_same_in_every_form(ending, bert, tmp_path, capsys):
     texts, out = tmp_path / "texts.txt", tmp_path / f"out{ending}"
     texts.write_text("\n".join([*TEXTS, ""]) + "\n")
@@ -49,7 +53,7 @@ def test_filled_masks_are_the_same_in_every_form(ending, bert, tmp_path, capsys)
     expected = bakeoff.load(bert).fill(TEXTS, 2)
     assert [row["text"].replace("\\t", "\t") for row in found] == [*TEXTS, ""]
     for row, own in zip(found, [*expected, []], strict=True):
-        masks = json.loads(row["masks"]) if ending == ".tsv" else row["masks"]
+        masks = json.loads(row["masks"]) if ending in (".tsv", ".csv") else row["masks"]
         assert [[each["id"] for each in mask] for mask in masks] == [[each.id for each in mask] for mask in own]
     assert json.loads(typed(capsys, "fill", bert, *TEXTS, "-k", 2, "--json").out)[0]["masks"][0][0]["token"]
     lines = typed(capsys, "fill", bert, *TEXTS, "-k", 2).out.splitlines()
@@ -98,8 +102,8 @@ def test_what_is_written_goes_to_a_file(gpt, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("out", "wrong"),
     [
-        ("out.xls", "answers are written to a .jsonl, .tsv or .parquet"),
-        ("out.npy", "answers are written to a .jsonl, .tsv or .parquet"),
+        ("out.xls", "answers are written to a .jsonl, .csv, .tsv or .parquet"),
+        ("out.npy", "answers are written to a .jsonl, .csv, .tsv or .parquet"),
         ("none/out.jsonl", "no such folder"),
         ("there.jsonl", "is there already"),
     ],

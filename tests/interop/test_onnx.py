@@ -105,7 +105,7 @@ def test_a_missing_library_is_named(encoder, tmp_path, monkeypatch):
         raise ImportError(name)
 
     monkeypatch.setattr(appearing, "import_module", absent)
-    with pytest.raises(UserError, match=r"needs the library onnx; install it with `pip install 'bakeoff\[onnx\]'`"):
+    with pytest.raises(UserError, match=r"needs the library onnx, which is not installed; run pip install 'onnx>="):
         export(encoder.path, tmp_path / "out", to="onnx")
 
 

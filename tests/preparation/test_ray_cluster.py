@@ -29,7 +29,7 @@ def file(tmp_path_factory):
 
 def test_a_missing_library_is_named(tmp_path, file, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(UserError, match=r'pip install "bakeoff\[ray\]"'):
+    with pytest.raises(UserError, match=r"--ray needs Ray, which is not installed; run pip install 'ray>="):
         prepare_on_ray(file, tmp_path / "corpus", "local", tokenizer=BYTES)
 
 

@@ -14,7 +14,7 @@ BYTES = TokenizerConfig(kind="byte_bpe", size=300)
 
 def test_a_missing_library_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(UserError, match=r'hub:a/b: is read with datasets.*pip install "bakeoff\[hub\]"'):
+    with pytest.raises(UserError, match=r"hub:a/b: data sets of the Hub need .*pip install .* 'datasets>="):
         prepare("hub:a/b", tmp_path / "corpus", tokenizer=BYTES)
 
 

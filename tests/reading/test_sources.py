@@ -206,7 +206,7 @@ def test_paths_that_lead_nowhere(tmp_path):
 def test_a_library_that_is_missing_is_named_before_anything_is_read(tmp_path, name, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     files = [write(tmp_path / "a.txt", "text"), write(tmp_path / name, "x")]
-    with pytest.raises(UserError, match=rf'{name}: .* run pip install "bakeoff\[hub\]"'):
+    with pytest.raises(UserError, match=rf"{name}: .* run pip install 'pyarrow>="):
         TextReader(files, SourceOptions())
 
 

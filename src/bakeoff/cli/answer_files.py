@@ -1,5 +1,7 @@
 """`--out`: answers in a file that appears when it is complete; the ending of its name says the form."""
 
+import csv
+import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,15 +14,15 @@ from bakeoff.durable import appearing
 from bakeoff.errors import UserError
 from bakeoff.extras import missing
 
-TABLES = (".jsonl", ".tsv", ".parquet")
+TABLES = (".jsonl", ".csv", ".tsv", ".parquet")
 """Endings of files for answers with named values."""
 
 Out = Annotated[
     Path | None,
     typer.Option(
         help=(
-            "File to write the answers to: .jsonl, .tsv or .parquet. It appears when it is complete. Default: print "
-            "them."
+            "File to write the answers to: .jsonl, .csv, .tsv or .parquet. It appears when it is complete. Default: "
+            "print them."
         )
     ),
 ]
@@ -69,28 +71,47 @@ def _json_lines(file: BinaryIO, parts: Iterator[list[Record]]) -> int:
     return count
 
 
-def _table(file: BinaryIO, parts: Iterator[list[Record]]) -> int:
-    """Write a line of names and a line for each answer; values other than texts are JSON, None is nothing."""
-    count = 0
-    for part in parts:
-        if part and not count:
-            file.write(("\t".join(part[0]) + "\n").encode())
-        file.writelines(("\t".join(map(_cell, each.values())) + "\n").encode() for each in part)
-        count += len(part)
-    return count
+def _table(line: Callable[[Iterable[str]], str]) -> Callable[[BinaryIO, Iterator[list[Record]]], int]:
+    """A function that writes a line of names and a line for each answer, made of its cells by `line`."""
+
+    def write(file: BinaryIO, parts: Iterator[list[Record]]) -> int:
+        count, names = 0, list[str]()
+        for part in parts:
+            if part and not count:
+                names = list(part[0])
+                file.write(line(names).encode())
+            for each in part:
+                count += 1
+                if more := next((name for name in each if name not in names), None):
+                    raise UserError(
+                        f"answer {count:,} has the value '{more}', which the first has not; write them to a .jsonl"
+                    )
+                file.write(line(_cell(each.get(name)) for name in names).encode())
+        return count
+
+    return write
 
 
 def _cell(value: Any) -> str:
+    """A value in a table: None is nothing, and what is no text is JSON."""
+    return "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _between_tabs(cells: Iterable[str]) -> str:
     from bakeoff.cli.answers import on_one_line
 
-    if value is None:
-        return ""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return on_one_line(text, tabs=True)
+    return "\t".join(on_one_line(cell, tabs=True) for cell in cells) + "\n"
+
+
+def _between_commas(cells: Iterable[str]) -> str:
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\n").writerow(cells)
+    return line.getvalue()
 
 
 _FORMS: dict[str, Callable[[BinaryIO, Iterator[list[Record]]], int]] = {
     ".jsonl": _json_lines,
-    ".tsv": _table,
+    ".csv": _table(_between_commas),
+    ".tsv": _table(_between_tabs),
     ".parquet": write_parquet,
 }

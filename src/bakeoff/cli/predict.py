@@ -9,11 +9,8 @@ import typer
 
 from bakeoff.cli.answer_files import Out, require_out, save_answers
 from bakeoff.cli.answers import Blank, TextsFile, on_one_line, print_answers, print_json_answers, texts_of
-from bakeoff.cli.output import (
-    Device,
-    Errors,
-    Json,
-)
+from bakeoff.cli.kept_columns import require_columns, with_columns
+from bakeoff.cli.output import Device, Errors, Json
 from bakeoff.display.terminal import tell
 from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
@@ -49,6 +46,16 @@ def predict(
             help="Setting of how --texts is read, e.g. header=false, as for evaluate.",
         ),
     ] = [],  # noqa: B006
+    keep_columns: Annotated[
+        bool,
+        typer.Option(
+            "--keep-columns",
+            help=(
+                "With --out or --json: all columns of --texts stand before the answers. An answer's name that is a "
+                "column's begins with predicted_."
+            ),
+        ),
+    ] = False,
     out: Out = None,
     errors: Errors = "strict",
     device: Device = "auto",
@@ -63,12 +70,16 @@ def predict(
     Example: bakeoff predict runs/bert-sst2 "A wonderful film." "Two hours that I will never get back."
 
     Example: bakeoff predict runs/bert-sst2 --texts reviews.csv > classes.tsv
+
+    Example: bakeoff predict runs/bert-sst2 --texts reviews.csv --keep-columns --out answered.csv
     """
     from bakeoff.overrides import parse_override
     from bakeoff.reading.rows import on_hub
     from bakeoff.tasks.cut_rows import CutTexts
     from bakeoff.tasks.finetuned_run import FinetunedRun
     from bakeoff.tasks.predict import answer, answer_file, require_sides
+    from bakeoff.tasks.reading.other_files import reading_otherwise
+    from bakeoff.tasks.reading.tables import PLAIN
 
     require_out(out)
     opened = FinetunedRun.open(run)
@@ -82,12 +93,18 @@ def predict(
     form = dict(parse_override(option, "--option") for option in options)
     if form and texts is None:
         raise UserError("--option says how --texts FILE is read")
-    if texts is not None and (
+    if keep_columns and out is None and not json:
+        raise UserError("--keep-columns is about answers with names; give --out FILE or --json, too")
+    as_labelled = texts is not None and (
         form or on_hub(texts) or config.reads_files(texts, text_column) or (not named and config.reads_its_form(texts))
-    ):
+    )
+    kept = require_columns(texts, config, text_column) if keep_columns else None
+    table = PLAIN._replace(errors=errors)
+    if texts is not None and as_labelled:
         if arguments[0] or pair:
             raise UserError(f"{texts}: the file has all texts to predict; give no texts beside --texts")
         settings = {**named, "errors": errors, **form}
+        table = reading_otherwise(config, settings).form
         found = answer_file(opened, texts, settings=settings, device=device, left_out=left_out, cut=cut)
     elif config.input_sides is None:
         if texts is not None or pair or named or not arguments[0]:
@@ -103,11 +120,13 @@ def predict(
         found = answer(opened, given, device=device, cut=cut)
     task = opened.learned
     parts = (blank.counted(part) for part in found)
+    records = None if kept is None else with_columns(kept, table, task, parts)
     if out is not None:
-        count = save_answers(out, ([_record(task, each) for each in part] for part in parts))
+        count = save_answers(out, records or ([_record(task, each) for each in part] for part in parts))
         tell(f"{out}: {counted(count, 'answer')}")
     elif json:
-        print_json_answers([task.answered(each.example, each.answer) for each in part] for part in parts)
+        answers = ([task.answered(each.example, each.answer) for each in part] for part in parts)
+        print_json_answers(records or answers)
     else:
         print_answers([_predicted(task, each) for each in part] for part in parts)
     blank.tell("what the run gives for a text without words")

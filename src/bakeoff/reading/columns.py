@@ -40,6 +40,26 @@ class ColumnReader:
         self._errors = errors
         self._position = 0
 
+    def names(self) -> list[str]:
+        """The names of the file's columns.
+
+        Raises:
+            UserError: the file is unreadable or damaged.
+        """
+        import pyarrow
+        from pyarrow import ipc, parquet
+
+        try:
+            with open_regular(self._path) as raw:
+                if kind_of(self._path) == ".parquet":
+                    return list(parquet.read_schema(raw).names)
+                streamed = raw.read(6) != b"ARROW1"
+                raw.seek(0)
+                with ipc.open_stream(raw) if streamed else ipc.open_file(raw) as file:
+                    return list(file.schema.names)
+        except (pyarrow.ArrowException, OSError) as error:
+            raise _unreadable(self._path, error) from None
+
     def position(self) -> int:
         """Approximate number of bytes on disk that have been read."""
         return self._position
@@ -73,8 +93,7 @@ class ColumnReader:
                             value = self._decode(value, row) if isinstance(value, bytes) else value
                             yield row, field.value(value, self._path, row)
         except (pyarrow.ArrowException, ValueError, OSError) as error:
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
-            raise UserError(f"{self._path}: cannot be read ({reason}); is it whole, and what its name says?") from None
+            raise _unreadable(self._path, error) from None
 
     def _parquet(self, raw: io.BufferedReader, name: str, advice: str) -> Iterator[tuple[NamedField, Any]]:
         from pyarrow import parquet
@@ -151,6 +170,11 @@ def _pieces(column: Any) -> Iterator[Any]:
     rows = max(1, _AT_ONCE // max(1, size))
     for begin in range(0, len(column), rows):
         yield column.slice(begin, rows)
+
+
+def _unreadable(path: Path, error: Exception) -> UserError:
+    reason = (str(error).splitlines() or [type(error).__name__])[0]
+    return UserError(f"{path}: cannot be read ({reason}); is it whole, and what its name says?")
 
 
 def _as_bytes(column: Any) -> Any:

@@ -20,7 +20,8 @@ from bakeoff.reading.decoding import decompressed, utf8_of, wide_mark
 from bakeoff.reading.hub import PREFIX, HubFile, hub_files
 from bakeoff.regular_files import open_regular, require_regular
 
-KINDS = (".txt", ".jsonl", ".csv", ".tsv")
+TEXT = ".txt"
+KINDS = (TEXT, ".jsonl", ".csv", ".tsv")
 COLUMNAR = (".parquet", ".arrow")
 _JSON = ".json"
 _COMPRESSIONS = (".gz", ".zst")

@@ -59,7 +59,7 @@ def read_records(
     Raises:
         UserError: a field or column is missing, or a record is broken (with its line).
     """
-    kind = {"auto": kind_of(path), "tab": ".tsv"}.get(style.separator, ".csv")
+    kind = _kind(path, style)
     if kind == ".jsonl":
         for number, record in _objects(path, lines, skip, style):
             yield number, [record[existing(name, list(record), f"{path}:{number}", "field", advice)] for name in names]
@@ -91,17 +91,35 @@ def read_records(
             yield number, [row[place] for place in places]
 
 
-def record_names(path: Path, lines: LineReader) -> list[str]:
+def record_names(path: Path, lines: LineReader, style: RecordStyle = PLAIN) -> list[str]:
     """The names of the columns, or of the first record's fields; empty if the file is empty.
 
     Raises:
         UserError: the first record is broken.
     """
-    kind = kind_of(path)
+    kind = _kind(path, style)
     if kind == ".jsonl":
-        return next((list(record) for _, record in _objects(path, lines, 0, PLAIN)), [])
-    rows = _csv_rows(path, lines, ",") if kind == ".csv" else _tsv_rows(lines)
-    return next(([name.strip() for name in row] for _, row in rows), [])
+        return next((list(record) for _, record in _objects(path, lines, 0, style)), [])
+    rows = _csv_rows(path, lines, _SIGNS.get(style.separator, ",")) if kind == ".csv" else _tsv_rows(lines)
+    first = next((row for _, row in rows), [])
+    return [name.strip() for name in first] if style.header else [str(number + 1) for number in range(len(first))]
+
+
+def whole_records(
+    path: Path, errors: str, encoding: str = "utf-8", style: RecordStyle = PLAIN
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The number of each record's last line, and all of its values by their names; errors as of `read_records`."""
+    if _kind(path, style) == ".jsonl":
+        yield from _objects(path, LineReader(path, errors, encoding=encoding), 0, style)
+        return
+    names = record_names(path, LineReader(path, errors, encoding=encoding), style)
+    for number, values in read_records(path, LineReader(path, errors, encoding=encoding), names, style=style):
+        yield number, dict(zip(names, values, strict=True))
+
+
+def _kind(path: Path, style: RecordStyle) -> str | None:
+    """The ending that stands for the form of a file's rows: .jsonl, .csv, or .tsv."""
+    return {"auto": kind_of(path), "tab": ".tsv"}.get(style.separator, ".csv")
 
 
 def text_value(value: Any, where: str, name: str, errors: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from bakeoff.reading.columns import ColumnReader
 from bakeoff.reading.files import COLUMNAR, LineReader, kind_of
 from bakeoff.reading.hub import PREFIX, hub_files
-from bakeoff.reading.records import PLAIN, RecordStyle, read_records
+from bakeoff.reading.records import PLAIN, RecordStyle, read_records, whole_records
 
 
 def on_hub(path: Path) -> bool:
@@ -51,3 +51,19 @@ def read_rows(
             yield cells[0][0], [value for _, value in cells]
         return
     yield from read_records(path, LineReader(path, errors, encoding=encoding), names, advice, style=style)
+
+
+def whole_rows(
+    path: Path, errors: str, encoding: str = "utf-8", style: RecordStyle = PLAIN
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The line of each row of a file, or its number from 1 in files without lines, and all of its values by column.
+
+    Raises:
+        UserError: two columns have one name, or the file has a mistake (with its line).
+    """
+    if kind_of(path) in COLUMNAR:
+        names = ColumnReader(path, errors).names()
+        for row, values in read_rows(path, names, errors):
+            yield row, dict(zip(names, values, strict=True))
+        return
+    yield from whole_records(path, errors, encoding, style)

@@ -8,8 +8,10 @@ from pydantic import Field
 
 from bakeoff.config import Config, Record
 from bakeoff.plugins import take_parts
+from bakeoff.reading.files import TEXT, kind_of
 from bakeoff.recipe import Recipe
 from bakeoff.registry import Registry
+from bakeoff.tasks.reading.tables import TableForm
 from bakeoff.tasks.scores.jackknife import Vector
 from bakeoff.tasks.task import Task
 
@@ -98,6 +100,15 @@ class TaskConfig(Config):
     def reads_its_form(self, path: Path) -> bool:
         """Whether a file of texts is a table to be read with the settings of the task's files, not by its name."""
         return False
+
+    def has_rows(self, path: Path, column: str | None = None) -> bool:
+        """Whether a file to be answered has a row with columns for each example; arguments as of `reads_files`."""
+        return kind_of(path) not in (None, TEXT)
+
+    @property
+    def form(self) -> TableForm:
+        """The form in which files with columns are read."""
+        return TableForm(self.errors, self.encoding)
 
     def blank_texts(self, example: Any) -> int:
         """The number of texts of an example that are blank and should not be."""

@@ -97,6 +97,10 @@ class QuestionAnsweringConfig(TaskConfig):
         return is_layout(path)
 
     @override
+    def has_rows(self, path: Path, column: str | None = None) -> bool:
+        return super().has_rows(path, column) and not is_layout(path)
+
+    @override
     def contributions(self, lines: Sequence[Mapping[str, Any]], metric: str) -> Vector:
         compare = comparison(self.answer_words, [line["label"] for line in lines])
         return np.array([getattr(compare(line["label"], line["prediction"]), metric) for line in lines], np.float64)

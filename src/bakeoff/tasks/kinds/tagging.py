@@ -119,6 +119,10 @@ class TaggingConfig(TaskConfig):
         return bool(set(path.suffixes) & (set(COLUMNS) - unsaid)) or (has_fields(path) and self.text_column is not None)
 
     @override
+    def has_rows(self, path: Path, column: str | None = None) -> bool:
+        return has_fields(path) or (super().has_rows(path, column) and not self.reads_files(path, column))
+
+    @override
     def example(self, texts: Sequence[str]) -> TaggedSentence:
         """A raw text as a sentence: words as in files with spans where the task has spans, else at white space."""
         (text,) = texts

@@ -42,6 +42,7 @@ class TableConfig(TaskConfig):
     }
 
     @property
+    @override
     def form(self) -> TableForm:
         """The form in which a file is read."""
         return TableForm(
@@ -59,6 +60,10 @@ class TableConfig(TaskConfig):
         """Whether the file is a table without a header, or with another separator or encoding than its name says."""
         usual = self.header and self.separator == "auto" and self.encoding == "utf-8"
         return self.layout == "table" and not usual and kind_of(path) in (".csv", ".tsv")
+
+    @override
+    def has_rows(self, path: Path, column: str | None = None) -> bool:
+        return self.layout == "table" and (super().has_rows(path, column) or self.separator != "auto")
 
     def records(self, path: Path, columns: Sequence[str]) -> Iterator[LeftOut | tuple[int, list[Any]]]:
         """The line of each row and its values of some columns; or a `LeftOut` for a row that is left out.

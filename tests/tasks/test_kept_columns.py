@@ -1,0 +1,99 @@
+"""`predict --keep-columns`: every column of the file beside the answers, in any form, in and out."""
+
+import csv
+import datetime
+import json
+
+import pytest
+
+from bakeoff.cli import run as command
+from bakeoff.tasks.predict import predict
+
+ROWS = [
+    {"id": "a,1", "text": "baran apple saw", "label": "fruit", "note": 'said "no"\nand left'},
+    {"id": "b\t2", "text": "", "label": "", "note": ""},
+    {"id": "=c3", "text": "saw, baran lion", "label": "animal", "note": "café"},
+]
+
+
+def write(path, rows=ROWS):
+    if path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    elif path.suffix == ".parquet":
+        pyarrow = pytest.importorskip("pyarrow")
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    elif path.suffix == ".csv":
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, rows[0])
+            writer.writeheader()
+            writer.writerows(rows)
+    else:
+        lines = [list(rows[0]), *(row.values() for row in map(on_one_line, rows))]
+        path.write_text("".join("\t".join(line) + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def on_one_line(row):
+    """The values without what a .tsv cannot hold."""
+    return {key: value.replace("\t", " ").replace("\n", " ") for key, value in row.items()}
+
+
+def read(path):
+    if path.suffix == ".jsonl":
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    if path.suffix == ".parquet":
+        return pytest.importorskip("pyarrow.parquet").read_table(path).to_pylist()
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file, strict=True))
+
+
+@pytest.mark.parametrize("out", [".jsonl", ".csv", ".parquet"])
+@pytest.mark.parametrize("given", [".jsonl", ".csv", ".tsv", ".parquet"])
+def test_columns_come_out_as_they_went_in(given, out, fitted, tmp_path):
+    if ".parquet" in (given, out):
+        pytest.importorskip("pyarrow.parquet")
+    texts, answers = write(tmp_path / f"texts{given}"), tmp_path / f"answers{out}"
+    arguments = ["predict", str(fitted.path), "--texts", str(texts), "--keep-columns", "--out", str(answers)]
+    assert command([*arguments, "--device", "cpu"]) == 0
+    rows, expected = read(answers), predict(fitted.path, [row["text"] for row in ROWS], device="cpu")
+    kept = [on_one_line(row) for row in ROWS] if given == ".tsv" else ROWS
+    assert [{key: row[key] for key in ROWS[0]} for row in rows] == kept
+    assert [row["predicted_label"] for row in rows] == [each["label"] for each in expected]
+    assert [float(row["probability"]) for row in rows] == pytest.approx([each["probability"] for each in expected])
+    assert set(rows[0]) == {*ROWS[0], "predicted_label", "probability"}
+
+
+def test_rows_that_are_left_out_and_values_of_other_types(fitted, tmp_path, capsys):
+    """Each answer stands beside its row, where rows before it have none."""
+    texts = tmp_path / "texts.csv"
+    texts.write_text("1,apple saw baran\n2\n3,lion baran saw\n4,x,y\n5,plum\n", encoding="utf-8")
+    arguments = ["predict", str(fitted.path), "--texts", str(texts), "--keep-columns", "--json", "--device", "cpu"]
+    form = ["header=false", "broken_rows=skip"]
+    assert command([*arguments, "--text-column", "2", *(word for each in form for word in ("--option", each))]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["1"], row["2"]) for row in rows] == [("1", "apple saw baran"), ("3", "lion baran saw"), ("5", "plum")]
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    day = datetime.date(2026, 1, 2)
+    table = pyarrow.Table.from_pylist([{"text": "apple", "day": day, "list": [1, None], "number": 0.5}])
+    parquet.write_table(table, tmp_path / "texts.parquet")
+    arguments[3] = str(tmp_path / "texts.parquet")
+    assert command(arguments) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["day"], row["list"], row["number"]) == ("2026-01-02", [1, None], 0.5)
+
+
+def test_what_has_no_columns_is_refused(fitted, tmp_path, capsys):
+    def refused(message, *words):
+        assert command(["predict", str(fitted.path), "--keep-columns", *map(str, words)]) == 2
+        assert message in capsys.readouterr().err
+
+    out = tmp_path / "out.csv"
+    (tmp_path / "texts.txt").write_text("apple\n")
+    refused("give --out FILE or --json", "--texts", tmp_path / "texts.txt")
+    refused("texts.txt has no columns with a row for each answer", "--texts", tmp_path / "texts.txt", "--out", out)
+    refused("the texts are in no file", "apple", "--json")
+    twice = tmp_path / "twice.csv"
+    twice.write_text("text,id,id\napple,1,2\n")
+    refused("twice.csv:1: 2 columns are called 'id'; rename all but one", "--texts", twice, "--out", out)
+    assert not out.exists()
