@@ -7,6 +7,7 @@ from typing import TypeGuard
 import torch
 from torch import Tensor
 
+from bakeoff.errors import UserError
 from bakeoff.extras import missing
 from bakeoff.interop.appearing import appearing, require_free
 from bakeoff.interop.exported import Exported
