@@ -1,6 +1,7 @@
 import random
 import string
 import time
+from functools import cache
 
 import pytest
 from hypothesis import given, settings
@@ -9,11 +10,12 @@ from tokenizers import Tokenizer as Inner
 from tokenizers import models, normalizers, pre_tokenizers
 
 from bakeoff.tokenizer.hidden import HiddenText
-from bakeoff.tokenizer.long_words import bert_normalizer, has_long_word
+from bakeoff.tokenizer.long_words import bert_normalizer
 from bakeoff.tokenizer.tokenizer import Tokenizer, TwoVocabularies
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
 DRAW = random.Random(0)
+SIGNS = "aé한ก-/字ア"
 
 
 def letters(alphabet: str, length: int) -> str:
@@ -142,10 +144,21 @@ def test_sources_and_targets_are_counted_by_their_own_vocabularies():
 
 
 @pytest.mark.parametrize("lowercase", [False, True])
-@given(parts=st.lists(st.tuples(st.text(alphabet="aé한ก-/字ア ", max_size=3), st.integers(0, 60)), max_size=4))
+@given(parts=st.lists(st.tuples(st.text(alphabet=f"{SIGNS} ", max_size=3), st.integers(0, 60)), max_size=4))
 @settings(max_examples=80, deadline=None)
-def test_a_word_is_long_where_berts_algorithm_would_lose_it(lowercase, parts):
+def test_words_of_any_length_are_read_by_a_tokenizer_that_has_seen_short_ones(lowercase, parts):
+    """And shorter ones as BERT reads them."""
+    tokenizer = short_words(lowercase)
     text = " ".join("".join(part * times for part, times in parts).split())
+    assert tokenizer.hidden([text]).hidden == 0
     cuts, normalizer = pre_tokenizers.BertPreTokenizer(), bert_normalizer(lowercase)
-    longest = max((len(word) for word, _ in cuts.pre_tokenize_str(normalizer.normalize_str(text))), default=0)
-    assert has_long_word(text, lowercase) == (longest > 100)
+    words = [word for word, _ in cuts.pre_tokenize_str(normalizer.normalize_str(text))]
+    parts_of = [word[place : place + 100] for word in words for place in range(0, len(word), 100)]
+    ((ids, _),) = tokenizer.encode([text])
+    assert ids.tolist() == [int(each) for part in parts_of for each in tokenizer.encode([part])[0][0]]
+
+
+@cache
+def short_words(lowercase):
+    pairs = " ".join(one + other for one in SIGNS for other in SIGNS)
+    return Tokenizer.train(TokenizerConfig(size=60, lowercase=lowercase), [f"{pairs} {pairs}"])

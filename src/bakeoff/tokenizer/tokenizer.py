@@ -85,15 +85,12 @@ class Tokenizer:
         return TokenizerConfig.parse({**values, "end_of_line": end_of_line}, "tokenizer")
 
     @classmethod
-    def train(
-        cls, config: TokenizerConfig, texts: Iterable[str] | WordCounts, long_words: bool | None = None
-    ) -> "Tokenizer":
+    def train(cls, config: TokenizerConfig, texts: Iterable[str] | WordCounts) -> "Tokenizer":
         """Train on texts; the same texts in the same order give the same tokenizer, byte for byte.
 
         Args:
             config: the tokenizer's settings.
             texts: the texts; with `end_of_line`, lines without their ends; kind whitespace also takes word counts.
-            long_words: whether WordPiece has to cut long words; None: if the texts have any.
 
         Raises:
             UserError: the vocabulary is too small for its kind, or the text holds nothing to learn from.
@@ -103,7 +100,7 @@ class Tokenizer:
             counts = texts if isinstance(texts, WordCounts) else WordCounts(texts)
             return cls(train_whitespace(size, lowercase, SPECIAL_TOKENS_OF_WORDS, counts, lines))
         assert not isinstance(texts, WordCounts)
-        return cls(train(config.kind, size, lowercase, SPECIAL_TOKENS, texts, lines, long_words))
+        return cls(train(config.kind, size, lowercase, SPECIAL_TOKENS, texts, lines))
 
     @classmethod
     def load(cls, path: str | Path, rows: int | None = None) -> "Tokenizer":

@@ -11,7 +11,7 @@ from tokenizers import Tokenizer as Inner
 
 from bakeoff.errors import UserError
 from bakeoff.text.segmentation import ALPHABETS_WITHOUT_SPACES, IDEOGRAPHS
-from bakeoff.tokenizer.long_words import LONGEST_WORD, bert_normalizer, has_long_word, words_of_any_length
+from bakeoff.tokenizer.long_words import LONGEST_WORD, bert_normalizer, words_of_any_length
 from bakeoff.tokenizer.word_counts import WordCounts
 
 # The words of `bakeoff.text.segmentation` as Oniguruma has them, but that don't, 3.14 and well-known are words, too.
@@ -31,13 +31,7 @@ _NOTHING = "tokenizer: the text is empty, there is nothing to train on"
 
 
 def train(
-    kind: str,
-    size: int,
-    lowercase: bool,
-    specials: Sequence[str],
-    texts: Iterable[str],
-    end_of_line: bool = False,
-    long_words: bool | None = None,
+    kind: str, size: int, lowercase: bool, specials: Sequence[str], texts: Iterable[str], end_of_line: bool = False
 ) -> Inner:
     """Train a tokenizer of any kind but whitespace.
 
@@ -48,7 +42,6 @@ def train(
         specials: special tokens, which get the first ids; the second is the unknown token.
         texts: the sample, which is read more than once; an iterator is kept in memory.
         end_of_line: whether each text is a line whose end is a token (kind character).
-        long_words: whether WordPiece has to cut long words; None: if the sample has any.
 
     Raises:
         UserError: `size` is too small, or there is nothing to learn from.
@@ -67,10 +60,6 @@ def train(
         # text with many characters (Chinese) leaves half of the vocabulary to longer pieces. (The trainers' own limit
         # breaks ties between equally rare characters at random.)
         texts = _WithoutRare(texts, counts, (size - len(specials)) // 2)
-    if kind == "wordpiece":
-        if long_words is None:
-            long_words = any(has_long_word(text, lowercase) for text in texts)
-        inner.pre_tokenizer = words_of_any_length() if long_words else inner.pre_tokenizer
     cuts = inner.pre_tokenizer
     if kind in ("byte_bpe", "char_bpe", "unigram"):
         inner.pre_tokenizer = pre_tokenizers.Sequence([cuts, _parts(_LEARNED_PATTERN)])
@@ -219,7 +208,7 @@ def _lowercased(lowercase: bool, *others: normalizers.Normalizer) -> normalizers
 def _wordpiece(size: int, lowercase: bool, specials: list[str]) -> tuple[Inner, Any]:
     inner = Inner(models.WordPiece(unk_token=specials[1], max_input_chars_per_word=LONGEST_WORD))
     inner.normalizer = bert_normalizer(lowercase)
-    inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    inner.pre_tokenizer = words_of_any_length()
     inner.decoder = decoders.WordPiece(prefix="##", cleanup=False)
     return inner, trainers.WordPieceTrainer(
         vocab_size=size, min_frequency=2, special_tokens=specials, show_progress=False

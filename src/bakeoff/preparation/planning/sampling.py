@@ -5,7 +5,7 @@ import random
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -35,35 +35,21 @@ _MOST_LENGTHS = 1 << 24
 
 
 class Sample:
-    """A uniform sample of at most `limit` UTF-8 bytes: the pieces with the smallest keyed random numbers.
+    """A uniform sample of at most `limit` UTF-8 bytes: the pieces with the smallest keyed random numbers."""
 
-    Attributes:
-        bytes: bytes of the sampled pieces.
-        seen: whether any piece of the text, sampled or not, is one that is watched for.
-    """
-
-    def __init__(self, limit: int, seed: int, watched: Callable[[str], bool] | None = None) -> None:
-        """Sample up to `limit` bytes; the seed and a piece's number in the text alone decide on the piece.
-
-        Args:
-            limit: the largest size.
-            seed: the seed.
-            watched: tells whether a piece is one that is watched for; None: none is.
-        """
+    def __init__(self, limit: int, seed: int) -> None:
+        """Sample up to `limit` bytes; the seed and a piece's number in the text alone decide on the piece."""
         self._limit = limit
         self._random = random.Random(seed)
         self._heap: list[tuple[float, int, bytes]] = []  # the largest number first
         self._count = 0
         self.bytes = 0
-        self.seen, self._watched = False, watched
 
     def __len__(self) -> int:
         return len(self._heap)
 
     def add(self, text: str) -> None:
         """Offer the next piece of the text."""
-        if self._watched is not None and not self.seen:
-            self.seen = self._watched(text)
         priority = self._random.random()
         self._count += 1
         if self.bytes >= self._limit and -self._heap[0][0] <= priority:

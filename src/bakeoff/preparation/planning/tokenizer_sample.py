@@ -6,7 +6,6 @@ from typing import Any
 from bakeoff.display.wording import quantity
 from bakeoff.preparation.planning.sampling import Sample
 from bakeoff.preparation.progress import ReadingProgress
-from bakeoff.tokenizer.long_words import has_long_word
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.tokenizer.training import new_words
@@ -27,8 +26,7 @@ def sample_for(config: TokenizerConfig, limit: int, seed: int) -> Sample | WordC
         limit: largest size of the sample in UTF-8 bytes.
         seed: seed of the sample.
     """
-    watched = (lambda text: has_long_word(text, config.lowercase)) if config.kind == "wordpiece" else None
-    return WordCounts() if config.kind == "whitespace" else Sample(limit, seed, watched)
+    return WordCounts() if config.kind == "whitespace" else Sample(limit, seed)
 
 
 def train_tokenizer(
@@ -52,7 +50,7 @@ def train_tokenizer(
         while (distinct := _distinct_bytes(sample)) > limit and sample.bytes > 1:
             sample.shrink(int(sample.bytes * max(0.5, min(0.95, limit / distinct))))
     record = {"asked_bytes": asked, "bytes": sample.bytes, "paragraphs": len(sample), "seed": seed}
-    tokenizer = Tokenizer.train(config, sample, sample.seen if isinstance(sample, Sample) else None)
+    tokenizer = Tokenizer.train(config, sample)
     sample.clear()
     return_memory()
     return tokenizer, record
