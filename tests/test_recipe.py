@@ -257,6 +257,8 @@ def test_budgets_become_steps():
     assert Budget(steps=7).steps_for(**costs) == 7
     assert Budget(tokens=40_000).steps_for(**costs) == 10
     assert Budget(flops=5e9).steps_for(**costs) == 5
+    assert Budget(words=60_000).steps_for(**costs, words_per_token=0.75) == 20
+    assert Budget.parse_text("words=10M") == Budget(words=10_000_000)
     assert Budget(epochs=2.5).steps_for(**costs, text_tokens=80_000) == 50
     assert Budget.parse({"hours": 0.5}, "here") == Budget(minutes=30)
     assert Budget(minutes=1).steps_for(**costs, seconds_per_step=0.5) == 120

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from bakeoff.models.mixers.mixer import MixerBaseConfig
     from bakeoff.models.part import Part, State
     from bakeoff.optimization.budget import Budget
+    from bakeoff.optimization.early_stopping import EarlyStopping
+    from bakeoff.optimization.save_points import SavePoints
     from bakeoff.overview.listing import list_runs
     from bakeoff.overview.watch import watch
     from bakeoff.plugins import load_plugin
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from bakeoff.preparation.prepare_pairs import prepare_pairs
     from bakeoff.preparation.ray_cluster import prepare_on_ray
     from bakeoff.recipe_files import load_recipe
+    from bakeoff.runs.finding import find_checkpoint
     from bakeoff.runs.run import Run
     from bakeoff.tasks.checks.examine import check_task
     from bakeoff.tasks.datasets.named import dataset_task
@@ -53,6 +56,7 @@ _HOMES = {
     "ChoiceConfig": "bakeoff.tasks.kinds.choice",
     "ClassificationConfig": "bakeoff.tasks.kinds.classification",
     "Context": "bakeoff.models.context",
+    "EarlyStopping": "bakeoff.optimization.early_stopping",
     "FinetuneConfig": "bakeoff.tasks.fitting.finetune_config",
     "GenerationConfig": "bakeoff.inference.generation_config",
     "LoadedRun": "bakeoff.using.loaded_run",
@@ -62,6 +66,7 @@ _HOMES = {
     "QuestionAnsweringConfig": "bakeoff.tasks.kinds.question_answering",
     "RegressionConfig": "bakeoff.tasks.kinds.regression",
     "Run": "bakeoff.runs.run",
+    "SavePoints": "bakeoff.optimization.save_points",
     "SequenceToSequenceConfig": "bakeoff.tasks.kinds.sequence_to_sequence",
     "Start": "bakeoff.training.initial_weights",
     "State": "bakeoff.models.part",
@@ -73,6 +78,7 @@ _HOMES = {
     "embed": "bakeoff.vectors.embed",
     "evaluate": "bakeoff.tasks.evaluate",
     "export": "bakeoff.interop.export",
+    "find_checkpoint": "bakeoff.runs.finding",
     "finetune": "bakeoff.tasks.finetune",
     "generate": "bakeoff.inference.generate",
     "import_model": "bakeoff.interop.hugging_face.importing",
@@ -106,6 +112,7 @@ __all__ = [
     "ChoiceConfig",
     "ClassificationConfig",
     "Context",
+    "EarlyStopping",
     "FinetuneConfig",
     "GenerationConfig",
     "LoadedRun",
@@ -115,6 +122,7 @@ __all__ = [
     "QuestionAnsweringConfig",
     "RegressionConfig",
     "Run",
+    "SavePoints",
     "SequenceToSequenceConfig",
     "Start",
     "State",
@@ -126,6 +134,7 @@ __all__ = [
     "embed",
     "evaluate",
     "export",
+    "find_checkpoint",
     "finetune",
     "generate",
     "import_model",

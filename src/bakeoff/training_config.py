@@ -9,7 +9,9 @@ from bakeoff.config import Config
 from bakeoff.optimization.budget import Budget
 from bakeoff.optimization.course import evenly
 from bakeoff.optimization.curriculum import StageConfig
+from bakeoff.optimization.early_stopping import EarlyStopping
 from bakeoff.optimization.optimizers import OptimizerConfig
+from bakeoff.optimization.save_points import SavePoints
 from bakeoff.optimization.schedules import ScheduleConfig
 
 
@@ -53,12 +55,24 @@ class TrainingConfig(Config):
     checkpoint_minutes: float = Field(default=10.0, gt=0)
     """Minutes between checkpoints; the first one comes after one minute, if this is longer."""
 
+    save_at: SavePoints | None = None
+    """Points after which the weights are kept as runs in the run's folder `saved`, such as `{words: [1M..10M:1M]}`;
+    null: none. `--save-at` replaces it."""
+    early_stopping: EarlyStopping | None = None
+    """End the training where the held-out loss has stopped falling, such as `{patience: 3}`; null: train the whole
+    budget. `--patience` replaces it."""
+
     @model_validator(mode="after")
     def _one_unit(self) -> Self:
         if self.micro_batch is not None and isinstance(self.micro_batch, int) != isinstance(self.batch, int):
             raise ValueError("micro_batch: give it in rows where 'batch' is, and in tokens where 'batch' is")
         if self.running_average and self.average_last:
             raise ValueError("average_last: running_average is a mean of the weights already; set either to 0")
+        if self.early_stopping is not None and self.average_last:
+            raise ValueError(
+                "average_last: averages the last weights of the whole budget, which early_stopping may not reach; set "
+                "it to 0, or early_stopping to null"
+            )
         return self
 
     def rows_at_once(self, length: int) -> int:

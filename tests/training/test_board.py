@@ -1,12 +1,12 @@
 """What is told of trainings side by side where there is no terminal."""
 
-from bakeoff.training import board
+from bakeoff.display import pace
 from bakeoff.training.board import Board
 from bakeoff.training.progress import Remarked, TrainingProgress
 
 
 def test_lines_of_a_training_come_through_and_figures_now_and_then(monkeypatch):
-    monkeypatch.setattr(board, "LINE_SECONDS", 0.0)
+    monkeypatch.setattr(pace, "LINE_SECONDS", 0.0)
     lines = []
     with Board(lines.append, 3, "training") as shown:
         shown.begin("a", "seed 0: a")

@@ -14,6 +14,7 @@ from safetensors.torch import load_file
 from tests.conftest import shrink
 
 from bakeoff.cli import run as command_line
+from bakeoff.durable import held
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.inference.generate import generate
 from bakeoff.inference.generation_config import GenerationConfig
@@ -287,3 +288,12 @@ def read_until(terminal, done):
             except OSError:  # the other end was closed
                 break
     return text
+
+
+def test_a_run_that_a_process_trains_is_left_alone(corpus, tmp_path):
+    """Another budget for it is refused before any of its files is changed."""
+    run = train(steady(), corpus, tmp_path / "run", until=5)
+    before = {path: path.read_bytes() for path in sorted(run.path.rglob("*")) if path.is_file()}
+    with held(run.path), pytest.raises(UserError, match="another process is writing here"):
+        pretrain(None, None, run.path, progress=False, resume=True, budget=Budget(steps=90))
+    assert {path: path.read_bytes() for path in sorted(run.path.rglob("*")) if path.is_file()} == before

@@ -12,7 +12,8 @@ from typing import Any, NoReturn
 import typer
 import typer.main
 
-from bakeoff.display.terminal import show, tell
+from bakeoff.display.printing import PRINTING
+from bakeoff.display.terminal import complain, show
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.full_disk import DiskFull
 from bakeoff.signals import answer_signals, signal_received, stop_answering
@@ -40,6 +41,13 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
+    try:
+        return _run(arguments)
+    finally:
+        PRINTING.end()  # after the line about an error, which belongs into the command's log
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     try:
         given = _plugins_first(sys.argv[1:] if arguments is None else arguments)
         status = _command().main(given, "bakeoff", standalone_mode=False)
@@ -130,5 +138,5 @@ def _failed(error: Exception) -> int:
 
 
 def _fail(message: str, status: int) -> int:
-    tell(f"bakeoff: {message}")
+    complain(f"bakeoff: {message}")
     return status

@@ -20,6 +20,7 @@ from bakeoff.cli import (
     models,
     predict,
     prepare,
+    pretrain,
     runs,
     score,
     serve,
@@ -27,6 +28,7 @@ from bakeoff.cli import (
     tune,
     vectors,
 )
+from bakeoff.cli.shared_options import noted
 from bakeoff.display.terminal import show
 
 app = typer.Typer(
@@ -80,27 +82,27 @@ def _options(
             load_plugin(path)
 
 
-app.command(short_help="Try everything in minutes, on text that ships with Python")(demo.demo)
+app.command(short_help="Try everything in minutes, on text that ships with Python")(noted(demo.demo))
 app.command(short_help="List the recipes that come with Bakeoff")(models.recipes)
 app.command(short_help="Print a whole recipe, its size and its cost")(models.show)
-app.command(short_help="Turn your text into a corpus, once, for all other commands")(prepare.prepare)
+app.command(short_help="Turn your text into a corpus, once, for all other commands")(noted(prepare.prepare))
 app.command(short_help="See what a model reads and predicts in training")(inspection.peek)
-app.command(short_help="Train a new model on a corpus")(models.pretrain)
-app.command(short_help="Find the best learning rate of a recipe")(tune.tune)
-app.command(short_help="Teach a pre-trained model your labels")(finetune.finetune)
-app.command(short_help="Measure a model on held-out text or on labelled data")(evaluate.evaluate)
-app.command(short_help="Label texts with a fine-tuned model")(predict.predict)
+app.command(short_help="Train a new model on a corpus")(noted(pretrain.pretrain))
+app.command(short_help="Find the best learning rate of a recipe")(noted(tune.tune))
+app.command(short_help="Teach a pre-trained model your labels")(noted(finetune.finetune))
+app.command(short_help="Measure a model on held-out text or on labelled data")(noted(evaluate.evaluate))
+app.command(short_help="Label texts with a fine-tuned model")(noted(predict.predict))
 app.command(short_help="Fill in each [MASK] of a text")(filling.fill)
-app.command(short_help="Say how probable texts are")(score.score)
-app.command(short_help="Continue texts, or translate them")(inference.generate)
-app.command(short_help="Give each text a vector")(vectors.embed)
-app.command(short_help="Measure how alike texts are, without training")(vectors.similarity)
-app.command(short_help="See what each layer of a model does")(inspection.inspect)
-app.command(short_help="Find out which recipe is better, and by how much")(comparison.compare)
+app.command(short_help="Say how probable texts are")(noted(score.score))
+app.command(short_help="Continue texts, or translate them")(noted(inference.generate))
+app.command(short_help="Give each text a vector")(noted(vectors.embed))
+app.command(short_help="Measure how alike texts are, without training")(noted(vectors.similarity))
+app.command(short_help="See what each layer of a model does")(noted(inspection.inspect))
+app.command(short_help="Find out which recipe is better, and by how much")(noted(comparison.compare))
 app.command(short_help="List what was trained, or draw its curves")(runs.runs)
 app.command(short_help="Follow a training until it ends")(runs.watch)
-app.command(short_help="Measure how fast recipes are on this machine")(speed.speed)
-app.command(short_help="Find damage in files, and mistakes in labelled data")(check.check)
-app.command("import", short_help="Turn a model that others have trained into a run")(interop.import_model)
-app.command(short_help="Write a model for transformers, ONNX, GGUF and others")(interop.export)
+app.command(short_help="Measure how fast recipes are on this machine")(noted(speed.speed))
+app.command(short_help="Find damage in files, and mistakes in labelled data")(noted(check.check))
+app.command("import", short_help="Turn a model that others have trained into a run")(noted(interop.import_model))
+app.command(short_help="Write a model for transformers, ONNX, GGUF and others")(noted(interop.export))
 app.command(short_help="Try models in a browser, or answer programs over HTTP")(serve.serve)

@@ -17,13 +17,14 @@ from bakeoff.cli.output import (
 )
 from bakeoff.cli.score import SourceColumn, TargetColumn, score_texts
 from bakeoff.cli.scores import labels_text, pairs_text, set_text, simplest_text
-from bakeoff.cli.shared_options import taking
+from bakeoff.cli.shared_options import of_checkpoint, taking
 from bakeoff.cli.task_values import NamedColumns, Options, columns_of
 from bakeoff.display.wording import listed
 from bakeoff.errors import UserError
 from bakeoff.tasks.language.score_options import ScoreOptions
 
 
+@of_checkpoint("run")
 @taking(columns=columns_of)
 def evaluate(
     run: Annotated[Path, typer.Argument(help="A pre-trained or fine-tuned run.")],

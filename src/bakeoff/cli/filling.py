@@ -9,6 +9,7 @@ import typer
 from bakeoff.cli.answer_files import Out, require_out, save_answers
 from bakeoff.cli.answers import TextsFile, on_one_line, print_answers, print_json_answers, texts_of
 from bakeoff.cli.output import Device, Errors, Json, remark_unfinished
+from bakeoff.cli.shared_options import of_checkpoint
 from bakeoff.display.terminal import tell
 from bakeoff.display.wording import counted
 
@@ -19,6 +20,7 @@ TEXTS_AT_ONCE = 2048
 """The most texts that are read ahead, so that texts of similar length go through the model together."""
 
 
+@of_checkpoint("run")
 def fill(
     run: Annotated[Path, typer.Argument(help="A pre-trained run.")],
     text: Annotated[

@@ -20,7 +20,7 @@ from bakeoff.cli.output import (
 )
 from bakeoff.cli.prepare_values import refuse_tokenizer
 from bakeoff.cli.scores import simplest_text
-from bakeoff.cli.shared_options import taking
+from bakeoff.cli.shared_options import of_checkpoint, taking
 from bakeoff.cli.task_values import Files, Options, files_of, task_of
 from bakeoff.display.terminal import suggest
 from bakeoff.errors import UserError
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from bakeoff.tasks.finetune_results import FinetuneResult
 
 
+@of_checkpoint("source")
 @taking(files=files_of)
 def finetune(
     source: Annotated[

@@ -8,10 +8,12 @@ import typer
 from bakeoff.cli.answer_files import Out, require_out, save_answers
 from bakeoff.cli.answers import Blank, TextsFile, on_one_line, print_answers, print_json_answers, texts_of
 from bakeoff.cli.output import Device, Errors, Json, Seed, remark_unfinished
+from bakeoff.cli.shared_options import of_checkpoint
 from bakeoff.display.terminal import tell
 from bakeoff.display.wording import counted
 
 
+@of_checkpoint("run")
 def generate(
     run: Annotated[Path, typer.Argument(help="A run of a causal or a sequence-to-sequence model.")],
     prompt: Annotated[

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from bakeoff.cli.output import Device, Json, Seed, Set, print_json, remark_unfinished
+from bakeoff.cli.shared_options import of_checkpoint
 from bakeoff.display.terminal import show
 
 
@@ -35,6 +36,7 @@ def peek(
         print_peek(found)
 
 
+@of_checkpoint("run")
 def inspect(
     run: Annotated[Path, typer.Argument(help="A pre-trained run.")],
     corpus: Annotated[
@@ -53,7 +55,8 @@ def inspect(
     from bakeoff.runs.run import Run
 
     found = inspect_run(run, corpus=corpus, out=out, examples=examples, device=device)
-    remark_unfinished(Run.open_trained(run))
+    opened = Run.open_trained(run)
+    remark_unfinished(opened)
     if json:
         print_json(found.model_dump())
         return
@@ -66,5 +69,5 @@ def inspect(
             for each in layer.kernels
         )
         show(f"{layer.stack:<8} {layer.layer:>5} {distance:>12} {cosine:>8} {degrees:>8}  {kernels}".rstrip())
-    folder = run / "inspect" if out is None else out
+    folder = opened.home / "inspect" if out is None else out
     show(f"\n{folder / 'inspect.html'} has the figures, {folder / 'inspect.json'} the numbers.")

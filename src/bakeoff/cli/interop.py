@@ -6,9 +6,11 @@ from typing import Annotated
 import typer
 
 from bakeoff.cli.output import Json, print_json
+from bakeoff.cli.shared_options import of_checkpoint
 from bakeoff.display.terminal import show
 
 
+@of_checkpoint("run")
 def export(
     run: Annotated[Path, typer.Argument(help="A pre-trained or fine-tuned run.")],
     out: Annotated[Path, typer.Option(help="Folder to write.")],
@@ -45,6 +47,8 @@ def export(
     """Write a run in the form of another tool, read back and compared.
 
     Example: bakeoff export runs/bert --to hf --out exported/bert
+
+    Example: bakeoff export runs/bert --checkpoint words=1M --out exported/bert-1M
     """
     from bakeoff.interop.export import export as write
 

@@ -215,6 +215,7 @@ def _show_texts(corpus: "Corpus", out: Path, json: bool) -> None:
             "sentences": f"{summary['sentences']:,}, "
             + ("the lines" if summary["sentence_rule"] == LINES else f"split by {summary['sentence_rule']}"),
             **({} if ngrams is None else {"word order": f"{ngrams}-grams shuffled within each sentence"}),
+            "words": f"{summary['words']:,}",
             "tokens": f"{summary['tokens']:,}",
             "held out": f"{summary['held_out_tokens']:,} tokens in "
             + _counted(summary["held_out_documents"], summary["held_out_unit"]),
@@ -240,6 +241,7 @@ def _show_pairs(corpus: "Corpus", out: Path, json: bool) -> None:
         {
             "corpus": str(out),
             "pairs": f"{summary['documents']:,}",
+            "words": f"{summary['words']:,}",
             "tokens": f"{tokens - targets:,} of sources, {targets:,} of targets",
             "held out": f"{_counted(summary['held_out_documents'], 'pairs')}, {summary['held_out_tokens']:,} tokens",
             **_test_row(summary, "pairs"),

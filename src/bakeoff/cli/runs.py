@@ -24,7 +24,7 @@ def runs(
     sort: Annotated[str, typer.Option(help="Order of the list: path, loss, age or tokens.")] = "path",
     plot: Annotated[bool, typer.Option("--plot", help="Draw the curves of the loss.")] = False,
     over: Annotated[
-        str, typer.Option(help="With --plot: the horizontal axis, tokens, steps, seconds or flops.")
+        str, typer.Option(help="With --plot: the horizontal axis, tokens, words, steps, seconds or flops.")
     ] = "tokens",
     out: Annotated[
         Path | None,

@@ -10,6 +10,7 @@ from bakeoff.cli.answer_files import TABLES, require_out, save_answers
 from bakeoff.cli.answers import TextsFile
 from bakeoff.cli.output import Device, Errors, Json, Set, remark_unfinished
 from bakeoff.cli.scores import print_scores, set_text, totals_text
+from bakeoff.cli.shared_options import of_checkpoint
 from bakeoff.display.terminal import tell
 from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
@@ -34,6 +35,7 @@ SCORES_AT_ONCE = 4096
 """Number of scores that are written at once."""
 
 
+@of_checkpoint("run")
 def score(
     run: Annotated[Path, typer.Argument(help="A pre-trained run.")],
     text: Annotated[

@@ -64,7 +64,7 @@ def tune(
 
     Example: bakeoff tune bert-mini --corpus corpora/mine --out searches/bert --budget minutes=5 --trials 16
 
-    Example: bakeoff tune gpt-mini --corpus corpora/mine --out searches/gpt --over model.dropout=0,0.1 --jobs 2
+    Example: bakeoff tune gpt-tiny --corpus corpora/mine --out searches/gpt --over model.dropout=0,0.1 --jobs 2
     """
     from bakeoff.optimization.budget import Budget
     from bakeoff.recipe_files import load_recipe

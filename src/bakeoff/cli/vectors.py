@@ -10,6 +10,7 @@ import typer
 from bakeoff.cli.answer_files import require_out, save_answers
 from bakeoff.cli.answers import Blank, TextsFile, texts_of
 from bakeoff.cli.output import Device, Errors, Json, print_table
+from bakeoff.cli.shared_options import of_checkpoint
 from bakeoff.cli.word_vectors import print_words
 from bakeoff.display.terminal import tell, write_json
 from bakeoff.display.wording import counted
@@ -39,6 +40,7 @@ Length = Annotated[
 ]
 
 
+@of_checkpoint("run")
 def embed(
     run: Annotated[Path, typer.Argument(help="A pre-trained or a fine-tuned run.")],
     text: Annotated[
@@ -130,6 +132,7 @@ def embed(
         tell(f"{truncated:,} of {blank.texts:,} texts cut to {embedder.format.length:,} tokens; see --length")
 
 
+@of_checkpoint("run")
 def similarity(
     run: Annotated[Path, typer.Argument(help="A pre-trained or a fine-tuned run.")],
     data: Annotated[Path, typer.Option(help="File with two texts in each row: .csv, .tsv or .jsonl.")],

@@ -27,6 +27,7 @@ from bakeoff.errors import Interrupted, UserError
 from bakeoff.full_disk import full_disk
 from bakeoff.json_files import read_json
 from bakeoff.runs.records import PretrainingEnvironment
+from bakeoff.workers.launch import require_one_process
 from bakeoff.workers.pool import Workers
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def compare(
             settings, and the message names what differs; or every recipe diverged. One that diverges among others is
             left out, and the report says so.
     """
+    require_one_process(out)
     if jobs != "auto" and jobs < 1:
         raise UserError(f"--jobs {jobs}: give at least 1")
     plan = plan if isinstance(plan, Plan) else Plan.read(plan)
@@ -79,11 +81,9 @@ def _report(results: Results, path: Path) -> None:
 
 
 def _threads(shared: "SharedMachine | None") -> AbstractContextManager[None]:
-    if shared is None:
-        return nullcontext()
     from bakeoff.resources.threads import using_threads
 
-    return using_threads(shared.threads)
+    return nullcontext() if shared is None else using_threads(shared.threads)
 
 
 def _trained_with(out: Path) -> int | None:

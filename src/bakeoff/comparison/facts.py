@@ -83,6 +83,8 @@ class CorpusFacts(Config):
     """The tokenizer's config, in the form of recipes; None in results of older versions."""
     tokens: int | None = None
     """Number of tokens to train on."""
+    words_per_token: float | None = None
+    """Number of words to train on, for each token; None in results of older versions."""
     documents: int | None = None
     """Number of documents to train on."""
     unigram_entropy: float | None = None

@@ -36,6 +36,11 @@ class SplitCounts(Config):
     target_hidden: HiddenText | None = None
     """The same of the targets, in a corpus of pairs."""
 
+    @property
+    def spaced_words(self) -> int:
+        """Number of words between white space, without the ends of lines that are tokens."""
+        return self.words - (self.lines or 0)
+
 
 class SourceFile(Config):
     """A file that the corpus was made from."""

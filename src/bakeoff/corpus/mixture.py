@@ -88,6 +88,11 @@ class Mixture:
         return sum(corpus.train_tokens for corpus in self.corpora)
 
     @property
+    def words_per_token(self) -> float:
+        """Words that a token of the mixed training text has, each corpus having its share of the tokens."""
+        return sum(share * each.words_per_token for share, each in zip(self.shares, self.corpora, strict=True))
+
+    @property
     def pairs(self) -> bool:
         """Whether the corpora hold pairs of a source and a target."""
         return self.corpora[0].pairs

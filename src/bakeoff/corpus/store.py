@@ -141,6 +141,17 @@ class Corpus:
         return len(self.train.tokens)
 
     @property
+    def words(self) -> int:
+        """Words of all splits, see `SplitCounts.spaced_words`."""
+        return sum(counts.spaced_words for counts in self.manifest.splits.values())
+
+    @property
+    def words_per_token(self) -> float:
+        """Words that the split to train on has a token."""
+        counts = self.manifest.splits["train"]
+        return counts.spaced_words / max(1, counts.tokens)
+
+    @property
     def pairs(self) -> bool:
         """Whether the corpus holds pairs of a source and a target, for translation, instead of text."""
         return self.manifest.splits["train"].target_tokens is not None
@@ -168,6 +179,7 @@ class Corpus:
             "sentences": sum(split.sentences for split in splits.values()),
             "sentence_rule": self.manifest.sentence_rule,
             "shuffled_ngrams": self.manifest.options.get("shuffle_ngrams"),
+            "words": self.words,
             "tokens": sum(split.tokens for split in splits.values()),
             "target_tokens": sum(targets) if self.pairs else None,
             "held_out_documents": validation.documents,

@@ -1,23 +1,39 @@
 """Tables, colours and progress bars on a terminal, by Rich."""
 
 from collections.abc import Iterable
-from typing import IO, TextIO, cast
+from io import StringIO
+from typing import IO, Any, TextIO, cast
 
 import rich.console
 from rich.console import ConsoleOptions, RenderableType
+from rich.control import Control
 from rich.progress import TextColumn
 from rich.segment import Segment
 
+from bakeoff.display.printing import PRINTING
 from bakeoff.display.terminal import LastingStream
 from bakeoff.display.text import visible
 
 
 class Console(rich.console.Console):
-    """Rich's console, in which texts are never markup and cannot control the terminal."""
+    """Rich's console, in which texts are never markup and cannot control the terminal; see also `Printing`."""
 
-    def __init__(self, stderr: bool = False) -> None:
-        """A console on standard output, or on standard error."""
-        super().__init__(stderr=stderr, highlight=False, markup=False, emoji=False)
+    def __init__(self, stderr: bool = False, **options: Any) -> None:
+        """A console on standard output, or on standard error, which `--quiet` silences."""
+        quiet = stderr and PRINTING.quiet
+        super().__init__(stderr=stderr, quiet=quiet, highlight=False, markup=False, emoji=False, **options)
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print texts, tables and the like, and record them as plain lines."""
+        super().print(*objects, **options)
+        if not PRINTING.recording or any(isinstance(each, Control) for each in objects):  # a bar is drawn
+            return
+        if all(isinstance(each, str) for each in objects):
+            PRINTING.record(" ".join(objects))
+        else:
+            plain = StringIO()
+            rich.console.Console(file=plain, width=self.width, no_color=True, markup=False).print(*objects, **options)
+            PRINTING.record(plain.getvalue())
 
     @property
     def file(self) -> IO[str]:

@@ -1,6 +1,6 @@
 """Printing, with control characters of names, texts and errors escaped before they reach a terminal.
 
-Everything that Bakeoff prints goes through this file or through `console.py`.
+Everything that Bakeoff prints goes through this file or through `console.py`, and so obeys `--quiet` and `--log`.
 """
 
 import errno
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
+from bakeoff.display.printing import PRINTING
 from bakeoff.display.text import visible, visible_json
 from bakeoff.signals import leave_closed_terminal
 
@@ -16,16 +17,19 @@ from bakeoff.signals import leave_closed_terminal
 def show(text: str = "") -> None:
     """Print a text for people on standard output."""
     print(visible(text, "\n\t"))
+    PRINTING.record(text)
 
 
 def write(text: str) -> None:
     """Print a line for programs on standard output: unchanged, or with escapes on a terminal."""
     print(visible(text, "\n\t") if sys.stdout.isatty() else text)
+    PRINTING.record(text)
 
 
 def write_json(text: str, end: str = "\n") -> None:
     """Print JSON on standard output, with control characters as equivalent escapes."""
     print(visible_json(text), end=end)
+    PRINTING.record(text)
 
 
 def suggest(command: str) -> None:
@@ -34,8 +38,25 @@ def suggest(command: str) -> None:
         tell(f"next: {command}")
 
 
-def tell(text: str, end: str = "\n") -> None:
-    """Print one line about progress or an error on standard error; a question has another `end`."""
+def tell(text: str) -> None:
+    """Print one line about progress, or a remark, on standard error; `--quiet` leaves it out."""
+    if not PRINTING.quiet:
+        _print(text)
+    PRINTING.record(text)
+
+
+def complain(text: str) -> None:
+    """Print one line about an error on standard error."""
+    _print(text)
+    PRINTING.record(text)
+
+
+def ask(text: str) -> None:
+    """Print a question on standard error, without an end of line."""
+    _print(text, end="")
+
+
+def _print(text: str, end: str = "\n") -> None:
     print(visible(text, "\t"), end=end, file=LastingStream(sys.stderr), flush=True)
 
 

@@ -65,7 +65,7 @@ def inspect(
     opened = Run.open_trained(run)
     text = Corpus.open(_corpus_of(opened) if corpus is None else corpus)
     opened.require_tokenizer_of(text)
-    folder = opened.path / "inspect" if out is None else Path(out)
+    folder = opened.home / "inspect" if out is None else Path(out)
     try:
         (own_folder(folder) if out is None else folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""How long a training lasts: in steps, tokens, passes over the text, floating-point operations, minutes or hours."""
+"""How long a training lasts: in steps, tokens, words, passes over the text, operations, minutes or hours."""
 
 import math
 import re
@@ -12,7 +12,20 @@ from bakeoff.errors import UserError, nearest
 
 _SUFFIXES = {"": 1, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
 
-_UNITS = "steps, tokens, epochs, flops, minutes and hours"
+_UNITS = "steps, tokens, words, epochs, flops, minutes and hours"
+
+WHOLE = ("steps", "tokens", "words")
+"""Units whose amounts are whole numbers."""
+
+
+def parse_amount(text: str) -> float | None:
+    """A positive number in the command line's forms, such as 1000, 5M or 1e15; None: the text is none."""
+    match = re.fullmatch(r"([0-9.]+(?:e[+-]?[0-9]+)?)([kmbgt]?)", text.strip().lower().replace("_", ""))
+    try:
+        number = float(match[1]) * _SUFFIXES[match[2]] if match else math.nan
+    except ValueError:
+        number = math.nan
+    return number if number > 0 and math.isfinite(number) else None
 
 
 class Budget(Config):
@@ -24,6 +37,8 @@ class Budget(Config):
     """Optimizer steps."""
     tokens: int | None = Field(default=None, gt=0)
     """Tokens seen, padding not counted."""
+    words: int | None = Field(default=None, gt=0)
+    """Words seen, those between white space: the tokens seen, times the words that the training text has a token."""
     epochs: float | None = Field(default=None, gt=0)
     """Tokens seen, in multiples of the training tokens of the corpus. Where rows overlap or leave text out, some tokens
     are seen more often than others."""
@@ -53,7 +68,7 @@ class Budget(Config):
 
     @classmethod
     def parse_text(cls, text: str) -> Self:
-        """Read `tokens=5M`, `epochs=2`, `flops=1e15`, `minutes=10`, `hours=2` or `steps=1000`.
+        """Read `tokens=5M`, `words=10M`, `epochs=2`, `flops=1e15`, `minutes=10`, `hours=2` or `steps=1000`.
 
         Raises:
             UserError: the text is no budget.
@@ -64,19 +79,15 @@ class Budget(Config):
         units = [*cls.model_fields, *cls.read_before]
         if name not in units:
             raise UserError(f"--budget {text}: unknown unit '{name}'{nearest(name, units)}")
-        match = re.fullmatch(r"([0-9.]+(?:e[+-]?[0-9]+)?)([kmbgt]?)", amount.strip().lower().replace("_", ""))
-        try:
-            number = float(match[1]) * _SUFFIXES[match[2]] if match else math.nan
-        except ValueError:
-            number = math.nan
-        if not (number > 0 and math.isfinite(number)):
+        number = parse_amount(amount)
+        if number is None:
             raise UserError(f"--budget {text}: '{amount}' is not a positive number such as 1000, 5M or 1e15")
-        return cls.parse({name: round(number) if name in ("steps", "tokens") else number}, f"--budget {text}")
+        return cls.parse({name: round(number) if name in WHOLE else number}, f"--budget {text}")
 
     def times(self, factor: float) -> Self:
-        """The budget multiplied by a factor; steps and tokens stay whole, and at least one."""
+        """The budget multiplied by a factor; steps, tokens and words stay whole, and at least one."""
         ((name, amount),) = [(name, amount) for name, amount in self if amount is not None]
-        if name in ("steps", "tokens"):
+        if name in WHOLE:
             return type(self)(**{name: max(1, round(amount * factor))})
         return type(self)(**{name: float(f"{amount * factor:.6g}")})
 
@@ -90,6 +101,7 @@ class Budget(Config):
         flops_per_step: float,
         seconds_per_step: float | None = None,
         text_tokens: int | None = None,
+        words_per_token: float | None = None,
     ) -> int:
         """The number of optimizer steps that the budget pays for, at least one.
 
@@ -98,11 +110,15 @@ class Budget(Config):
             flops_per_step: floating-point operations of a step.
             seconds_per_step: the measured time of a step; needed for a budget in minutes only.
             text_tokens: training tokens of the corpus; needed for a budget in epochs only.
+            words_per_token: words that the training text has a token; needed for a budget in words only.
         """
         if self.steps is not None:
             return self.steps
         if self.tokens is not None:
             return max(1, round(self.tokens / tokens_per_step))
+        if self.words is not None:
+            assert words_per_token is not None
+            return max(1, round(self.words / (tokens_per_step * words_per_token)))
         if self.epochs is not None:
             assert text_tokens is not None
             return max(1, round(self.epochs * text_tokens / tokens_per_step))

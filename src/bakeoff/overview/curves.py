@@ -1,4 +1,4 @@
-"""The curves of runs: losses on training and held-out text over tokens, steps, seconds or FLOPs."""
+"""The curves of runs: losses on training and held-out text over tokens, words, steps, seconds or FLOPs."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -9,9 +9,15 @@ from bakeoff.overview.entries import RunEntry, entry_of, folder_of
 from bakeoff.overview.lines import Line, read_lines
 from bakeoff.overview.listing import list_runs, run_folders
 
-Axis = Literal["tokens", "steps", "seconds", "flops"]
-AXES: tuple[Axis, ...] = ("tokens", "steps", "seconds", "flops")
-TITLES = {"tokens": "tokens seen", "steps": "steps", "seconds": "seconds of training", "flops": "FLOPs spent"}
+Axis = Literal["tokens", "words", "steps", "seconds", "flops"]
+AXES: tuple[Axis, ...] = ("tokens", "words", "steps", "seconds", "flops")
+TITLES = {
+    "tokens": "tokens seen",
+    "words": "words seen",
+    "steps": "steps",
+    "seconds": "seconds of training",
+    "flops": "FLOPs spent",
+}
 """The title of each axis."""
 
 SMOOTHED = 9
@@ -44,19 +50,24 @@ def curves(paths: Sequence[str | Path], over: Axis = "tokens") -> list[Curve]:
 
     Args:
         paths: runs, or folders of them; a search stands for its trials.
-        over: the axis: tokens, steps, seconds or flops.
+        over: the axis: tokens, words, steps, seconds or flops.
 
     Raises:
         UserError: there is no run, no run has figures over that axis yet, or there are more than `MOST` curves.
     """
     if over not in AXES:
         raise UserError(f"--over {over}: give one of {', '.join(AXES)}")
-    entries = [each for entry in list_runs(paths) for each in _trials(entry)]
+    listed = [entry for entry in list_runs(paths) if entry.state != "saved" or entry.path in map(Path, paths)]
+    entries = [each for entry in listed for each in _trials(entry)]
     if not entries:
         raise UserError(f"{', '.join(map(str, paths))}: no runs here")
     found = [curve for entry in entries for curve in _curves(entry, over)]
     if not found:
-        what = "fine-tunings count steps and seconds" if over in ("tokens", "flops") else "no run has a line of it yet"
+        what = (
+            "fine-tunings count steps and seconds"
+            if over in ("tokens", "words", "flops")
+            else "no run has a line of it yet"
+        )
         raise UserError(f"--over {over}: there is nothing to draw; {what}")
     if len(found) > MOST:
         raise UserError(f"{len(found)} curves are too many for one chart; name {MOST} runs at most")

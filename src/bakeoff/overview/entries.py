@@ -14,7 +14,10 @@ from bakeoff.regular_files import read_regular
 from bakeoff.yaml_files import MOST_BYTES
 
 Kind = Literal["pre-training", "fine-tuning", "search"]
-RunState = Literal["training", "finished", "cut short", "stopped", "damaged"]
+RunState = Literal["training", "finished", "cut short", "stopped early", "saved", "stopped", "damaged"]
+
+ENDED: tuple[RunState, ...] = ("finished", "cut short", "stopped early", "saved")
+"""States of pre-trained runs with final weights."""
 
 UNFINISHED = ".unfinished"
 """End of the name of a fine-tuning's folder, until the fine-tuning has finished and the folder is renamed."""
@@ -31,8 +34,9 @@ class RunEntry(Config):
     kind: Kind
     """pre-training, fine-tuning or search."""
     state: RunState
-    """training: a process is training it now; finished; cut short: finished with fewer steps than planned; stopped: not
-    finished, and no process is training it; damaged: see `problem`."""
+    """training: a process is training it now; finished; cut short: finished with fewer steps than planned; stopped
+    early: finished because its held-out loss had stopped falling; saved: the weights at some point of a training;
+    stopped: not finished, and no process is training it; damaged: see `problem`."""
     recipe: str | None = None
     """The recipe's name."""
     step: int | None = None
@@ -108,7 +112,7 @@ def _pretraining(folder: Path, names: set[str]) -> dict[str, Any]:
             raise UserError(f"{folder / 'model.safetensors'}: missing")
         planned = summary.get("planned_steps") or summary["steps"]
         return found | {
-            "state": "cut short" if summary["steps"] < planned else "finished",
+            "state": _ended(summary, planned),
             "step": summary["steps"],
             "steps": planned,
             "tokens": summary["tokens"],
@@ -124,6 +128,15 @@ def _pretraining(folder: Path, names: set[str]) -> dict[str, Any]:
         "tokens": last["tokens"],
         "loss": losses[-1] if losses else None,
     }
+
+
+def _ended(summary: dict[str, Any], planned: int) -> RunState:
+    """The state of a finished pre-training, by its summary and the steps of its budget."""
+    if summary.get("saved_at"):
+        return "saved"
+    if (summary.get("early_stopping") or {}).get("stopped"):
+        return "stopped early"
+    return "cut short" if summary["steps"] < planned else "finished"
 
 
 def _finetuning(folder: Path, names: set[str]) -> dict[str, Any]:

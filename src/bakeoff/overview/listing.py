@@ -19,8 +19,9 @@ _MARKS = {"environment.json", "metrics.jsonl", "summary.json", "labels.json"}
 def list_runs(paths: str | Path | Iterable[str | Path] = ".", *, sort: ListingOrder = "path") -> list[RunEntry]:
     """The runs at and below folders: pre-trained and fine-tuned ones, unfinished ones, searches.
 
-    A damaged run has an entry with its problem. A search is one entry; its trials are listed as well if the search
-    itself is one of the paths. Links to folders are not followed.
+    A damaged run has an entry with its problem. Weights that a training has kept on the way are runs, too. A search is
+    one entry; its trials are listed as well if the search itself is one of the paths. Links to folders are not
+    followed.
 
     Args:
         paths: folders, or runs.
@@ -44,9 +45,11 @@ def list_runs(paths: str | Path | Iterable[str | Path] = ".", *, sort: ListingOr
     return sorted(found.values(), key=lambda entry: _rank(entry, sort))
 
 
-def _rank(entry: RunEntry, sort: ListingOrder) -> tuple[bool, float, str]:
+def _rank(entry: RunEntry, sort: ListingOrder) -> tuple[bool, float, str, int, str]:
     value = {"path": 0.0, "loss": entry.loss, "age": entry.age, "tokens": entry.tokens and -entry.tokens}[sort]
-    return value is None, value or 0.0, str(entry.path)
+    if entry.state == "saved":  # in the order of the training, after their run
+        return value is None, value or 0.0, str(entry.path.parents[1]), 1 + (entry.step or 0), entry.path.name
+    return value is None, value or 0.0, str(entry.path), 0, ""
 
 
 def run_folders(top: Path) -> Iterator[Path]:
@@ -64,7 +67,7 @@ def run_folders(top: Path) -> Iterator[Path]:
         if is_run:
             yield folder
         if is_run and not (search and folder == top):
-            continue
+            inside = {name: True for name in ("saved",) if inside.get(name)}  # weights that were kept on the way
         below = sorted(name for name, is_folder in inside.items() if is_folder)
         waiting += [
             folder / name
@@ -123,9 +126,7 @@ def state_text(entry: RunEntry) -> str:
         return "finished" if entry.kind == "pre-training" else "fine-tuned"
     of = "" if entry.steps is None else f" of {entry.steps:,}"
     step = f"step {entry.step or 0:,}{of}"
-    return {"training": f"training, {step}", "cut short": f"cut short at {step}", "stopped": f"stopped at {step}"}[
-        entry.state
-    ]
+    return f"training, {step}" if entry.state == "training" else f"{entry.state} at {step}"
 
 
 def age_text(seconds: float) -> str:

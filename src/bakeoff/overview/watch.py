@@ -8,7 +8,7 @@ from bakeoff.display.terminal import tell
 from bakeoff.display.wording import number
 from bakeoff.durable import is_held
 from bakeoff.errors import WHERE_RUNS_ARE, UserError
-from bakeoff.overview.entries import RunEntry, entry_of, folder_of, planned_steps
+from bakeoff.overview.entries import ENDED, RunEntry, entry_of, folder_of, planned_steps
 from bakeoff.overview.lines import Follower, Line
 from bakeoff.overview.listing import run_folders, state_text
 from bakeoff.training.board import Board
@@ -101,7 +101,7 @@ class _Watched:
                 if entry.problem is not None:
                     raise UserError(entry.problem)
                 alone = alone + 1 if entry.state == "stopped" and is_held(folder_of(self.path)) is False else 0
-                if entry.state in ("finished", "cut short") or alone >= LOOKS:
+                if entry.state in ENDED or alone >= LOOKS:
                     return entry
                 sleep(every)
                 lines, back = self.look()
@@ -138,12 +138,12 @@ def _follow_all(top: Path, every: float, sleep: Callable[[float], None]) -> list
     with Board(tell, 0, "training") as board:
         while True:
             entries = [entry_of(folder) for folder in run_folders(top)]
-            entries = [entry for entry in entries if entry.path != top]
+            entries = [entry for entry in entries if entry.path != top and entry.state != "saved"]
             training = {entry.path: entry for entry in entries if entry.state == "training"}
             board.total = len(entries)
             if board.bars:
                 board.bars.update(board.all, total=len(entries))
-            board.done = sum(entry.state in ("finished", "cut short") for entry in entries)
+            board.done = sum(entry.state in ENDED for entry in entries)
             for path in [path for path in begun if path not in training]:
                 board.end(path, over=False)
                 begun.pop(path)

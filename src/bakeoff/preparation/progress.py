@@ -1,4 +1,4 @@
-"""Progress of a long reading: a bar on a terminal, one line a phase elsewhere."""
+"""Progress of a long reading: a bar on a terminal, a line a phase and one now and then elsewhere."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -9,8 +9,10 @@ from rich.progress import BarColumn, DownloadColumn, TimeRemainingColumn, Transf
 from rich.progress import Progress as Bar
 
 from bakeoff.display.console import Console, column
+from bakeoff.display.pace import Pace
+from bakeoff.display.printing import PRINTING
 from bakeoff.display.terminal import tell
-from bakeoff.display.wording import quantity
+from bakeoff.display.wording import duration, quantity
 
 T = TypeVar("T", covariant=True)
 
@@ -86,6 +88,7 @@ class ReadingProgress:
             self.note(f"{name} {quantity(total)}B in {len(reader.files)} file{'s' * (len(reader.files) != 1)}")
         task = self._bar.add_task(name, total=total) if self._bar is not None else None
         before: int | None = 0 if share == 1 else None
+        pace = Pace()
 
         def update() -> None:
             nonlocal before
@@ -94,6 +97,9 @@ class ReadingProgress:
             done = min(total, reader.bytes_read() - before) if share < 1 else reader.bytes_read()
             if self._bar is not None and task is not None:
                 self._bar.update(task, completed=done)
+            if self._console is not None and pace.due():
+                say = PRINTING.record if self._bar is not None else tell
+                say(f"{name}: {quantity(done)}B of {quantity(total)}B{_pace(done, total, pace.seconds())}")
             if self._call is not None:
                 self._call(name, done, total)
 
@@ -104,8 +110,16 @@ class ReadingProgress:
         update()
 
 
+def _pace(done: int, total: int, seconds: float) -> str:
+    """Bytes a second and the time left, as the end of a line; empty as long as nothing is known."""
+    if not done or seconds <= 0:
+        return ""
+    left = duration(max(0, total - done) * seconds / done)
+    return f", {quantity(done / seconds)}B/s, {left} left"
+
+
 class Tally:
-    """Display of tasks that other processes do: a bar on a terminal, one line elsewhere."""
+    """Display of tasks that other processes do: a bar on a terminal, a line now and then elsewhere."""
 
     def __init__(self, show: bool, name: str, total: int) -> None:
         """Show on standard error how many of `total` tasks are done, if `show` is set."""
@@ -119,6 +133,7 @@ class Tally:
             disable=not show or not sys.stderr.isatty(),
         )
         self._task = self._bar.add_task(name, total=total)
+        self._name, self._total, self._done, self._shown, self._pace = name, total, 0, show, Pace()
         if show and self._bar.disable:
             tell(name)
 
@@ -134,3 +149,7 @@ class Tally:
     def advance(self) -> None:
         """Count one more task as done."""
         self._bar.advance(self._task)
+        self._done += 1
+        if self._shown and self._pace.due():
+            say = tell if self._bar.disable else PRINTING.record
+            say(f"{self._name}: {self._done:,} of {self._total:,}")

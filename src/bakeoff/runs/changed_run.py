@@ -33,7 +33,7 @@ def changed_run(run: Run, overrides: Overrides) -> Run:
     if not keys:
         return run
     changed = Run(run.path)
-    changed.recipe = load_recipe(run.path / "recipe.yaml", keys)
+    changed.recipe = load_recipe(run.home / "recipe.yaml", keys)
     if problem := unlike(run.recipe, changed.recipe, run.tokenizer.size):
         raise UserError(f"{run.path}: --set {_guilty(run, keys)}: the run's weights do not fit: {problem}")
     return changed
@@ -53,7 +53,7 @@ def _guilty(run: Run, keys: Mapping[str, Any]) -> str:
     """The first key that changes the tensors alone, or all keys if none does."""
     for key, value in keys.items():
         try:
-            if unlike(run.recipe, load_recipe(run.path / "recipe.yaml", {key: value}), run.tokenizer.size):
+            if unlike(run.recipe, load_recipe(run.home / "recipe.yaml", {key: value}), run.tokenizer.size):
                 return key
         except UserError:
             continue

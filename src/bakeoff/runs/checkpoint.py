@@ -65,11 +65,12 @@ def save_checkpoint(
     optimizer: torch.optim.Optimizer,
     state: dict[str, Any],
     memory: Memory | None = None,
-    trained: Mapping[str, Tensor] | None = None,
+    others: Mapping[str, dict[str, Tensor] | None] | None = None,
 ) -> Path:
     """Write `folder/step-NNNNNNNN` completely or not at all, then remove all but the newest checkpoints.
 
-    `trained` are the trained weights if the module holds their running average.
+    `others` are further tensors, each by the name of its file: those that are trained, if the module holds their
+    running average, and the best so far.
     """
     final = folder / f"step-{step:08d}"
     if final.exists():
@@ -78,8 +79,9 @@ def save_checkpoint(
     with written_whole(partial, final, {**state, "step": step}):
         save_tensors(module.state_dict(), partial / "model.safetensors")
         save_tensors(optimizer_tensors(optimizer), partial / "optimizer.safetensors")
-        if trained is not None:
-            save_tensors(dict(trained), partial / "trained.safetensors")
+        for name, tensors in (others or {}).items():
+            if tensors is not None:
+                save_tensors(tensors, partial / f"{name}.safetensors")
         if memory is not None:
             save_tensors(memory.tensors(), partial / "memory.safetensors")
     for old in list_checkpoints(folder)[:-KEPT]:
@@ -105,6 +107,14 @@ def list_checkpoints(folder: Path) -> list[Path]:
     """All complete checkpoints in a folder, the oldest first."""
     found = folder.glob("step-*") if folder.is_dir() else []
     return sorted(path for path in found if path.name.removeprefix("step-").isdecimal())
+
+
+def run_folder(path: Path) -> Path:
+    """The directory of the run whose checkpoint a path names, RUN/checkpoints/step-N; any other path itself."""
+    path = path if path.name else path.resolve()
+    if not (path / "state.json").is_file() or path.absolute().parent.name != "checkpoints":
+        return path
+    return path.parents[1] if len(path.parents) > 1 else path.absolute().parents[1]
 
 
 def checkpoint_step(path: Path) -> int:

@@ -15,12 +15,22 @@ def model_card(path: Path, recipe: Recipe, environment: dict[str, Any], summary:
     if environment.get("imported"):
         return _imported(path, recipe, environment, summary)
     start = f"| begun | {markdown.text(environment['origin'])} |\n" if environment.get("origin") else ""
-    if summary["steps"] != (planned := summary.get("planned_steps", summary["steps"])):
+    planned, stop = summary.get("planned_steps", summary["steps"]), summary.get("early_stopping") or {}
+    if summary.get("saved_at"):
+        start += f"| kept on the way | at {summary['saved_at']}, step {summary['steps']:,} of {planned:,} |\n"
+    elif stop.get("stopped"):
+        start += (
+            f"| stopped early | at step {summary['steps']:,} of {planned:,}: the held-out loss was best at step "
+            f"{stop['best_step']:,} |\n"
+        )
+    elif summary["steps"] != planned:
         start += (
             f"| cut short | at step {summary['steps']:,} of {planned:,}: its learning rate did not fall to the end |\n"
         )
     for change in environment.get("budgets", []):
         start += f"| budget changed | at step {change['from_step']:,}, to {change['steps']:,} steps |\n"
+    if stop.get("kept_best"):
+        start += f"| weights | those of the best held-out loss, at step {stop['best_step']:,} |\n"
     validation, corpus = summary["validation"], environment["corpus"]
     losses = "\n".join(
         f"| {markdown.text(name)} | {number(loss)} | {number(validation['accuracy'][name])} |"

@@ -106,6 +106,21 @@ class Validation(Record):
     """Reasons why figures are null, by objective, and for `bits_per_byte`."""
 
 
+class EarlyStop(Record):
+    """The effect of early stopping on a training."""
+
+    stopped: bool
+    """Whether it ended the training before the end of the budget."""
+    patience: int
+    """Number of validations without a better loss after which it ends a training."""
+    kept_best: bool
+    """Whether the run's weights are those of the best held-out loss."""
+    best_step: int = Field(ge=0, lt=1 << 63)
+    """The step of the best held-out loss."""
+    best_loss: float
+    """The best held-out loss."""
+
+
 class Summary(Record):
     """The figures of a whole training; summary.json."""
 
@@ -115,6 +130,8 @@ class Summary(Record):
     """Optimizer steps done; 0 for an imported run, whose training is unknown."""
     tokens: int = Field(ge=0, lt=1 << 63)
     """Tokens seen."""
+    words: Annotated[int, Field(ge=0, lt=1 << 63)] | None = None
+    """Words seen, between white space; None: an imported run, or one from before they were counted."""
     seconds: float
     """Seconds spent in steps."""
     work_seconds: float | None = None
@@ -136,7 +153,11 @@ class Summary(Record):
     """Entropy of the tokens' frequencies in nats, the loss of a model that knows them alone; null for an imported
     run."""
     validation: Validation | None
-    """The last validation; null for an imported run."""
+    """The last validation, or with `kept_best` the best; null for an imported run."""
+    saved_at: str | None = None
+    """The point of a training at which these weights were kept, such as words=1M; None: they are a training's last."""
+    early_stopping: EarlyStop | None = None
+    """The effect of early stopping; None: the training had none."""
 
 
 class MetricsLine(Record):

@@ -20,7 +20,7 @@ from bakeoff.learner.without_memory import filled
 from bakeoff.plugins import require_plugins
 from bakeoff.recipe import Recipe
 from bakeoff.runs.beginning import begin, complete
-from bakeoff.runs.checkpoint import checkpoint_step, list_checkpoints
+from bakeoff.runs.checkpoint import checkpoint_step, list_checkpoints, run_folder
 from bakeoff.runs.metrics_file import METRICS, MetricsFile
 from bakeoff.runs.model_card import model_card
 from bakeoff.runs.records import PretrainingEnvironment, read_metrics, read_summary
@@ -37,14 +37,14 @@ _FIRST = ("tokenizer.json", "environment.json", "recipe.yaml")
 
 
 class Run:
-    """The directory of a run, finished or not.
+    """The directory of a run, finished or not, or one of its checkpoints, whose weights are then meant.
 
     It has recipe.yaml (complete), tokenizer.json, environment.json, metrics.jsonl and checkpoints/, and a finished run
-    has model.safetensors, summary.json and README.md.
+    has model.safetensors, summary.json and README.md. `path` is as it was given, `home` the directory of the run.
     """
 
     def __init__(self, path: str | Path) -> None:
-        """The run at a path, finished or not, pre-trained or fine-tuned.
+        """The run at a path, finished or not, pre-trained or fine-tuned; or RUN/checkpoints/step-N.
 
         Raises:
             UserError: there is no run at the path.
@@ -52,14 +52,16 @@ class Run:
         self.path = path = Path(path)
         if not path.exists():
             raise UserError(f"{path}: no such run; {WHERE_RUNS_ARE}")
-        if not (path / "recipe.yaml").is_file():
-            checksums.require_present(path / "recipe.yaml")
+        self.home = home = run_folder(path)
+        if not (home / "recipe.yaml").is_file():
+            checksums.require_present(home / "recipe.yaml")
             raise UserError(f"{path}: this is not a run: it has no recipe.yaml; {WHERE_RUNS_ARE}")
         if (path / SEARCH).is_file():
             raise UserError(f"{path}: this is not a run but a search; its runs are in {path / 'trials'}")
-        self.checkpoints = path / "checkpoints"
-        self.snapshots = path / "snapshots"  # weights to be averaged
-        self.metrics_file = MetricsFile(path, self.checkpoints)
+        self.checkpoints = home / "checkpoints"
+        self.snapshots = home / "snapshots"  # weights to be averaged
+        self.saved = home / "saved"  # runs with the weights at some points
+        self.metrics_file = MetricsFile(home, self.checkpoints)
 
     def __repr__(self) -> str:
         """The run in one line, as far as its directory can be read."""
@@ -93,13 +95,13 @@ class Run:
 
     @classmethod
     def open_finished(cls, path: str | Path) -> Self:
-        """The finished pre-trained run at a path.
+        """The finished pre-trained run at a path, or the checkpoint that the path names.
 
         Raises:
             UserError: there is no run at the path, or it is unfinished or fine-tuned.
         """
         run = cls.open(path)
-        if not run.finished:
+        if not run.finished and run.home == run.path:
             raise UserError(f"{path}: this run has not finished; {run.how_to_go_on}")
         return run
 
@@ -138,7 +140,7 @@ class Run:
 
     @property
     def _has_steps(self) -> bool:
-        lines = self.metrics() if (self.path / METRICS).is_file() else []
+        lines = self.metrics() if (self.home / METRICS).is_file() else []
         return self.finished or bool(list_checkpoints(self.checkpoints)) or any(line["step"] > 0 for line in lines)
 
     @property
@@ -161,7 +163,7 @@ class Run:
     @property
     def how_to_go_on(self) -> str:
         """Advice for a stopped training: the commands that continue or end it."""
-        command = f"bakeoff pretrain --out {shlex.quote(str(self.path))}"
+        command = f"bakeoff pretrain --out {shlex.quote(str(self.home))}"
         return f"continue it with `{command} --resume`, or end it as it is with `{command} --finish-now`"
 
     def what_is_kept(self) -> str:
@@ -185,7 +187,7 @@ class Run:
             UserError: the run has no checkpoint yet, or is fine-tuned.
         """
         self._require_pretrained()
-        if self.finished:
+        if self.finished or self.home != self.path:
             return self.path / "model.safetensors"
         checkpoints = list_checkpoints(self.checkpoints)
         if not checkpoints:
@@ -203,18 +205,18 @@ class Run:
     @cached_property
     def recipe(self) -> Recipe:
         """The complete recipe, with its budget in steps."""
-        return self._parsed(read_yaml(self.path / "recipe.yaml"))
+        return self._parsed(read_yaml(self.home / "recipe.yaml"))
 
     @property
     def written_recipe(self) -> dict[str, Any]:
         """The content of recipe.yaml, checked, but without defaults for keys that recipes got later."""
-        values = read_yaml(self.path / "recipe.yaml")
+        values = read_yaml(self.home / "recipe.yaml")
         self._parsed(values)
         return values
 
     def _parsed(self, values: Any) -> Recipe:
         try:
-            return Recipe.parse(values, str(self.path / "recipe.yaml"))
+            return Recipe.parse(values, str(self.home / "recipe.yaml"))
         except UserError:
             require_plugins(self.path, self.environment["versions"])
             raise
@@ -223,22 +225,22 @@ class Run:
     def tokenizer(self) -> Tokenizer:
         """The tokenizer of the training's corpus."""
         rows = rows_of(self.path / "model.safetensors", "model.embedding.tokens.weight")
-        return Tokenizer.load(self.path / "tokenizer.json", rows)
+        return Tokenizer.load(self.home / "tokenizer.json", rows)
 
     @property
     def environment(self) -> dict[str, Any]:
         """Machine, versions and settings of the training; see `PretrainingEnvironment`."""
-        path = self.path / "environment.json"
+        path = self.home / "environment.json"
         return PretrainingEnvironment.check(read_json(path), str(path))
 
     def replace_recipe(self, recipe: Recipe) -> None:
         """Replace recipe.yaml by another complete recipe."""
-        checksums.write(self.path / "recipe.yaml", recipe.to_yaml())
+        checksums.write(self.home / "recipe.yaml", recipe.to_yaml())
         self.recipe = recipe
 
     def replace_environment(self, environment: dict[str, Any]) -> None:
         """Replace environment.json."""
-        checksums.write(self.path / "environment.json", json.dumps(environment, indent=2) + "\n")
+        checksums.write(self.home / "environment.json", json.dumps(environment, indent=2) + "\n")
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -254,12 +256,12 @@ class Run:
         if corpus.tokenizer.to_string() != self.tokenizer.to_string():
             raise UserError(
                 f"{corpus.path}: prepared with another tokenizer than {self.path}; prepare it with --tokenizer "
-                f"{self.path / 'tokenizer.json'}"
+                f"{self.home / 'tokenizer.json'}"
             )
 
     def metrics(self) -> list[dict[str, Any]]:
         """The lines of metrics.jsonl; see `MetricsLine` and `ValidationLine`."""
-        return read_metrics(self.path / METRICS, growing=not self.finished)
+        return read_metrics(self.home / METRICS, growing=not self.finished)
 
     def verify(self) -> None:
         """Compare the files of an unfinished run, snapshots included, with their checksums.

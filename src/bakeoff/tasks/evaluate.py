@@ -14,6 +14,7 @@ from bakeoff.objectives.objective import Sharing
 from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.resources.device import Placement, resolve_device, resolve_precision
 from bakeoff.runs.changed_run import Overrides, changed_run, parsed
+from bakeoff.runs.checkpoint import run_folder
 from bakeoff.runs.run import Run
 from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.checks.hidden_text import hidden_notes
@@ -88,7 +89,7 @@ def evaluate(run: str | Path, *, overrides: Overrides = (), device: str = "auto"
 
 def _evaluate_labels(run: str | Path, asked: EvaluateOptions, overrides: Overrides, device: str) -> dict[str, Any]:
     """The scores of a fine-tuned run on a labelled file."""
-    if (Path(run) / "recipe.yaml").is_file() and not FinetunedRun.at(run):
+    if (run_folder(Path(run)) / "recipe.yaml").is_file() and not FinetunedRun.at(run):
         raise UserError(
             f"{run}: a pre-trained run is evaluated on a --corpus; fine-tune it first to evaluate it on labels"
         )

@@ -83,8 +83,7 @@ def finetune(
         threads: the number of threads on a CPU; auto: the quickest of a short measurement; None: as many as torch has.
         resume: go on exactly with a fine-tuning that was stopped or killed; where there is none, begin; if it is
             finished, return its results.
-        progress: whether a bar is shown, or lines where there is no terminal; or a function that takes the figures
-            instead, see `TrainingProgress`.
+        progress: show a bar, or lines where there is no terminal; or a function of the figures, see `TrainingProgress`.
 
     Raises:
         UserError: a mistake in the arguments or the data; the fine-tuning to be resumed was begun with others.
@@ -92,8 +91,7 @@ def finetune(
         Interrupted: SIGINT or SIGTERM came; it can be resumed.
     """
     out, config = Path(out), config or FinetuneConfig()
-    done = resume and done_already(out)
-    if not done:
+    if not (done := resume and done_already(out)):
         require_free(out)
     begun = open_source(source, tokenizer)
     task.require_model(begun.recipe)

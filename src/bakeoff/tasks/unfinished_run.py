@@ -13,14 +13,16 @@ from bakeoff.errors import Diverged, Interrupted, UserError
 from bakeoff.json_files import read_json
 from bakeoff.signals import stop_signals
 from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.workers.launch import require_one_process
 
 
 def require_free(out: Path) -> None:
-    """Refuse a directory that holds something.
+    """Refuse a directory that holds something, or that several processes of a launcher would write to.
 
     Raises:
-        UserError: `out` is not empty, or not a directory.
+        UserError: `out` is not empty, or not a directory; or a launcher has started more than this process.
     """
+    require_one_process(out)
     if holds_something(out):
         what = "a fine-tuned run" if FinetunedRun.at(out) else "something else"
         raise UserError(f"{out}: holds {what} already; choose another --out")

@@ -7,10 +7,11 @@ from torch import Tensor, nn
 
 from bakeoff import checksums
 from bakeoff.checksums import Damaged
-from bakeoff.durable import beside, fresh, holds_something, own_folder, remove, sync
+from bakeoff.durable import beside, own_folder, remove, sync
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.resources.device import Placement
+from bakeoff.runs.derived_run import write_derived
 from bakeoff.runs.run import Run
 from bakeoff.tensors import load_tensors, save_tensors
 from bakeoff.training.validation import HeldOut, validate
@@ -18,6 +19,10 @@ from bakeoff.training.validation import HeldOut, validate
 SNAPSHOTS = 100
 """Snapshots of a training's weights, if all were kept. The papers' trainings kept about as many checkpoints:
 one in ten minutes of twelve hours (Vaswani et al. 2017), one an epoch of about a hundred (Wu et al. 2019, WMT)."""
+
+
+ELSEWHERE = "move it, choose another --out, or switch the average off (--average-last 0)"
+"""Advice where something stands at the average's place."""
 
 
 def snapshot_steps(steps: int, count: int) -> list[int]:
@@ -35,19 +40,6 @@ def average_path(out: Path, count: int) -> Path:
     """The path, beside the run, of the mean of its last `count` snapshots."""
     out = out if out.name not in ("", "..") else out.resolve()
     return out.with_name(f"{out.name}-average-{count}")
-
-
-def require_free(path: Path) -> None:
-    """Refuse a place that is taken, before anything is trained.
-
-    Raises:
-        UserError: the path holds something already.
-    """
-    if holds_something(path):
-        raise UserError(
-            f"{path}: holds something already; move it, choose another --out, or switch the average off "
-            "(--average-last 0)"
-        )
 
 
 def is_average_of(run: Run, path: Path) -> bool:
@@ -89,23 +81,17 @@ def write_average(run: Run, module: PretrainingModel, held_out: HeldOut, placeme
     path = average_path(run.path, count)
     counters = {name: run.metrics()[-1][name] for name in ("step", "tokens", "flops", "seconds")}
     origin = f"{_origin(run)} behind steps {', '.join(map(str, steps))}"
-    folder = path.with_name(f".{path.name}.unfinished")
-    try:
-        with fresh(folder, path):
-            averaged = Run.create(folder, run.recipe, run.tokenizer, {**run.environment, "origin": origin})
-            figures = validate(module, held_out, placement)
-            line = {"kind": "validation", **counters, **figures}
-            averaged.metrics_file.append(line)
-            averaged.metrics_file.sync()
-            averaged.finish(module, {**summary, "validation": line}, path)
-            sync(folder)
-            require_free(path)
-            folder.rename(path)
-            sync(path.absolute().parent)
-    finally:
-        remove(folder)
+    averaged = write_derived(
+        run,
+        path,
+        module,
+        {**run.environment, "origin": origin},
+        lambda: [{"kind": "validation", **counters, **validate(module, held_out, placement)}],
+        lambda line: {**summary, "validation": line},
+        ELSEWHERE,
+    )
     remove(run.snapshots)
-    return Run(path)
+    return averaged
 
 
 def _mean(run: Run, steps: Sequence[int]) -> dict[str, Tensor]:

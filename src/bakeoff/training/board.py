@@ -1,6 +1,5 @@
 """Progress of trainings that run side by side: bars on a terminal, lines now and then elsewhere."""
 
-import time
 from collections.abc import Callable, Hashable
 from types import TracebackType
 from typing import Any, Self
@@ -9,8 +8,10 @@ from rich.progress import Progress as Bars
 from rich.progress import TaskID
 
 from bakeoff.display.console import Console
+from bakeoff.display.pace import Pace
+from bakeoff.display.printing import PRINTING
 from bakeoff.display.wording import counted
-from bakeoff.training.progress import LINE_SECONDS, bars
+from bakeoff.training.progress import bars
 
 
 class Board:
@@ -28,7 +29,7 @@ class Board:
         self.figures: dict[Hashable, str] = {}
         self.tasks: dict[Hashable, TaskID] = {}
         self.remarks: set[str] = set()
-        self.last_line = time.monotonic()
+        self.pace = Pace()
         console = Console(stderr=True)
         self.bars: Bars | None = bars(console) if say is not None and console.is_terminal else None
 
@@ -71,13 +72,17 @@ class Board:
             if note.get("remark"):
                 self.remarks.add(note["line"])
             self.say(note["line"])
-        elif self.bars:
+            return
+        if "done" not in note:
+            return
+        if self.bars:
             self.bars.update(self.tasks[key], completed=note["done"], total=note["total"], figures=note["figures"])
-        elif "done" in note:
-            self.figures[key] = f"{title}: step {note['done']}/{note['total']}  {note['figures']}"
-            if time.monotonic() - self.last_line > LINE_SECONDS:
-                self.last_line = time.monotonic()
-                for line in (f"{self.done} of {counted(self.total, self.what)} done", *self.figures.values()):
+        self.figures[key] = f"{title}: step {note['done']}/{note['total']}  {note['figures']}"
+        if self.pace.due():
+            for line in (f"{self.done} of {counted(self.total, self.what)} done", *self.figures.values()):
+                if self.bars:
+                    PRINTING.record(line)
+                else:
                     self.say(line)
 
     def say(self, line: str) -> None:

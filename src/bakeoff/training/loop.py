@@ -20,8 +20,10 @@ from bakeoff.runs.checkpoint import list_checkpoints, load_checkpoint, save_chec
 from bakeoff.runs.run import Run
 from bakeoff.signals import stop_signals
 from bakeoff.training.averaging import save_snapshot, snapshot_steps
+from bakeoff.training.early_stop import BEST, EarlyStop
 from bakeoff.training.position import Position
 from bakeoff.training.progress import TrainingProgress
+from bakeoff.training.saving import Saver
 from bakeoff.training.stages import Stages
 from bakeoff.training.step import optimize
 from bakeoff.training.validation import HeldOut, validate
@@ -58,6 +60,7 @@ class Training:
         placement: where the module is, and its precision.
         progress: where figures are shown.
         watch: called with the position of the training whenever figures are read; an exception of it ends the training.
+        saver: keeps the weights after some points; None: at none.
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class Training:
         placement: Placement,
         progress: TrainingProgress,
         watch: Callable[[Position], None] | None = None,
+        saver: Saver | None = None,
     ) -> None:
         self.run, self.recipe, self.module, self.batches = run, recipe, module, batches
         self.held_out, self.seed, self.placement, self.progress = held_out, seed, placement, progress
@@ -85,12 +89,17 @@ class Training:
         self.snapshot_steps = set(snapshot_steps(self.steps, recipe.training.average_last))
         self.log_every = max(1, self.steps // TRAIN_LINES)
         self.last_validation: dict[str, Any] = {}
-        self.losses: list[float] = []  # held-out losses after step 0, for schedules that follow them
+        self.early_stop = EarlyStop(recipe.training.early_stopping)
         self.unread: list[tuple[int, torch.Tensor]] = []  # tokens and figures of steps whose figures are on the device
         self.read_every = READ_EVERY[placement.device.type]
         self.read_at = (0.0, 0.0)
-        self.watch = watch
+        self.watch, self.saver = watch, saver
         self.saved_step = 0
+
+    @property
+    def over(self) -> bool:
+        """Whether the training has reached its end, or early stopping has ended it."""
+        return self.position.step >= self.steps or self.early_stop.over
 
     def resume(self) -> bool:
         """Continue from the newest checkpoint; returns False if there is none."""
@@ -104,7 +113,7 @@ class Training:
         self.run.metrics_file.restore(state.get("metrics"), self.position.step)
         lines = [line for line in self.run.metrics() if line["kind"] == "validation"]
         self.last_validation = lines[-1] if lines else {}
-        self.losses = [line["loss"] for line in lines if line["step"] > 0 and line["loss"] is not None]
+        self.early_stop.load(checkpoints[-1], lines)
         return True
 
     def train(self, until: int | None = None) -> None:
@@ -121,7 +130,7 @@ class Training:
             if position.step == 0 and not self.last_validation:
                 self._validate()
             self.read_at = self._now()
-            last = self.steps if until is None else min(until, self.steps)
+            last = position.step if self.over else min(until or self.steps, self.steps)
             for micro_batches in ahead(self.batches.step, position.step, max(last, position.step)):
                 means = optimize(
                     self.module,
@@ -131,13 +140,15 @@ class Training:
                     self.seed,
                     position.step,
                     self.placement,
-                    self.losses,
+                    self.early_stop.losses,
                     self.memory,
                 )
                 if self.average is not None:
                     self.average.update()
                 position.step += 1
-                self.unread.append((sum(batch.tokens for batch in micro_batches), torch.stack(list(means.values()))))
+                tokens = sum(batch.tokens for batch in micro_batches)
+                saves = [] if self.saver is None else self.saver.reached(self, tokens)
+                self.unread.append((tokens, torch.stack(list(means.values()))))
                 # A line is on steps of a single stage, because stages may train different objectives.
                 ends = self.batches.at(position.step) != self.batches.at(position.step - 1)
                 logs = position.step % self.log_every == 0 or position.step == self.steps or ends
@@ -145,7 +156,7 @@ class Training:
                 due = time.monotonic() - saved_at > 60 * self._minutes_between_checkpoints
                 due = due or position.step == until
                 kept = position.step in self.snapshot_steps
-                if logs or validates or due or kept or stopping or len(self.unread) >= self.read_every:
+                if logs or validates or due or kept or saves or stopping or len(self.unread) >= self.read_every:
                     self._read(list(means))
                 if logs:
                     self._log()
@@ -153,14 +164,18 @@ class Training:
                     self._validate()
                 if kept:
                     save_snapshot(self.run, position.step, self.module)
+                if self.saver is not None and saves:
+                    self.saver.save(self, saves)
                 caught = stopping[0] if stopping else None  # read once, because a signal may come at any time
                 if (due or caught is not None) and position.step < self.steps:
                     self._read(list(means))
                     self.save()
                     saved_at = time.monotonic()
-                if validates or due or kept:
+                if validates or due or kept or saves:
                     self.read_at = self._now()
-                if caught is not None and position.step < self.steps:
+                if self.over:
+                    break
+                if caught is not None:
                     raise Interrupted(
                         f"stopped at step {position.step}; the same command with --resume continues it, with "
                         "--finish-now ends it as it is",
@@ -181,19 +196,20 @@ class Training:
         """Write the metrics and then a checkpoint; a resumed training reads its held-out losses from the metrics."""
         self.run.metrics_file.sync()
         state = {**asdict(self.position), "metrics": self.run.metrics_file.mark()}
-        with self._run_weights():
-            trained = None if self.average is None else self.average.tensors
+        with self.run_weights():
+            others = {"trained": None if self.average is None else self.average.tensors, BEST: self.early_stop.best}
             where = self.run.checkpoints, self.position.step
-            save_checkpoint(*where, self.module, self.optimizer, state, self.memory, trained)
+            save_checkpoint(*where, self.module, self.optimizer, state, self.memory, others)
         self.saved_step = self.position.step
 
     def take_run_weights(self) -> None:
-        """Give the module the run's final weights: the running average, or else the weights of the last step."""
+        """Give the module the run's final weights: the best, the running average, or those of the last step."""
         if self.average is not None:
             self.average.exchange()
             self.average = None
+        self.early_stop.take_best(self.module)
 
-    def _run_weights(self) -> AbstractContextManager[None]:
+    def run_weights(self) -> AbstractContextManager[None]:
         """A context in which the module has the weights that are measured and saved."""
         return nullcontext() if self.average is None else self.average.in_use()
 
@@ -245,15 +261,6 @@ class Training:
             "try a lower learning rate (--set training.optimizer.lr=...), a longer warm-up, or precision float32"
         )
 
-    def _counters(self) -> dict[str, Any]:
-        position = self.position
-        return {
-            "step": position.step,
-            "tokens": position.tokens,
-            "flops": position.flops,
-            "seconds": round(position.seconds, 3),
-        }
-
     def _log(self) -> None:
         position = self.position
         means = {name: total / position.since for name, total in position.sums.items()}
@@ -263,24 +270,31 @@ class Training:
         self.run.metrics_file.append(
             {
                 "kind": "train",
-                **self._counters(),
+                **self.position.counters(self.batches.words_per_token),
                 "loss": sum(weights[name] * mean for name, mean in means.items()),
                 "losses": {name: mean for name, mean in means.items() if weights[name] > 0},
                 "gradient_norm": norm,
                 "learning_rate": training.optimizer.rate
-                * training.schedule.factor(position.step - 1, self.steps, self.losses),
+                * training.schedule.factor(position.step - 1, self.steps, self.early_stop.losses),
                 "tokens_per_second": round(position.since_tokens / position.since_seconds, 1),
             }
         )
         position.sums, position.since, position.since_tokens, position.since_seconds = {}, 0, 0, 0.0
 
     def _validate(self) -> None:
-        with self._run_weights():
-            figures = validate(self.module, self.held_out, self.placement)
+        with self.run_weights():
+            self.last_validation = self._measured()
+            if self.position.step > 0:
+                self.last_validation = self.early_stop.observe(self.last_validation, self.module)
+        self.run.metrics_file.append(self.last_validation)
+        self.progress.validated(self.position.step, self.last_validation["losses"])
+
+    def measured_here(self) -> dict[str, Any]:
+        """The validation of the present weights: the last one, if it was made at this step, or else a new one."""
+        return self.last_validation if self.last_validation.get("step") == self.position.step else self._measured()
+
+    def _measured(self) -> dict[str, Any]:
+        figures = validate(self.module, self.held_out, self.placement)
         numbers = {f"held-out {name}": loss for name, loss in figures["losses"].items() if loss is not None}
         self._require_finite(numbers, self.position.step)
-        self.last_validation = {"kind": "validation", **self._counters(), **figures}
-        self.run.metrics_file.append(self.last_validation)
-        if self.position.step > 0 and figures["loss"] is not None:
-            self.losses.append(figures["loss"])
-        self.progress.validated(self.position.step, figures["losses"])
+        return {"kind": "validation", **self.position.counters(self.batches.words_per_token), **figures}

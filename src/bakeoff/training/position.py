@@ -1,6 +1,7 @@
-"""The progress of a training, in several units."""
+"""The progress of a training, in the units in which trainings are measured."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass
@@ -25,3 +26,13 @@ class Position:
     """Number of tokens in the steps since the last line of metrics."""
     since_seconds: float = 0.0
     """Seconds spent in the steps since the last line of metrics."""
+
+    def counters(self, words_per_token: float) -> dict[str, Any]:
+        """The progress as it stands in every line of metrics; `words_per_token` is that of the training text."""
+        return {
+            "step": self.step,
+            "tokens": self.tokens,
+            "words": round(self.tokens * words_per_token),
+            "flops": self.flops,
+            "seconds": round(self.seconds, 3),
+        }

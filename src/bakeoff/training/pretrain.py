@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -11,15 +11,16 @@ from bakeoff import checksums
 from bakeoff.config import differing
 from bakeoff.corpus.mixture import AnyCorpus, open_corpus
 from bakeoff.display.wording import number
-from bakeoff.durable import held, remove, without_links
+from bakeoff.durable import held, is_held, remove, without_links
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.full_disk import full_disk
 from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.optimization.budget import Budget
+from bakeoff.optimization.early_stopping import EarlyStopping
+from bakeoff.optimization.save_points import SavePoints
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import (
     Placement,
-    peak_memory,
     reset_peak_memory,
     resolve_device,
     resolve_precision,
@@ -28,20 +29,25 @@ from bakeoff.resources.thread_choice import Asked, quickest, resolve_threads
 from bakeoff.resources.threads import default_threads, restoring_threads
 from bakeoff.runs.beginning import alone_in
 from bakeoff.runs.checkpoint import list_checkpoints
+from bakeoff.runs.derived_run import require_free
 from bakeoff.runs.environment import environment
 from bakeoff.runs.run import Run
 from bakeoff.signals import stop_signals
-from bakeoff.training.averaging import average_path, is_average_of, require_free, write_average
+from bakeoff.training.averaging import ELSEWHERE, average_path, is_average_of, write_average
 from bakeoff.training.initial_weights import Start
 from bakeoff.training.loop import Training
 from bakeoff.training.position import Position
 from bakeoff.training.progress import Shown, TrainingProgress
-from bakeoff.training.remarks import changed_settings, hidden, other_tokenizer, require_known, unread
+from bakeoff.training.remarks import changed_settings, falls_later, hidden, other_tokenizer, require_known, unread
 from bakeoff.training.resolution import resolve_recipe
 from bakeoff.training.resumption import begun_recipe, changes_budget, older_rules, require_same_request, with_budget
+from bakeoff.training.saving import Saver
 from bakeoff.training.speed import stepper
 from bakeoff.training.stages import Stages, make_batches
+from bakeoff.training.step_cost import step_cost
+from bakeoff.training.summary import summary_of
 from bakeoff.training.validation import HeldOut
+from bakeoff.workers.launch import require_one_process
 
 
 @restoring_threads
@@ -56,6 +62,8 @@ def pretrain(
     threads: Asked = None,
     start: Start | None = None,
     average_last: int | None = None,
+    save_at: SavePoints | None = None,
+    early_stopping: EarlyStopping | None = None,
     resume: bool = False,
     finish_now: bool = False,
     until: int | None = None,
@@ -78,6 +86,8 @@ def pretrain(
             quickest, or the number that the run was begun with; None: as many as torch has.
         start: the runs that the first weights come from; None: chance.
         average_last: replaces the recipe's `training.average_last`; the averaged run is written to `OUT-average-N`.
+        save_at: replaces the recipe's `training.save_at`; weights are kept as finished runs in `OUT/saved`.
+        early_stopping: replaces the recipe's `training.early_stopping`.
         resume: continue the run at `out` if there is one; it must have the same settings. If there is none, a line
             says that the training begins.
         finish_now: end the run at `out` with the weights of its newest checkpoint: a finished run, marked as cut short,
@@ -93,10 +103,13 @@ def pretrain(
         DiskFull: there is no space left; the last checkpoint stays.
         Interrupted: SIGINT, SIGTERM or SIGHUP came; the run is saved and can be resumed.
     """
+    require_one_process(out)
     begun = (resume or finish_now) and (Path(out) / "recipe.yaml").exists()
     checksums.require_present(Path(out) / "recipe.yaml")
     run = Run.open(out) if begun else None
     if run:
+        if not run.finished and is_held(run.path):  # before anything in it is changed
+            raise UserError(f"{out}: another process is writing here; wait for it, or choose another --out")
         run.complete_beginning()
         run.verify()
         if run.environment["corpus"] is None:
@@ -117,8 +130,8 @@ def pretrain(
     if run and recipe is None and start is None:
         recipe, origin = begun_recipe(run), run.environment.get("origin")
     recipe = _recipe(recipe, start, run)
-    if average_last is not None:
-        recipe = recipe.changed({"training.average_last": average_last})
+    given = {"average_last": average_last, "save_at": save_at, "early_stopping": early_stopping}
+    recipe = recipe.changed({f"training.{key}": value for key, value in given.items() if value is not None})
     if seed is None:
         seed = run.environment["seed"] if run else 0
     wanted = recipe.tokenizer
@@ -154,7 +167,7 @@ def pretrain(
         remove(run.snapshots)  # a kill came between the average and this
         return run
     if beside is not None:
-        require_free(beside)
+        require_free(beside, ELSEWHERE)
     resolved = run.recipe if run else resolve_recipe(recipe, opened, budget, device)
     precision = resolve_precision(resolved.training.precision, on)
     reset_peak_memory(on)
@@ -185,9 +198,12 @@ def pretrain(
         kept,
         TrainingProgress(resolved.name, steps, progress) as shown,
     ):
-        training = Training(run, resolved, module, batches, measured, seed, placement, shown, watch)
+        saver = Saver(run, opened, batches, seed)
+        training = Training(run, resolved, module, batches, measured, seed, placement, shown, watch, saver)
         if not run.finished:  # another process may have finished it since the run was opened
             resumed = begun and training.resume()
+            if not finish_now:
+                saver.forget(training.position.step)
             for line in changed:
                 shown.line(f"{resolved.name}: {line}")
             if resumed:
@@ -211,17 +227,27 @@ def pretrain(
                 for line in other_tokenizer(recipe, wanted, opened):
                     shown.remark(f"{resolved.name}: {line}")
             if progress and not finish_now:
-                for line in (*changed_settings(recipe, resolved), *hidden(opened), *unread(resolved, opened, seed)):
+                tokens, flops = batches.means()
+                for line in chain(
+                    changed_settings(recipe, resolved),
+                    () if resumed else step_cost(resolved, budget or recipe.training.budget, tokens, flops, on.type),
+                    hidden(opened),
+                    unread(resolved, opened, seed),
+                    saver.beyond(tokens),
+                    falls_later(resolved),
+                ):
                     shown.remark(f"{resolved.name}: {line}")
             if finish_now:
                 training.end_here()
             with stop_signals() as stopping:  # what finishes a run takes as long as a checkpoint, and replaces it
                 if not finish_now:
                     training.train(until)
-                    if training.position.step < steps:
+                    if not training.over:
                         return run
+                    if training.position.step < steps:
+                        shown.line(f"{resolved.name}: {training.early_stop.told(training.position.step, steps)}")
                 training.take_run_weights()
-                run.finish(module, _summary(training, opened, seed))
+                run.finish(module, summary_of(training, opened, seed))
             if finish_now:
                 remove(run.snapshots)
                 shown.line(f"{resolved.name}: cut short at step {training.position.step:,} of {steps:,}")
@@ -272,24 +298,3 @@ def _recipe(recipe: Recipe | None, start: Start | None, begun: Run | None) -> Re
     if begun is not None:
         return begun_recipe(begun)
     return start.recipe()
-
-
-def _summary(training: Training, corpus: AnyCorpus, seed: int) -> dict[str, Any]:
-    position = training.position
-    return {
-        "name": training.recipe.name,
-        "seed": seed,
-        "steps": position.step,
-        "planned_steps": training.steps,
-        "tokens": position.tokens,
-        "seconds": round(position.seconds, 3),
-        "work_seconds": round(position.work_seconds, 3),
-        "flops": position.flops,
-        "parameters": training.module.parameter_count(),
-        "flops_per_token": training.module.flops_per_token(),
-        "tokens_per_second": round(position.tokens / position.seconds, 1),
-        "peak_memory_bytes": peak_memory(training.placement.device),
-        "unigram_entropy": corpus.validation.unigram_entropy(),
-        "corpus_fingerprint": corpus.fingerprint,
-        "validation": training.last_validation,
-    }

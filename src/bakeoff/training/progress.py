@@ -9,10 +9,9 @@ from rich.progress import BarColumn, MofNCompleteColumn
 from rich.progress import Progress as Bar
 
 from bakeoff.display.console import Console, column
+from bakeoff.display.pace import Pace
+from bakeoff.display.printing import PRINTING
 from bakeoff.display.wording import number
-
-LINE_SECONDS = 15.0
-"""Seconds between two lines of figures, where there is no terminal."""
 
 NOTE_SECONDS = 0.25
 """Seconds between two notes of figures to a function that shows them elsewhere."""
@@ -46,7 +45,7 @@ class TrainingProgress:
         self.noted = 0.0
         self.console = Console(stderr=True)
         self.bar: Bar | None = None
-        self.last_line = time.monotonic()
+        self.pace = Pace()
         self.held_out = ""
         if self.shown and self.note is None and self.console.is_terminal:
             self.bar = bars(self.console)
@@ -74,11 +73,15 @@ class TrainingProgress:
             if time.monotonic() - self.noted > NOTE_SECONDS or done == self.total:
                 self.noted = time.monotonic()
                 self.note({"done": done, "total": self.total, "figures": figures})
-        elif self.bar:
+            return
+        if self.bar:
             self.bar.update(self.task, completed=done, figures=figures)
-        elif time.monotonic() - self.last_line > LINE_SECONDS:
-            self.last_line = time.monotonic()
-            self.line(f"{self.title}: step {done}/{self.total}  {figures}")
+        if self.pace.due():
+            line = f"{self.title}: step {done}/{self.total}  {figures}"
+            if self.bar:
+                PRINTING.record(line)
+            else:
+                self.line(line)
 
     def validated(self, step: int, losses: dict[str, float | None]) -> None:
         """Show the held-out losses beside the next figures."""

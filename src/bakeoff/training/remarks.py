@@ -111,6 +111,20 @@ def unread(recipe: Recipe, corpus: AnyCorpus, seed: int) -> Iterator[str]:
                 )
 
 
+def falls_later(recipe: Recipe) -> Iterator[str]:
+    """A line where early stopping may end a training whose learning rate waits for the end of the budget."""
+    training, steps = recipe.training, recipe.training.budget.steps or 1
+    if training.early_stopping is None:
+        return
+    last, longer = (training.schedule.factor(steps - 1, whole) for whole in (steps, 2 * steps))
+    if last < longer:
+        yield (
+            f"the schedule {training.schedule.kind} falls until step {steps:,}, the end of the budget; where early "
+            "stopping ends the training before, the rate stays higher than it was meant to end. Schedules that know no "
+            "end suit it: constant, plateau, inverse_sqrt"
+        )
+
+
 def _alone(split: Split) -> float:
     """The share of the tokens that stand in documents of one sentence."""
     bounds = np.asarray(split.documents[: _DOCUMENTS + 1])

@@ -3,6 +3,7 @@
 import math
 
 from bakeoff.corpus.mixture import AnyCorpus
+from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
@@ -36,10 +37,21 @@ def resolve_recipe(recipe: Recipe, corpus: AnyCorpus, budget: Budget | None = No
     require_memory(recipe, module.parameter_count(), on)
     tokens, flops = Stages(recipe, module, corpus, seed=0).means()
     seconds = None if budget.minutes is None else step_times([recipe], corpus, device)[0].seconds
-    steps = budget.steps_for(tokens, flops, seconds, corpus.train_tokens)
+    steps = budget.steps_for(tokens, flops, seconds, corpus.train_tokens, _words_per_token(budget, corpus))
     compiled = recipe.training.compile
     if compiled == "auto":
         compiled = steps * flops > COMPILE_FROM_FLOPS.get(on.type, math.inf)
     precision = resolve_precision(recipe.training.precision, on)
     changes = {"training.compile": compiled, "training.precision": precision}
     return recipe.fitted(steps).changed(changes).with_tokenizer(corpus.tokenizer.config)
+
+
+def _words_per_token(budget: Budget, corpus: AnyCorpus) -> float:
+    """Words that the training text has a token.
+
+    Raises:
+        UserError: the budget is in words, and the text has none.
+    """
+    if budget.words is not None and not corpus.words_per_token:
+        raise UserError(f"{corpus.path}: holds no words between white space; give the budget in another unit")
+    return corpus.words_per_token

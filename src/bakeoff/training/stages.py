@@ -96,6 +96,7 @@ class Stages:
     def __init__(self, recipe: Recipe, module: PretrainingModel, corpus: AnyCorpus, seed: int) -> None:
         self.curriculum = recipe.training.curriculum
         self.steps = recipe.training.budget.steps
+        self.words_per_token = corpus.words_per_token
         recipes, idle = recipe.stages(), recipe.idle()
         self.batches = [
             make_batches(each, module, corpus, seed, idle=own) for each, own in zip(recipes, idle, strict=True)

@@ -14,6 +14,9 @@ from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
 from bakeoff.training.progress import Shown
 
+WHOLE_TRIALS = {"training.save_at": None, "training.early_stopping": None}
+"""Values of recipes for trials, which the search itself stops, and whose weights nobody asks for."""
+
 
 class Stage(Config):
     """A part of one trial, from its present step to the next look."""
@@ -97,7 +100,7 @@ class TrialEngine:
         out = Path(stage.out)
         begun = (out / "recipe.yaml").exists()  # else a line would say that there is nothing to resume
         watch = self.watch
-        recipe = Recipe.parse(stage.recipe, stage.out)
+        recipe = Recipe.parse(stage.recipe, stage.out).changed(WHOLE_TRIALS)
         try:
             run = pretrain(
                 recipe.with_tokenizer(open_corpus(stage.corpus).tokenizer.config),  # else each trial would remark on it

@@ -30,6 +30,7 @@ UNSEARCHED = (
     *("name", "paper", "published", "tokenizer"),
     *(f"training.{key}" for key in ("budget", "average_last", "compile", "precision", "micro_batch")),
     *(f"training.{key}" for key in ("validations", "validation_examples", "checkpoint_minutes")),
+    *(f"training.{key}" for key in ("save_at", "early_stopping")),
 )
 """Keys that cannot be searched, because all trials are to be run and measured alike."""
 

@@ -13,6 +13,7 @@ from bakeoff.tuning.planning import Planning
 from bakeoff.tuning.ranges import Over, parse_ranges, with_a_number
 from bakeoff.tuning.results import TuningResults
 from bakeoff.tuning.search import Progress, RecipeSearch
+from bakeoff.workers.launch import require_one_process
 from bakeoff.workers.pool import Workers
 
 
@@ -63,6 +64,7 @@ def tune(
             and the message names the difference.
         Diverged: every trial diverged.
     """
+    require_one_process(out)
     for option, number in (("--trials", trials), ("--seeds", seeds), ("--jobs", 1 if jobs == "auto" else jobs)):
         if number < 1:
             raise UserError(f"{option} {number}: give at least 1")

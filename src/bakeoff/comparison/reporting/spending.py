@@ -34,6 +34,9 @@ def spending(results: Results, entry: RecipeEntry) -> Spending:
         if unit == "epochs":
             assert results.corpus.tokens is not None  # facts without them are older than such budgets
             unit, amount = "tokens", amount * results.corpus.tokens
+        if unit == "words":
+            assert results.corpus.words_per_token is not None
+            unit, amount = "tokens", amount / results.corpus.words_per_token
         return Spending(fmean(getattr(run, unit) for run in runs) / amount, None)
     clock = fmean(run.seconds for run in runs) / (60 * planned.minutes)
     seconds = results.budget.seconds_per_step.get(entry.label)

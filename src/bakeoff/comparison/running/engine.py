@@ -51,9 +51,10 @@ class Engine:
             UserError: the run has not finished, or the model cannot be imported.
         """
         from bakeoff.interop.hugging_face.importing import import_model
+        from bakeoff.runs.checkpoint import run_folder
         from bakeoff.runs.run import Run
 
-        if (Path(source) / "recipe.yaml").exists():
+        if (run_folder(Path(source)) / "recipe.yaml").exists():
             return Run.open_finished(source).path
         if not (imported / "summary.json").is_file():
             say(f"importing {source}")
@@ -79,7 +80,7 @@ class Engine:
             source=source,
             run=str(start),
             origin=run.environment.get("origin"),
-            steps=run.summary["steps"],
+            steps=run.step(),
             weights=digest(start / "model.safetensors")[:16],
             **taken,
         )
@@ -113,6 +114,7 @@ class Engine:
             tokenizer=str(corpus.tokenizer.config),
             tokenizer_config=corpus.tokenizer.config.model_dump(),
             tokens=corpus.train_tokens,
+            words_per_token=corpus.words_per_token,
             documents=sum(each["documents"] for each in facts),
             unigram_entropy=corpus.validation.unigram_entropy(),
         )

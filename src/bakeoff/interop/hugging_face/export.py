@@ -22,6 +22,7 @@ from bakeoff.interop.model_card import model_card
 from bakeoff.interop.tensors_across import give
 from bakeoff.interop.tokenizer_files import TokenizerSettings, frame_of, with_marks, write_tokenizer
 from bakeoff.interop.written_json import write_json
+from bakeoff.runs.checkpoint import run_folder
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tensors import load_tensors, save_tensors
@@ -47,13 +48,10 @@ SKIPPED = (
     "transformers_version",
     "torch_dtype",
     "quantization_config",
-    *(f"{prefix}{part}_implementation" for prefix in ("", "_") for part in ("attn", "experts")),
-    "num_labels",
     own_settings.KEY,
     *OF_HEADS,
 )
-"""Keys of an imported config.json that an export drops: they name code or paths, are written anew, or make transformers
-take memory for as many labels as they say."""
+"""Keys of an imported config.json that an export drops: they name code or paths, or are written anew."""
 
 
 def export(run: Path, out: Path) -> Exported:
@@ -196,5 +194,5 @@ def _tensors(run: Run | FinetunedRun, chosen: FamilyChoice, rows: int, dtype: to
     for name in {name for link in chosen.links if link.vocabulary for name in link.ours}:
         ours[name] = ours[name][:rows]
     theirs = {name: tensor.to(dtype) for name, tensor in give(chosen.links, ours).items()}
-    left = run.path / LEFT
+    left = run_folder(run.path) / LEFT
     return theirs | (load_tensors(left) if left.is_file() else {})

@@ -51,7 +51,7 @@ def choose(
         try:
             if family.pad not in (None, tokenizer.pad):
                 raise NotSaid(f"its padding token is {tokenizer.pad}, and that of this family {family.pad}")
-            config = _said(family, recipe)
+            config = said(family, recipe)
             if task is None:
                 return FamilyChoice(family, config, family.links(recipe))
             if task.transform != family.transforms:
@@ -65,7 +65,7 @@ def choose(
     return reasons
 
 
-def _said(family: Family, recipe: Recipe) -> dict[str, Any]:
+def said(family: Family, recipe: Recipe) -> dict[str, Any]:
     """The family's config.json for a recipe, checked by reading the same model back from it."""
     config = family.config(recipe)
     names = {name for link in family.links(recipe) for name in link.theirs}
@@ -74,7 +74,7 @@ def _said(family: Family, recipe: Recipe) -> dict[str, Any]:
         back = ModelConfig.parse(values["model"], "model")
     except UserError as error:
         raise NotSaid(str(error)) from None
-    for key, here, there in differing(_plain(recipe.model), _plain(back)):
+    for key, here, there in differing(plain(recipe.model), plain(back)):
         raise NotSaid(f"model.{key} is {here!r:.50} here, and {there!r:.50} in that family")
     heads = {part["kind"]: part.get("activation", "gelu") for part in values["objective"]}
     for part in recipe.objective:
@@ -84,7 +84,7 @@ def _said(family: Family, recipe: Recipe) -> dict[str, Any]:
     return {"model_type": family.model_types[0], **config}
 
 
-def _plain(model: ModelConfig) -> Any:
+def plain(model: ModelConfig) -> Any:
     """The values that decide the model's outputs; no segments count as one segment of zeros."""
     values = model.model_dump(mode="json")
     values["embedding"]["segments"] = max(1, values["embedding"]["segments"])

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from bakeoff.errors import UserError
 from bakeoff.recipe_files import load_recipe
+from bakeoff.runs.checkpoint import run_folder
 from bakeoff.tasks.finetune import open_source
 from bakeoff.tasks.rows.inputs import InputFormat
 
@@ -33,7 +34,7 @@ def measure_of(source: str | None, tokenizer: str | Path | None, length: int | N
         UserError: no such run or recipe, or no tokenizer.
     """
     named = source or _ROWS_OF
-    if source is not None and (Path(source) / "recipe.yaml").is_file():
+    if source is not None and (run_folder(Path(source)) / "recipe.yaml").is_file():
         begun = open_source(source, tokenizer)
     elif source is not None and Path(source).is_dir():
         raise UserError(f"{source}: not a run; its rows are measured by a run, a recipe or --corpus DIR")

@@ -1,0 +1,113 @@
+"""Weights that are kept on the way: after each point of `training.save_at` a run of its own in the run's `saved`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bakeoff.corpus.mixture import AnyCorpus
+from bakeoff.durable import own_folder, remove, sync
+from bakeoff.errors import UserError
+from bakeoff.optimization.save_points import SavePoint
+from bakeoff.runs.derived_run import write_derived
+from bakeoff.runs.run import Run
+from bakeoff.training.stages import Stages
+from bakeoff.training.summary import summary_of
+
+if TYPE_CHECKING:
+    from bakeoff.training.loop import Training
+
+MISSED_AT_THE_END = 0.01
+"""Share of a point in tokens by which the end of the training may miss it and still be that point, because a budget in
+tokens becomes steps of an average size."""
+
+
+class Saver:
+    """The points of a training at which its weights are kept.
+
+    Args:
+        run: the run.
+        corpus: the text.
+        stages: its batches.
+        seed: the run's seed.
+    """
+
+    def __init__(self, run: Run, corpus: AnyCorpus, stages: Stages, seed: int) -> None:
+        self.run, self.corpus, self.seed = run, corpus, seed
+        self.steps = run.planned_steps
+        asked = run.recipe.training.save_at
+        self.points = [] if asked is None else asked.points()
+        a_unit = {"tokens": 1.0, "words": stages.words_per_token, "epochs": 1 / max(1, corpus.train_tokens)}
+        self.in_steps = {each: round(self._steps(each)) for each in self.points if each.unit not in a_unit}
+        self.in_tokens = {each: each.amount / unit for each in self.points if (unit := a_unit.get(each.unit, 0.0)) > 0}
+
+    def _steps(self, point: SavePoint) -> float:
+        return max(1.0, point.amount * self.steps) if point.unit == "shares" else point.amount
+
+    def reached(self, training: "Training", tokens: int) -> list[SavePoint]:
+        """The points that the step just made reaches, in which so many tokens were seen."""
+        before = training.position.tokens + sum(own for own, _ in training.unread)
+        return self.due(training.position.step, before, before + tokens)
+
+    def due(self, step: int, before: int, after: int) -> list[SavePoint]:
+        """The points that a step reaches; at the last step also those in tokens that the end just misses.
+
+        Args:
+            step: number of steps done, that step included.
+            before: tokens seen before the step.
+            after: tokens seen after it.
+        """
+        reach = after if step < self.steps else max(after / (1 - MISSED_AT_THE_END), 2 * after - before)
+        reached = [point for point, own in self.in_steps.items() if own == step]
+        return reached + [point for point, tokens in self.in_tokens.items() if before < tokens <= reach]
+
+    def beyond(self, tokens_a_step: float) -> Iterator[str]:
+        """A line on the points that the training will not reach, as far as its mean batch tells."""
+        last = self.steps * tokens_a_step / (1 - MISSED_AT_THE_END)
+        lost = [point for point in self.points if self.in_steps.get(point, 0) > self.steps]
+        lost += [point for point in self.points if self.in_tokens.get(point, 0.0) > last + tokens_a_step]
+        lost += [point for point in self.points if point not in self.in_steps and point not in self.in_tokens]
+        if lost:
+            shown = ", ".join(map(str, lost[:3])) + (f" and {len(lost) - 3} more" if len(lost) > 3 else "")
+            yield f"it ends at step {self.steps:,}, so that nothing is saved at {shown}: give a larger --budget"
+
+    def save(self, training: "Training", points: list[SavePoint]) -> None:
+        """Write the present weights as a finished run for each of the points, with the metrics so far."""
+        own_folder(self.run.saved).mkdir(exist_ok=True)
+        with training.run_weights():
+            validation = training.measured_here()
+            lines = self.run.metrics()
+            if validation not in lines:
+                lines = [*lines, validation]
+            for point in points:
+                path = self.run.saved / point.folder
+                remove(path)  # of a course that was given up, see `forget`
+                write_derived(
+                    self.run,
+                    path,
+                    training.module,
+                    self.run.environment,
+                    lambda: lines,
+                    lambda line, point=point: self._summary(training, point, line),  # type: ignore[misc]
+                    "move it",
+                )
+
+    def _summary(self, training: "Training", point: SavePoint, validation: dict[str, Any]) -> dict[str, Any]:
+        summary = summary_of(training, self.corpus, self.seed)
+        return {**summary, "validation": validation, "saved_at": str(point)}
+
+    def forget(self, step: int) -> None:
+        """Remove what was saved after a step from which the training goes on, and what a kill left half-written."""
+        if not self.run.saved.is_dir():
+            return
+        for path in sorted(own_folder(self.run.saved).iterdir()):
+            if path.name.startswith(".") or _step_of(path) > step:
+                remove(path)
+        sync(self.run.saved)
+
+
+def _step_of(path: Path) -> int:
+    """The step of a saved run; one that cannot be read counts as after all others."""
+    try:
+        return int(Run(path).summary["steps"])
+    except (UserError, OSError):
+        return 1 << 62

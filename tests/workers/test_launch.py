@@ -1,0 +1,49 @@
+"""Launchers of several processes are noticed by everything that trains, from the shell and from Python."""
+
+import pytest
+
+import bakeoff
+from bakeoff.cli import run as command_line
+from bakeoff.errors import UserError
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["pretrain", "bert-tiny", "--corpus", "CORPUS", "--budget", "steps=1"],
+        [
+            "finetune",
+            "bert-tiny",
+            "--corpus",
+            "CORPUS",
+            "--train",
+            "x.tsv",
+            "--text-column",
+            "a",
+            "--label-column",
+            "b",
+        ],
+        ["tune", "bert-tiny", "--corpus", "CORPUS", "--budget", "steps=50"],
+    ],
+)
+@pytest.mark.parametrize("name", ["WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE"])
+def test_several_processes_of_one_training_are_refused(name, command, corpus, tmp_path, monkeypatch, capfd):
+    monkeypatch.setenv(name, "2")
+    command = [str(corpus.path) if each == "CORPUS" else each for each in command]
+    assert command_line([*command, "--out", str(tmp_path / "out")]) == 2
+    (line,) = capfd.readouterr().err.splitlines()
+    assert f"one of 2 processes ({name}, set by" in line
+    assert f"env -u {name}" in line
+    assert not list(tmp_path.iterdir())
+
+
+def test_also_from_python_and_not_for_a_single_process(corpus, tmp_path, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "8")
+    with pytest.raises(UserError, match="one of 8 processes"):
+        bakeoff.pretrain(bakeoff.load_recipe("bert-tiny"), corpus.path, tmp_path / "run")
+    with pytest.raises(UserError, match="one of 8 processes"):
+        bakeoff.compare("plan.yaml", tmp_path / "comparison")
+    for alone in ("1", "", "many"):
+        monkeypatch.setenv("WORLD_SIZE", alone)
+        with pytest.raises(UserError, match="no such corpus"):
+            bakeoff.pretrain(bakeoff.load_recipe("bert-tiny"), tmp_path / "none", tmp_path / "run")
