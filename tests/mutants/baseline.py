@@ -25,8 +25,9 @@ from tests.mutants.mutations import Mutant
 ROOT = Path(__file__).parents[2]
 TESTS = [f"tests/{name}" for name in ("ops", "models", "formats", "objectives", "batching", "optimization", "tasks")]
 TESTS += [f"tests/{name}" for name in ("training", "inference", "inspection", "published", "conformance")]
-TESTS += ["src/bakeoff/conformance"]
+TESTS += ["tests/vectors", "tests/interop", "src/bakeoff/conformance"]
 TESTS += ["tests/test_recipe.py", "tests/comparison/test_statistics.py"]
+TESTS += ["tests/cli/test_scores.py", "tests/cli/test_evaluate_minimal_pairs.py"]
 NOT_PRELOADED = ("bakeoff", "tests", "pytest", "_pytest", "hypothesis", "_hypothesis", "anyio", "coverage", "conftest")
 """What is mutated, and plugins of pytest, which it imports in its own way."""
 

@@ -27,9 +27,11 @@ AREAS = {
     "objectives": "objectives/*.py",
     "batching": "batching/*.py",
     "optimization": "optimization/**/*.py",
-    "tasks": "tasks/*.py",
+    "inference": "inference/*.py",
+    "tasks": "tasks/**/*.py",
+    "vectors": "vectors/*.py",
+    "interop": "interop/**/*.py",
     "statistics": "comparison/statistics.py",
-    "contributions": "comparison/contributions.py",
 }
 """Which files faults are planted in at random."""
 SURVIVORS = ("survived", "no test")
