@@ -136,3 +136,32 @@ def test_states_of_attention_and_convolution_follow_their_candidates(name):
                 total += float(generator.scores(hidden[:, -1])[0, token])
                 prompt.append(token)
         assert own.log_probability == pytest.approx(total, abs=1e-3)
+
+
+def naive(table, start, search):
+    """Beam search by its definition: it goes on to the last token and compares everything that has ended."""
+    going, ended = [(0.0, [])], []
+    for _ in range(search.tokens):
+        every = [
+            (total + float(score), [*ids, token])
+            for total, ids in going
+            for token, score in enumerate(table.after([*start, *ids]))
+        ]
+        going = []
+        for total, ids in sorted(every, key=lambda each: -each[0]):
+            if len(going) == search.beams:
+                break
+            (ended if ids[-1] == search.end else going).append((total, ids))
+    total, ids = max(ended + going, key=lambda each: search.value(each[0], len(each[1])))
+    return [token for token in ids if token != search.end], total
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 10**6), st.integers(2, 5), st.integers(1, 8), st.sampled_from([0.0, 0.6, 1.0, 2.5]))
+def test_a_search_that_ends_early_finds_what_one_that_goes_on_to_the_end_finds(seed, beams, tokens, penalty):
+    table = Table(seed, 3)
+    search = Search(beams, tokens, penalty, END)
+    for start, own in zip(table.starts, beam_search(table.first(), table.go_on, search), strict=True):
+        ids, total = naive(table, start, search)
+        assert own.ids == ids
+        assert own.log_probability == pytest.approx(total, abs=1e-6)

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 import bakeoff
 from bakeoff.models.inputs import Inputs
@@ -112,6 +112,21 @@ def test_same_numbers_and_the_same_bits_again(name, rows_more, tmp_path):
     for key, tensor in before.items():
         key = key if key in after else f"bert.{key}"
         assert torch.equal(tensor, after[key]), key
+
+
+def test_norms_with_the_names_of_tensorflow_are_the_same_norms(tmp_path):
+    """Where a scale is gamma and a shift beta, as in BERT's first files."""
+    saved(tmp_path / "theirs", "bert")
+    wanted = bakeoff.import_model(tmp_path / "theirs", tmp_path / "run").load().state_dict()
+    path = tmp_path / "theirs/model.safetensors"
+    old = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
+    tensors = load_file(path)
+    renamed = {name.replace(ours, old[ours]): each for name, each in tensors.items() for ours in old if ours in name}
+    kept = {name: each for name, each in tensors.items() if "LayerNorm" not in name}
+    assert len(renamed) + len(kept) == len(tensors)
+    save_file(renamed | kept, path, {"format": "pt"})
+    found = bakeoff.import_model(tmp_path / "theirs", tmp_path / "again").load().state_dict()
+    assert all(torch.equal(found[name], each) for name, each in wanted.items())
 
 
 def test_half_precision_stays(tmp_path):

@@ -12,7 +12,8 @@ from bakeoff.interop.hugging_face.importing import import_model
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.rows.batches import InputBatch
-from tests.interop.finetuned_models import CARRIED, LEFT_OUT, saved
+from tests.interop.elsewhere import write_wordpiece
+from tests.interop.finetuned_models import BERT, CARRIED, LEFT_OUT, saved
 from tests.interop.test_modernbert import in_double  # noqa: F401 a fixture
 from tests.models.conftest import double  # noqa: F401 a fixture
 
@@ -149,3 +150,28 @@ def test_a_config_that_contradicts_the_weights_is_one_line(case, tmp_path):
     assert message in str(error.value)
     assert "\n" not in str(error.value)
     assert [each.name for each in tmp_path.iterdir()] == ["theirs"]
+
+
+def classifier(folder, **settings):
+    """A random classifier of theirs with other settings."""
+    folder.mkdir()
+    config = transformers.BertConfig(vocab_size=write_wordpiece(folder), **BERT | settings)
+    transformers.BertForSequenceClassification(config).save_pretrained(folder)
+
+
+def test_names_of_many_labels_stand_in_the_order_of_the_outputs(tmp_path):
+    """Whose keys are text in JSON, where "10" comes before "2"."""
+    names = [f"class {number * 7 % 23}" for number in range(23)]
+    classifier(tmp_path / "theirs", id2label=dict(enumerate(names)))
+    run = import_model(tmp_path / "theirs", tmp_path / "run")
+    assert list(run.learned.classes) == names
+    done = export(run.path, tmp_path / "again")
+    again = json.loads((done.path / "config.json").read_text())
+    assert [again["id2label"][str(number)] for number in range(23)] == names
+
+
+@pytest.mark.parametrize(("said", "length"), [(7, 512), (8, 8), (599, 599), (600, 600), (601, 512), (10**30, 512)])
+def test_rows_are_as_long_as_the_tokenizer_says_if_the_model_has_room(said, length, tmp_path):
+    classifier(tmp_path / "theirs", num_labels=2, max_position_embeddings=600)
+    (tmp_path / "theirs/tokenizer_config.json").write_text(json.dumps({"model_max_length": said}))
+    assert import_model(tmp_path / "theirs", tmp_path / "run").config.length == length

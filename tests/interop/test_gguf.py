@@ -1,18 +1,24 @@
 """Runs as GGUF: the names and numbers that llama.cpp reads, and what is refused."""
 
+import json
 import os
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 import torch
+from tokenizers.normalizers import BertNormalizer
 
 import bakeoff
 from bakeoff.conformance.texts import sentences
 from bakeoff.errors import UserError
 from bakeoff.interop.export import export
+from bakeoff.interop.gguf.vocabulary import WordPiece
 from bakeoff.preparation.prepare import prepare
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tensors import load_tensors
+from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from tests.inference.untrained_runs import untrained
 
@@ -107,6 +113,22 @@ def test_an_encoder_has_the_tensors_and_keys_of_bert(wordpiece, tmp_path):
     assert spelt.replace("\u2581", " ").split() == ["the", "streets"]
 
 
+@pytest.mark.parametrize("lowercase", [True, False])
+@pytest.mark.parametrize("strip", [None, True, False])
+def test_the_keys_of_bert_say_what_its_normalizer_does(lowercase, strip):
+    """Whose accents fall with the capital letters, unless it says otherwise."""
+    tokenizer = Tokenizer.train(TokenizerConfig(kind="wordpiece", size=100, lowercase=lowercase), ["a b c. " * 9])
+    state = json.loads(tokenizer.to_string())
+    state["normalizer"]["strip_accents"] = strip
+    run = SimpleNamespace(tokenizer=Tokenizer.from_string(json.dumps(state)))
+    writer = Mock()
+    WordPiece(run, "run").write(writer, run.tokenizer.size, gguf.TokenType)
+    said = {key.rpartition(".")[2]: value for (key, value), _ in writer.add_bool.call_args_list}
+    normalizer = BertNormalizer(strip_accents=strip, lowercase=lowercase)
+    assert said["lowercase"] == (normalizer.normalize_str("A") == "a")
+    assert said["strip_accents"] == (normalizer.normalize_str("é") == "e")
+
+
 def test_a_decoder_has_the_tensors_and_keys_of_gpt2(byte_bpe, tmp_path):
     run = untrained("gpt2-tiny", byte_bpe, tmp_path / "run")
     made = export(run.path, tmp_path / "out", to="gguf")
@@ -126,6 +148,7 @@ def test_a_decoder_has_the_tensors_and_keys_of_gpt2(byte_bpe, tmp_path):
     tokens = keys["tokenizer.ggml.tokens"]
     assert all("".join(each.split(" ")) in tokens for each in keys["tokenizer.ggml.merges"])
     assert keys["tokenizer.ggml.bos_token_id"] == run.tokenizer.separator
+    assert keys["tokenizer.ggml.eos_token_id"] == run.tokenizer.separator
     assert keys["tokenizer.ggml.add_bos_token"] is True
     special = [place for place, kind in enumerate(keys["tokenizer.ggml.token_type"]) if kind == gguf.TokenType.CONTROL]
     assert special == run.tokenizer.special_ids.tolist()

@@ -1,5 +1,6 @@
 """T5 as GGUF: an encoder, a decoder, tables of distances, and a vocabulary of scored pieces."""
 
+import json
 import os
 from itertools import pairwise
 
@@ -101,6 +102,9 @@ def test_both_stacks_have_the_tensors_and_keys_of_t5(changes, unigram, tmp_path)
     assert [tokens[token] for token in marks[:2]] == ["<extra_id_0>", "<extra_id_1>"]
     assert all(types[token] == gguf.TokenType.USER_DEFINED for token in marks)
     assert types[tokenizer.unknown] == gguf.TokenType.UNKNOWN
+    pieces = len(json.loads(tokenizer.to_string())["model"]["vocab"])
+    assert pieces < len(scores)
+    assert max(scores[pieces:]) < min(scores[:pieces]), "no text is cut into what no score was learned for"
     kept = [place for place, kind in enumerate(types) if kind == gguf.TokenType.NORMAL]
     ordered = sorted(scores[place] for place in kept)
     assert [scores[place] for place in kept] == ordered[::-1]  # pieces are numbered by their scores

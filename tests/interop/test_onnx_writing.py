@@ -99,6 +99,18 @@ def test_an_encoder_and_a_decoder_write_what_ours_do(corpus, tmp_path, monkeypat
     assert torch.allclose(torch.cat(parts, 1), right, atol=1e-4)
 
 
+@pytest.mark.parametrize("name", ["gpt-tiny", "gpt2-tiny", "transformer-tiny", "bart-tiny", "t5-tiny"])
+def test_the_tokens_around_a_text_are_those_that_it_is_read_with(name, corpus, tmp_path):
+    from bakeoff.interop.onnx import export as own
+    from bakeoff.interop.onnx.settings import settings_of
+
+    run = untrained(name, corpus, tmp_path / "run")
+    source = own._opened(run.path)
+    said = settings_of(run, source.format, source.kind, source.graphs, 32)
+    for text, (ids, _) in zip(TEXTS, run.tokenizer.encode(TEXTS), strict=True):
+        assert [*said["before"], *ids.tolist(), *said["behind"]] == encoded(text, run.tokenizer, run)
+
+
 LIMITED = {"model.decoder.block.mixer.memory": 5}
 WINDOW = {"model.decoder.block.mixer.window": 5, "model.decoder.block.mixer.positions": "rotary"}
 DISTANCES = {"model.decoder.block.mixer.window": 4, "model.decoder.block.mixer.positions": "t5"}

@@ -1,3 +1,4 @@
+import json
 import os
 
 import pytest
@@ -19,6 +20,18 @@ def test_a_causal_model_is_refused(corpus, tmp_path):
     with pytest.raises(UserError, match=r"encoders whose rows begin with \[CLS\]"):
         export(run.path, tmp_path / "out", to="sentence-transformers")
     assert os.listdir(tmp_path) == ["run"]
+
+
+@pytest.mark.parametrize("pooling", ["mean", "max", "cls"])
+def test_the_library_is_told_one_pooling_and_the_length_of_rows(pooling, corpus, tmp_path):
+    run = untrained("bert-tiny", corpus, tmp_path / "run")
+    made = export(run.path, tmp_path / "out", to="sentence-transformers", pooling=pooling)
+    said = json.loads((made.path / "1_Pooling/config.json").read_text())
+    modes = {"cls": "pooling_mode_cls_token", "mean": "pooling_mode_mean_tokens", "max": "pooling_mode_max_tokens"}
+    assert [key for key, value in said.items() if value is True] == [modes[pooling]]
+    assert said["word_embedding_dimension"] == run.recipe.model.output_width
+    rows = json.loads((made.path / "0_Transformer/sentence_bert_config.json").read_text())
+    assert rows == {"max_seq_length": run.recipe.input.length, "do_lower_case": False}
 
 
 @pytest.mark.slow

@@ -9,9 +9,9 @@ from bakeoff.errors import UserError
 class ConfigReader:
     """Checked access to the values of a config.json; an absent key and null are the same."""
 
-    def __init__(self, values: Mapping[str, Any], where: str) -> None:
-        """Read from `values`; `where` is the file's path, which errors name."""
-        self.values, self.where = values, where
+    def __init__(self, values: Mapping[str, Any], where: str, names: Mapping[str, str] | None = None) -> None:
+        """Read from `values`; errors name the file's path `where`, and the file's name of a key, if `names` has one."""
+        self.values, self.where, self._names = values, where, names or {}
 
     def whole(self, key: str, default: int | None = None) -> int:
         """A whole number from 1 on; `default` for an absent key.
@@ -21,7 +21,7 @@ class ConfigReader:
         """
         value = self._found(key, default)
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise UserError(f"{self.where}: {key}: a whole number from 1 on is wanted, not {value!r:.50}")
+            raise UserError(f"{self._at(key)}: a whole number from 1 on is wanted, not {value!r:.50}")
         return value
 
     def number(self, key: str, default: float | None = None) -> float:
@@ -32,7 +32,7 @@ class ConfigReader:
         """
         value = self._found(key, default)
         if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-            raise UserError(f"{self.where}: {key}: a number from 0 on is wanted, not {value!r:.50}")
+            raise UserError(f"{self._at(key)}: a number from 0 on is wanted, not {value!r:.50}")
         return float(value)
 
     def choice(self, key: str, choices: Mapping[str, str], default: str) -> str:
@@ -43,7 +43,7 @@ class ConfigReader:
         """
         value = self._found(key, default)
         if not isinstance(value, str) or value not in choices:
-            raise UserError(f"{self.where}: {key}: {value!r:.50} has no counterpart here ({', '.join(choices)} have)")
+            raise UserError(f"{self._at(key)}: {value!r:.50} has no counterpart here ({', '.join(choices)} have)")
         return choices[value]
 
     def require(self, key: str, wanted: Any) -> None:
@@ -54,11 +54,14 @@ class ConfigReader:
         """
         value = self.values.get(key, wanted)
         if value != wanted and value is not None:
-            raise UserError(f"{self.where}: {key}: {value!r:.50} has no counterpart here; only {wanted!r} has")
+            raise UserError(f"{self._at(key)}: {value!r:.50} has no counterpart here; only {wanted!r} has")
 
     def _found(self, key: str, default: Any) -> Any:
         value = self.values.get(key)
         value = default if value is None else value
         if value is None:
-            raise UserError(f"{self.where}: {key} is missing")
+            raise UserError(f"{self._at(key)} is missing")
         return value
+
+    def _at(self, key: str) -> str:
+        return f"{self.where}: {self._names.get(key, key)}"

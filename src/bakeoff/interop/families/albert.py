@@ -26,6 +26,8 @@ LAYER = (
     *(f"attention.{name}" for name in ("query", "key", "value", "dense", "LayerNorm")),
     *("ffn", "ffn_output", "full_layer_layer_norm"),
 )
+DEFAULTS = {"hidden_act": "gelu_new", "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+"""Values of keys that a config.json leaves out, where BERT's are others."""
 
 
 class Albert(Family):
@@ -39,7 +41,9 @@ class Albert(Family):
     def recipe(self, config: ConfigReader, tensors: Collection[str]) -> dict[str, Any]:
         """The recipe of an ALBERT; sentence order (sop) is an objective if `tensors` hold a pooler, or are empty."""
         config.require("inner_group_num", 1)
-        model = bert_model(ConfigReader({"hidden_act": "gelu_new", **config.values}, config.where), 0)
+        said = {key: value for key, value in config.values.items() if value is not None}
+        config = ConfigReader(DEFAULTS | said, config.where)
+        model = bert_model(config, 0)
         layers, groups = config.whole("num_hidden_layers"), config.whole("num_hidden_groups", 1)
         if layers % groups:
             raise UserError(f"{config.where}: num_hidden_groups: {groups} do not divide {layers} layers")
@@ -49,7 +53,6 @@ class Albert(Family):
         model["embedding"] |= {"width": width, "segments": config.whole("type_vocab_size", 2)}
         model["encoder"] |= {"share": "all", "groups": groups}
         pairs = not tensors or any(name.startswith(("albert.pooler.", "sop_classifier.")) for name in tensors)
-        activation = ConfigReader({"hidden_act": "gelu_new", **config.values}, config.where)
         return {
             "paper": "Lan et al. 2020, ALBERT, arXiv:1909.11942",
             "model": model,
@@ -57,7 +60,7 @@ class Albert(Family):
                 "format": "segment_pair" if pairs else "full_sentences",
                 "length": min(model["embedding"]["length"], 512),
             },
-            "objective": [mlm_objective(activation), *([{"kind": "sop"}] if pairs else [])],
+            "objective": [mlm_objective(config), *([{"kind": "sop"}] if pairs else [])],
         }
 
     @override

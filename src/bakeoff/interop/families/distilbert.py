@@ -38,7 +38,7 @@ class DistilBert(Family):
     def recipe(self, config: ConfigReader, tensors: Collection[str]) -> dict[str, Any]:
         """The recipe of a DistilBERT, read through BERT's keys."""
         values = {theirs: config.values[own] for own, theirs in KEYS.items() if own in config.values}
-        config = ConfigReader(values, config.where)
+        config = ConfigReader(values, config.where, {theirs: own for own, theirs in KEYS.items()})
         return {
             "paper": "Sanh et al. 2019, DistilBERT, arXiv:1910.01108",
             "model": bert_model(config, 0),
