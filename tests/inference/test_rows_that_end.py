@@ -2,12 +2,12 @@
 
 import pytest
 import torch
+from tests.conftest import shrink
 
 from bakeoff.inference.generation import Generator
 from bakeoff.inference.generation_config import GenerationConfig
 from bakeoff.inference.sampling import PromptSeed
 from bakeoff.learner.pretraining_model import PretrainingModel
-from tests.conftest import shrink
 
 VOCABULARY, END, ROWS = 9, 3, 16
 BANNED = [0, 1, 2, 7, 8]
