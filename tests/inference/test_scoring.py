@@ -24,7 +24,9 @@ MEMORY = 5
 FORWARDS = ["gpt-tiny", "conv-light-lm-tiny", "tcn-tiny", "elmo-tiny", "lstm-lm-tiny", "transformer-xl-tiny"]
 FORWARDS += ["gpt-bert-tiny"]
 AROUND = ["bert-tiny", "xlnet-tiny"]
-PAIRS = ["transformer-translation-tiny", "bart-tiny"]
+AS_PUBLISHED = {"objective.0.decoder_begins": ["separator", "start"], "objective.0.source_start": True}
+"""The published BART, whose decoder begins with two tokens and whose encoder reads one before a text."""
+PAIRS = ["transformer-translation-tiny", "bart-tiny", "bart-tiny as published"]
 UNKNOWN = "x"
 """A text that the corpus's tokenizer knows nothing of."""
 TEXTS = [
@@ -50,7 +52,11 @@ def runs(corpus, parallel_corpus, tmp_path_factory):
             changes |= {"model.decoder.block.mixer.memory": MEMORY}
         if name in PAIRS[:1]:
             changes |= {"training.batch": {"tokens": 160}}
-        made[name] = untrained(name, parallel_corpus if name in PAIRS[:1] else corpus, folder / name, **changes)
+        if name.endswith("as published"):
+            changes |= AS_PUBLISHED
+        made[name] = untrained(
+            name.partition(" ")[0], parallel_corpus if name in PAIRS[:1] else corpus, folder / name, **changes
+        )
     return made
 
 
@@ -299,9 +305,12 @@ def of_target(run, source, target):
     """The log-probability of a target and its end, one token after the other."""
     module, spread = in_float64(run)
     tokenizer = run.tokenizer
+    (objective,) = run.recipe.objective
+    roles = {"start": tokenizer.start, "separator": tokenizer.separator}
     read = [*tokenizer.encode([source])[0][0].tolist(), tokenizer.separator]
+    read = [tokenizer.start] * objective.source_start + read
     wanted = [*tokenizer.encode_targets([target])[0].tolist(), tokenizer.separator]
-    total, written = 0.0, [tokenizer.start]
+    total, written = 0.0, [roles[role] for role in objective.decoder_begins]
     for token in wanted:
         hidden = module.model(Inputs(torch.tensor([written]), source=Source(torch.tensor([read]))))
         total += float(spread(hidden[0, -1])[token])
