@@ -163,3 +163,17 @@ def test_correction_can_take_a_claim_away():
     assert len(found) == 15
     assert all(item.adjusted_p >= item.p for item in found)
     assert [item.real for item in decide(found[:1])] == [found[0].p < 0.05]
+
+
+def test_a_seed_counts_once_however_many_fine_tunings_it_has():
+    """Scores and contributions are averaged in the same way, so that the mean of the one is that of the other."""
+    random = np.random.default_rng(0)
+    runs = {}
+    for seed, count in enumerate((1, 4, 2)):
+        rows = [random.integers(0, 2, 12).astype(float) for _ in range(count)]
+        runs[seed] = [(row.mean(), row) for row in rows]
+    found = Group.of(runs)
+    assert found.mean == pytest.approx(np.mean([np.mean([score for score, _ in nested]) for nested in runs.values()]))
+    assert found.contributions.mean() == pytest.approx(found.mean)
+    alone = [Group.of({seed: nested}).contributions for seed, nested in runs.items()]
+    assert found.contributions == pytest.approx(np.mean(alone, axis=0))

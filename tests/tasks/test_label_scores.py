@@ -52,6 +52,17 @@ def test_several_labels(rows):
     assert triples(task.score_labels(examples, answers)) == expected(true, given_, CLASSES)
 
 
+def test_a_probability_that_equals_the_threshold_reaches_it_everywhere():
+    """In answers, in scores and in the scores of each label."""
+    task = Multilabel(MultilabelConfig(train="t.tsv", text_column="text", label_column="label", threshold=0.5), CLASSES)
+    example = TextWithLabels(1, ("x",), frozenset("a"))
+    answer = np.array([0.5, np.nextafter(np.float32(0.5), np.float32(0)), 0.1], np.float32)
+    assert task.given(answer) == ["a"]
+    assert task.score([example], [answer])["exact"] == task.score([example], [answer])["micro_f1"] == 1.0
+    assert triples(task.score_labels([example], [answer]))["a"] == (1.0, 1.0, 1.0, 1)
+    assert task.line(example, answer)["prediction"] == ["a"]
+
+
 def test_types_of_spans_and_tags():
     true = [["B-PER", "I-PER", "O", "B-LOC"], ["O", "B-LOC", "I-LOC"], ["B-ORG"]]
     found = [["B-PER", "O", "O", "B-LOC"], ["O", "B-LOC", "I-LOC"], ["B-PER"]]

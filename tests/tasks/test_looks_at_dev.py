@@ -1,0 +1,63 @@
+"""The rows of each step, which look at dev is the best one, and when the last one is."""
+
+from pathlib import Path
+
+import pytest
+
+from bakeoff.tasks.finetune import finetune
+from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.tasks.fitting import fitting
+from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.fitting.fitting import Evaluation
+from bakeoff.tasks.kinds.classification import Classification, ClassificationConfig
+from bakeoff.tasks.kinds.regression import Regression, RegressionConfig
+from bakeoff.tasks.kinds.sequence_to_sequence import SequenceToSequence, SequenceToSequenceConfig
+
+COLUMNS = {"train": Path("none"), "text_column": "text", "label_column": "label"}
+TASKS = {
+    "accuracy": Classification(ClassificationConfig(**COLUMNS), ["a", "b"]),
+    "spearman": Regression(RegressionConfig(**COLUMNS), 0.0, 1.0),
+    "mean_absolute_error": Regression(RegressionConfig(**COLUMNS, metric="mean_absolute_error"), 0.0, 1.0),
+    "loss": SequenceToSequence(SequenceToSequenceConfig(**COLUMNS, metric="loss")),
+}
+LESS = ("mean_absolute_error", "loss")
+
+
+@pytest.mark.parametrize("metric", TASKS)
+def test_the_metric_decides_by_its_direction_and_then_the_lower_loss(metric):
+    worse, better = (0.8, 0.3) if metric in LESS else (0.3, 0.8)
+    task = TASKS[metric]
+    assert task.metric == metric
+
+    def rank(value, loss):
+        return Evaluation(1, {metric: value}, loss).rank(task)
+
+    assert rank(better, 9.0) > rank(worse, 0.1)
+    assert rank(better, 0.1) > rank(better, 0.2)
+    perfect = 0.0 if metric in LESS else 1.0
+    assert [Evaluation(1, {metric: each}, 0.5).perfect(task) for each in (perfect, 1.0 - perfect)] == [True, False]
+
+
+@pytest.mark.parametrize("patience", [1, 3])
+def test_the_last_look_is_the_first_with_so_many_behind_the_best(patience, recipe, corpus, task, tmp_path):
+    config = FinetuneConfig(learning_rate=[1e-9], epochs=4, least_steps=0, evaluations=60, patience=patience)
+    finetune(recipe, task, tmp_path / "out", config=config, tokenizer=corpus, device="cpu", progress=False)
+    ranks = [(look["accuracy"], -look["loss"]) for look in FinetunedRun.open(tmp_path / "out").metrics()]
+    since = [count - ranks[: count + 1].index(max(ranks[: count + 1])) for count in range(len(ranks))]
+    assert since[-1] == patience > max(since[:-1])
+
+
+def test_every_epoch_has_every_row_once_and_an_order_of_its_own(recipe, corpus, task, tmp_path, monkeypatch):
+    steps, optimize = [], fitting.optimize_items
+
+    def watched(head, optimizer, items, chosen, setting, step):
+        steps.append(chosen.tolist())
+        return optimize(head, optimizer, items, chosen, setting, step)
+
+    monkeypatch.setattr(fitting, "optimize_items", watched)
+    config = FinetuneConfig(learning_rate=[1e-3], epochs=3, batch=60, least_steps=0, evaluations=1)
+    finetune(recipe, task, tmp_path / "out", config=config, tokenizer=corpus, device="cpu", progress=False)
+    assert len(steps) == 12
+    epochs = [steps[begin : begin + 4] for begin in (0, 4, 8)]
+    assert all(sorted(row for rows in epoch for row in rows) == list(range(240)) for epoch in epochs)
+    assert len({tuple(sorted(map(tuple, map(sorted, epoch)))) for epoch in epochs}) == 3
