@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bakeoff.tasks.reading.texts_with_spans import spans_in_text, tagged_words
 from bakeoff.tasks.scores.spans import Span, may_follow, span_counts, spans_of, type_counts
 
 TAGS = ["O", *(f"{prefix}-{type}" for prefix in "BIES" for type in ("X", "Y"))]
@@ -74,3 +75,20 @@ def test_tags_that_may_follow_each_other_in_bioes_close_what_they_open(tags):
             right &= not inside
         inside = type if prefix in "BI" else ""
     assert legal == (right and not inside)
+
+
+TEXT = "One two-three, fourteen; five (six)"
+
+
+@given(st.lists(st.integers(0, len(TEXT)), max_size=8, unique=True), st.data())
+def test_spans_in_a_text_are_read_from_its_tags_again(cuts, data):
+    """Also those that touch each other and have one label, and those that begin or end inside of a word."""
+    pairs = zip(sorted(cuts)[:-1], sorted(cuts)[1:], strict=True)
+    spans = [
+        {"start": start, "end": end, "label": data.draw(st.sampled_from("XY"))}
+        for start, end in pairs
+        if TEXT[start:end] == TEXT[start:end].strip() and data.draw(st.booleans())
+    ]
+    found = tagged_words(TEXT, spans, "here")
+    assert spans_in_text(found.tags, found.places) == spans
+    assert [TEXT[begin:end] for begin, end in found.places] == list(found.words)

@@ -1,0 +1,40 @@
+"""What is reached without a network, by its definition."""
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bakeoff.tasks.floors.frequent_tags import most_frequent_tags
+from bakeoff.tasks.kinds import question_answering
+from bakeoff.tasks.kinds.question_answering import QuestionAnswering, QuestionAnsweringConfig
+from bakeoff.tasks.reading.gold_answers import placed
+from bakeoff.tasks.reading.questions import Question
+
+TAGGED = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("XYZ")), min_size=1, max_size=9)
+
+
+@given(st.lists(TAGGED, min_size=1, max_size=4), st.lists(st.sampled_from("abcd"), max_size=5))
+def test_a_word_has_its_most_frequent_tag_or_that_of_all_words_and_on_a_tie_the_first_of_the_alphabet(train, words):
+    every = [pair for sentence in train for pair in sentence]
+
+    def most(tags):
+        counts = Counter(tags)
+        return min(tag for tag in counts if counts[tag] == max(counts.values()))
+
+    expected = [most([tag for other, tag in every if other == word] or [tag for _, tag in every]) for word in words]
+    sentences = [tuple(zip(*sentence, strict=True)) for sentence in train]
+    assert most_frequent_tags(sentences, [words]) == [expected]
+
+
+def test_answers_without_a_model_have_as_many_words_as_the_median_answer(monkeypatch):
+    """One long answer among many does not change them."""
+    context = "Ann ate one red apple, and then Bob slept for nine long hours of the night."
+    answers = ["Ann", "Bob", "red apple", "slept for nine long hours of the night"]
+    train = [Question(1, ("Who ate?", context), (placed(answer, None, context, "here"),)) for answer in answers]
+    task = QuestionAnswering(QuestionAnsweringConfig(train="t.json"), False, 0.0)
+    asked = []
+    monkeypatch.setattr(question_answering, "overlapping_answer", lambda one, other, words: asked.append(words) or "x")
+    for count in (1, 2, 3, 4):
+        task.simplest(train[:count], train[:1])
+    assert asked == [1, 1, 1, 2]
