@@ -159,7 +159,18 @@ def naive(table, start, search):
 @settings(max_examples=100, deadline=None)
 @given(st.integers(0, 10**6), st.integers(2, 5), st.integers(1, 8), st.sampled_from([0.0, 0.6, 1.0, 2.5]))
 def test_a_search_that_ends_early_finds_what_one_that_goes_on_to_the_end_finds(seed, beams, tokens, penalty):
-    table = Table(seed, 3)
+    compare_with_naive(Table(seed, 3), beams, tokens, penalty)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_same_where_long_texts_lose_little_and_are_rewarded(seed):
+    """Then a text that goes on for long can become better than all that have ended before."""
+    table = Table(seed, 1)
+    table.scores = (2 * table.scores).log_softmax(-1)
+    compare_with_naive(table, 2 + seed % 2, 20, 2.5)
+
+
+def compare_with_naive(table, beams, tokens, penalty):
     search = Search(beams, tokens, penalty, END)
     for start, own in zip(table.starts, beam_search(table.first(), table.go_on, search), strict=True):
         ids, total = naive(table, start, search)

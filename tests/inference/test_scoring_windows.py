@@ -52,7 +52,7 @@ def test_each_window_of_a_long_text_is_scored_like_a_text_of_its_own(name, readi
     changes = {"input.length": 16} | ({"input.reuse": 4} if name == "xlnet-tiny" else {})
     run = untrained(name, corpus, tmp_path / "run", **changes)
     ids = np.random.default_rng(0).integers(7, corpus.tokenizer.size, 50)
-    starts = np.arange(50) % 6 == 0
+    starts = np.arange(50) % 11 == 0
     scorer = scorer_of(run, readings(run)[reading], False, "cpu", reading == "pseudo_words", stride=5)
     (whole,) = scorer.score([ScoredText(ids, starts=starts)])
     windows = list(windows_around(50, scorer.rows.room, 5))
