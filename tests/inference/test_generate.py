@@ -1,10 +1,13 @@
 import pytest
+import torch
 from tests.conftest import shrink
 from typer.testing import CliRunner
 
 import bakeoff
 from bakeoff.cli.app import app
 from bakeoff.errors import UserError
+from bakeoff.inference.generation_config import GenerationConfig
+from bakeoff.inference.sampling import PromptSeed, chooser
 from bakeoff.training.pretrain import pretrain
 
 
@@ -62,3 +65,17 @@ def test_the_command(runs):
     wrong = CliRunner().invoke(app, ["generate", run, "The river", "--beams", "4", "--top-k", "3"])
     assert isinstance(wrong.exception, UserError)
     assert "a search does not sample" in str(wrong.exception)
+
+
+def test_every_seed_and_number_of_a_prompt_has_random_numbers_of_its_own():
+    """Prompt 1 of seed 0 is not prompt 0 of seed 1, nor does anything depend on the rows beside it."""
+    seeds = [PromptSeed(seed, number) for seed in range(10) for number in range(10)]
+    scores = torch.zeros(len(seeds), 1000).log_softmax(-1)
+
+    def drawn(seeds):
+        choose = chooser(GenerationConfig(), seeds)
+        return torch.stack([choose(scores[: len(seeds)], list(range(len(seeds)))) for _ in range(4)], 1).tolist()
+
+    together = drawn(seeds)
+    assert len(set(map(tuple, together))) == len(seeds)
+    assert [drawn([seed])[0] for seed in seeds[::17]] == together[::17]
