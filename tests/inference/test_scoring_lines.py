@@ -5,6 +5,7 @@ import torch
 from tests.conftest import sentences
 from tests.inference.untrained_runs import untrained
 
+from bakeoff.inference.sentences import score_sentences
 from bakeoff.models.inputs import Inputs
 from bakeoff.preparation.prepare import prepare
 from bakeoff.tasks.evaluate import evaluate
@@ -29,3 +30,7 @@ def test_a_line_is_scored_behind_the_end_of_another_and_with_its_own(tmp_path):
     assert found["tokens"] == 3
     assert found["log_probability"] == pytest.approx(expected, abs=1e-4)
     assert empty["tokens"] == 0
+    assert score_sentences(run, ["The river", ""], "forwards", device="cpu").tolist() == [
+        pytest.approx(found["log_probability"], abs=1e-4),
+        0.0,
+    ]

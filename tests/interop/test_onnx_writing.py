@@ -99,14 +99,48 @@ def test_an_encoder_and_a_decoder_write_what_ours_do(corpus, tmp_path, monkeypat
     assert torch.allclose(torch.cat(parts, 1), right, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["gpt-tiny", "gpt2-tiny", "transformer-tiny", "bart-tiny", "t5-tiny"])
-def test_the_tokens_around_a_text_are_those_that_it_is_read_with(name, corpus, tmp_path):
+def settings(path):
+    """The settings in the config.json of an export, without an export."""
     from bakeoff.interop.onnx import export as own
     from bakeoff.interop.onnx.settings import settings_of
 
+    source = own._opened(path)
+    return settings_of(source.run, source.format, source.kind, source.graphs, 32)
+
+
+def test_marks_of_gaps_are_written_by_what_was_pre_trained_to_and_never_in_a_task(corpus, tmp_path):
+    run = untrained("t5-tiny", corpus, tmp_path / "run")
+    said = settings(run.path)
+    assert set(said["marks"]).isdisjoint(said["never_written"])
+    assert said["marks"]
+    task = parse_task(
+        {
+            "kind": "sequence_to_sequence",
+            "text_column": "a",
+            "label_column": "b",
+            "beams": 1,
+            "longest": 8,
+            **rows(tmp_path),
+        },
+        "",
+    )
+    config = FinetuneConfig(learning_rate=[1e-3], epochs=1, least_steps=0, evaluations=1, length=32)
+    finetune(run, task, tmp_path / "task", config=config, device="cpu", progress=False)
+    tuned = settings(tmp_path / "task")
+    assert set(tuned["marks"]) <= set(tuned["never_written"])
+    assert set(never_written(run.tokenizer)) <= set(tuned["never_written"])
+
+
+def rows(folder):
+    """A file of six pairs, as train, dev and test."""
+    (folder / "rows.tsv").write_text("a\tb\n" + "the river and the stone\tthe stone\n" * 6)
+    return dict.fromkeys(("train", "dev", "test"), str(folder / "rows.tsv"))
+
+
+@pytest.mark.parametrize("name", ["gpt-tiny", "gpt2-tiny", "transformer-tiny", "bart-tiny", "t5-tiny"])
+def test_the_tokens_around_a_text_are_those_that_it_is_read_with(name, corpus, tmp_path):
     run = untrained(name, corpus, tmp_path / "run")
-    source = own._opened(run.path)
-    said = settings_of(run, source.format, source.kind, source.graphs, 32)
+    said = settings(run.path)
     for text, (ids, _) in zip(TEXTS, run.tokenizer.encode(TEXTS), strict=True):
         assert [*said["before"], *ids.tolist(), *said["behind"]] == encoded(text, run.tokenizer, run)
 
