@@ -36,6 +36,16 @@ def test_what_json_writes_is_read(value):
     )
 
 
+@given(st.text(alphabet='\\u"dD8cC0fF9 ', max_size=40) | st.text(alphabet=st.characters(categories=["Cs", "Lu"])))
+def test_what_is_read_can_be_written(text):
+    for content in (f'"{text}"', json.dumps(text)):
+        try:
+            value = parse_any_json(content.encode("utf-8", "surrogatepass"), "file")
+        except UserError:
+            continue
+        json.dumps(value, ensure_ascii=False).encode()
+
+
 @given(st.binary() | st.text(alphabet='[]{}",:0123456789eE+-.truefalsn\\ "').map(str.encode))
 def test_any_bytes_are_read_or_refused_in_one_line(content):
     message = None
@@ -62,6 +72,11 @@ REFUSED = [
     (b'{"a": ' + b"1" * 5000 + b"}", "a number of 5000 digits"),
     (b'{"a": {"b": 1, "c": 2, "b": 3}}', "the key 'b' comes twice (line 1, column 24)"),
     (b'{"b": "{\\"a\\": 1", "a": [{"b": 0}, {"b": 0}],\n "\\u0061": 2}', "the key 'a' comes twice (line 2, column 2)"),
+    (
+        b'{"a": "\\ud83d\\ude00",\n "b": ["\\ud83d", 1]}',
+        "half of a surrogate pair (\\ud8...) is not a character (line 2, column 8)",
+    ),
+    (b'{"\\\\ud800": 1, "\\\\\\uDFFF": 2}', "half of a surrogate pair"),
     (b'{"a":' * 10**6, f"more than {DEEPEST} brackets"),
     (b"[" * 10**6 + b"]" * 10**6, f"more than {DEEPEST} brackets"),
 ]

@@ -20,6 +20,7 @@ MOST_OF_LINES = 1 << 30
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _KEY_OR_BRACKET = re.compile(rf"({_STRING.pattern})(\s*:)?|[][{{}}]", re.DOTALL)
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 _LONGEST_NAME = 80  # characters of a key in an error
 
 
@@ -71,8 +72,8 @@ def parse_json(content: bytes, where: str) -> dict[str, Any]:
         where: the file that the text comes from, named in the error.
 
     Raises:
-        UserError: the text is no JSON or no object, an object has a key twice, a number is not finite or too long, or
-            brackets are nested too deep.
+        UserError: the text is no JSON or no object, an object has a key twice, a number is not finite or too long, a
+            string has half of a surrogate pair, or brackets are nested too deep.
     """
     values = parse_any_json(content, where)
     if not isinstance(values, dict):
@@ -97,16 +98,17 @@ def json_value(text: str, any_number: bool = False) -> Any:
 
     Args:
         text: the JSON.
-        any_number: whether numbers that are not finite, or very long, are let through: in a row of a user's data they
-            may stand in a field that nobody reads.
+        any_number: whether numbers that are not finite, or very long, and halves of surrogate pairs are let through: in
+            a row of a user's data they may stand in a field that nobody reads.
 
     Raises:
-        JsonError: the text is no JSON, an object has a key twice, brackets are nested too deep, or a number is refused.
+        JsonError: the text is no JSON, an object has a key twice, brackets are nested too deep, or a number or half of
+            a surrogate pair is refused.
     """
     if _depth(text) > DEEPEST:
         raise JsonError(f"more than {DEEPEST} brackets within each other")
     try:
-        return (_DATA if any_number else _SETTINGS).decode(text)
+        value = (_DATA if any_number else _SETTINGS).decode(text)
     except json.JSONDecodeError as error:
         raise JsonError(error.msg, error.lineno, error.colno) from None
     except RecursionError:  # brackets that are none to the count, in what is no JSON
@@ -117,6 +119,27 @@ def json_value(text: str, any_number: bool = False) -> Any:
         raise
     except ValueError as error:  # digits beyond those that Python takes
         raise JsonError(str(error)) from None
+    if not any_number:
+        _require_characters(text)
+    return value
+
+
+def _require_characters(text: str) -> None:
+    """Refuse strings that no file can be written with.
+
+    Raises:
+        JsonError: a string has half of a surrogate pair, which JSON can spell; with its place.
+    """
+    if _HALF.search(text) is None:
+        return
+    for found in _STRING.finditer(text):
+        if _HALF.search(found[0]) and any("\ud800" <= each <= "\udfff" for each in json.loads(found[0], strict=False)):
+            raise JsonError("half of a surrogate pair (\\ud8...) is not a character", *_place(text, found.start()))
+
+
+def _place(text: str, start: int) -> tuple[int, int]:
+    """Line and column of a character, both from 1."""
+    return text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -138,11 +161,7 @@ def _repeated(text: str) -> RepeatedKey:
         elif found[2]:
             name = json.loads(found[1]) if "\\" in found[1] else found[1][1:-1]
             if name in open_objects[-1]:
-                line, column = (
-                    text.count("\n", 0, found.start()) + 1,
-                    found.start() - text.rfind("\n", 0, found.start()),
-                )
-                return RepeatedKey(f"the key '{name[:_LONGEST_NAME]}' comes twice", line, column)
+                return RepeatedKey(f"the key '{name[:_LONGEST_NAME]}' comes twice", *_place(text, found.start()))
             open_objects[-1].add(name)
     return RepeatedKey("a key comes twice")
 

@@ -74,7 +74,7 @@ class Recipe(Config):
     def _in_bounds(cls, values: Any) -> Any:
         """Refuse sizes that no machine can hold, before anything is built."""
         if isinstance(values, Mapping):
-            for part in ("model", "input"):
+            for part in ("model", "input", "objective"):
                 for key, size in _whole_numbers(values.get(part), part):
                     if size > MOST.get(key.rpartition(".")[2], LARGEST_SIZE):
                         raise ValueError(f"{key}: {size} is too large")

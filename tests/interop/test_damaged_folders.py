@@ -125,7 +125,7 @@ OF_BERT = {
         "outside of this folder",
     ),
     "a name that no file has": (
-        lambda folder: (folder / "tokenizer_config.json").write_text(json.dumps({"vocab_file": "\ud800" * 500})),
+        lambda folder: (folder / "tokenizer_config.json").write_text(json.dumps({"vocab_file": "é" * 200})),
         "outside of this folder",
     ),
     "a link to other weights": (linked("model.safetensors"), "model.safetensors: a link out of this folder"),
@@ -134,6 +134,10 @@ OF_BERT = {
         "vocab.txt: a link out of this folder, which is not followed",
     ),
     "a link to another config": (linked("config.json"), "config.json: a link out of this folder"),
+    "half a character": (
+        edit_config(id2label={"0": "\ud800"}),
+        "config.json: not valid JSON: half of a surrogate pair (\\ud8...) is not a character (line 1, column ",
+    ),
     "config is a list": (lambda folder: (folder / "config.json").write_text("[]"), "expected a JSON object"),
     "untied": (
         edit_tensors(lambda each: each.update({"cls.predictions.decoder.weight": torch.zeros(3, 35)})),

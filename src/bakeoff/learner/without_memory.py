@@ -11,6 +11,9 @@ from torch.overrides import TorchFunctionMode
 from bakeoff.errors import UserError
 from bakeoff.tensors import fill, require_shapes
 
+MOST_OPERATIONS = 1 << 18
+"""Largest number of torch's operations that make a model, which take some three seconds: an encoder and a decoder with
+the most layers that recipes may have take 210,000."""
 M = TypeVar("M", bound=nn.Module)
 
 
@@ -18,10 +21,10 @@ def without_memory(build: Callable[[], M], name: str) -> M:
     """The module that `build` makes, on the meta device; `name` says in errors what it is.
 
     Raises:
-        UserError: it has tensors of more than 2^63 bytes.
+        UserError: it has tensors of more than 2^63 bytes, or more tensors than are made in some seconds.
     """
     try:
-        with torch.device("meta"), _NoInitialWeights():
+        with torch.device("meta"), _NoInitialWeights(name):
             return build()
     except RuntimeError as error:
         if "overflow" in str(error):
@@ -55,9 +58,19 @@ def filled(build: Callable[[], M], path: Path) -> M:
 
 
 class _NoInitialWeights(TorchFunctionMode):
-    """Skips the drawing of initial weights, half of the time that building a model without memory takes."""
+    """Skips the drawing of initial weights, half of the time that building a model without memory takes.
+
+    Layers, their lists of kernels and what these have multiply, so that no bound of a single number bounds the whole.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name, self.left = name, MOST_OPERATIONS
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.left -= 1
+        if self.left < 0:
+            raise UserError(f"{self.name}: the model has too many layers or other parts; give it fewer")
         if func in _DRAWING:
             return args[0] if args else kwargs["tensor"]
         return func(*args, **(kwargs or {}))

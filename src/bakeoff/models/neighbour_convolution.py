@@ -25,7 +25,7 @@ class NeighbourConvolution(nn.Module):
         self.taps = nn.Parameter(torch.empty(channels, kernel))  # (C, K)
         nn.init.constant_(self.taps, OWN_TAP / kernel)
         with torch.no_grad():
-            self.taps[:, self.offsets().index(0)] = OWN_TAP
+            self.taps[:, kernel - 1 if causal else kernel // 2] = OWN_TAP  # the tap whose offset is 0
 
     def forward(self, x: Tensor, context: Context, left: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """(B, T, C) to (B, T, C), where `left`, (B, K - 1, C), is the input before; and the `left` of the next tokens.

@@ -17,8 +17,8 @@ from bakeoff.models.part import Part, State
 from bakeoff.models.relative_bias import RelativeBias, relative_bias
 from bakeoff.ops.dropout import dropout
 
-MOST_LAYERS = 4096
-"""Largest number of layers; the deepest models that were published have a quarter of it."""
+MOST_LAYERS = 1024
+"""Largest number of layers; the deepest published transformer has 1,000 (Wang et al. 2022, arXiv:2203.00555)."""
 SHARED_PARTS = {"none": (), "attention": ("mixer",), "ffn": ("ffn",), "all": ("mixer", "cross", "ffn")}
 
 

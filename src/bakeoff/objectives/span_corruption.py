@@ -19,6 +19,9 @@ from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceBaseConfig
 from bakeoff.randomness.draws import Draws
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
+MOST_MARKS = 10_000
+"""Largest number of marks; published models have 100 to 259."""
+
 
 class SpanCorruptionConfig(SequenceToSequenceBaseConfig):
     """T5's objective (Raffel et al. 2020, arXiv:1910.10683, section 3.1.4).
@@ -35,7 +38,7 @@ class SpanCorruptionConfig(SequenceToSequenceBaseConfig):
     """Share of the tokens that are taken out."""
     span: float = Field(default=3.0, ge=1)
     """Mean length of the spans that are taken out."""
-    marks: int = Field(default=100, gt=0)
+    marks: int = Field(default=100, gt=0, le=MOST_MARKS)
     """Number of tokens that stand for spans, one for each, added to the tokenizer's; a row has at most this many
     spans.
     """

@@ -34,7 +34,7 @@ class Own(Family):
     def recipe(self, config: ConfigReader, tensors: Collection[str]) -> dict[str, Any]:
         recipe = Recipe.parse(_mapping(config, RECIPE), f"{config.where}: {RECIPE}")
         trained = config.values.get(TRAINED_HEAD)
-        if trained is not None and trained not in {part.kind for part in recipe.objective}:
+        if trained is not None and trained not in [part.kind for part in recipe.objective]:
             raise UserError(f"{config.where}: {TRAINED_HEAD}: {trained!r:.50} is no objective of its recipe")
         # The included head is the first objective's, so that `heads` knows it from the recipe alone.
         objectives = sorted(recipe.objective, key=lambda part: part.kind != trained)

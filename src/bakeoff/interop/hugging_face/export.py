@@ -48,10 +48,13 @@ SKIPPED = (
     "transformers_version",
     "torch_dtype",
     "quantization_config",
+    *(f"{prefix}{part}_implementation" for prefix in ("", "_") for part in ("attn", "experts")),
+    "num_labels",
     own_settings.KEY,
     *OF_HEADS,
 )
-"""Keys of an imported config.json that an export drops: they name code or paths, or are written anew."""
+"""Keys of an imported config.json that an export drops: they name code or paths, are written anew, or make transformers
+take memory for as many labels as they say."""
 
 
 def export(run: Path, out: Path) -> Exported:

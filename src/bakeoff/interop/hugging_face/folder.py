@@ -45,7 +45,7 @@ class Folder:
         Raises:
             UserError: the name leads out of the folder, or is a link that does.
         """
-        if Path(name).name != name or len(name.encode(errors="replace")) > LONGEST_NAME:
+        if Path(name).name != name or len(name.encode()) > LONGEST_NAME:
             raise UserError(
                 f"{self.path}: names the file {name!r:.200}, which is outside of this folder; it is not read"
             )

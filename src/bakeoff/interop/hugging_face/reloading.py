@@ -136,7 +136,7 @@ def _answers(made: Any, given: dict[str, Tensor], folder: Path) -> Any:
         UserError: it fails, as for a key of an imported config.json that no weights contradict.
     """
     try:
-        return made(**given)
+        return made(**given, return_dict=True)  # whatever the config says of it
     except Exception as error:
         raise UserError(
             f"{folder}: transformers cannot use what was exported ({_reason(error)}); not exported"

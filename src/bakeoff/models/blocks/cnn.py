@@ -19,6 +19,9 @@ from bakeoff.ops.windows import document_ages, last_tokens
 WORD_SHARE = 0.9
 """Factor of the word's vector in a slot; the vector of the place in the window has the rest, 0.1."""
 
+MOST_CONVOLUTIONS = 64
+"""Largest number of convolutions side by side, and of those one behind the other; the paper's have a handful."""
+
 
 class CnnBlockConfig(BlockBaseConfig):
     """The whole network of Pham et al. 2016 (EMNLP, Convolutional Neural Network Language Models) as one block.
@@ -31,9 +34,9 @@ class CnnBlockConfig(BlockBaseConfig):
     """The block's name."""
     window: int = Field(default=16, gt=0)
     """Number of tokens on which an output depends, its own and those before it."""
-    kernels: list[int] = Field(default=[3], min_length=1)
+    kernels: list[int] = Field(default=[3], min_length=1, max_length=MOST_CONVOLUTIONS)
     """Kernel sizes of parallel convolutions; odd, because they are centred within the window."""
-    convolutions: int = Field(default=1, gt=0)
+    convolutions: int = Field(default=1, gt=0, le=MOST_CONVOLUTIONS)
     """Number of convolutions of each kernel size, one behind the other."""
     mlp: bool = False
     """Each convolution is followed by one of kernel size 1."""
