@@ -50,6 +50,19 @@ def linked(name):
     return edit
 
 
+def of_many_dimensions(folder):
+    """The library reads such a header, torch no such tensor."""
+    data = (folder / "model.safetensors").read_bytes()
+    length = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + length])
+    end = max(entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__")
+    header["flat"] = {"dtype": "F32", "shape": [1] * 65, "data_offsets": [end, end + 4]}
+    content = json.dumps(header).encode()
+    (folder / "model.safetensors").write_bytes(
+        len(content).to_bytes(8, "little") + content + data[8 + length :] + bytes(4)
+    )
+
+
 def pickled(folder):
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
 
@@ -90,6 +103,10 @@ OF_BERT = {
     "missing tensor": (edit_tensors(lambda each: each.pop(LAYER)), f"the tensor {LAYER} is missing"),
     "half a head": (edit_tensors(lambda each: each.pop(HEAD)), f"the tensor {HEAD} is missing"),
     "wrong shape": (edit_tensors(lambda each: each.update({LAYER: torch.zeros(34, 35)})), "of shape"),
+    "a tensor of too many dimensions": (
+        of_many_dimensions,
+        "model.safetensors: damaged: flat has 65 dimensions; 64 can be read",
+    ),
     "whole numbers": (edit_tensors(lambda each: each.update({LAYER: torch.zeros(35, 35).char()})), "no floating-point"),
     "not a number": (edit_tensors(lambda each: each[LAYER].view(-1)[3].fill_(torch.nan)), FINITE.format(LAYER)),
     "infinite": (edit_tensors(lambda each: each[HEAD][2].fill_(-torch.inf)), FINITE.format(HEAD)),

@@ -13,28 +13,13 @@ from safetensors.torch import save_file
 import bakeoff
 from bakeoff.errors import UserError
 from bakeoff.interop.config_reader import ConfigReader
+from tests.attacks.strange_values import VALUES, changed, places
 from tests.interop import decoder_models, finetuned_models, test_decoder_families, test_encoders, test_fairseq
 from tests.interop.test_own_exports import exported
 
 pytest.importorskip("transformers")
 
-NUMBERS = [0, -1, 1, 2, 3, 2**24, 2**31, 2**63, 10**30, 10**99, -0.5, 0.5, 1.5, 1e300]
-TEXTS = ["", "x", "1", "\ud800", "a" * 1000, "é" * 300]
-TREES = [
-    [],
-    [1],
-    [-1],
-    [[]],
-    [None],
-    ["a", "a"],
-    [2**31] * 9,
-    {},
-    {"a": 1},
-    {"0": "a"},
-    {"0": 2**70},
-    {"rope_theta": {}},
-]
-VALUES = [None, True, False, *NUMBERS, *TEXTS, *TREES]
+MOST_KILOBYTES = 500_000
 IN_HASTE = 12
 """Cases of each folder that every run of the tests tries, always the same."""
 MOST_KILOBYTES = 500_000
@@ -73,24 +58,6 @@ FOLDERS = {
     "lightconv": write_lightconv,
     "own": write_own,
 }
-
-
-def places(values, key=()):
-    """The keys of a tree of plain data, those of its branches too."""
-    if key:
-        yield key
-    if isinstance(values, dict | list):
-        for name, value in values.items() if isinstance(values, dict) else enumerate(values):
-            yield from places(value, (*key, name))
-
-
-def changed(values, key, value):
-    values = json.loads(json.dumps(values))
-    branch = values
-    for name in key[:-1]:
-        branch = branch[name]
-    branch[key[-1]] = value
-    return values
 
 
 @pytest.fixture(scope="module")
@@ -184,3 +151,20 @@ def test_keys_that_say_how_transformers_works_stay_behind(folder, tmp_path):
     assert 0 < done.largest_difference < 1e-3
     written = json.loads((done.path / "config.json").read_text())
     assert not written.keys() & (added.keys() - {"return_dict"})
+
+
+@pytest.mark.parametrize("folder", ["t5"], indirect=True)
+@pytest.mark.parametrize("value", [[1], {}, "a", 1.5, 10**30], ids=str)
+def test_ids_that_transformers_refuses(folder, value, tmp_path):
+    """No weights contradict the id of padding; transformers gives up at anything else than a number."""
+    folder, config = folder
+    (folder / "config.json").write_text(json.dumps(config | {"pad_token_id": value}))
+    run = bakeoff.import_model(folder, tmp_path / "run")
+    message = ""
+    try:
+        bakeoff.export(run.path, tmp_path / "out")
+    except UserError as error:
+        message = str(error)
+    assert "\n" not in message
+    assert (tmp_path / "out").exists() == (not message)
+    assert not isinstance(value, list | dict) or "transformers cannot" in message
