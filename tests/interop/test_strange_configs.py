@@ -105,10 +105,10 @@ def cases(folder, config, monkeypatch):
     """Every key that importing reads, those below it too, with every value."""
     made, asked = ConfigReader.__init__, set()
 
-    def noting(self, values, where):
+    def noting(self, values, *others):
         noted = Read(values)
         noted.asked = asked
-        made(self, noted, where)
+        made(self, noted, *others)
 
     (folder / "config.json").write_text(json.dumps(config))
     with monkeypatch.context() as patch:

@@ -31,6 +31,7 @@ VERBS = [
     "export {} --out {}-exported",
     "export {} --out {}-exported --to onnx",
     "check {}",
+    "finetune {} --train {}.tsv --text-column text --label-column label --out {}-fitted --device cpu",
 ]
 
 
@@ -38,15 +39,16 @@ VERBS = [
 @pytest.mark.parametrize("verb", VERBS)
 def test_sizes_that_the_weights_have_not(whole, tmp_path, capsys, values, verb):
     path = shutil.copytree(whole, tmp_path / "run")
+    (tmp_path / "run.tsv").write_text("text\tlabel\n" + "".join(f"text {n}\t{'ab'[n % 2]}\n" for n in range(40)))
     changed(path, **values)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    status = bakeoff(verb.format(path, path).split())
+    status = bakeoff(verb.format(path, path, path).split())
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     told = capsys.readouterr().err
     assert grown < 1 << 20  # kilobytes; one matrix of 60,000 x 60,000 has 14 of them
     assert status == 2 or verb.startswith("check")  # which reads each file by itself
     assert "Traceback" not in told
-    assert {each.name for each in tmp_path.iterdir()} == {"run"}
+    assert {each.name for each in tmp_path.iterdir()} == {"run", "run.tsv"}
 
 
 def test_the_line_says_which_size(whole, tmp_path):

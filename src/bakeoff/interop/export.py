@@ -9,8 +9,6 @@ from typing import Any
 from bakeoff.errors import UserError
 from bakeoff.interop.appearing import require_free
 from bakeoff.interop.exported import Exported
-from bakeoff.learner.pretraining_model import PretrainingModel
-from bakeoff.learner.without_memory import require_sizes
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 
@@ -54,8 +52,4 @@ def _require_sizes(run: Path) -> None:
     Raises:
         UserError: there is no such run, or its weights are damaged or another recipe's.
     """
-    if FinetunedRun.at(run):
-        require_sizes(FinetunedRun.open(run).build, run / "model.safetensors")
-    else:
-        opened = Run.open_trained(run)
-        require_sizes(lambda: PretrainingModel(opened.recipe, opened.tokenizer.size), opened.weights_file())
+    (FinetunedRun.open(run) if FinetunedRun.at(run) else Run.open_trained(run)).require_sizes()

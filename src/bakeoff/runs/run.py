@@ -4,7 +4,7 @@ import json
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,7 +16,7 @@ from bakeoff.durable import beside, remove, removed_after_an_error, write_atomic
 from bakeoff.errors import WHERE_RUNS_ARE, UserError
 from bakeoff.json_files import read_json
 from bakeoff.learner.pretraining_model import PretrainingModel
-from bakeoff.learner.without_memory import filled
+from bakeoff.learner.without_memory import filled, require_sizes
 from bakeoff.plugins import require_plugins
 from bakeoff.recipe import Recipe
 from bakeoff.runs.beginning import begin, complete
@@ -288,11 +288,22 @@ class Run:
         checksums.write(self.path / "summary.json", json.dumps(summary, indent=2) + "\n")
         remove(self.checkpoints)  # three times the size of the weights, and no longer needed
 
+    def require_sizes(self) -> None:
+        """Refuse a recipe whose sizes the weights have not, before anything takes memory for them.
+
+        Raises:
+            UserError: the run has no checkpoint yet, or its weights are damaged or another recipe's.
+        """
+        require_sizes(self._build, self.weights_file())
+
+    def _build(self) -> PretrainingModel:
+        return PretrainingModel(self.recipe, self.tokenizer.size)
+
     def load(self, device: torch.device | None = None) -> PretrainingModel:
         """The trained model with its heads, in evaluation mode, from `weights_file`; `device` None: on the CPU.
 
         Raises:
             UserError: the run has no checkpoint yet, or its weights are damaged.
         """
-        module = filled(partial(PretrainingModel, self.recipe, self.tokenizer.size), self.weights_file())
+        module = filled(self._build, self.weights_file())
         return module.to(device or torch.device("cpu")).eval()

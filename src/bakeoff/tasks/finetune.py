@@ -186,8 +186,10 @@ def open_source(source: str | Path | Run | Recipe, tokenizer: str | Path | None)
     if FinetunedRun.at(path):
         tuned = FinetunedRun.open(path)
         tuned.require_current()
+        tuned.require_sizes()
         return StartingPoint(tuned.recipe, tuned.tokenizer, Run(path), tuned.learned, tuned.config)
     run = Run.open_finished(path)
+    run.require_sizes()
     return StartingPoint(run.recipe, run.tokenizer, run)
 
 

@@ -11,7 +11,7 @@ from bakeoff import checksums
 from bakeoff.config import Record
 from bakeoff.errors import WHERE_RUNS_ARE, UserError
 from bakeoff.json_files import parse_any_json, read_json, read_json_lines
-from bakeoff.learner.without_memory import filled
+from bakeoff.learner.without_memory import filled, require_sizes
 from bakeoff.plugins import require_plugins
 from bakeoff.recipe import Recipe
 from bakeoff.runs.records import Environment, read_metrics
@@ -170,6 +170,10 @@ class FinetunedRun:
     def build(self) -> HeadedModel:
         """The model with its head, with random weights."""
         return self.learned.build_head(self.recipe, self.tokenizer.size, self.config)
+
+    def require_sizes(self) -> None:
+        """Refuse a recipe whose sizes the weights have not, as `Run.require_sizes` does."""
+        require_sizes(self.build, self.path / "model.safetensors")
 
     def require_current(self) -> None:
         """Refuse a run that has learned from rows of an older format.
