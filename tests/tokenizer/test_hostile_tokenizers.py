@@ -194,5 +194,5 @@ def test_a_tokenizer_far_larger_than_the_model_is_refused_before_it_is_built(tmp
     (tmp_path / "tokenizer.json").write_text(tokenizer(model={**WORDS, "vocab": vocabulary}))
     assert Tokenizer.load(tmp_path, 5004).size == 5004  # with the four special tokens that it lacks
     monkeypatch.setattr("bakeoff.tokenizer.tokenizer.tokenizers.Tokenizer", None)
-    with pytest.raises(UserError, match="has 5,000 tokens, but the model's table 500: this is another model's"):
+    with pytest.raises(UserError, match="5,000 tokens, but the model's table has 500: this is another model's"):
         Tokenizer.load(tmp_path, 500)

@@ -77,6 +77,8 @@ def _is_left(path: Path, texts: Mapping[str, str]) -> bool:
     """Whether a directory holds nothing but what a killed `begin` has left, before its last file."""
     if not path.is_dir():
         return False
-    own_folder(path.resolve())
     names = {each.name for each in path.iterdir()}
-    return MARK in names and names <= _names(texts) and [*texts][-1] not in names
+    if MARK not in names or not names <= _names(texts) or [*texts][-1] in names:
+        return False  # and is not searched for links: it may be any folder of any size
+    own_folder(path.resolve())
+    return True

@@ -89,7 +89,7 @@ def _bound_ids(vocabulary: Any, added: Any, where: str, rows: int | None) -> Non
         raise UserError(f"{where}: has {max(largest + 1, len(ids)):,} ids; at most {MOST_IDS:,} can be used")
     if rows is not None and largest >= rows:
         raise UserError(
-            f"{where}: has {largest + 1:,} tokens, but the model's table {rows:,}: this is another model's tokenizer"
+            f"{where}: {largest + 1:,} tokens, but the model's table has {rows:,}: this is another model's tokenizer"
         )
     if largest > 2 * len(ids) + MOST_UNUSED:
         raise UserError(f"{where}: its largest id is {largest:,}, but it has no more than {len(ids):,} tokens")
