@@ -11,6 +11,7 @@ import torch
 
 from bakeoff.cli import run as command_line
 from bakeoff.comparison import execution
+from bakeoff.tensors import save_tensors
 from bakeoff.training import loop
 from bakeoff.training.pretrain import pretrain
 from bakeoff.yaml_files import parse_value
@@ -326,6 +327,14 @@ def test_a_search_without_its_recipe_is_damaged(place, tmp_path, capsys):
     assert "damaged" in call(capsys, "runs", tmp_path / "search")[1]
     assert call(capsys, *words)[0] == 0
     assert call(capsys, "check", tmp_path / "search")[0] == 0
+
+
+def test_weights_over_what_a_killed_process_left_follow_the_umask(tmp_path):
+    (tmp_path / "new").touch()
+    path = tmp_path / "model.safetensors"
+    path.touch(0o600)  # safetensors makes its file so, and Bakeoff opens it afterwards
+    save_tensors({"weight": torch.zeros(1)}, path)
+    assert path.stat().st_mode == (tmp_path / "new").stat().st_mode
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o077])

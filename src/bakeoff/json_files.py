@@ -2,7 +2,9 @@
 
 import json
 import math
+import os
 import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import numpy as np
 
 from bakeoff import checksums
 from bakeoff.errors import UserError
+from bakeoff.regular_files import read_regular
 
 DEEPEST = 64
 """The deepest nesting of brackets, five times that of the deepest recipe."""
@@ -48,6 +51,30 @@ def read_json(path: Path) -> dict[str, Any]:
         UserError: the file cannot be read, is not what was written, or holds something else.
     """
     return parse_json(checksums.read(path), str(path))
+
+
+def require_replaceable(files: Sequence[Path], keys: Iterable[str]) -> None:
+    """Refuse to write results where somebody else's files stand.
+
+    Args:
+        files: the files that are written, which earlier results may hold; the first one is JSON, and written first.
+        keys: the keys by which the first file is known.
+
+    Raises:
+        UserError: one of the files is there, and the first one is absent or has not these keys.
+    """
+    first = files[0]
+    taken = [file for file in files if os.path.lexists(file)]
+    if not taken or (first in taken and _has(first, keys)):
+        return
+    raise UserError(f"{taken[0]}: is there already, and not from this command; choose another --out")
+
+
+def _has(path: Path, keys: Iterable[str]) -> bool:
+    try:
+        return set(keys) <= parse_json(read_regular(path, checksums.MOST), str(path)).keys()
+    except (UserError, OSError):
+        return False
 
 
 def read_json_lines(path: Path) -> list[dict[str, Any]]:

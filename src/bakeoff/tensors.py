@@ -31,7 +31,8 @@ def save_tensors(tensors: dict[str, Tensor], path: Path, about: dict[str, str] |
     Raises:
         OSError: the file cannot be written.
     """
-    path.touch()  # safetensors makes a file that its owner alone may read, where others follow the umask
+    path.unlink(missing_ok=True)  # what a killed process has left may be readable to its owner alone
+    path.touch()  # safetensors makes such a file, where others follow the umask
     mode = path.stat().st_mode
     try:
         save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, path, about)

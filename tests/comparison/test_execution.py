@@ -7,6 +7,7 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
+from bakeoff import durable
 from bakeoff.comparison.execution import compare
 from bakeoff.comparison.facts import CorpusFacts
 from bakeoff.comparison.plan import Plan
@@ -14,6 +15,7 @@ from bakeoff.comparison.reporting.cautions import cautions
 from bakeoff.comparison.reporting.spending import spending
 from bakeoff.comparison.results import Results
 from bakeoff.comparison.running.engine import Engine
+from bakeoff.comparison.running.spendable import Spendable
 from bakeoff.errors import Diverged, Interrupted, UserError
 from bakeoff.full_disk import DiskFull
 from bakeoff.preparation.prepare import prepare
@@ -298,6 +300,28 @@ def test_a_correction_is_kept_where_the_comparison_is_stopped(folder):
     assert engine.of("pretrain")[0] == ("one", 0, "steps=480", True)
 
 
+@pytest.mark.parametrize("killed_at", ["rmtree", "looked"])
+def test_a_kill_while_a_training_makes_room_for_a_corrected_one_blocks_nothing(killed_at, folder, monkeypatch):
+    class Killed(BaseException):
+        pass
+
+    def dies(path, *args, **kwargs):
+        if killed_at == "rmtree":
+            if not path.exists():
+                return
+            (path / "recipe.yaml").unlink()
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(*((durable.shutil, "rmtree") if killed_at == "rmtree" else (Spendable, "looked")), dies)
+        with pytest.raises(Killed):
+            go(folder, FakeEngine(works={"one": 0.5}), budget="minutes=2")
+    engine = FakeEngine(works={"one": 0.5})
+    assert go(folder, engine, budget="minutes=2").budget.steps["one"] == 480
+    assert [resumed for *_, resumed in engine.of("pretrain")] == [False] * len(engine.of("pretrain"))
+    assert not any((folder / "out").rglob(".*"))
+
+
 def test_what_was_spent_stands_beside_what_was_planned(folder):
     results = go(folder, FakeEngine(), budget="minutes=2")
 
@@ -422,6 +446,16 @@ def test_without_scratch(folder):
     results = go(folder, engine, from_scratch=False, seeds=1)
     assert {kind for kind, *_ in engine.of("finetune")} == {"pretrained"}
     assert results.analyses[0].gains == results.analyses[0].scratch == {}
+
+
+@pytest.mark.parametrize("name", ["report.html", "results.csv", "results.json", "figures", "runs"])
+def test_results_that_no_comparison_has_written_are_not_replaced(name, folder):
+    (folder / "out").mkdir()
+    mine = folder / "out" / name
+    mine.write_text("mine", encoding="utf-8")
+    with pytest.raises(UserError, match=f"{name}: is there already, and not from a comparison; choose another --out"):
+        go(folder, FakeEngine())
+    assert [path.read_text(encoding="utf-8") for path in mine.parent.iterdir()] == ["mine"]
 
 
 def test_a_foreign_directory_is_not_touched(folder):

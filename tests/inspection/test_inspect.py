@@ -134,6 +134,13 @@ def test_a_run_is_inspected_into_two_files(corpus, tmp_path):
     (tmp_path / "file").write_text("mine")
     with pytest.raises(UserError, match="choose another --out"):
         bakeoff.inspect(run.path, out=tmp_path / "file")
+    for name in ("inspect.json", "inspect.html"):
+        folder = tmp_path / name.replace(".", "-")
+        folder.mkdir()
+        (folder / name).write_text("mine", encoding="utf-8")
+        with pytest.raises(UserError, match=f"{name}: is there already, and not from this command"):
+            bakeoff.inspect(run.path, out=folder)
+        assert [path.read_text(encoding="utf-8") for path in folder.iterdir()] == ["mine"]
     environment = run.environment
     environment["corpus"]["path"] = str(tmp_path / "gone")
     (run.path / "environment.json").write_text(json.dumps(environment))

@@ -151,6 +151,8 @@ def test_curves_are_drawn_in_letters_and_files(tmp_path):
         text = (tmp_path / f"curves{ending}").read_text(encoding="utf-8")
         assert text.lower().startswith(start)
         assert str(tmp_path / "a") in text
+        with pytest.raises(UserError, match="is there already; choose another --out"):
+            write_curves(found, "steps", tmp_path / f"curves{ending}")
     with pytest.raises(UserError, match=r"\.html, \.svg or \.png"):
         write_curves(found, "steps", tmp_path / "curves.gif")
     with pytest.raises(UserError, match="--over hours"):

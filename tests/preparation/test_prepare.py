@@ -189,6 +189,27 @@ def test_an_existing_corpus_is_kept(tmp_path):
     assert _contents(Corpus.open(tmp_path / "corpus")) == before
 
 
+def test_what_is_not_of_a_corpus_is_never_replaced(tmp_path):
+    file = _jsonl(tmp_path / "a.jsonl", _documents(20))
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    for content in ("[]", '{"texts": []}', '{"sha256": {}}', "{"):
+        (folder / "corpus.json").write_text(content)
+        (folder / "mine.txt").write_text("mine")
+        with pytest.raises(UserError, match="not of a corpus, and would be lost; move it, or choose another --out"):
+            prepare(file, folder, tokenizer=BYTES, overwrite=True)
+        assert {path.name for path in folder.iterdir()} == {"corpus.json", "mine.txt"}
+    corpus = prepare(file, tmp_path / "corpus", tokenizer=BYTES)
+    (corpus.path / "notes.txt").write_text("mine")
+    with pytest.raises(UserError, match=r"notes\.txt: not of a corpus"):
+        prepare(file, tmp_path / "corpus", tokenizer=BYTES, overwrite=True)
+    (corpus.path / "notes.txt").unlink()
+    (corpus.path / "train.tokens").write_text("damaged")
+    (corpus.path / ".train.words.partial").touch()
+    prepare(file, tmp_path / "corpus", tokenizer=BYTES, overwrite=True).verify()
+    assert not any(corpus.path.glob(".*"))
+
+
 def test_progress(tmp_path, capsys):
     file = _jsonl(tmp_path / "a.jsonl", _documents(20))
     calls: list[tuple[str, int, int]] = []

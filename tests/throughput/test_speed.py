@@ -30,6 +30,16 @@ def measured(tmp_path_factory):
     return speed(recipes, [32, 16], batch_tokens=64, vocabulary=160, device="cpu", seconds=0.0, out=out), out
 
 
+@pytest.mark.parametrize("name", ["speed.json", "speed.csv", "speed.html"])
+def test_files_of_somebody_else_are_not_replaced(name, tmp_path):
+    (tmp_path / name).write_text('{"measurements": []}', encoding="utf-8")
+    with pytest.raises(UserError, match=f"{name}: is there already, and not from this command; choose another --out"):
+        speed([shrink("bert-tiny")], [16], batch_tokens=16, device="cpu", seconds=0.0, out=tmp_path)
+    assert [path.read_text(encoding="utf-8") for path in tmp_path.iterdir()] == ['{"measurements": []}']
+    with pytest.raises(UserError, match="cannot be made: "):
+        speed([shrink("bert-tiny")], [16], device="cpu", out=tmp_path / name)
+
+
 def test_every_cell_has_its_figures(measured):
     results, _ = measured
     assert [(each.length, each.recipe) for each in results.measurements] == [(t, n) for t in (16, 32) for n in NAMES]

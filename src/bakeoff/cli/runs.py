@@ -56,9 +56,9 @@ def runs(
         return
     axis = cast(Axis, over)
     if out is not None:
-        from bakeoff.overview.page import require_ending, write_curves
+        from bakeoff.overview.page import require_out, write_curves
 
-        require_ending(out)
+        require_out(out)
         write_curves(curves(given, axis), axis, out)
         show(str(out))
         return

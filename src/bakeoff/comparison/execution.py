@@ -11,10 +11,11 @@ from bakeoff import checksums
 from bakeoff.comparison.collect import ComparisonFacts, collect
 from bakeoff.comparison.facts import TaskFacts
 from bakeoff.comparison.plan import Plan, TaskPlan, directory_name
-from bakeoff.comparison.results import Failure, Floor, Results
+from bakeoff.comparison.results import RESULTS, Failure, Floor, Results
 from bakeoff.comparison.running.engine import Engine
 from bakeoff.comparison.running.floors import floors
 from bakeoff.comparison.running.jobs import Jobs
+from bakeoff.comparison.running.place import require_own_place
 from bakeoff.comparison.running.searches import Searches
 from bakeoff.comparison.running.spendable import Spendable
 from bakeoff.comparison.running.starts import Starts
@@ -22,7 +23,7 @@ from bakeoff.comparison.running.trainings import MODULES, Trainings
 from bakeoff.config import Record, differing
 from bakeoff.corpus.mixture import open_corpus
 from bakeoff.display.wording import quoted
-from bakeoff.durable import held, without_links
+from bakeoff.durable import held
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.full_disk import full_disk
 from bakeoff.json_files import read_json
@@ -123,7 +124,7 @@ class _Comparison:
     def run(self) -> Results:
         """Run the comparison; the checks that find mistakes in the plan come before any training."""
         plan = self.plan
-        self._require_own_place()
+        require_own_place(self.out)
         starts = Starts(plan, self.out, self.engine, self.say)
         self.recipes = {item.name: starts.recipe(item) for item in plan.recipes}
         self._require_finetunable()
@@ -220,20 +221,6 @@ class _Comparison:
                 except UserError as error:
                     raise UserError(f"task {quoted(task.name)}, recipe {quoted(name)}: {error}") from None
 
-    def _require_own_place(self) -> None:
-        """Refuse to write into a corpus or a run, and through a link.
-
-        Raises:
-            UserError: the directory is a corpus, a run or a file, or holds a link.
-        """
-        try:
-            files = {path.name for path in self.out.iterdir()} if self.out.exists() else set()
-        except NotADirectoryError:
-            raise UserError(f"{self.out}: a file; choose another --out") from None
-        if files & {"recipe.yaml", "corpus.json"}:
-            raise UserError(f"{self.out}: holds something else already; choose another --out")
-        without_links(self.out)
-
     def _tasks(self, jobs: Jobs) -> tuple[list[TaskFacts], list[Floor]]:
         """The facts and floors of every task, measured, or kept by an earlier call for the very same rows."""
         facts, found = [], []
@@ -290,11 +277,10 @@ class _Comparison:
             versions=versions,
         )
         results = collect(jobs, seeds, list(failures.values()), known)
-        written = ("results.json", "results.csv", "report.html")
-        checksums.forget(self.out, written)
-        results.write_json(self.out / written[0])
-        results.write_csv(self.out / written[1])
-        self.report(results, self.out / written[2])
-        checksums.record(self.out, [name for name in written if (self.out / name).is_file()])
+        checksums.forget(self.out, RESULTS)
+        results.write_json(self.out / RESULTS[0])
+        results.write_csv(self.out / RESULTS[1])
+        self.report(results, self.out / RESULTS[2])
+        checksums.record(self.out, [name for name in RESULTS if (self.out / name).is_file()])
         self.say(f"{len(seeds)} of {len(self.plan.seeds)} seeds done: {self.out / 'report.html'}")
         return results

@@ -20,6 +20,11 @@ from bakeoff.tuning.results import TuningResults
 SPLITS = ("train", "dev", "test")
 """The splits of a task."""
 
+RESULTS = ("results.json", "results.csv", "report.html")
+"""The names of the files that hold the results."""
+FIGURES = "figures"
+"""The name of the folder of charts beside them."""
+
 Initialisation = Literal["pretrained", "scratch"]
 
 

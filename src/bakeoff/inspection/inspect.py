@@ -10,10 +10,14 @@ from bakeoff.durable import own_folder, write_atomically
 from bakeoff.errors import UserError
 from bakeoff.inspection.layers import Layer, layers_of
 from bakeoff.inspection.page import write_page
+from bakeoff.json_files import require_replaceable
 from bakeoff.resources.device import resolve_device
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.training.stages import make_batches
+
+JSON, PAGE = "inspect.json", "inspect.html"
+"""The names of the results, in the order in which they are written."""
 
 EXAMPLES = 64
 """Default number of rows of held-out text; with more, the means over tokens hardly change."""
@@ -58,7 +62,7 @@ def inspect(
 
     Raises:
         UserError: the run is fine-tuned or has no checkpoint, the corpus is missing or has another tokenizer, or the
-            folder cannot be made.
+            folder cannot be made, or holds other files under the names of these two.
     """
     if FinetunedRun.at(run):
         raise UserError(f"{run}: inspect reads a pre-trained run; give the one that this was fine-tuned from")
@@ -66,6 +70,8 @@ def inspect(
     text = Corpus.open(_corpus_of(opened) if corpus is None else corpus)
     opened.require_tokenizer_of(text)
     folder = opened.home / "inspect" if out is None else Path(out)
+    if out is not None:
+        require_replaceable([folder / JSON, folder / PAGE], {"examples", "layers"})
     try:
         (own_folder(folder) if out is None else folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -84,8 +90,8 @@ def inspect(
     about = (
         f"{counted(found.examples, 'row')} of held-out text of {found.corpus}, fingerprint {found.corpus_fingerprint}"
     )
-    write_page(folder / "inspect.html", f"{found.recipe}: {found.run}", about, found.layers)
-    write_atomically(folder / "inspect.json", json.dumps(found.model_dump(), indent=1) + "\n")
+    write_atomically(folder / JSON, json.dumps(found.model_dump(), indent=1) + "\n")
+    write_page(folder / PAGE, f"{found.recipe}: {found.run}", about, found.layers)
     return found
 
 

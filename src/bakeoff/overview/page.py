@@ -20,23 +20,25 @@ INK = "#1c2126"
 ENDINGS = (".html", ".svg", ".png")
 
 
-def require_ending(path: Path) -> None:
-    """Refuse the name of an output file that has none of the `ENDINGS`, before any run is read.
+def require_out(path: Path) -> None:
+    """Refuse an output file that has none of the `ENDINGS`, or is there, before any run is read.
 
     Raises:
-        UserError: the name has another ending.
+        UserError: the name has another ending, or is taken.
     """
     if path.suffix.lower() not in ENDINGS:
         raise UserError(f"--out {path}: give a name that ends in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
+    if path.exists() or path.is_symlink():
+        raise UserError(f"{path}: is there already; choose another --out")
 
 
 def write_curves(found: Sequence[Curve], over: Axis, path: Path) -> None:
     """Write the curves as HTML, SVG or PNG by the file's ending, whole or not at all.
 
     Raises:
-        UserError: the file's name has none of the `ENDINGS`.
+        UserError: the file's name has none of the `ENDINGS`, or is taken.
     """
-    require_ending(path)
+    require_out(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure = Figure("curves", "Loss", f"over {TITLES[over]}", _chart(found, over))
     if path.suffix.lower() == ".html":

@@ -15,7 +15,7 @@ from bakeoff.resources.device import resolve_device, resolve_precision
 from bakeoff.runs.environment import environment
 from bakeoff.throughput.cell import KINDS, Cell
 from bakeoff.throughput.page import write_page
-from bakeoff.throughput.results import SpeedResults
+from bakeoff.throughput.results import PAGE, SpeedResults, require_place
 from bakeoff.tokenizer.special_tokens import SPECIAL_TOKENS
 from bakeoff.training.speed import medians_in_turns
 
@@ -55,7 +55,8 @@ def speed(
         progress: a function that is called with a line for each length.
 
     Raises:
-        UserError: an argument is invalid, or a recipe is given twice.
+        UserError: an argument is invalid, a recipe is given twice, or `out` cannot be made or holds other files under
+            the names of these.
     """
     loaded = [each if isinstance(each, Recipe) else load_recipe(each) for each in recipes]
     names = [recipe.name for recipe in loaded]
@@ -73,7 +74,7 @@ def speed(
             raise UserError(f"{option} {value}: give at least {least}")
     on = resolve_device(device)
     if out is not None:
-        Path(out).mkdir(parents=True, exist_ok=True)
+        require_place(Path(out))
     results = SpeedResults(
         environment=environment(on, ", ".join(sorted({resolve_precision(r.training.precision, on) for r in loaded}))),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -107,7 +108,7 @@ def speed(
             if progress is not None:
                 progress(f"length {length}: {sum(cell.problem is None for cell in cells)} of {len(cells)} recipes")
     if out is not None:
-        write_page(results, Path(out) / "speed.html")
+        write_page(results, Path(out) / PAGE)
     return results
 
 

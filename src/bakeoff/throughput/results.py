@@ -7,6 +7,11 @@ from typing import Any, NamedTuple
 from bakeoff.config import Config
 from bakeoff.display.spreadsheet import write_table
 from bakeoff.durable import write_atomically
+from bakeoff.errors import UserError
+from bakeoff.json_files import require_replaceable
+
+JSON, CSV, PAGE = "speed.json", "speed.csv", "speed.html"
+"""The names of the files of a measurement, in the order in which they are written."""
 
 
 class Measurement(Config):
@@ -81,11 +86,25 @@ class SpeedResults(Config):
     def write(self, folder: Path) -> None:
         """Write speed.json and speed.csv into a folder, which is made if needed."""
         folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / "speed.json", self.model_dump_json(indent=2) + "\n")
+        write_atomically(folder / JSON, self.model_dump_json(indent=2) + "\n")
         text = io.StringIO()
         rows = [list(each.model_dump().values()) for each in self.measurements]
         write_table(text, [list(Measurement.model_fields), *rows])
-        write_atomically(folder / "speed.csv", text.getvalue())
+        write_atomically(folder / CSV, text.getvalue())
+
+
+def require_place(folder: Path) -> None:
+    """Make the folder of the results; results of an earlier measurement may be there, and are replaced.
+
+    Raises:
+        UserError: the folder cannot be made, or has another file under the name of one of the results.
+    """
+    files = [folder / name for name in (JSON, CSV, PAGE)]
+    require_replaceable(files, {"batch_tokens", "measurements"})
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be made: {error.strerror}; choose another --out") from None
 
 
 class Quantity(NamedTuple):

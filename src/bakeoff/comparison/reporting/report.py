@@ -13,7 +13,7 @@ from bakeoff.comparison.reporting.cut_texts import cut_notes
 from bakeoff.comparison.reporting.findings import findings
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.reporting.search_report import search_figures, search_section
-from bakeoff.comparison.results import Results
+from bakeoff.comparison.results import FIGURES, Results
 from bakeoff.comparison.statistics import SEEDS_FOR_A_CLAIM
 from bakeoff.display.wording import budget, counted, listed, quantity
 from bakeoff.durable import own_folder, write_atomically
@@ -50,7 +50,7 @@ def write_report(results: Results, path: Path) -> None:
     page = html_page(results.title, "\n".join(body), drawn)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, page)
-    _write_figures(results, [*losses, *scores, *searches], path.parent / "figures")
+    _write_figures(results, [*losses, *scores, *searches], path.parent / FIGURES)
 
 
 def _height(figure: Figure, results: Results) -> int:

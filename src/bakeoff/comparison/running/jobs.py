@@ -16,7 +16,7 @@ from bakeoff.comparison.recipe_plan import RecipePlan
 from bakeoff.comparison.results import Initialisation
 from bakeoff.config import Record, differing, with_defaults
 from bakeoff.display.wording import quoted
-from bakeoff.durable import remove
+from bakeoff.durable import own_folder, remove
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
 from bakeoff.models.model import ModelConfig
@@ -86,7 +86,7 @@ class TrainingJob:
             old, above = _completed(read_json(self._settings_file)), f"{key}." if key else ""
             changed = [each for each in differing(old, self.settings) if f"{each[0]}.".startswith(above)]
             if not self.directory.exists() or (changed and self.failure is not None):
-                remove(self.directory)
+                self.discard()
                 checksums.forget(self._settings_file.parent, [self._settings_file.name])
                 self._settings_file.unlink()
                 return
@@ -98,6 +98,21 @@ class TrainingJob:
         elif self.directory.exists():
             checksums.require_present(self._settings_file)
             raise UserError(f"{self.directory}: not made by a comparison; move it away or choose another --out")
+
+    def discard(self, inside: Path | None = None) -> None:
+        """Remove the directory, if it is there, in one step: a kill leaves all of it, or nothing under its name.
+
+        Args:
+            inside: the comparison's directory; no link may lead from there to this one.
+
+        Raises:
+            UserError: the directory holds a link.
+        """
+        aside = self.directory.with_name(f".{self.directory.name}.removed")
+        remove(aside, inside)  # what a killed process has left
+        if own_folder(self.directory, inside).exists():
+            self.directory.rename(aside)
+            remove(aside, inside)
 
     def begin(self) -> None:
         """Write the settings beside the directory, so that a later call can tell whether they changed."""

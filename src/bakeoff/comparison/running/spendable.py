@@ -10,6 +10,9 @@ from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
 from bakeoff.optimization.budget import Budget
 
+BUDGET = "budget.json"
+"""The name of the file that a comparison's directory has before any result."""
+
 Measure = Callable[[list[str]], Sequence[tuple[float, float]]]
 
 
@@ -26,7 +29,7 @@ class Spendable:
     """
 
     def __init__(self, text: str, out: Path, say: Callable[[str], None]) -> None:
-        self.path, self.say = out / "budget.json", say
+        self.path, self.say = out / BUDGET, say
         self.minutes = Budget.parse_text(text).minutes
         self.facts = BudgetFacts(text=text)
         self.begun = self.path.is_file()

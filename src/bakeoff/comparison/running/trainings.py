@@ -12,7 +12,6 @@ from bakeoff.comparison.running.schedule import Schedule
 from bakeoff.comparison.running.spendable import Spendable
 from bakeoff.comparison.running.work import LOOKED, JobOutcome, WorkOrder, carry_out
 from bakeoff.display.wording import quoted
-from bakeoff.durable import remove
 from bakeoff.errors import UserError
 from bakeoff.training.board import Board
 from bakeoff.training.progress import Remarked, Shown
@@ -137,7 +136,7 @@ class Trainings:
             start = self.starts.get(job.recipe.name)
             return WorkOrder(seed=job.seed, budget=job.settings["budget"], pace=pace, start=start, **common)
         # Fine-tuning is short: what an interruption left is made anew.
-        remove(job.directory, self.out)
+        job.discard(self.out)
         source = job.begins_from.directory if job.initialisation == "pretrained" else None
         return WorkOrder(seed=job.random_seed, task=job.task, source=source, **common)
 
@@ -152,8 +151,8 @@ class Trainings:
         """
         job = self.schedule.jobs[place]
         if outcome.work_seconds is not None:
+            job.discard(self.out)  # first, for the corrected budget does not fit it
             self.budget.looked(job.recipe.name, outcome.work_seconds)
-            remove(job.directory, self.out)
             self.schedule.again(place)
         elif outcome.diverged is not None:
             job.fail(outcome.diverged)

@@ -15,10 +15,13 @@ import tokenizers
 
 from bakeoff import checksums
 from bakeoff.corpus.manifest import Manifest, SplitCounts
+from bakeoff.corpus.split import INDEXES
 from bakeoff.corpus.store import FORMAT, MANIFEST, SPLITS, TOKENIZER, Corpus
 from bakeoff.durable import fresh, own_folder, remove, sync
 from bakeoff.errors import UserError
+from bakeoff.json_files import parse_json
 from bakeoff.preparation.encoding.split_writer import GrowingFile, SplitState, SplitWriter, id_type
+from bakeoff.regular_files import read_regular
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
@@ -26,7 +29,8 @@ def check_target(out: Path, overwrite: bool) -> None:
     """Refuse an output folder that would have to be replaced.
 
     Raises:
-        UserError: `out` is no folder, a folder with content that is no corpus, or a corpus while `overwrite` is off.
+        UserError: `out` is no folder, a folder with content that is no corpus, a corpus while `overwrite` is off, or a
+            corpus that holds other files, too.
     """
     if not os.path.lexists(out):
         return
@@ -38,6 +42,19 @@ def check_target(out: Path, overwrite: bool) -> None:
         raise UserError(f"{out}: exists and is not a corpus; choose another --out")
     if not overwrite:
         raise UserError(f"{out}: a corpus exists here already; add --overwrite to replace it, or choose another --out")
+    files = _files_of(out / MANIFEST)
+    for name in sorted(each.name for each in out.iterdir()):
+        if name not in files and name.removeprefix(".").removesuffix(".partial") not in files:
+            raise UserError(f"{out / name}: not of a corpus, and would be lost; move it, or choose another --out")
+
+
+def _files_of(manifest: Path) -> set[str]:
+    """The names of all files of a corpus, damaged or not; none where the manifest is not one."""
+    try:
+        hashes = parse_json(read_regular(manifest, checksums.MOST), str(manifest)).get("sha256")
+    except (UserError, OSError):
+        return set()
+    return {MANIFEST, checksums.NAME, INDEXES, *hashes} if isinstance(hashes, dict) else set()
 
 
 def work_folder(out: str | Path) -> Path:
