@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from bakeoff.cli import run as command_line
+from bakeoff.durable import LIST
 
 CHANGES = {f"os.{name}" for name in ("chmod", "link", "mkdir", "remove", "rename", "rmdir", "symlink", "truncate")}
 """Names by which Python announces that files are changed, besides `open`."""
@@ -25,6 +26,8 @@ COMMANDS = {
     "pretrain": [f"{PRETRAIN} --average-last 2"],
     "pretrain-from": ["pretrain --from {F}/run --corpus {F}/corpus --budget steps=2 --out {S}/out --device cpu"],
     "pretrain-resume": ["copy {F}/unfinished {S}/out", "pretrain --out {S}/out --resume --device cpu"],
+    "pretrain-saves": [f"{PRETRAIN} --save-at steps=1,2"],
+    "pretrain-further": [f"killed {PRETRAIN}", "pretrain --out {S}/out --resume --budget steps=5 --device cpu"],
     "tune": [TUNE],
     "tune-again": [f"killed {TUNE}", TUNE],
     "finetune": [FINETUNE],
@@ -59,11 +62,12 @@ NEEDED = {"export": "transformers", "import": "transformers", "onnx": "onnxrunti
 class Killer:
     """Counts the changes of files below a folder, and kills this process before one of them.
 
-    With `torn` a file that is to be opened is there, and empty, when the process dies.
+    With `torn` a file that is to be made or emptied is there, and empty, when the process dies. `kinds` has a letter
+    for each change: m for a file that is made or emptied, c for any other.
     """
 
     def __init__(self, folder, at, torn):
-        self.folder, self.at, self.torn, self.count, self.quiet = str(folder), at, torn, 0, False
+        self.folder, self.at, self.torn, self.kinds, self.quiet = str(folder), at, torn, "", False
 
     def __call__(self, event, details):
         if self.quiet or (event != "open" and event not in CHANGES):
@@ -73,16 +77,18 @@ class Killer:
             return
         if event == "open" and not (isinstance(details[2], int) and details[2] & WRITING):
             return
-        self.count += 1
-        if self.count == self.at:
+        flags = details[2] if event == "open" else 0
+        made = flags & os.O_CREAT and (flags & os.O_TRUNC or not os.path.lexists(path))
+        self.kinds += "m" if made else "c"
+        if len(self.kinds) == self.at:
             self.quiet = True
-            if self.torn and event == "open" and details[2] & os.O_CREAT:
+            if self.torn and made:
                 os.close(os.open(path, details[2] & ~os.O_EXCL, 0o666))
             os.kill(os.getpid(), signal.SIGKILL)
 
 
 def run(words, scratch, at=None, torn=False):
-    """Run a command in a process of its own; returns its status, its last words, and its changes of files."""
+    """Run a command in a process of its own; returns its status, its last words, and the kinds of its changes."""
     said = scratch.parent / "said"
     reader, writer = os.pipe()
     child = os.fork()
@@ -101,14 +107,14 @@ def run(words, scratch, at=None, torn=False):
             status = command_line([str(word) for word in words[1:]])
             sys.stdout.flush()
             sys.stderr.flush()
-            os.write(writer, str(killer.count).encode())
+            os.write(writer, killer.kinds.encode())
         finally:
             os._exit(status)
     os.close(writer)
     _, ended = os.waitpid(child, 0)
     with os.fdopen(reader) as counted:
-        count = int(counted.read() or 0)
-    return os.waitstatus_to_exitcode(ended), said.read_text(encoding="utf-8"), count
+        kinds = counted.read()
+    return os.waitstatus_to_exitcode(ended), said.read_text(encoding="utf-8"), kinds
 
 
 def words_of(command, folder, scratch):
@@ -129,10 +135,10 @@ def begun(verb, folder, scratch):
             words = words_of(command.removeprefix("killed "), folder, scratch)
             other = scratch.parent / "counted" / "place"
             other.mkdir(parents=True)
-            status, said, count = run(words_of(command.removeprefix("killed "), folder, other), other)
+            status, said, kinds = run(words_of(command.removeprefix("killed "), folder, other), other)
             assert status == 0, said
             shutil.rmtree(other.parent)
-            assert run(words, scratch, (2 * count) // 3)[0] == -signal.SIGKILL
+            assert run(words, scratch, 2 * len(kinds) // 3)[0] == -signal.SIGKILL
         else:
             status, said, _ = run(words_of(command, folder, scratch), scratch)
             assert status == 0, said
@@ -140,14 +146,19 @@ def begun(verb, folder, scratch):
 
 
 def content(scratch):
-    """The files of a result, each with a digest of what does not depend on the time."""
+    """The files of a result, each with a digest of what does not depend on the time.
+
+    A list of checksums is left out: a kill between a file and its line leaves the file without a checksum.
+    """
     exact = {".safetensors", ".tokens", ".sentences", ".npy", ".jsonl", ".tsv", ".gguf", ".onnx", ".parquet"}
     return {
         str(path.relative_to(scratch)): hashlib.sha256(path.read_bytes()).hexdigest()
         if path.suffix in exact and path.name != "metrics.jsonl"
         else None
         for path in sorted(scratch.rglob("*"))
-        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(scratch).parts)
+        if path.is_file()
+        and path.name != LIST
+        and not any(part.startswith(".") for part in path.relative_to(scratch).parts)
     }
 
 

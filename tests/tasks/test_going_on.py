@@ -8,6 +8,7 @@ import signal
 import pytest
 from safetensors.torch import load_file
 
+from bakeoff import durable
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.tasks import finetune as finetuning
 from bakeoff.tasks.finetune import finetune
@@ -98,6 +99,31 @@ def test_after_a_kill_the_last_look_is_gone_on_from(run, whole, task, tmp_path, 
     assert without_times(FinetunedRun.open(found.path).metrics()) == without_times(
         FinetunedRun.open(whole.path).metrics()
     )
+
+
+def test_a_kill_while_a_finished_fine_tuning_loses_its_checkpoint_blocks_nothing(
+    run, whole, task, tmp_path, monkeypatch
+):
+    class Killed(BaseException):
+        pass
+
+    def dies(path, **options):
+        if (tmp_path / ".out.unfinished" / "results.json").exists() and (path / "state.json").exists():
+            (path / "state.json").unlink()
+            os.rename(tmp_path / ".out.unfinished", tmp_path / "kept")
+            raise Killed
+        own(path, **options)
+
+    own = durable.shutil.rmtree
+    monkeypatch.setattr(trials, "SAVED_EVERY", 0.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(durable.shutil, "rmtree", dies)
+        with pytest.raises(Killed):
+            finetune(run, task, tmp_path / "out", config=SEVERAL, **QUIET)
+    os.rename(tmp_path / "kept", tmp_path / ".out.unfinished")
+    found = finetune(run, task, tmp_path / "out", config=SEVERAL, resume=True, **QUIET)
+    assert (found.path / "model.safetensors").read_bytes() == (whole.path / "model.safetensors").read_bytes()
+    assert {file.name for file in found.path.iterdir()} == {file.name for file in whole.path.iterdir()}
 
 
 def test_ctrl_c_while_test_is_scored_loses_no_training(run, whole, task, tmp_path, monkeypatch):

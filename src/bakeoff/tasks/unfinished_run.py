@@ -62,6 +62,7 @@ def unfinished(out: Path, asked: dict[str, Any], resume: bool = False) -> Iterat
             if resume and (folder / ASKED).is_file():
                 stack.enter_context(held(own_folder(folder), out))
                 remove(folder / PARTIAL)
+                (folder / checksums.NAME).unlink(missing_ok=True)  # a kill came as the folder was to get its name
                 require_same(folder, asked, f"{out}: cannot be resumed, because it", "leave --resume out to begin anew")
             else:
                 stack.enter_context(fresh(folder, out))
@@ -92,16 +93,27 @@ def unfinished(out: Path, asked: dict[str, Any], resume: bool = False) -> Iterat
 
 
 def _finish(folder: Path, out: Path) -> None:
-    """Give a folder with all results its final place."""
-    for rest in [*folder.glob(f"{CHECKPOINT}*"), folder / PARTIAL]:
-        remove(rest)
-    for file in folder.iterdir():
+    """Give a folder with all results its final place; its checkpoints go last, for until then a kill needs them."""
+    checkpoints = [*folder.glob(f"{CHECKPOINT}*")]
+    remove(folder / PARTIAL)
+    files = [file for file in folder.iterdir() if file not in checkpoints]
+    for file in files:
         sync(file)
-    checksums.record(folder, [file.name for file in folder.iterdir()])
+    checksums.record(folder, [file.name for file in files])
     sync(folder)
     require_free(out)
+    for checkpoint in checkpoints:
+        remove_checkpoint(checkpoint)
     folder.rename(out)
     sync(out.absolute().parent)
+
+
+def remove_checkpoint(checkpoint: Path) -> None:
+    """Remove a checkpoint of an unfinished run in one step: a kill leaves all of it, or none under its name."""
+    partial = own_folder(checkpoint).with_name(PARTIAL)
+    remove(partial)
+    checkpoint.rename(partial)
+    remove(partial)
 
 
 @contextmanager

@@ -155,12 +155,12 @@ def pretrain(
         require_same_request(run, request)
         older = older_rules(run)
         if budget is not None and changes_budget(run, budget):
-            changed = with_budget(
-                run, budget, resolve_recipe(recipe, opened, budget, device).training.budget.steps or 0
-            )
-        if run.finished and not run.snapshots.exists():
+            longer = resolve_recipe(recipe, opened, budget, device).training.budget.steps or 0
+            changed = with_budget(run, budget, longer)
+        if run.finished:
             remove(run.checkpoints)  # where a kill came before this
-            return run
+            if not run.snapshots.exists():
+                return run
     count = 0 if finish_now else recipe.training.average_last
     beside = average_path(Path(out), count) if count else None
     if run and run.finished and beside is not None and is_average_of(run, beside):

@@ -7,14 +7,13 @@ from typing import Any, NamedTuple
 from pydantic import Field
 
 from bakeoff.config import Record
-from bakeoff.durable import remove
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
 from bakeoff.runs.checkpoint import FileExtent, fill_optimizer, optimizer_tensors, written_whole
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetune_results import TrialResult
 from bakeoff.tasks.fitting.fitting import Evaluation, Fit, Fitting, FittingPosition, FittingTrial
-from bakeoff.tasks.unfinished_run import CHECKPOINT, PARTIAL
+from bakeoff.tasks.unfinished_run import CHECKPOINT, PARTIAL, remove_checkpoint
 from bakeoff.tensors import fill, load_tensors, save_tensors
 
 
@@ -85,7 +84,7 @@ def save_checkpoint(folder: Path, fitting: Fitting, found: EndedTrials) -> None:
             if fit is not None:
                 save_tensors(fit.weights, partial / f"{name}.safetensors")
     for number in before:
-        remove(folder / f"{CHECKPOINT}{number}")
+        remove_checkpoint(folder / f"{CHECKPOINT}{number}")
 
 
 def newest_checkpoint(folder: Path) -> Path | None:
