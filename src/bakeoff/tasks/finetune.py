@@ -12,6 +12,7 @@ import torch
 
 from bakeoff.digests import digest
 from bakeoff.display.wording import counted, listed
+from bakeoff.durable import write_atomically
 from bakeoff.errors import UserError
 from bakeoff.full_disk import full_disk
 from bakeoff.json_files import read_json
@@ -299,4 +300,4 @@ def _write_settings(
         "environment.json": json.dumps(machine, indent=2) + "\n",
     }
     for name, text in files.items():
-        (folder / name).write_text(text, encoding="utf-8")
+        write_atomically(folder / name, text)  # --resume reads what is there before it comes here
