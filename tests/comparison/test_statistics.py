@@ -177,3 +177,20 @@ def test_a_seed_counts_once_however_many_fine_tunings_it_has():
     assert found.contributions.mean() == pytest.approx(found.mean)
     alone = [Group.of({seed: nested}).contributions for seed, nested in runs.items()]
     assert found.contributions == pytest.approx(np.mean(alone, axis=0))
+
+
+@pytest.mark.parametrize(("few", "many"), [(2, 5), (3, 5), (3, 9)])
+def test_the_recipe_with_fewer_seeds_decides_whichever_is_named_first(few, many):
+    random = np.random.default_rng(1)
+    a, b = (group(random.integers(0, 2, (count, 40)).astype(float)) for count in (few, many))
+    one, other = difference("a", a, "b", b), difference("b", b, "a", a)
+    assert one.p == other.p
+    assert one.difference == -other.difference
+    if few < 3:
+        assert one.p is one.interval is other.interval is None
+        return
+    assert one.interval == pytest.approx([-each for each in other.interval[::-1]])
+    seeds = np.var(list(a.scores.values()), ddof=1) / few + np.var(list(b.scores.values()), ddof=1) / many
+    examples = np.var(a.contributions - b.contributions, ddof=1) / 40
+    freedom = (seeds + examples) ** 2 / (seeds**2 / (few - 1) + examples**2 / 39)
+    assert one.p == pytest.approx(2 * stats.t.sf(abs(one.difference) / np.sqrt(seeds + examples), freedom))
