@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import torch
 from tests.conftest import shrink
 
 from bakeoff.batching.by_length import sorted_batches
@@ -142,3 +143,17 @@ def test_windows_of_short_pairs_are_the_rows_of_pairs(tokenizer):
         found, expected = format.windows([first], [second], 64, 128), format.encode(["apple saw"], ["town"])
         assert found.encoded.ids[0].tolist() == expected.ids[0].tolist()
         assert found.encoded.second.tolist() == expected.second.tolist()
+
+
+@pytest.mark.parametrize("pairs", [None, ["plum saw", "plum", "saw the town"]])
+def test_a_last_start_has_its_segment_in_rows_of_every_length(pairs, tokenizer):
+    format = InputFormat(tokenizer, shrink("xlnet-tiny"), 32)
+    encoded = format.encode(["apple", "apple saw plum", "apple saw plum saw apple plum"], pairs)
+    batch = collate(encoded, np.arange(3), format)
+    start = tokenizer.start
+    assert len(set(encoded.lengths.tolist())) > 1
+    assert torch.equal(batch.segments == 2, batch.ids == start)
+    assert torch.equal((batch.ids == start).sum(1), torch.ones(3))
+    for row, (length, second) in enumerate(zip(encoded.lengths, encoded.second, strict=True)):
+        assert batch.segments[row, : length - 1].tolist() == [int(place >= second) for place in range(length - 1)]
+        assert not batch.segments[row, length:].any()
