@@ -12,6 +12,7 @@ from bakeoff.comparison.running.schedule import Schedule
 from bakeoff.comparison.running.spendable import Spendable
 from bakeoff.comparison.running.work import LOOKED, JobOutcome, WorkOrder, carry_out
 from bakeoff.display.wording import quoted
+from bakeoff.durable import remove
 from bakeoff.errors import UserError
 from bakeoff.training.board import Board
 from bakeoff.training.progress import Remarked, Shown
@@ -58,6 +59,9 @@ class Trainings:
         self.progress = progress
         self.schedule = Schedule(jobs().all(), plan.seeds, lost, self._settled)
         self.published: list[int] = []
+        for job in self.schedule.jobs:
+            if isinstance(job, Pretraining) and job.finished:
+                remove(job.directory / "checkpoints", out)  # a kill came after the training's last file
 
     def run(self, workers: Workers | None, publish: Publish) -> Results:
         """Run the waiting trainings, and write the report after each seed.
