@@ -11,7 +11,6 @@ import numpy as np
 import torch
 
 from bakeoff.digests import digest
-from bakeoff.display.wording import counted, listed
 from bakeoff.durable import write_atomically
 from bakeoff.errors import UserError
 from bakeoff.full_disk import full_disk
@@ -32,10 +31,11 @@ from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.checks.hidden_text import hidden_notes
 from bakeoff.tasks.cut_rows import CutRows
 from bakeoff.tasks.data import load_task
+from bakeoff.tasks.finetune_notes import notes_on_epochs, notes_on_items, notes_on_stopping
 from bakeoff.tasks.finetune_results import FinetuneResult
 from bakeoff.tasks.finetuned_run import FinetunedRun, write_labels, write_results
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
-from bakeoff.tasks.fitting.fitting import Fit, Setting, TaskSplit, optimize_items
+from bakeoff.tasks.fitting.fitting import Setting, TaskSplit, optimize_items
 from bakeoff.tasks.fitting.resolution import lengthened, resolve_finetuning
 from bakeoff.tasks.fitting.trials import StartingPoint, new_head, planned_trials, run_trials
 from bakeoff.tasks.model_card import model_card
@@ -121,7 +121,7 @@ def finetune(
         found = kept or resolve_threads(threads, None, lambda: _quickest_threads(begun, train, setting))
         torch.set_num_threads(found or torch.get_num_threads())
     cut = {name: CutRows.of(split.items, format.length) for name, split in splits.items()}
-    told = [*data.notes, *_of_items(splits, cut, config), *_of_epochs(planned, setting, splits["train"])]
+    told = [*data.notes, *notes_on_items(splits, cut, config), *notes_on_epochs(planned, setting, splits["train"])]
     notes = list(dict.fromkeys(told))  # some of train are among both of the first
     machine = {"seed": seed, "source": None if begun.run is None else str(begun.run.path), **environment(on, precision)}
     with full_disk(out, lambda: what_is_kept(out)), unfinished(out, asked, resume) as folder, ExitStack() as stack:
@@ -135,7 +135,7 @@ def finetune(
         answers = {
             name: answers_of(head, splits[name].items, data.task, format, exact).answers for name in ("dev", "test")
         }
-        notes += _of_stopping(best, config, len(splits["train"].items.owners))
+        notes += notes_on_stopping(best, config, len(splits["train"].items.owners))
         learned = data.task.resolve(data.dev, answers["dev"])
         write_labels(folder, learned)
         epoch_steps = config.epoch_steps(len(splits["train"].items.owners))
@@ -192,43 +192,6 @@ def open_source(source: str | Path | Run | Recipe, tokenizer: str | Path | None)
     run = Run.open_finished(path)
     run.require_sizes()
     return StartingPoint(run.recipe, run.tokenizer, run)
-
-
-def _of_items(splits: dict[str, TaskSplit], cut: dict[str, CutRows], config: FinetuneConfig) -> list[str]:
-    """Notes on rows of the splits that were cut or are read in windows, and the notes of their items."""
-    told = []
-    for name, split in splits.items():
-        rows = split.items.encoded
-        if rows.truncated and rows.owners is not None:
-            told.append(
-                f"{counted(rows.truncated, 'row')} of {name} longer than {config.length} tokens, read in windows"
-            )
-        elif rows.truncated:
-            told.append(cut[name].of_split(name))
-        told += [f"{name}: {note}" for note in split.items.notes]
-    return told
-
-
-def _of_epochs(planned: list[int], setting: Setting, train: TaskSplit) -> list[str]:
-    """A note that there are more epochs than `planned`, for the sake of the fewest steps."""
-    config = setting.config
-    if config.epochs == planned:
-        return []
-    epochs, instead = (listed([str(each) for each in own], "or") for own in (config.epochs, planned))
-    steps = counted(config.epoch_steps(len(train.items.owners)), "step")
-    return [
-        f"up to {epochs} epochs in place of {instead}: an epoch has {steps}, and `least_steps` asks for "
-        f"{config.least_steps:,} at least"
-    ]
-
-
-def _of_stopping(best: Fit, config: FinetuneConfig, items: int) -> list[str]:
-    """A note that the training ended before its last epoch."""
-    epoch_steps = config.epoch_steps(items)
-    if best.steps == best.trial.epochs * epoch_steps:
-        return []
-    where, looks = f"{best.steps / epoch_steps:.3g} of {best.trial.epochs}", counted(config.patience or 0, "look")
-    return [f"stopped at epoch {where}, after {looks} at dev without a better one (`patience`)"]
 
 
 def _asked(recipe: Recipe, source: StartingPoint, setting: Setting, splits: dict[str, TaskSplit]) -> dict[str, Any]:

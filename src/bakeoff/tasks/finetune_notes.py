@@ -1,0 +1,43 @@
+"""Notes to readers of a fine-tuning's results: rows that were cut, epochs that were more or fewer than planned."""
+
+from bakeoff.display.wording import counted, listed
+from bakeoff.tasks.cut_rows import CutRows
+from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.fitting.fitting import Fit, Setting, TaskSplit
+
+
+def notes_on_items(splits: dict[str, TaskSplit], cut: dict[str, CutRows], config: FinetuneConfig) -> list[str]:
+    """Notes on rows of the splits that were cut or are read in windows, and the notes of their items."""
+    told = []
+    for name, split in splits.items():
+        rows = split.items.encoded
+        if rows.truncated and rows.owners is not None:
+            told.append(
+                f"{counted(rows.truncated, 'row')} of {name} longer than {config.length} tokens, read in windows"
+            )
+        elif rows.truncated:
+            told.append(cut[name].of_split(name))
+        told += [f"{name}: {note}" for note in split.items.notes]
+    return told
+
+
+def notes_on_epochs(planned: list[int], setting: Setting, train: TaskSplit) -> list[str]:
+    """A note that there are more epochs than `planned`, for the sake of the fewest steps."""
+    config = setting.config
+    if config.epochs == planned:
+        return []
+    epochs, instead = (listed([str(each) for each in own], "or") for own in (config.epochs, planned))
+    steps = counted(config.epoch_steps(len(train.items.owners)), "step")
+    return [
+        f"up to {epochs} epochs in place of {instead}: an epoch has {steps}, and `least_steps` asks for "
+        f"{config.least_steps:,} at least"
+    ]
+
+
+def notes_on_stopping(best: Fit, config: FinetuneConfig, items: int) -> list[str]:
+    """A note that the training ended before its last epoch."""
+    epoch_steps = config.epoch_steps(items)
+    if best.steps == best.trial.epochs * epoch_steps:
+        return []
+    where, looks = f"{best.steps / epoch_steps:.3g} of {best.trial.epochs}", counted(config.patience or 0, "look")
+    return [f"stopped at epoch {where}, after {looks} at dev without a better one (`patience`)"]
