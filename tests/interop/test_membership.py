@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from bakeoff.cli import run as command_line
 from bakeoff.interop.hugging_face.membership import membership
 from bakeoff.recipe_files import load_recipe, recipe_names
 
@@ -16,6 +17,16 @@ def test_a_family_says_nothing(name):
 def test_convolutions_need_code_of_their_own():
     assert "trust_remote_code=True" in membership(load_recipe("laptop-conv-tiny")).told()
     assert "would be" not in membership(load_recipe("laptop-conv-tiny")).told()
+
+
+def test_it_is_said_once_as_a_training_begins_and_not_beside_an_error(corpus, tmp_path, capfd):
+    command = ["pretrain", "laptop-conv-tiny", "--corpus", str(corpus.path), "--budget", "steps=1", "--device", "cpu"]
+    command += ["--set", "model.encoder.layers=1", "--out", str(tmp_path / "run")]
+    assert command_line(command) == 0
+    assert capfd.readouterr().err.count("trust_remote_code=True") == 1
+    assert command_line([*command, "--resume"]) == 0
+    assert command_line(command) == 2  # it is there already
+    assert "trust_remote_code" not in capfd.readouterr().err
 
 
 def test_the_keys_that_are_named_make_it_a_member():

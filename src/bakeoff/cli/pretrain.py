@@ -22,7 +22,7 @@ from bakeoff.cli.output import (
     threads_of,
 )
 from bakeoff.cli.prepare_values import refuse_tokenizer
-from bakeoff.display.terminal import ask, complain, suggest, tell
+from bakeoff.display.terminal import ask, complain, suggest
 from bakeoff.display.wording import counted
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.signals import ask_anew
@@ -146,7 +146,7 @@ def pretrain(
     from bakeoff.training.averaging import average_path
     from bakeoff.training.initial_weights import Start
     from bakeoff.training.pretrain import pretrain as pretrain_model
-    from bakeoff.training.progress import duration
+    from bakeoff.training.progress import Remarked, duration
 
     refuse_tokenizer(set)
     given = {"run": from_run, "grow": grow, "encoder": encoder_from, "decoder": decoder_from}
@@ -161,8 +161,6 @@ def pretrain(
     loaded = None if recipe is None else load_recipe(recipe, set)
     start = Start.parse({**given, "grow_by": grow_by}, "pretrain") if given else None
     points = SavePoints.parse_texts(save_at) if save_at else None
-    if not (resume or finish_now):
-        _remark_on_exports(loaded, start)
     try:
         with mirrored(out, track):
             run = pretrain_model(
@@ -179,6 +177,7 @@ def pretrain(
                 early_stopping=early_stopping,
                 resume=resume,
                 finish_now=finish_now,
+                progress=Remarked(() if resume or finish_now else _remark_on_exports(loaded, start)),
             )
     except Interrupted as stop:
         if (out / "summary.json").is_file() or not _wants_it_finished(stop):
@@ -240,14 +239,14 @@ def _averaged(run: "Run") -> dict[str, Any]:
     return {"average": run.path, **losses_text(run.summary["validation"], "average's held-out")}
 
 
-def _remark_on_exports(recipe: "Recipe | None", start: "Start | None") -> None:
-    """Print a remark on a model that transformers has no class for, as long as that can still be changed."""
+def _remark_on_exports(recipe: "Recipe | None", start: "Start | None") -> list[str]:
+    """A remark on a model that transformers has no class for, as long as that can still be changed."""
     from bakeoff.interop.hugging_face.membership import membership
 
     if recipe is None and start is not None and start.run is not None:
         recipe = start.recipe()
-    if recipe is not None and (told := membership(recipe).told()) is not None:
-        tell(f"bakeoff: {told}")
+    told = None if recipe is None else membership(recipe).told()
+    return [] if recipe is None or told is None else [f"{recipe.name}: {told}"]
 
 
 def _kept(run: "Run") -> dict[str, str]:

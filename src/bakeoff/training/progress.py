@@ -1,7 +1,7 @@
 """The progress of long work: a bar on a terminal, a line every few seconds elsewhere."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -18,10 +18,15 @@ NOTE_SECONDS = 0.25
 
 
 class Remarked:
-    """Progress is shown for trainings one after another in a process; a remark that several make is shown once."""
+    """Progress is shown for trainings one after another in a process; a remark that several make is shown once.
 
-    def __init__(self) -> None:
+    Args:
+        before: remarks with which the display of each training begins.
+    """
+
+    def __init__(self, before: Sequence[str] = ()) -> None:
         self.said: set[str] = set()
+        self.before = tuple(before)
 
 
 Shown = bool | Remarked | Callable[[dict[str, Any]], None]
@@ -42,6 +47,7 @@ class TrainingProgress:
         self.title, self.total, self.shown = title, total, bool(shown)
         self.note = shown if callable(shown) else None
         self.said = shown.said if isinstance(shown, Remarked) else set[str]()
+        self.before = shown.before if isinstance(shown, Remarked) else ()
         self.noted = 0.0
         self.console = Console(stderr=True)
         self.bar: Bar | None = None
@@ -54,6 +60,8 @@ class TrainingProgress:
     def __enter__(self) -> Self:
         if self.bar:
             self.bar.start()
+        for text in self.before:
+            self.remark(text)
         return self
 
     def __exit__(
