@@ -90,6 +90,35 @@ def test_a_prompt_is_searched_as_if_it_were_alone_and_its_log_probability_is_tha
 
 
 @settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(2, 4), st.integers(1, 5), st.sampled_from([0.0, 0.6, 2.5]))
+def test_as_many_candidates_go_on_as_there_are_beams_beside_the_texts_that_end(seed, beams, tokens, penalty):
+    """Against a search that sorts all continuations and never stops early."""
+    table = Table(seed, 1)
+    (start,), going, ended, wanted, read = table.starts, [(0.0, [])], [], [], []
+    for _ in range(tokens):
+        longer = [
+            (total + score, [*ids, token])
+            for total, ids in going
+            for token, score in enumerate(table.after([*start, *ids]).tolist())
+        ]
+        going = []
+        for total, ids in sorted(longer, reverse=True):
+            if len(going) < beams:
+                (ended if ids[-1] == END else going).append((total, ids))
+        wanted.append([ids[-1] for _, ids in going])
+
+    def go_on(rows, following):
+        read.append(following)
+        return table.go_on(rows, following)
+
+    total, ids = max(ended + going, key=lambda each: each[0] / ((5 + len(each[1])) / 6) ** penalty)
+    (found,) = beam_search(table.first(), go_on, Search(beams, tokens, penalty, END))
+    assert read == wanted[: len(read)]
+    assert found.ids == [token for token in ids if token != END]
+    assert found.log_probability == pytest.approx(total, abs=1e-6)
+
+
+@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 6), st.integers(1, 8))
 def test_one_beam_takes_the_most_likely_token(seed, prompts, tokens):
     table = Table(seed, prompts)

@@ -40,6 +40,15 @@ def test_marks_are_filled_and_numbered(runs):
     assert text
 
 
+def test_a_prompt_leaves_a_position_to_write_at(runs):
+    run, one = runs["gpt-tiny"], bakeoff.GenerationConfig(tokens=1, temperature=0)
+    (ids, _), longest = run.tokenizer.encode(["river"])[0], run.recipe.model.longest_input
+    assert len(ids) == 1
+    assert len(bakeoff.generate(run, ["river " * (longest - 2)], one)) == 1  # the separator is the first token
+    with pytest.raises(UserError, match=f"{longest} tokens are too long for this model, which has {longest}"):
+        bakeoff.generate(run, ["river " * (longest - 1)], one)
+
+
 def test_what_is_refused(runs, corpus, tmp_path):
     with pytest.raises(UserError, match="tokens are too long for this model, which has 512"):
         bakeoff.generate(runs["gpt-tiny"], ["river " * 600])

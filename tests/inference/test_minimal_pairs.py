@@ -154,6 +154,15 @@ def test_no_number_decides_nothing(runs, tmp_path, corpus):
         score_sentences(run, ["river"], "forwards", device="cpu")
 
 
+def test_a_sentence_of_unknown_tokens_alone_ties_with_any_other(runs):
+    run, seen, unseen = runs["gpt-tiny"], "The river finds the stone.", "\u2603"
+    assert run.tokenizer.hidden([unseen]).all_unknown
+    pairs = [MinimalPair(seen, unseen, "bad"), MinimalPair(unseen, seen, "good"), MinimalPair(seen, seen, "same")]
+    found = judge(run, pairs, "forwards", device="cpu")
+    assert found.groups == {"bad": 0.5, "good": 0.5, "same": 0.5}
+    assert (found.ties, found.unknown) == (3, 2)
+
+
 def test_runs_without_a_reading_are_refused(runs, corpus, tmp_path):
     with pytest.raises(UserError, match="cannot read pseudo, only forwards"):
         score_sentences(runs["gpt-tiny"], ["river"], "pseudo")

@@ -112,6 +112,7 @@ def test_all_mistakes_are_told_at_once(tmp_path):
         (plenty() + rows(("x", "\u200bÄ")), plenty(3), "the labels 'a', '\u200bÄ' differ in capitals, accents, spaces"),
         (plenty(), rows(("new", "a")), "1 label of train missing in dev: b"),
         (plenty(), plenty(3), "train has the texts of 6 of the 6 examples of dev, too"),
+        (plenty(150), rows(("a 3", "a"), ("v", "b")), "train has the texts of 1 of the 2 examples of dev, too"),
     ],
 )
 def test_likely_mistakes(train, dev, warning, tmp_path):

@@ -2,11 +2,14 @@
 
 from collections import Counter
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bakeoff.tasks.floors.frequent_tags import most_frequent_tags
+from bakeoff.tasks.floors.tfidf import counted
 from bakeoff.tasks.kinds import question_answering
+from bakeoff.tasks.kinds.classification import LabelledText
 from bakeoff.tasks.kinds.question_answering import QuestionAnswering, QuestionAnsweringConfig
 from bakeoff.tasks.reading.gold_answers import placed
 from bakeoff.tasks.reading.questions import Question
@@ -38,3 +41,17 @@ def test_answers_without_a_model_have_as_many_words_as_the_median_answer(monkeyp
     for count in (1, 2, 3, 4):
         task.simplest(train[:count], train[:1])
     assert asked == [1, 1, 1, 2]
+
+
+def test_both_texts_of_a_pair_have_features_and_their_cosine_is_one():
+    """The words of the second texts too, which no first text has."""
+    pairs = [("old stone", "stone river"), ("city", "lemon tree"), ("old city", "old city"), ("stone", "lemon")]
+    train = [LabelledText(line, pair, "x") for line, pair in enumerate(pairs)]
+    for _, features in counted(train, likeness=True):
+        table = features(train).toarray()
+        count = (table.shape[1] - 1) // 3
+        first, second = table[:, :count], table[:, count : 2 * count]
+        np.testing.assert_allclose(np.linalg.norm(first, axis=1), 1)
+        np.testing.assert_allclose(np.linalg.norm(second, axis=1), 1)
+        np.testing.assert_allclose(table[:, 2 * count : -1], first * second)
+        np.testing.assert_allclose(table[:, -1], (first * second).sum(1))

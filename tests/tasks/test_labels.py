@@ -305,3 +305,10 @@ def test_tags_are_coded_alike(tmp_path):
     ):
         config = TaggingConfig(train=tmp_path / name, **columns)
         assert {each.tags for each in config.read(config.train)} == {("B-café",)}, name
+
+
+@pytest.mark.parametrize(("given", "place"), [("A", 0), ("c", 2), ("1", 1), (2, 2), ("plum", 2), ("saw", 1)])
+def test_a_choice_is_told_by_its_letter_its_place_or_its_text(given, place, tmp_path):
+    path = write_jsonl(tmp_path / "t.jsonl", [{"t": "x", "c": ["apple", "saw", "plum"], "l": given}])
+    config = ChoiceConfig(train=path, text_column="t", choices="c", label_column="l")
+    assert [each.answer for each in config.read(path)] == [place]

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from safetensors.torch import load_file
 
 from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetuned_run import FinetunedRun
@@ -45,6 +46,26 @@ def test_the_last_look_is_the_first_with_so_many_behind_the_best(patience, recip
     ranks = [(look["accuracy"], -look["loss"]) for look in FinetunedRun.open(tmp_path / "out").metrics()]
     since = [count - ranks[: count + 1].index(max(ranks[: count + 1])) for count in range(len(ranks))]
     assert since[-1] == patience > max(since[:-1])
+
+
+def test_the_weights_are_those_of_the_best_look_of_all_trainings(recipe, corpus, task, tmp_path, monkeypatch):
+    """Neither those of the last training nor those of the last look."""
+    steps = []
+
+    def moved(head, *_):
+        """A step after which every class is equally probable if it is the second of all, and none if it is not."""
+        steps.append(len(steps))
+        for parameter in head.output.parameters():
+            parameter.data.zero_()
+        head.output.bias.data[0] = abs(steps[-1] - 1)
+        return 1.0
+
+    monkeypatch.setattr(fitting, "optimize_items", moved)
+    config = FinetuneConfig(learning_rate=[1e-3, 1e-4], epochs=3, batch=240, least_steps=0, evaluations=3)
+    result = finetune(recipe, task, tmp_path / "out", config=config, tokenizer=corpus, device="cpu", progress=False)
+    assert len(steps) == 6
+    assert (result.learning_rate, result.best_epoch) == (1e-3, 2)
+    assert not load_file(tmp_path / "out/model.safetensors")["output.bias"].any()
 
 
 def test_every_epoch_has_every_row_once_and_an_order_of_its_own(recipe, corpus, task, tmp_path, monkeypatch):

@@ -1,17 +1,19 @@
 """Predictions made of given outputs: windows are joined, words tagged by one token, answers given or not."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.conftest import shrink
 
 from bakeoff.tasks.answers.found_answers import Candidate, FoundAnswer, gathered
 from bakeoff.tasks.items import Items
 from bakeoff.tasks.kinds.classification import ClassificationConfig
-from bakeoff.tasks.kinds.multilabel import MultilabelConfig
+from bakeoff.tasks.kinds.multilabel import MultilabelConfig, TextWithLabels
 from bakeoff.tasks.kinds.question_answering import QuestionAnswering, QuestionAnsweringConfig
-from bakeoff.tasks.kinds.regression import RegressionConfig
+from bakeoff.tasks.kinds.regression import RatedText, RegressionConfig
 from bakeoff.tasks.reading.questions import GoldAnswer, Question
 from bakeoff.tasks.rows.answer_windows import AnswerWindow
 from bakeoff.tasks.rows.inputs import EncodedRows, InputFormat
@@ -107,3 +109,26 @@ def test_the_threshold_that_dev_settles_is_as_good_as_any(asked, metric):
         for threshold in np.arange(-4, 4) + 0.5
     ]
     assert found == pytest.approx(max(every), abs=1e-6)
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(-1000, 1000), min_size=2, max_size=6).filter(lambda values: len({*values}) > 1))
+def test_numbers_are_learned_with_a_mean_of_0_and_a_deviation_of_1(values):
+    config = RegressionConfig(**COLUMNS)
+    rows = [RatedText(line, ("",), value / 8) for line, value in enumerate(values)]
+    task = config.learn(rows, "train")
+    format = SimpleNamespace(encode=lambda *_: windows_of(range(len(rows))).encoded)
+    scaled = np.array(task.encode(rows, format).targets)
+    assert abs(scaled.mean()) < 1e-6
+    assert abs(scaled.std() - 1) < 1e-6
+    np.testing.assert_allclose(task.decode(list(scaled), windows_of(range(len(rows)))), np.array(values) / 8, atol=1e-3)
+
+
+@settings(deadline=None)
+@given(st.lists(st.frozensets(st.sampled_from("abc")), min_size=1, max_size=6), st.sampled_from([0.1, 0.4, 0.7, 0.9]))
+def test_without_a_model_a_row_has_the_labels_of_half_of_train_whatever_the_threshold(names, threshold):
+    rows = [TextWithLabels(line, ("",), own) for line, own in enumerate([*names, frozenset("abc")])]
+    task = MultilabelConfig(**COLUMNS, threshold=threshold).learn(rows, "train")
+    often = {label for label in "abc" if 2 * sum(label in each.names for each in rows) >= len(rows)}
+    exact = np.mean([each.names == often for each in rows])
+    assert task.simplest(rows, rows)["exact"] == pytest.approx(exact, abs=1e-6)

@@ -17,6 +17,7 @@ from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.fitting.fitting import Fitting, FittingTrial, Setting, TaskSplit
+from bakeoff.tasks.fitting.resolution import default_learning_rate
 from bakeoff.tasks.fitting.trials import StartingPoint, new_head
 from bakeoff.tasks.heads.depths import depths, fresh_tensors
 from bakeoff.tasks.heads.heads import RowHead
@@ -245,3 +246,10 @@ def test_a_transform_is_for_models_that_have_learnt_hidden_tokens(corpus, task, 
     config = FinetuneConfig(transform=True)
     with pytest.raises(UserError, match="transform: it is a part of the head of mlm, and gpt2-tiny learns clm"):
         finetune(shrink("gpt2-tiny"), task, tmp_path / "out", config=config, tokenizer=corpus, **QUIET)
+
+
+@pytest.mark.parametrize(("width", "rate"), [(768, 5e-5), (1024, 3.8e-5), (384, 1e-4), (128, 3e-4)])
+def test_wider_models_learn_at_a_lower_rate(width, rate):
+    """That of BERT base (Devlin et al. 2019, appendix A.3) in inverse proportion to the width."""
+    recipe = load_recipe("bert-base", {"model.encoder.width": width, "model.encoder.block.mixer.heads": 4})
+    assert default_learning_rate(recipe) == rate

@@ -12,7 +12,7 @@ from keyword_task import FILLERS, KEYWORDS
 from tests.conftest import shrink
 
 from bakeoff.errors import UserError
-from bakeoff.tasks.cut_rows import CutRows
+from bakeoff.tasks.cut_rows import CutRows, CutTexts
 from bakeoff.tasks.data import load_task
 from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
@@ -129,6 +129,19 @@ def test_an_example_of_several_rows_is_cut_once(recipe, corpus):
     assert (found.rows, found.of_rows) == (1, 2)
     assert found.tokens == (12 - 9) + (14 - 9) + (39 - 9)  # a row has room for nine tokens of a pair
     assert found.of_tokens == 3 + 4 + 12 + 14 + 39
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(LENGTHS, min_size=1, max_size=4), min_size=1, max_size=4))
+def test_what_is_cut_of_texts_in_several_parts_is_what_is_cut_of_all_at_once(formats, parts):
+    format, found = formats("bert-tiny", 16, "head"), CutTexts()
+
+    def items_of(lengths):
+        return Items.one_each(format.encode([text_of(length) for length in lengths]), [None] * len(lengths))
+
+    for part in parts:
+        found.add(items_of(part), 16)
+    assert found.all == CutRows.of(items_of(list(chain(*parts))), 16)
 
 
 def test_answers_of_windows_are_averaged(recipe, corpus, task):

@@ -1,11 +1,13 @@
 """A run as an object, against the heads and models themselves and against the functions that load a run each time."""
 
 import math
+import shutil
 import threading
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from tests.inference.untrained_runs import untrained
 
 import bakeoff
@@ -89,6 +91,15 @@ def test_logits_and_hidden_states_of_lists_and_arrays_are_those_of_each_row_alon
     array = np.array([ids + [run.tokenizer.pad] * (width - len(ids)) for ids in rows])
     torch.testing.assert_close(run.logits(array), found)
     torch.testing.assert_close(run.hidden(torch.from_numpy(array)), states)
+
+
+@pytest.mark.parametrize("name", ["bert-tiny", "gpt2-tiny"])
+def test_padding_is_at_the_end_of_a_row_alone(name, loaded):
+    """Inside of a row its id is a token as others are."""
+    run = loaded[name]
+    row = [7, run.tokenizer.pad, 9, run.tokenizer.pad, 8]
+    torch.testing.assert_close(run.logits(np.array([[*row, run.tokenizer.pad]]))[:, :5], run.logits([row]))
+    assert run.logits([row])[0].abs().sum(-1).gt(0).all()
 
 
 def test_a_target_is_read_behind_its_source(loaded):
@@ -198,6 +209,20 @@ def test_masks_that_cannot_be_filled_are_refused_and_long_texts_are_read_around_
     assert len(run.fill(f"{around}[MASK] {around}", k=10**6)[0]) == run.tokenizer.size - len(run.tokenizer.special_ids)
 
 
+@pytest.mark.parametrize("behind", ["", " the", " the" * 7])
+def test_of_a_long_text_with_a_mask_near_its_end_a_whole_row_is_read(behind, loaded):
+    run = loaded["bert-tiny"]
+    assert len(ids_of(run, "the")) == len(ids_of(run, "river")) == 1
+    before = run.recipe.input.length - 3 - behind.count("the")  # two special tokens and the mask
+
+    def filled(words):
+        return run.fill(f"{words}[MASK]{behind}", k=5)[0]
+
+    whole = filled("the " * before)
+    assert filled("the " * 3 * before) == filled("river " + "the " * before) == whole
+    assert filled("river " + "the " * (before - 1)) != whole
+
+
 @pytest.mark.parametrize("name", ["gpt2-tiny", "bart-tiny", "gpt-bert-tiny"])
 def test_what_is_streamed_is_what_is_generated(name, loaded):
     run = loaded[name]
@@ -267,6 +292,22 @@ def test_weights_of_tokens_add_up_and_name_their_places(classifier):
     assert long.weights[-1].weight == 0
     assert long.weights[0].weight != 0
     assert classifier.weights_of_tokens("").weights == []
+
+
+def test_weights_of_a_text_in_windows_explain_the_probability_that_is_predicted(classifier, tmp_path):
+    """The mean of the windows' probabilities."""
+    shutil.copytree(classifier.path, tmp_path / "run")
+    (tmp_path / "run/bakeoff.sha256").unlink()
+    settings = tmp_path / "run/task.yaml"
+    settings.write_text(settings.read_text().replace("truncate: head", "truncate: windows"))
+    tensors = load_file(tmp_path / "run/model.safetensors")
+    tensors["output.weight"] *= 30  # so that windows differ
+    save_file(tensors, tmp_path / "run/model.safetensors")
+    windows = bakeoff.load(tmp_path / "run", device="cpu")
+    text = "river " * 30 + "The old stone finds the river. " * 6 + "land " * 30
+    found, (answer,) = windows.weights_of_tokens(text), windows.predict([text])
+    assert found.label == answer["label"]
+    assert math.isclose(found.probability, answer["probability"], abs_tol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["bert-tiny", "conv-light-encoder-tiny", "gpt2-tiny"])
