@@ -363,7 +363,7 @@ def test_what_cannot_be_scored_is_refused(runs, tmp_path, corpus):
             bakeoff.evaluate(run.path, texts=path, device="cpu", **options)
         assert "\n" not in str(caught.value)
 
-    gpt, bert, bart, translation = (runs[name] for name in ("gpt-tiny", "bert-tiny", *reversed(PAIRS)))
+    gpt, bert, bart, translation = (runs[name] for name in ("gpt-tiny", "bert-tiny", *reversed(PAIRS[:2])))
     some = file_of(tmp_path, ["river"])
     refused("no such file", gpt, tmp_path / "none.txt")
     (tmp_path / "empty.txt").touch()
