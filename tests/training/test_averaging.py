@@ -107,6 +107,9 @@ def test_the_averaged_run_is_a_finished_run_of_its_own(corpus, tmp_path):
     assert more.finished
     with pytest.raises(UserError, match="the mean of its weights behind steps 10, 11, 12, not from random weights"):
         train(run.recipe, corpus, averaged.path, resume=True, average_last=3)
+    # Without --resume it is the run that is in the way: moving its average would help nobody.
+    with pytest.raises(UserError, match=r"/run: holds a run already; choose another --out, or --resume an unfinished"):
+        train(shrink("gpt-tiny"), corpus, tmp_path / "run", average_last=3)
 
 
 @pytest.mark.parametrize("stop", [3, 9, 11])

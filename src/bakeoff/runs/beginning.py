@@ -46,6 +46,16 @@ def begin(path: Path, texts: Mapping[str, str]) -> None:
     complete(path, list(texts))
 
 
+def require_no_run(path: Path) -> None:
+    """Refuse a directory that is a run, which `begin` would refuse later.
+
+    Raises:
+        UserError: it is one.
+    """
+    if (path / "recipe.yaml").exists():
+        raise _taken(path)
+
+
 def complete(path: Path, names: list[str]) -> None:
     """Do what a process that was killed in `begin` may have left to do after the last file."""
     if (path / MARK).is_file():

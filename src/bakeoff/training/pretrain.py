@@ -27,7 +27,7 @@ from bakeoff.resources.device import (
 )
 from bakeoff.resources.thread_choice import Asked, quickest, resolve_threads
 from bakeoff.resources.threads import default_threads, restoring_threads
-from bakeoff.runs.beginning import alone_in
+from bakeoff.runs.beginning import alone_in, require_no_run
 from bakeoff.runs.checkpoint import list_checkpoints
 from bakeoff.runs.derived_run import require_free
 from bakeoff.runs.environment import environment
@@ -118,10 +118,8 @@ def pretrain(
         raise UserError(f"{out}: --finish-now: there is no training with a checkpoint to finish")
     if corpus is None:
         if run is None:
-            what = (
-                "there is no run to resume; give a recipe and its corpus" if resume else "give the corpus to train on"
-            )
-            raise UserError(f"{out}: {what} (--corpus DIR)")
+            nothing = "there is no run to resume; give a recipe and its corpus"
+            raise UserError(f"{out}: {nothing if resume else 'give the corpus to train on'} (--corpus DIR)")
         corpus = run.environment["corpus"]["path"]
     opened = open_corpus(corpus)
     require_known(opened)
@@ -166,6 +164,8 @@ def pretrain(
     if run and run.finished and beside is not None and is_average_of(run, beside):
         remove(run.snapshots)  # a kill came between the average and this
         return run
+    if not run:
+        require_no_run(Path(out))
     if beside is not None:
         require_free(beside, ELSEWHERE)
     resolved = run.recipe if run else resolve_recipe(recipe, opened, budget, device)
