@@ -149,11 +149,8 @@ def test_overrides_from_the_command_line():
         ("bert-base", ["model.encoder.heads=2"], "did you mean 'model.encoder.block.mixer.heads'[?]$"),
         ("gpt-base", ["model.decoder.block.mixer.head=6"], "unknown key 'head'; did you mean 'heads'[?]$"),
         ("bert-base", ["zzz=1"], "unknown key 'zzz'; choose from extends, input, model, name, objective"),
-        (
-            "bert-base",
-            ["objective.0.ngram=2147483648"],
-            "objective.0.ngram: input should be less than or equal to 1000",
-        ),
+        ("bert-base", ["objective.0.ngram=1001"], "objective.0.ngram: input should be less than or equal to 1000"),
+        ("bert-base", ["objective.0.ngram=2147483648"], "objective.0.ngram: 2147483648 is too large"),
         ("bert-base", [f"training.schedule={'x' * 1000}"], f"not '{'x' * 199}[.][.][.]$"),
         ("bert-base", ["extends=bert-large"], "--set extends: only a recipe's file can extend another; name"),
         ("bert-base", ["model.encoder.layers=many"], "model.encoder.layers: .*not 'many'"),

@@ -45,7 +45,7 @@ def refusing(lasting_server):
         ("fill", {"text": ["a"]}, 422, "did you mean 'texts'?"),
         ("fill", {"texts": ["a"] * 65}, 422, "65 given; a request may hold 64"),
         ("fill", {"texts": ["a" * 20_001]}, 422, "20,001 characters"),
-        ("fill", {"texts": ["\ud800"]}, 422, "surrogate"),
+        ("fill", {"texts": ["\ud800"]}, 400, "surrogate"),
         ("fill", {"texts": ["[MASK]"], "k": 0}, 422, "k: "),
         ("fill", {"texts": ["[MASK]"], "k": True}, 422, "k: "),
         ("fill", {"texts": ["bad"]}, 422, "one: text 1 ('bad')"),

@@ -30,5 +30,7 @@ def require_own_place(out: Path) -> None:
         checksums.require_present(out / BUDGET)
         taken = [name for name in FOLDERS if name in names and not (out / name).is_dir()]
         for name in sorted({*taken, *names & {*RESULTS, FIGURES}}):
+            if (out / name).is_symlink():
+                continue  # and is named as a link below
             raise UserError(f"{out / name}: is there already, and not from a comparison; choose another --out")
     without_links(out)
