@@ -94,6 +94,7 @@ FILES: dict[str, str] = {
     "dev.tsv": LABELLED,
     "test.tsv": LABELLED,
     **{f"{name}.csv": REVIEWS for name in ("reviews-train", "reviews-dev", "reviews-test", "reviews-2025", "reviews")},
+    "stimuli.txt": "".join(f"{text}\n" for text in TEXTS[:3]),
     "reviews.txt": "".join(f"{text}\n" for text in TEXTS[:5]),
     "glue/SST-2/train.tsv": SST2,
     "glue/SST-2/dev.tsv": SST2,
@@ -202,7 +203,8 @@ lines = Path('articles.jsonl').read_text().splitlines()
 parquet.write_table(Table.from_pylist([json.loads(line) for line in lines]), 'articles.parquet')
 \"""",
     "articles.npy": "bakeoff embed runs/bert --texts articles.jsonl --text-column body --out articles.npy",
-    "runs/damaged": "cp -r runs/small runs/damaged && printf x >> runs/damaged/model.safetensors",
+    "runs/damaged": "cp -r runs/small runs/damaged && "
+    "printf x | dd of=runs/damaged/model.safetensors bs=1 seek=20000 conv=notrunc status=none",
     **{
         f"runs/{name}": f"bakeoff --stopped pretrain bert-tiny {_MINE} runs/{name} || test $? = 130"
         for name in ("stopped", "longer", "enough")
