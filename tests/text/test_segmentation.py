@@ -6,7 +6,7 @@ import unicodedata
 import numpy as np
 import pytest
 import regex
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bakeoff.tasks.floors.overlap import count_words, overlapping_answer
@@ -69,6 +69,7 @@ SIGNS = st.text("aé' -_3²।दिल्ाหน้ำာ한\u1112\u1161\u11a
 
 
 @given(SIGNS)
+@example("-\u102c\u200d")  # a joiner after a vowel sign that belongs to no letter
 def test_no_word_begins_or_ends_inside_a_cluster(text):
     bounds = {0, *(match.end() for match in regex.finditer(r"\X", text))}
     for word, begin in words_and_signs(text):

@@ -31,7 +31,7 @@ ALPHABETS_WITHOUT_SPACES = (
 WITHOUT_SPACES = rf"[[{IDEOGRAPHS}{ALPHABETS_WITHOUT_SPACES}]--\p{{Nd}}]"
 """A character of a script that puts no spaces between words; numbers in its digits are words like others."""
 
-_MARK = r"[\p{M}\p{GCB=Extend}\p{GCB=SpacingMark}]"
+_MARK = r"[\p{M}\p{GCB=Extend}\p{GCB=SpacingMark}\p{GCB=ZWJ}]"
 CLUSTER = rf"(?:\X{_MARK}*+)"  # \X cuts some vowel signs of Burmese and Tai Tham off
 """A grapheme cluster."""
 
