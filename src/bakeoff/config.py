@@ -198,7 +198,7 @@ def _places(model: type[Config], values: Any, path: tuple[str, ...] = ()) -> Ite
         here = (*path, name)
         yield here
         value = values.get(name) if isinstance(values, Mapping) else None
-        parts = _configs(field.annotation, field.metadata)
+        parts = configs_of(field.annotation, field.metadata)
         absent = value is None and field.default is None
         if not parts or absent or len(here) > _DEEPEST:
             continue
@@ -209,7 +209,7 @@ def _places(model: type[Config], values: Any, path: tuple[str, ...] = ()) -> Ite
                     yield from _places(part, each, below)
 
 
-def _configs(annotation: Any, metadata: Sequence[Any] = ()) -> list[type[Config]]:
+def configs_of(annotation: Any, metadata: Sequence[Any] = ()) -> list[type[Config]]:
     """The configs that a field may hold, alone or in a list."""
     if get_origin(annotation) is Annotated:
         annotation, *metadata = get_args(annotation)
@@ -218,7 +218,7 @@ def _configs(annotation: Any, metadata: Sequence[Any] = ()) -> list[type[Config]
             return list(registry.values())
     if isinstance(annotation, type) and issubclass(annotation, Config):
         return [annotation]
-    return [found for argument in get_args(annotation) for found in _configs(argument)]
+    return [found for argument in get_args(annotation) for found in configs_of(argument)]
 
 
 def _chosen(part: type[Config], values: Any) -> bool:

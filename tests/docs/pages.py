@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs").glob("reference/*.md"))]
 
 _BLOCK = re.compile(r"((?:^<!--[^\n]*-->\n+)*)^```([a-z]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _COMMENT = re.compile(r"<!-- (not run|needs|file): *(.*?) *-->")
@@ -48,7 +48,7 @@ class Block(NamedTuple):
     file: str | None
 
     language: str
-    """As the page says it behind the backticks."""
+    """As the page says it after the backticks."""
 
     @property
     def left_out(self) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import typer.main
 import yaml
+from docs.site.build import expanded
 from tests.docs.pages import PAGES, ROOT, blocks, calls, inline
 from tests.docs.shape import columns, missing
 from tests.docs.smaller import smaller
@@ -116,11 +117,14 @@ def test_every_block_is_one_of_the_known_kinds():
 
 
 def _anchor(heading):
+    if given := re.search(r"\{#([\w.-]+)\}$", heading):
+        return given[1]
     return re.sub(r"[^\w -]", "", re.sub(r"[`*]", "", heading).lower()).replace(" ", "-")
 
 
 def _anchors(path):
-    text = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    whole = expanded(path) if path.parent.name == "reference" else path.read_text(encoding="utf-8")
+    text = re.sub(r"^```.*?^```$", "", whole, flags=re.DOTALL | re.MULTILINE)
     return {_anchor(heading) for heading in re.findall(r"^#+ +(.*)$", text, re.MULTILINE)}
 
 
@@ -139,7 +143,7 @@ def test_links_lead_somewhere(page):
 
 def test_the_map_has_every_page_once():
     linked = re.findall(r"\| \[[^]]*\]\(([^)]*)\) \|", (ROOT / "docs" / "README.md").read_text(encoding="utf-8"))
-    pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")} - {"README.md"}
     pages |= {"../CONTRIBUTING.md", "../CHANGELOG.md", "../CITATION.cff"}
     assert sorted(linked) == sorted(pages)
 
