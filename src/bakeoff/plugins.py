@@ -22,6 +22,8 @@ from bakeoff.formats.registry import FORMATS
 from bakeoff.models.blocks import BLOCKS
 from bakeoff.models.mixers import MIXERS
 from bakeoff.objectives.registry import OBJECTIVES
+from bakeoff.optimization.optimizers import OPTIMIZERS
+from bakeoff.optimization.schedules import SCHEDULES
 from bakeoff.registry import Registry
 
 GROUP = "bakeoff.parts"
@@ -29,7 +31,7 @@ GROUP = "bakeoff.parts"
 VARIABLE = "BAKEOFF_PLUGINS"
 """The environment variable with the plugins' files, separated like paths in PATH. Worker processes on this machine
 inherit it."""
-REGISTRIES: list[Registry[Any]] = [MIXERS, BLOCKS, OBJECTIVES, FORMATS]
+REGISTRIES: list[Registry[Any]] = [MIXERS, BLOCKS, OBJECTIVES, FORMATS, OPTIMIZERS, SCHEDULES]
 """The registries of parts; that of kinds of tasks, which are further down, is added by `take_parts`."""
 
 

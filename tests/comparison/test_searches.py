@@ -19,7 +19,7 @@ from bakeoff.comparison.reporting.search_findings import COLUMNS, NOT_SEARCHED, 
 from bakeoff.comparison.reporting.terminal import print_results
 from bakeoff.comparison.results import Results
 from bakeoff.errors import Interrupted, UserError
-from bakeoff.optimization import carrying
+from bakeoff.optimization.optimizers import AdamWConfig
 from bakeoff.recipe_files import load_recipe
 from bakeoff.runs.run import Run
 from bakeoff.tuning.ranges import RATE
@@ -381,7 +381,7 @@ def test_the_carried_length_is_told(folder, capsys):
 
 
 def test_rates_are_carried_to_the_whole_budget_by_the_rule(folder, monkeypatch):
-    monkeypatch.setitem(carrying.EXPONENTS, "adamw", 0.5)
+    monkeypatch.setattr(AdamWConfig, "length_exponent", 0.5)
     engine = Searching()
     results = go(folder, engine, search={**SEARCH, "budget": "25 %"}, seeds=1)
     for entry in results.recipes:
@@ -394,7 +394,7 @@ def test_rates_are_carried_to_the_whole_budget_by_the_rule(folder, monkeypatch):
 
 
 def test_a_rate_that_was_not_searched_is_not_carried(folder, monkeypatch):
-    monkeypatch.setitem(carrying.EXPONENTS, "adamw", 0.5)
+    monkeypatch.setattr(AdamWConfig, "length_exponent", 0.5)
     engine = Searching()
     over = {RATE: [2e-3], "model.dropout": [0.0, 0.1]}
     results = go(folder, engine, search={**SEARCH, "over": over, "budget": "25 %"}, seeds=1)

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 from tests.tuning.test_search import RECIPE, search
 
 from bakeoff.errors import UserError
-from bakeoff.optimization import carrying
 from bakeoff.optimization.budget import Budget
 from bakeoff.optimization.carrying import FollowingRate, carried
 from bakeoff.recipe_files import load_recipe
@@ -20,29 +19,25 @@ exponents = st.floats(0.01, 1, allow_subnormal=False)
 
 @given(rate=rates, first=ratios, second=ratios, exponent=exponents)
 def test_the_rule_is_a_power_of_the_length(rate, first, second, exponent):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(carrying.EXPONENTS, "adamw", exponent)
-        there = carried(rate, "adamw", first).rate
-        assert carried(there, "adamw", 1 / first).rate == pytest.approx(rate)
-        assert carried(there, "adamw", second).rate == pytest.approx(carried(rate, "adamw", first * second).rate)
-        assert carried(2 * rate, "adamw", first).rate == pytest.approx(2 * there)
-        assert carried(rate, "adamw", 1).rate == rate
-        assert (there < rate) == (first > 1) or there == pytest.approx(rate)
-        assert carried(rate, "adamw", 16).rate == pytest.approx(rate / 16**exponent)
+    there = carried(rate, exponent, first).rate
+    assert carried(there, exponent, 1 / first).rate == pytest.approx(rate)
+    assert carried(there, exponent, second).rate == pytest.approx(carried(rate, exponent, first * second).rate)
+    assert carried(2 * rate, exponent, first).rate == pytest.approx(2 * there)
+    assert carried(rate, exponent, 1).rate == rate
+    assert (there < rate) == (first > 1) or there == pytest.approx(rate)
+    assert carried(rate, exponent, 16).rate == pytest.approx(rate / 16**exponent)
 
 
 @given(rate=rates, ratio=ratios)
 def test_an_exponent_of_zero_changes_nothing_and_is_told(rate, ratio):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(carrying.EXPONENTS, "muon", 0.0)
-        assert carried(rate, "muon", ratio).rate == rate
-        assert carried(rate, "lamb", ratio).rate == rate
-        assert "to the power of 0" in carried(1e-3, "muon", 10).rule
-    assert "no rule is known" in carried(1e-3, "lamb", 10).rule
+    assert carried(rate, 0.0, ratio).rate == rate
+    assert carried(rate, None, ratio).rate == rate
+    assert "to the power of 0" in carried(1e-3, 0.0, 10).rule
+    assert "no rule is known" in carried(1e-3, None, 10).rule
 
 
 def test_the_recipe_is_for_the_budget_that_is_to_come(tmp_path, planted, monkeypatch):
-    monkeypatch.setitem(carrying.EXPONENTS, RECIPE.training.optimizer.kind, 0.5)
+    monkeypatch.setattr(type(RECIPE.training.optimizer), "length_exponent", 0.5)
     plain = search(tmp_path / "out", planted())
     own = load_recipe(tmp_path / "out" / "recipe.yaml")
     assert own.training.budget == RECIPE.training.budget
@@ -63,7 +58,7 @@ def test_the_recipe_is_for_the_budget_that_is_to_come(tmp_path, planted, monkeyp
 
 
 def test_a_rate_that_was_not_searched_stays_where_it_was_put(tmp_path, planted, monkeypatch):
-    monkeypatch.setitem(carrying.EXPONENTS, RECIPE.training.optimizer.kind, 0.5)
+    monkeypatch.setattr(type(RECIPE.training.optimizer), "length_exponent", 0.5)
     over = {RATE: [2e-3], "model.dropout": [0.0, 0.1]}
     results = search(tmp_path / "out", planted(), over=over, for_budget=Budget(steps=4000))
     recipe = load_recipe(tmp_path / "out" / "recipe.yaml")

@@ -1,7 +1,8 @@
 """The learning rate of short trainings, carried to longer ones: lr* = B D^-beta.
 
-D is the length of the training, B the recipe's own constant, which the search finds, and beta belongs to the optimizer
-(2409.19913 measured such a law). Only the ratio of two lengths is needed, so that these may be steps or tokens.
+D is the length of the training, B the recipe's own constant, which the search finds, and beta belongs to the optimizer,
+whose config declares it (`length_exponent`; 2409.19913 measured such a law). Only the ratio of two lengths is needed,
+so that these may be steps or tokens.
 """
 
 from typing import NamedTuple
@@ -9,10 +10,6 @@ from typing import NamedTuple
 from pydantic import Field
 
 from bakeoff.config import Config
-
-EXPONENTS: dict[str, float] = {"muon": 0.5}
-"""beta by the kind of the optimizer, where it was measured (docs/learning.md). 0: the rate is carried unchanged."""
-
 
 SHORTEST = 0.25
 """A rate that follows the length of the training rises no further in trainings below this share of the length for which
@@ -30,9 +27,9 @@ class FollowingRate(Config):
     steps: int = Field(gt=0)
     """The optimizer steps of the training for which the rate was found."""
 
-    def at(self, steps: int, optimizer: str) -> float:
-        """The rate in a training of `steps` with that kind of optimizer."""
-        return carried(self.rate, optimizer, max(SHORTEST, steps / self.steps)).rate
+    def at(self, steps: int, exponent: float | None) -> float:
+        """The rate in a training of `steps` with an optimizer of that exponent."""
+        return carried(self.rate, exponent, max(SHORTEST, steps / self.steps)).rate
 
 
 class Carried(NamedTuple):
@@ -62,16 +59,15 @@ class Carried(NamedTuple):
         return f"by length to the power of {-self.exponent:g} to {longer}"
 
 
-def carried(rate: float, optimizer: str, ratio: float, searched: bool = True) -> Carried:
+def carried(rate: float, exponent: float | None, ratio: float, searched: bool = True) -> Carried:
     """A rate for a training of another length.
 
     Args:
         rate: the best rate in trainings of some length.
-        optimizer: the kind of the optimizer.
+        exponent: beta, the `length_exponent` of the optimizer; None: it has no rule.
         ratio: the other length, in units of the first.
         searched: whether the rate is the best of several.
     """
-    exponent = EXPONENTS.get(optimizer)
     if exponent is None or exponent == 0 or ratio == 1 or not searched:
         return Carried(rate, ratio, exponent, searched)
     return Carried(rate * ratio**-exponent, ratio, exponent)

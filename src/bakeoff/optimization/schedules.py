@@ -6,16 +6,23 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from bakeoff.config import Config
+from bakeoff.config import PartConfig
+from bakeoff.registry import Registry
 
 
-class WarmupConfig(Config):
-    """The base of schedules: a linear rise from zero at the start, and after it 1 unless a schedule says otherwise."""
+class ScheduleBaseConfig(PartConfig):
+    """The base of schedules: a linear rise from zero at the start, and after it 1 unless a schedule says otherwise.
+
+    A schedule defines `decay`, or `factor` where the decay alone does not say it.
+    """
+
+    kind: str
+    """The schedule's name."""
 
     warmup: float = Field(default=0.0, ge=0)
     """Steps of linear rise; below 1 a share of all steps. Under another budget than the recipe's the share stays."""
 
-    def fitted(self, steps: int, planned_steps: int | None) -> "WarmupConfig":
+    def fitted(self, steps: int, planned_steps: int | None) -> Self:
         """The schedule for a training of `steps`, where the recipe's own budget had `planned_steps`."""
         share = self.warmup
         if self.warmup >= 1:
@@ -39,14 +46,14 @@ class WarmupConfig(Config):
         return 1.0
 
 
-class ConstantConfig(WarmupConfig):
+class ConstantConfig(ScheduleBaseConfig):
     """A constant learning rate after the warm-up."""
 
     kind: Literal["constant"] = "constant"
     """The schedule's name."""
 
 
-class LinearConfig(WarmupConfig):
+class LinearConfig(ScheduleBaseConfig):
     """Linear decay to zero (BERT, ALBERT)."""
 
     kind: Literal["linear"] = "linear"
@@ -66,7 +73,7 @@ class LinearConfig(WarmupConfig):
         return max(0.0, 1 - progress)
 
 
-class TrapezoidConfig(WarmupConfig):
+class TrapezoidConfig(ScheduleBaseConfig):
     """The full rate, then a fall to zero at the end: warm-up, stable, decay (Hu et al. 2024, arXiv:2404.06395).
 
     With the same warm-up, everything before the cooldown is the same for every budget.
@@ -85,7 +92,7 @@ class TrapezoidConfig(WarmupConfig):
         return 1 - (done if self.shape == "linear" else math.sqrt(done))
 
 
-class CosineConfig(WarmupConfig):
+class CosineConfig(ScheduleBaseConfig):
     """Half a cosine wave down (GPT; Loshchilov and Hutter 2017, arXiv:1608.03983)."""
 
     kind: Literal["cosine"] = "cosine"
@@ -113,7 +120,7 @@ class CosineConfig(WarmupConfig):
         return self.final + (1 - self.final) * (1 + math.cos(math.pi * min(1.0, progress))) / 2
 
 
-class InverseSqrtConfig(WarmupConfig):
+class InverseSqrtConfig(ScheduleBaseConfig):
     """Decay with the root of the step: min(s / w, sqrt(w / s)) at step s = 1, 2, ... with a warm-up of w steps.
 
     The optimizer's `lr` is that of the peak, at s = w. Vaswani et al. 2017 (arXiv:1706.03762, section 5.3) write
@@ -132,7 +139,7 @@ class InverseSqrtConfig(WarmupConfig):
         return min((step + 1) / warmup if self.rise else 1.0, fall)
 
 
-class PlateauConfig(WarmupConfig):
+class PlateauConfig(ScheduleBaseConfig):
     """A rate that shrinks whenever the held-out loss has stopped falling (gated convolutions, TCN, Pham et al. 2016).
 
     The rule of torch's ReduceLROnPlateau, which takes a loss whenever the training measures one
@@ -161,7 +168,16 @@ class PlateauConfig(WarmupConfig):
         return super().factor(step, steps) * self.shrink**reductions
 
 
-ScheduleConfig = Annotated[
-    ConstantConfig | LinearConfig | TrapezoidConfig | CosineConfig | InverseSqrtConfig | PlateauConfig,
-    Field(discriminator="kind"),
-]
+SCHEDULES = Registry(
+    "schedule",
+    ScheduleBaseConfig,
+    ConstantConfig,
+    LinearConfig,
+    TrapezoidConfig,
+    CosineConfig,
+    InverseSqrtConfig,
+    PlateauConfig,
+)
+"""The config of every schedule by its name."""
+
+ScheduleConfig = Annotated[ScheduleBaseConfig, SCHEDULES]

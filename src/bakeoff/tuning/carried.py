@@ -3,7 +3,7 @@
 from typing import Any
 
 from bakeoff.optimization.budget import Budget
-from bakeoff.optimization.carrying import EXPONENTS, carried
+from bakeoff.optimization.carrying import carried
 from bakeoff.recipe import Recipe
 from bakeoff.tuning.planning import Planning
 from bakeoff.tuning.ranges import RATE, searched
@@ -32,9 +32,9 @@ def carried_recipe(
     optimizer = recipe.training.optimizer
     rate_searched = searched(planning.ranges, RATE)
     if budget is None:
-        follows = optimizer.kind in EXPONENTS and rate_searched
+        follows = optimizer.length_exponent is not None and rate_searched
         return recipe.changed({RATE: {"rate": optimizer.rate, "steps": trial_steps}}) if follows else recipe, None
     steps = planning.engine.steps(recipe, budget, planning.corpus, planning.device)
-    found = carried(optimizer.rate, optimizer.kind, steps / trial_steps, rate_searched)
+    found = carried(optimizer.rate, optimizer.length_exponent, steps / trial_steps, rate_searched)
     told = CarriedRate(budget=str(budget), steps=steps, rate=found.rate, rule=found.rule)
     return recipe.changed({RATE: found.rate, **budget_change(budget)}), told

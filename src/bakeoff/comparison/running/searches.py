@@ -159,7 +159,8 @@ class Searches:
         assert self.plan.search is not None
         recipe = recipe.changed(found.winner.values)
         optimizer, ratio = recipe.training.optimizer, 1 / self.plan.search.share
-        return recipe.changed({RATE: carried(optimizer.rate, optimizer.kind, ratio, searched(found.ranges, RATE)).rate})
+        rate_searched = searched(found.ranges, RATE)
+        return recipe.changed({RATE: carried(optimizer.rate, optimizer.length_exponent, ratio, rate_searched).rate})
 
     @property
     def failures(self) -> dict[str, Failure]:

@@ -1,15 +1,25 @@
-"""Optimizers: one file each; the registry is the union of their configs, told apart by `kind`."""
+"""The registry of optimizers, each of which has a file here."""
 
 from typing import Annotated
 
-from pydantic import Field
-
 from bakeoff.optimization.optimizers.adafactor import AdafactorConfig
 from bakeoff.optimization.optimizers.adamw import AdamWConfig
+from bakeoff.optimization.optimizers.base_config import OptimizerBaseConfig
 from bakeoff.optimization.optimizers.lamb import LambConfig
 from bakeoff.optimization.optimizers.muon import MuonConfig
 from bakeoff.optimization.optimizers.sgd import NagConfig, SgdConfig
+from bakeoff.registry import Registry
 
-OptimizerConfig = Annotated[
-    AdamWConfig | LambConfig | SgdConfig | NagConfig | AdafactorConfig | MuonConfig, Field(discriminator="kind")
-]
+OPTIMIZERS = Registry(
+    "optimizer",
+    OptimizerBaseConfig,
+    AdamWConfig,
+    LambConfig,
+    SgdConfig,
+    NagConfig,
+    AdafactorConfig,
+    MuonConfig,
+)
+"""The config of every optimizer by its name."""
+
+OptimizerConfig = Annotated[OptimizerBaseConfig, OPTIMIZERS]

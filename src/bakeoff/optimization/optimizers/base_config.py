@@ -1,17 +1,21 @@
 """The common fields of optimizers."""
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import torch
 from pydantic import Field, model_validator
 from torch import nn
 
-from bakeoff.config import Config
-from bakeoff.optimization.carrying import EXPONENTS, FollowingRate
+from bakeoff.config import PartConfig
+from bakeoff.optimization.carrying import FollowingRate
 
 
-class OptimizerBaseConfig(Config):
-    """The base of optimizers' configs: the learning rate, and the numbers that are kept in memory."""
+class OptimizerBaseConfig(PartConfig):
+    """The base of optimizers' configs: the learning rate, and the numbers that are kept in memory.
+
+    An optimizer defines `moments` and `build`. In each step a training sets the rate `lr` of every group of parameters
+    to `rate` times the schedule's factor, times the group's `lr_multiple` where it has one.
+    """
 
     kind: str
     """The optimizer's name."""
@@ -19,9 +23,14 @@ class OptimizerBaseConfig(Config):
     """Learning rate where the schedule's factor is 1, such as at the end of the warm-up; or one that follows the length
     of the training, as `{rate: 0.02, steps: 1000}`, with optimizers for which such a rule was measured."""
 
+    examples: ClassVar = ({"lr": 1e-3},)
+    length_exponent: ClassVar[float | None] = None
+    """beta in the rule lr = B D^-beta by which the best rate follows the length D of a training (docs/learning.md); 0:
+    the best rate does not depend on it; None: no such rule was measured."""
+
     @model_validator(mode="after")
     def _require_a_rule(self) -> Self:
-        if isinstance(self.lr, FollowingRate) and self.kind not in EXPONENTS:
+        if isinstance(self.lr, FollowingRate) and self.length_exponent is None:
             raise ValueError(
                 f"lr: no rule is known by which the rate of {self.kind} follows the length of a training; give "
                 "a number, such as --set training.optimizer.lr=1e-3"
@@ -37,7 +46,7 @@ class OptimizerBaseConfig(Config):
         """The optimizer for a training of so many steps: its rate is a number."""
         if not isinstance(self.lr, FollowingRate):
             return self
-        return self.model_copy(update={"lr": self.lr.at(steps, self.kind)})
+        return self.model_copy(update={"lr": self.lr.at(steps, self.length_exponent)})
 
     @property
     def moments(self) -> int:

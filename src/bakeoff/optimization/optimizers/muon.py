@@ -3,7 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -39,6 +39,8 @@ class MuonConfig(DecayConfig):
     """Decay rates of AdamW's two moments."""
     epsilon: float = Field(default=1e-10, gt=0)
     """Added to the root of AdamW's second moment."""
+
+    length_exponent: ClassVar[float | None] = 0.5
 
     @property
     def moments(self) -> int:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from bakeoff.errors import Diverged, Interrupted
 from bakeoff.optimization.optimizers.adamw import AdamWConfig
-from bakeoff.optimization.schedules import ConstantConfig, CosineConfig, LinearConfig, WarmupConfig
+from bakeoff.optimization.schedules import SCHEDULES
 from bakeoff.randomness.seeding import seed_torch
 from bakeoff.resources.device import Placement, autocast
 from bakeoff.tasks.answers.answering import answers_of
@@ -26,14 +26,6 @@ from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.task import Task
 from bakeoff.training.progress import TrainingProgress
 from bakeoff.training.step import step_seed
-
-SCHEDULES: dict[str, type[WarmupConfig]] = {
-    "linear": LinearConfig,
-    "cosine": CosineConfig,
-    "constant": ConstantConfig,
-}
-"""Schedules of the learning rate behind the warm-up, by name."""
-
 
 FIRST_SAVE = 60.0
 """Seconds until a training is saved for the first time, where no look at dev comes before."""
@@ -174,7 +166,7 @@ class Fitting:
         epoch_steps = config.epoch_steps(len(train.items.owners))
         steps = self.trial.epochs * epoch_steps
         due = {round(steps * (index + 1) / config.evaluations) for index in range(config.evaluations)} - {0}
-        schedule = SCHEDULES[config.schedule](warmup=config.warmup).fitted(steps, None)
+        schedule = SCHEDULES[config.schedule].model_validate({"warmup": config.warmup}).fitted(steps, None)
         lengths, order = train.items.lengths, list[NDArray[np.int64]]()
         began = time.perf_counter() - course.seconds
         save_at = time.monotonic() + FIRST_SAVE
