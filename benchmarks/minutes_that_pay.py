@@ -14,7 +14,7 @@ from pathlib import Path
 import yaml
 from public_tasks import FINE_TUNING, SETTINGS, public_tasks, table
 
-from bakeoff.cli.output import jobs_of
+from bakeoff.cli.shared.options import jobs_of
 from bakeoff.comparison.execution import compare
 from bakeoff.comparison.plan import Plan
 from bakeoff.comparison.reporting.terminal import print_results

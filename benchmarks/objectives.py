@@ -24,7 +24,7 @@ from typing import Any
 import yaml
 from public_tasks import public_tasks, table
 
-from bakeoff.cli.output import jobs_of
+from bakeoff.cli.shared.options import jobs_of
 from bakeoff.comparison.execution import compare
 from bakeoff.comparison.plan import Plan
 from bakeoff.comparison.reporting.terminal import print_results

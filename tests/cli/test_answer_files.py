@@ -11,8 +11,7 @@ from tests.inference.untrained_runs import untrained
 
 import bakeoff
 from bakeoff.cli import run as command
-from bakeoff.cli.answer_files import save_answers
-from bakeoff.cli.parquet_answers import ROWS
+from bakeoff.cli.shared.output_files import ROWS, save_answers
 
 TEXTS = ["The river finds the [MASK].", "river\t[MASK] stone", "The old [MASK]"]
 

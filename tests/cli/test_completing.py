@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from bakeoff.cli.completing import complete_dataset, complete_recipe, complete_run
+from bakeoff.cli.shared.completing import complete_dataset, complete_recipe, complete_run
 from bakeoff.recipe_files import recipe_names
 from bakeoff.tasks.datasets.named import DATASETS
 

@@ -6,7 +6,7 @@ import pytest
 
 import bakeoff
 from bakeoff.cli.prepare import prepare
-from bakeoff.cli.prepare_values import parse_size
+from bakeoff.cli.shared.corpus_options import parse_size
 from bakeoff.errors import UserError
 from bakeoff.preparation.options import PrepareOptions, PreparePairsOptions
 

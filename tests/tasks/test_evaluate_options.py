@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 import bakeoff
-from bakeoff.cli import evaluate, vectors
+from bakeoff.cli import evaluate, similarity
 from bakeoff.errors import UserError
 from bakeoff.tasks.evaluate_options import EvaluateOptions
 from bakeoff.vectors.similarity import SimilarityOptions
@@ -15,7 +15,7 @@ SEQUENCES = {"at": "1,5,10", "layers": "-1"}
 
 
 @pytest.mark.parametrize(
-    ("verb", "config"), [(evaluate.evaluate, EvaluateOptions), (vectors.similarity, SimilarityOptions)]
+    ("verb", "config"), [(evaluate.evaluate, EvaluateOptions), (similarity.similarity, SimilarityOptions)]
 )
 def test_the_command_line_has_the_defaults_of_the_options(verb, config):
     typed = {name: each.default for name, each in inspect.signature(verb).parameters.items()}

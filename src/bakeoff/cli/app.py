@@ -1,35 +1,44 @@
 """The application: its verbs in the order in which `bakeoff --help` lists them."""
 
 import platform
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from bakeoff.cli import (
-    check,
-    comparison,
-    demo,
-    evaluate,
-    filling,
-    finetune,
-    inference,
-    inspection,
-    interop,
-    models,
-    predict,
-    prepare,
-    pretrain,
-    runs,
-    score,
-    serve,
-    speed,
-    tune,
-    vectors,
-)
-from bakeoff.cli.shared_options import noted
 from bakeoff.display.terminal import show
+
+VERBS = {
+    "demo": "Try everything in minutes, on text that ships with Python",
+    "recipes": "List the recipes that come with Bakeoff",
+    "show": "Print a whole recipe, its size and its cost",
+    "prepare": "Turn your text into a corpus, once, for all other commands",
+    "peek": "See what a model reads and predicts in training",
+    "pretrain": "Train a new model on a corpus",
+    "tune": "Find the best learning rate of a recipe",
+    "finetune": "Teach a pre-trained model your labels",
+    "evaluate": "Measure a model on held-out text or on labelled data",
+    "predict": "Label texts with a fine-tuned model",
+    "fill": "Fill in each [MASK] of a text",
+    "score": "Say how probable texts are",
+    "generate": "Continue texts, or translate them",
+    "embed": "Give each text a vector",
+    "similarity": "Measure how alike texts are, without training",
+    "inspect": "See what each layer of a model does",
+    "compare": "Find out which recipe is better, and by how much",
+    "runs": "List what was trained, or draw its curves",
+    "watch": "Follow a training until it ends",
+    "speed": "Measure how fast recipes are on this machine",
+    "check": "Find damage in files, and mistakes in labelled data",
+    "import": "Turn a model that others have trained into a run",
+    "export": "Write a model for transformers, ONNX, GGUF and others",
+    "serve": "Try models in a browser, or answer programs over HTTP",
+}
+"""What each verb is for; its function stands in the file of its name."""
+
+_NO_NAMES = {"import": "import_model"}
+"""Functions of verbs whose names are words of Python."""
 
 app = typer.Typer(
     name="bakeoff",
@@ -82,27 +91,6 @@ def _options(
             load_plugin(path)
 
 
-app.command(short_help="Try everything in minutes, on text that ships with Python")(noted(demo.demo))
-app.command(short_help="List the recipes that come with Bakeoff")(models.recipes)
-app.command(short_help="Print a whole recipe, its size and its cost")(models.show)
-app.command(short_help="Turn your text into a corpus, once, for all other commands")(noted(prepare.prepare))
-app.command(short_help="See what a model reads and predicts in training")(inspection.peek)
-app.command(short_help="Train a new model on a corpus")(noted(pretrain.pretrain))
-app.command(short_help="Find the best learning rate of a recipe")(noted(tune.tune))
-app.command(short_help="Teach a pre-trained model your labels")(noted(finetune.finetune))
-app.command(short_help="Measure a model on held-out text or on labelled data")(noted(evaluate.evaluate))
-app.command(short_help="Label texts with a fine-tuned model")(noted(predict.predict))
-app.command(short_help="Fill in each [MASK] of a text")(filling.fill)
-app.command(short_help="Say how probable texts are")(noted(score.score))
-app.command(short_help="Continue texts, or translate them")(noted(inference.generate))
-app.command(short_help="Give each text a vector")(noted(vectors.embed))
-app.command(short_help="Measure how alike texts are, without training")(noted(vectors.similarity))
-app.command(short_help="See what each layer of a model does")(noted(inspection.inspect))
-app.command(short_help="Find out which recipe is better, and by how much")(noted(comparison.compare))
-app.command(short_help="List what was trained, or draw its curves")(runs.runs)
-app.command(short_help="Follow a training until it ends")(runs.watch)
-app.command(short_help="Measure how fast recipes are on this machine")(noted(speed.speed))
-app.command(short_help="Find damage in files, and mistakes in labelled data")(noted(check.check))
-app.command("import", short_help="Turn a model that others have trained into a run")(noted(interop.import_model))
-app.command(short_help="Write a model for transformers, ONNX, GGUF and others")(noted(interop.export))
-app.command(short_help="Try models in a browser, or answer programs over HTTP")(serve.serve)
+for verb, purpose in VERBS.items():
+    name = _NO_NAMES.get(verb, verb)
+    app.command(verb, short_help=purpose)(getattr(import_module(f"bakeoff.cli.{name}"), name))

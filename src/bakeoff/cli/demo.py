@@ -5,7 +5,10 @@ from typing import Annotated
 
 import typer
 
+from bakeoff.cli.shared.decorators import noted
 
+
+@noted
 def demo(
     out: Annotated[Path, typer.Option(help="Directory to write the corpus, the runs and the report to.")] = Path(
         "demo"

@@ -5,25 +5,17 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from bakeoff.cli.output import (
-    Device,
-    Errors,
-    Json,
-    Set,
-    losses_text,
-    print_json,
-    print_table,
-    remark_unfinished,
-)
-from bakeoff.cli.score import SourceColumn, TargetColumn, score_texts
-from bakeoff.cli.scores import labels_text, pairs_text, set_text, simplest_text
-from bakeoff.cli.shared_options import of_checkpoint, taking
-from bakeoff.cli.task_values import NamedColumns, Options, columns_of
-from bakeoff.display.wording import listed
+from bakeoff.cli.shared.decorators import noted, of_checkpoint, taking
+from bakeoff.cli.shared.options import Device, Errors, Json, Set
+from bakeoff.cli.shared.printing import losses_text, print_json, print_table, remark_unfinished, set_text, simplest_text
+from bakeoff.cli.shared.scoring import SourceColumn, TargetColumn, score_texts
+from bakeoff.cli.shared.task_options import NamedColumns, Options, columns_of
+from bakeoff.display.wording import counted, listed
 from bakeoff.errors import UserError
 from bakeoff.tasks.language.score_options import ScoreOptions
 
 
+@noted
 @of_checkpoint("run")
 @taking(columns=columns_of)
 def evaluate(
@@ -135,7 +127,7 @@ def evaluate(
     if json:
         print_json(figures)
     elif "groups" in figures:
-        print_table({**pairs_text(figures), **set_text(figures.get("set", {}))})
+        print_table({**_pairs_text(figures), **set_text(figures.get("set", {}))})
     elif "losses" in figures:
         print_table(
             {
@@ -152,7 +144,7 @@ def evaluate(
                 "rows": f"{figures['rows']:,}",
                 **{name: f"{value:.4f}" for name, value in figures["scores"].items()},
                 **simplest_text(figures["kind"], figures["simplest"]),
-                **labels_text(figures["labels"]),
+                **_labels_text(figures["labels"]),
                 **{f"note {number}": note for number, note in enumerate(figures.get("notes", ()), 1)},
             }
         )
@@ -163,4 +155,30 @@ def _words_text(figures: dict[str, Any]) -> dict[str, str]:
     return {
         f"{name} per word": f"perplexity {value:.2f}  {figures['words']:,} words"
         for name, value in figures.get("perplexity_per_word", {}).items()
+    }
+
+
+def _pairs_text(figures: dict[str, Any]) -> dict[str, str]:
+    """Rows with the share of minimal pairs whose good sentence is the likelier one, in all, by kind and by group."""
+    rows = {"pairs": f"{figures['pairs']:,}  ties {figures['ties']:,}  read {figures['reading']}"}
+    if figures["unknown"]:
+        rows["pairs"] += f"  with unknown tokens {figures['unknown']:,}"
+    sizes = figures["group_pairs"]
+    over = f"mean over {counted(len(sizes), 'group')}, {figures['accuracy_of_pairs']:.4f} over pairs"
+    rows["accuracy"] = f"{figures['accuracy']:.4f}  {over}"
+    for sort in ("field", "linguistics_term"):
+        rows |= {f"{sort} {name}": f"{value:.4f}" for name, value in figures.get(sort, {}).items()}
+    if len(sizes) > 1:
+        rows |= {
+            f"group {name}": f"{value:.4f}  {counted(sizes[name], 'pair')}" for name, value in figures["groups"].items()
+        }
+    return rows
+
+
+def _labels_text(labels: dict[str, dict[str, float]]) -> dict[str, str]:
+    """A row for each label, with the scores of finding it and its number in the data."""
+    return {
+        f"label {name}": f"F1 {own['f1']:.4f}  precision {own['precision']:.4f}  recall {own['recall']:.4f}  "
+        f"count {own['count']:,}"
+        for name, own in labels.items()
     }

@@ -6,22 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bakeoff.cli.completing import complete_source
-from bakeoff.cli.output import (
-    Device,
-    Json,
-    Seed,
-    Set,
-    Threads,
-    Track,
-    print_json,
-    print_table,
-    threads_of,
-)
-from bakeoff.cli.prepare_values import refuse_tokenizer
-from bakeoff.cli.scores import simplest_text
-from bakeoff.cli.shared_options import of_checkpoint, taking
-from bakeoff.cli.task_values import Files, Options, files_of, task_of
+from bakeoff.cli.shared.completing import complete_source
+from bakeoff.cli.shared.decorators import noted, of_checkpoint, taking
+from bakeoff.cli.shared.options import Device, Json, Seed, Set, Threads, Track, refuse_tokenizer, threads_of
+from bakeoff.cli.shared.printing import print_json, print_table, simplest_text
+from bakeoff.cli.shared.task_options import Files, Options, files_of, task_of
 from bakeoff.display.terminal import suggest
 from bakeoff.errors import UserError
 
@@ -29,6 +18,7 @@ if TYPE_CHECKING:
     from bakeoff.tasks.finetune_results import FinetuneResult
 
 
+@noted
 @of_checkpoint("source")
 @taking(files=files_of)
 def finetune(

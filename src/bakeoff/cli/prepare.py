@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bakeoff.cli.output import Errors, Json, Seed, print_json, print_table
-from bakeoff.cli.pair_options import (
+from bakeoff.cli.shared.corpus_options import (
     LongestPair,
     Ratio,
     SeparateVocabularies,
@@ -19,8 +18,14 @@ from bakeoff.cli.pair_options import (
     TestTarget,
     ValidationSource,
     ValidationTarget,
+    parse_shard,
+    parse_size,
+    parse_tokenizer,
+    parse_validation,
 )
-from bakeoff.cli.prepare_values import parse_shard, parse_size, parse_tokenizer, parse_validation
+from bakeoff.cli.shared.decorators import noted
+from bakeoff.cli.shared.options import Errors, Json, Seed
+from bakeoff.cli.shared.printing import print_json, print_table
 from bakeoff.display.terminal import suggest
 from bakeoff.errors import UserError
 
@@ -32,6 +37,7 @@ OF_TEXTS_ALONE = ("shard", "merge", "ray")
 """Options for a corpus of texts; they have no meaning for a corpus of pairs."""
 
 
+@noted
 def prepare(
     context: typer.Context,
     out: Annotated[Path, typer.Option(help="Directory to write the corpus to.")],

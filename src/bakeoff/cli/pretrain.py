@@ -8,20 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bakeoff.cli.completing import complete_recipe, complete_run
-from bakeoff.cli.output import (
-    LARGEST_SEED,
-    Device,
-    Json,
-    Set,
-    Threads,
-    Track,
-    losses_text,
-    print_json,
-    print_table,
-    threads_of,
-)
-from bakeoff.cli.prepare_values import refuse_tokenizer
+from bakeoff.cli.shared.completing import complete_recipe, complete_run
+from bakeoff.cli.shared.decorators import noted
+from bakeoff.cli.shared.options import LARGEST_SEED, Device, Json, Set, Threads, Track, refuse_tokenizer, threads_of
+from bakeoff.cli.shared.printing import losses_text, print_json, print_table
 from bakeoff.display.terminal import ask, complain, suggest
 from bakeoff.display.wording import counted
 from bakeoff.errors import Interrupted, UserError
@@ -33,6 +23,7 @@ if TYPE_CHECKING:
     from bakeoff.training.initial_weights import Start
 
 
+@noted
 def pretrain(
     out: Annotated[Path, typer.Option(help="Directory to write the run to.")],
     recipe: Annotated[

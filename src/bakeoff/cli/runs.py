@@ -1,15 +1,14 @@
-"""`bakeoff runs` and `watch`."""
+"""`bakeoff runs`."""
 
-import signal
 from pathlib import Path
 from typing import Annotated, cast
 
 import typer
 
-from bakeoff.cli.completing import complete_run
-from bakeoff.cli.output import Json, print_json
+from bakeoff.cli.shared.completing import complete_run
+from bakeoff.cli.shared.options import Json
+from bakeoff.cli.shared.printing import print_json
 from bakeoff.display.terminal import show, tell
-from bakeoff.errors import Interrupted, UserError
 
 
 def runs(
@@ -70,29 +69,3 @@ def runs(
         return
     for line in text_chart(found, axis):
         show(line)
-
-
-def watch(
-    run: Annotated[
-        Path,
-        typer.Argument(
-            help="A run, a learning-rate search (tune), a comparison or a folder of runs.", autocompletion=complete_run
-        ),
-    ],
-    every: Annotated[float, typer.Option(min=0.1, max=3600.0, help="Seconds between looks.")] = 1.0,
-) -> None:
-    """Follow a training in another terminal or process until it ends; Ctrl-C leaves it alone.
-
-    Example: bakeoff watch runs/bert
-    """
-    from bakeoff.overview.listing import table
-    from bakeoff.overview.watch import watch as follow
-
-    try:
-        ended = follow(run, every=every)
-    except KeyboardInterrupt:
-        raise Interrupted("stopped watching; the training goes on", signal.SIGINT) from None
-    for line in table(ended):
-        show(line)
-    if len(ended) == 1 and ended[0].state == "stopped":
-        raise UserError(f"{run}: stopped without an end; the command that began it goes on with --resume")

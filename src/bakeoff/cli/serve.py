@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bakeoff.cli.output import Device
+from bakeoff.cli.shared.options import Device
 from bakeoff.display.terminal import tell
 from bakeoff.errors import Interrupted
 

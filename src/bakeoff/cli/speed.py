@@ -5,10 +5,12 @@ from typing import Annotated
 
 import typer
 
-from bakeoff.cli.output import Device, Json, Set
+from bakeoff.cli.shared.decorators import noted
+from bakeoff.cli.shared.options import Device, Json, Set
 from bakeoff.display.terminal import show, tell, write_json
 
 
+@noted
 def speed(
     recipes: Annotated[list[str], typer.Argument(metavar="RECIPE...", help="Names or files of recipes.")],
     lengths: Annotated[

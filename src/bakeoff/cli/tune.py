@@ -5,11 +5,12 @@ from typing import Annotated
 
 import typer
 
-from bakeoff.cli.output import Device, Jobs, Json, Seed, Set, jobs_of
-from bakeoff.cli.prepare_values import refuse_tokenizer
+from bakeoff.cli.shared.decorators import noted
+from bakeoff.cli.shared.options import Device, Jobs, Json, Seed, Set, jobs_of, refuse_tokenizer
 from bakeoff.display.terminal import tell, write_json
 
 
+@noted
 def tune(
     recipe: Annotated[str, typer.Argument(help="A recipe's name or file.")],
     corpus: Annotated[

@@ -1,19 +1,23 @@
 """`bakeoff generate`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from bakeoff.cli.answer_files import Out, require_out, save_answers
-from bakeoff.cli.answers import Blank, TextsFile, on_one_line, print_answers, print_json_answers, texts_of
-from bakeoff.cli.output import Device, Errors, Json, Seed, remark_unfinished
-from bakeoff.cli.shared_options import of_checkpoint
+from bakeoff.cli.shared.decorators import noted, of_checkpoint, options_of, taking
+from bakeoff.cli.shared.options import Device, Errors, Json
+from bakeoff.cli.shared.output_files import Out, require_out, save_answers
+from bakeoff.cli.shared.printing import remark_unfinished
+from bakeoff.cli.shared.texts import Blank, TextsFile, on_one_line, print_answers, print_json_answers, texts_of
 from bakeoff.display.terminal import tell
 from bakeoff.display.wording import counted
+from bakeoff.inference.generation_config import GenerationConfig
 
 
+@noted
 @of_checkpoint("run")
+@taking(chosen=options_of(GenerationConfig))
 def generate(
     run: Annotated[Path, typer.Argument(help="A run of a causal or a sequence-to-sequence model.")],
     prompt: Annotated[
@@ -24,25 +28,8 @@ def generate(
     text_column: Annotated[
         str | None, typer.Option(help="Column or field of --texts with the text. Default: text.")
     ] = None,
-    tokens: Annotated[int, typer.Option(min=1, help="Maximal number of tokens to write.")] = 100,
-    temperature: Annotated[
-        float, typer.Option(min=0.0, help="Temperature of sampling; 0 always takes the most likely token.")
-    ] = 1.0,
-    top_k: Annotated[int | None, typer.Option(min=1, help="Sample only from the K most likely tokens.")] = None,
-    top_p: Annotated[
-        float, typer.Option(help="Sample only from the smallest set of tokens whose probabilities sum to P.")
-    ] = 1.0,
-    beams: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Width of a beam search for the likeliest text, in place of sampling; 1 is --temperature 0.",
-        ),
-    ] = None,
-    length_penalty: Annotated[
-        float, typer.Option(min=0.0, help="With --beams: a value above 0 favours longer texts.")
-    ] = 0.6,
-    seed: Seed = 0,
+    *,
+    chosen: dict[str, Any],
     out: Out = None,
     errors: Errors = "strict",
     device: Device = "auto",
@@ -57,21 +44,9 @@ def generate(
     Example: bakeoff generate runs/de-en --beams 4 < test.de > test.en
     """
     from bakeoff.inference.generate import write
-    from bakeoff.inference.generation_config import GenerationConfig
     from bakeoff.runs.run import Run
 
-    config = GenerationConfig.parse(
-        {
-            "tokens": tokens,
-            "temperature": temperature,
-            "top_k": top_k,
-            "top_p": top_p,
-            "beams": beams,
-            "length_penalty": length_penalty,
-            "seed": seed,
-        },
-        "generate",
-    )
+    config = GenerationConfig.parse(chosen, "generate")
     require_out(out)
     opened = Run.open_trained(run)
     remark_unfinished(opened)

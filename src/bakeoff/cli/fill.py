@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bakeoff.cli.answer_files import Out, require_out, save_answers
-from bakeoff.cli.answers import TextsFile, on_one_line, print_answers, print_json_answers, texts_of
-from bakeoff.cli.output import Device, Errors, Json, remark_unfinished
-from bakeoff.cli.shared_options import of_checkpoint
+from bakeoff.cli.shared.decorators import of_checkpoint
+from bakeoff.cli.shared.options import Device, Errors, Json
+from bakeoff.cli.shared.output_files import Out, require_out, save_answers
+from bakeoff.cli.shared.printing import remark_unfinished
+from bakeoff.cli.shared.texts import TextsFile, on_one_line, print_answers, print_json_answers, texts_of
 from bakeoff.display.terminal import tell
 from bakeoff.display.wording import counted
 

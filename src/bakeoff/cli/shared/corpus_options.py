@@ -1,10 +1,80 @@
-"""Options of `bakeoff prepare` as its function takes them: shares, sizes, shards and tokenizers."""
+"""Options of `prepare`: shares, sizes, shards, tokenizers, and those of corpora of pairs (translation)."""
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from bakeoff.errors import UserError
+
+Source = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="FILE", help="For translation, in place of TEXTS: files of source sentences, one per line."),
+]
+
+
+Target = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE",
+        help="For translation: files of target sentences, line by line the translations of --source.",
+    ),
+]
+
+
+SourceField = Annotated[
+    str,
+    typer.Option(
+        help="For translation: field or column with the source sentence, in .jsonl, .csv, .tsv, .parquet and .arrow."
+    ),
+]
+
+
+TargetField = Annotated[str, typer.Option(help="For translation: field or column with the target sentence.")]
+
+
+SeparateVocabularies = Annotated[
+    bool,
+    typer.Option(
+        "--separate-vocabularies",
+        help="Train one tokenizer for the source language and another one for the target language.",
+    ),
+]
+
+
+LongestPair = Annotated[
+    int, typer.Option(metavar="N", min=1, help="Leave out pairs with more tokens than this on either side.")
+]
+
+
+Ratio = Annotated[
+    float | None,
+    typer.Option(
+        metavar="R", min=1, help="Leave out pairs where one side has more than R times the tokens of the other."
+    ),
+]
+
+
+ValidationSource = Annotated[
+    list[Path] | None, typer.Option(metavar="FILE", help="For translation: held-out files of source sentences.")
+]
+
+
+ValidationTarget = Annotated[
+    list[Path] | None, typer.Option(metavar="FILE", help="For translation: held-out files of target sentences.")
+]
+
+
+TestSource = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="FILE", help="For translation: files of source sentences for the test split."),
+]
+
+
+TestTarget = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="FILE", help="For translation: files of target sentences for the test split."),
+]
 
 
 def parse_shard(text: str) -> tuple[int, int]:
@@ -46,23 +116,6 @@ def parse_size(text: str) -> int:
     if size < 1:
         raise UserError(f"--tokenizer-sample {text}: expected a size such as 50MB")
     return size
-
-
-def refuse_tokenizer(overrides: Sequence[str]) -> None:
-    """Refuse changes to the tokenizer of a training, which uses that of its corpus.
-
-    Raises:
-        UserError: one of the overrides is of a key of the tokenizer.
-    """
-    options = {"size": "--vocabulary N", "kind": "--tokenizer KIND", "lowercase": "--lowercase or --cased"}
-    for text in overrides:
-        section, _, key = text.partition("=")[0].partition(".")
-        if section == "tokenizer":
-            option = options.get(key, "--end-of-line" if key == "end_of_line" else "--tokenizer KIND --vocabulary N")
-            raise UserError(
-                f"--set {text}: a training uses the tokenizer of its corpus; `bakeoff prepare {option}` makes a corpus "
-                "with another one"
-            )
 
 
 def parse_tokenizer(

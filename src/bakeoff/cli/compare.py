@@ -5,10 +5,12 @@ from typing import Annotated
 
 import typer
 
-from bakeoff.cli.output import Jobs, Json, Track, jobs_of
+from bakeoff.cli.shared.decorators import noted
+from bakeoff.cli.shared.options import Jobs, Json, Track, jobs_of
 from bakeoff.display.terminal import tell, write_json
 
 
+@noted
 def compare(
     plan: Annotated[Path, typer.Argument(help="The plan, a YAML file (docs/comparison.md).")],
     out: Annotated[Path, typer.Option(help="Directory to write all runs and the report to.")],

@@ -1,41 +1,17 @@
-"""`bakeoff peek` and `inspect`."""
+"""`bakeoff inspect`."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from bakeoff.cli.output import Device, Json, Seed, Set, print_json, remark_unfinished
-from bakeoff.cli.shared_options import of_checkpoint
+from bakeoff.cli.shared.decorators import noted, of_checkpoint
+from bakeoff.cli.shared.options import Device, Json
+from bakeoff.cli.shared.printing import print_json, remark_unfinished
 from bakeoff.display.terminal import show
 
 
-def peek(
-    recipe: Annotated[str, typer.Argument(help="A recipe's name or file.")],
-    corpus: Annotated[Path, typer.Option(help="Corpus, the directory that `bakeoff prepare` made.")],
-    examples: Annotated[int, typer.Option(min=1, help="Number of rows to show.")] = 3,
-    held_out: Annotated[
-        bool, typer.Option("--held-out", help="Show rows of the held-out text instead of the training text.")
-    ] = False,
-    set: Set = [],  # noqa: B006
-    seed: Seed = 0,
-    json: Json = False,
-) -> None:
-    """Print a few examples as the model would be trained on them: what it reads, and what it has to predict.
-
-    Example: bakeoff peek bert-mini --corpus corpora/mine --set input.length=64
-    """
-    from bakeoff.inspection.peek import peek as peek_at
-    from bakeoff.inspection.terminal import print_peek
-    from bakeoff.recipe_files import load_recipe
-
-    found = peek_at(load_recipe(recipe, set), corpus, examples=examples, held_out=held_out, seed=seed)
-    if json:
-        print_json(found.model_dump())
-    else:
-        print_peek(found)
-
-
+@noted
 @of_checkpoint("run")
 def inspect(
     run: Annotated[Path, typer.Argument(help="A pre-trained run.")],

@@ -1,6 +1,7 @@
 """Options that several verbs share, declared once as the parameters of the function that makes a value of them."""
 
 import inspect
+import re
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -8,6 +9,8 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from bakeoff.cli.shared.options import numbers_of
+from bakeoff.config import Config
 from bakeoff.display.printing import PRINTING
 
 Result = TypeVar("Result")
@@ -44,6 +47,41 @@ def taking(**makers: Callable[..., Any]) -> Callable[[Callable[..., Result]], Ca
         return taken
 
     return decorated
+
+
+def options_of(config: type[Config], *names: str, **metavars: str) -> Callable[..., dict[str, Any]]:
+    """A maker for `taking`: an option for each named field of a config, with the field's type, default and docstring.
+
+    What a docstring says after `None:` is the option's default in words. Several whole numbers are typed with commas
+    between them. The maker returns the values by the fields' names, for the config to be parsed from.
+
+    Args:
+        config: the config that declares the options.
+        names: its fields, in the order of the options; none: all.
+        metavars: how a value is shown in the help, by fields.
+    """
+    parameters = []
+    for name in names or config.model_fields:
+        field = config.model_fields[name]
+        help = " ".join((field.description or "").split())
+        annotation, default = field.annotation, field.default
+        if annotation == tuple[int, ...]:
+            annotation, default = str, ",".join(map(str, default))
+            metavars.setdefault(name, "N,N")
+        option = typer.Option(help=re.sub(r"[;.] None: (.*)", r". Default: \1", help), metavar=metavars.get(name))
+        kind = inspect.Parameter.KEYWORD_ONLY
+        parameters.append(inspect.Parameter(name, kind, annotation=Annotated[annotation, option], default=default))
+
+    def made(**given: Any) -> dict[str, Any]:
+        numbers = {each.name for each in parameters if config.model_fields[each.name].annotation == tuple[int, ...]}
+        option = "--{}".format
+        return {
+            name: numbers_of(option(name.replace("_", "-")), value) if name in numbers else value
+            for name, value in given.items()
+        }
+
+    made.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return made
 
 
 def of_checkpoint(argument: str) -> Callable[[Callable[..., Result]], Callable[..., Result]]:

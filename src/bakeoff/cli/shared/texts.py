@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from bakeoff.inference.text_files import Texts
     from bakeoff.tokenizer.tokenizer import Tokenizer
 
+
 _BREAKS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+
 
 TextsFile = Annotated[
     Path | None,

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from bakeoff.cli.completing import complete_dataset
-from bakeoff.cli.output import Errors
-from bakeoff.cli.shared_options import taking
+from bakeoff.cli.shared.completing import complete_dataset
+from bakeoff.cli.shared.decorators import taking
+from bakeoff.cli.shared.options import Errors
 from bakeoff.display.wording import listed
 from bakeoff.errors import UserError
 

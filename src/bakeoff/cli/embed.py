@@ -1,0 +1,149 @@
+"""`bakeoff embed`."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from bakeoff.cli.shared.decorators import noted, of_checkpoint
+from bakeoff.cli.shared.options import Device, Errors, Layers, Length, Pooling, numbers_of
+from bakeoff.cli.shared.output_files import require_out, save_answers
+from bakeoff.cli.shared.texts import Blank, TextsFile, texts_of
+from bakeoff.display.terminal import tell, write_json
+
+if TYPE_CHECKING:
+    from bakeoff.inference.text_files import Texts
+    from bakeoff.vectors.embed import VectorChunk
+    from bakeoff.vectors.embedder import Embedder
+
+
+@noted
+@of_checkpoint("run")
+def embed(
+    run: Annotated[Path, typer.Argument(help="A pre-trained or a fine-tuned run.")],
+    text: Annotated[
+        list[str] | None, typer.Argument(help="Texts. If there are none, they are read from --texts.")
+    ] = None,
+    texts: TextsFile = None,
+    text_column: Annotated[
+        str | None, typer.Option(help="Column or field of --texts with the text. Default: text.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help=(
+                "File to write to: .npy (vectors alone), .jsonl or .parquet (with the texts). Default: print one "
+                "JSON array per line."
+            )
+        ),
+    ] = None,
+    per: Annotated[
+        Literal["word", "token"] | None,
+        typer.Option(
+            help=(
+                "Give each word of a text, or each token, a vector in its context, with its place in the text; texts "
+                "longer than a row are read in windows."
+            )
+        ),
+    ] = None,
+    pooling: Pooling = "mean",
+    layers: Layers = "-1",
+    length: Length = None,
+    errors: Errors = "strict",
+    device: Device = "auto",
+) -> None:
+    """Give each text a vector: the run's hidden states, pooled over the text's tokens.
+
+    Example: bakeoff embed runs/bert --texts articles.jsonl --out articles.npy
+
+    Example: bakeoff embed runs/bert "A text." "Another one." --layers 1,-1 > vectors.jsonl
+
+    Example: bakeoff embed runs/bert "He sat on the bank." --per word
+    """
+    from bakeoff.vectors.embed import embed_file, embedded
+    from bakeoff.vectors.embedder import Embedder, VectorConfig
+
+    require_out(out, (".npy", ".jsonl", ".parquet"))
+    named = text_column is not None
+    given = texts_of([list(text or [])], texts, [text_column or "text"], named, errors, ["--text-column"])
+    config = VectorConfig.parse(
+        {"pooling": pooling, "layers": numbers_of("--layers", layers), "length": length}, "embed"
+    )
+    embedder = Embedder(run, config, device)
+    if per is not None:
+        _print_words(embedder, given, per, out)
+        return
+    blank, truncated = Blank(), 0
+    if out is not None and out.suffix == ".npy":
+        found = embed_file(embedder, given, out)
+        blank.texts, blank.blank, truncated = found.texts, found.blank, found.truncated
+        blank.hidden = found.hidden
+        tell(f"{out}: {found.texts:,} vectors of {found.width} numbers, float32")
+    else:
+
+        def watched() -> Iterator["VectorChunk"]:
+            nonlocal truncated
+            for part in embedded(embedder, given):
+                blank.texts += len(part.texts)
+                blank.blank += sum(not each.strip() for each in part.texts)
+                blank.hidden += part.hidden
+                truncated += part.truncated
+                yield part
+
+        if out is not None:
+            # The fewest digits that give the same float32 again, here as below.
+            save_answers(
+                out,
+                (
+                    [
+                        {"text": text, "vector": [float(str(number)) for number in vector]}
+                        for text, vector in zip(part.texts, part.vectors, strict=True)
+                    ]
+                    for part in watched()
+                ),
+            )
+            tell(f"{out}: {blank.texts:,} vectors of {embedder.width} numbers")
+        for part in watched() if out is None else ():
+            write_json("\n".join(f"[{', '.join(map(str, vector))}]" for vector in part.vectors))
+    blank.tell("the vector of a row without words")
+    if truncated:
+        tell(f"{truncated:,} of {blank.texts:,} texts cut to {embedder.format.length:,} tokens; see --length")
+
+
+def _print_words(embedder: "Embedder", texts: "Texts", per: Literal["word", "token"], out: Path | None) -> None:
+    """Print a JSON object a line for each word, or write them to a file; .npy holds the vectors alone.
+
+    Raises:
+        UserError: the pooling is not the mean, or there is a mistake in the file of texts.
+    """
+    from bakeoff.arrays import write_array
+    from bakeoff.vectors.word_vectors import require_mean, words_embedded
+
+    require_mean(embedder)
+    parts = words_embedded(embedder, texts, per)
+    if out is None:
+        for part in _records_of_words(parts):
+            for record in part:
+                write_json(json.dumps(record, ensure_ascii=False))
+        return
+    if out.suffix == ".npy":
+        vectors = (own.vectors for part in parts for _, own in part)
+        count = write_array(out, vectors, (embedder.width,), "<f4")
+    else:
+        count = save_answers(out, _records_of_words(parts))
+    tell(f"{out}: {count:,} vectors of {embedder.width} numbers")
+
+
+def _records_of_words(parts: Iterator[list[tuple[str, Any]]]) -> Iterator[list[dict[str, Any]]]:
+    """A record of each word, with the number of its text from 1 on."""
+    number = 0
+    for part in parts:
+        found = []
+        for _, own in part:
+            number += 1
+            for word, vector in zip(own.words, own.vectors, strict=True):
+                # The fewest digits that give the same float32 again.
+                found.append({"number": number, **word._asdict(), "vector": [float(str(each)) for each in vector]})
+        yield found

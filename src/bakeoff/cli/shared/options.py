@@ -1,0 +1,154 @@
+"""Options that verbs share, and what their texts mean."""
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import typer
+
+from bakeoff.cli.shared.completing import complete_tracker
+from bakeoff.errors import UserError
+
+Errors = Annotated[
+    Literal["strict", "replace"],
+    typer.Option(help="What to do with invalid UTF-8: refuse it, or replace it by U+FFFD."),
+]
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+Device = Annotated[str, typer.Option(help="Where to compute: auto, cpu, cuda or mps.")]
+
+
+LARGEST_SEED = 2**63 - 1
+"""The largest seed that generators of random numbers take."""
+
+
+MOST = 1024
+"""The largest number of jobs or threads."""
+
+
+Jobs = Annotated[
+    str,
+    typer.Option(
+        metavar="N",
+        help=(
+            "Number of trainings that run at the same time; the results stay the same. auto: as many as there are "
+            "cores, with one thread each, for small models; one at a time for large ones."
+        ),
+    ),
+]
+
+
+Threads = Annotated[
+    str,
+    typer.Option(
+        metavar="N",
+        help=(
+            "Number of CPU threads; another number changes the last bits of results. auto: a short measurement "
+            "decides. A resumed run keeps its number."
+        ),
+    ),
+]
+
+
+Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of everything that is random.")]
+
+
+Track = Annotated[
+    list[str],
+    typer.Option(
+        "--track",
+        metavar="NAME",
+        help="Also log the training to tensorboard, trackio or wandb (docs/runs.md). May be repeated.",
+        autocompletion=complete_tracker,
+    ),
+]
+
+
+Set = Annotated[
+    list[str],
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Change a key of the recipe, e.g. model.encoder.layers=6. May be repeated."
+    ),
+]
+
+
+Pooling = Annotated[
+    Literal["mean", "cls", "last", "max"],
+    typer.Option(
+        help=(
+            "How token vectors become one vector: the mean or max of all, or the vector of [CLS] (cls) or of the last "
+            "token (last)."
+        )
+    ),
+]
+
+
+Layers = Annotated[
+    str,
+    typer.Option(
+        metavar="N,N",
+        help="Layers whose output is pooled, e.g. 1,-1, and averaged. 0 is the input of the first, -1 the last.",
+    ),
+]
+
+
+Length = Annotated[
+    int | None, typer.Option(help="Maximal length of a text in tokens; longer texts are cut. Default: as in training.")
+]
+
+
+def jobs_of(text: str) -> int | Literal["auto"]:
+    """The number of jobs that `--jobs` gives.
+
+    Raises:
+        UserError: neither a number of processes nor auto.
+    """
+    return _number_or_auto("--jobs", text, "how many are trained side by side")
+
+
+def threads_of(text: str) -> int | Literal["auto"]:
+    """The number of threads that `--threads` gives.
+
+    Raises:
+        UserError: neither a number nor auto.
+    """
+    return _number_or_auto("--threads", text, "a number")
+
+
+def _number_or_auto(option: str, text: str, wanted: str) -> int | Literal["auto"]:
+    if text == "auto":
+        return "auto"
+    if not text.isdecimal() or not 1 <= int(text) <= MOST:
+        raise UserError(f"{option} {text}: give {wanted}, or auto")
+    return int(text)
+
+
+def numbers_of(option: str, text: str) -> list[int]:
+    """The numbers of a text of whole numbers with commas between.
+
+    Raises:
+        UserError: the text is something else; the message names `option`.
+    """
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise UserError(f"{option} {text}: give whole numbers, with commas between them") from None
+
+
+def refuse_tokenizer(overrides: Sequence[str]) -> None:
+    """Refuse changes to the tokenizer of a training, which uses that of its corpus.
+
+    Raises:
+        UserError: one of the overrides is of a key of the tokenizer.
+    """
+    options = {"size": "--vocabulary N", "kind": "--tokenizer KIND", "lowercase": "--lowercase or --cased"}
+    for text in overrides:
+        section, _, key = text.partition("=")[0].partition(".")
+        if section == "tokenizer":
+            option = options.get(key, "--end-of-line" if key == "end_of_line" else "--tokenizer KIND --vocabulary N")
+            raise UserError(
+                f"--set {text}: a training uses the tokenizer of its corpus; `bakeoff prepare {option}` makes a corpus "
+                "with another one"
+            )

@@ -1,0 +1,106 @@
+"""`bakeoff similarity`."""
+
+import json as json_format
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bakeoff.cli.shared.decorators import noted, of_checkpoint
+from bakeoff.cli.shared.options import Device, Errors, Json, Layers, Length, Pooling, numbers_of
+from bakeoff.cli.shared.printing import print_table
+from bakeoff.display.terminal import write_json
+from bakeoff.display.wording import counted
+
+
+@noted
+@of_checkpoint("run")
+def similarity(
+    run: Annotated[Path, typer.Argument(help="A pre-trained or a fine-tuned run.")],
+    data: Annotated[Path, typer.Option(help="File with two texts in each row: .csv, .tsv or .jsonl.")],
+    text_column: Annotated[str, typer.Option(help="Column with the first text.")],
+    pair_column: Annotated[str, typer.Option(help="Column with the second text.")],
+    label_column: Annotated[
+        str | None,
+        typer.Option(
+            help=(
+                "Column with a number for how alike the two are. Default: none; then measure retrieval of each second "
+                "text."
+            )
+        ),
+    ] = None,
+    least_score: Annotated[
+        float | None, typer.Option(help="With scores: also measure retrieval, on the rows with at least this score.")
+    ] = None,
+    at: Annotated[str, typer.Option(metavar="K,K", help="Values of k for recall@k, e.g. 1,10.")] = "1,5,10",
+    pooling: Pooling = "mean",
+    layers: Layers = "-1",
+    length: Length = None,
+    whiten: Annotated[
+        bool,
+        typer.Option(
+            "--whiten",
+            help="Whiten the vectors: scale all their directions to the same variance over the texts of the file.",
+        ),
+    ] = False,
+    errors: Errors = "strict",
+    device: Device = "auto",
+    json: Json = False,
+) -> None:
+    """Compare two columns of texts by a run's vectors, without training: correlation with scores, or retrieval.
+
+    Example: bakeoff similarity runs/bert --data sts-test.tsv --text-column sentence1 --pair-column sentence2
+    --label-column score
+
+    Example: bakeoff similarity runs/bert --data questions.jsonl --text-column question --pair-column answer --at 1,10
+    """
+    from bakeoff.vectors.similarity import similarity as compare_texts
+
+    figures = compare_texts(
+        run,
+        data,
+        text_column=text_column,
+        pair_column=pair_column,
+        label_column=label_column,
+        least_score=least_score,
+        at=numbers_of("--at", at),
+        pooling=pooling,
+        layers=numbers_of("--layers", layers),
+        length=length,
+        whiten=whiten,
+        errors=errors,
+        device=device,
+    )
+    if json:
+        cosines = figures.pop("cosines")
+        write_json(json_format.dumps(figures, ensure_ascii=False).removesuffix("}") + ', "cosines": [')
+        write_json(",\n".join(map(repr, cosines)))
+        write_json("]}")
+        return
+    rows = f"{figures['rows']:,}"
+    if "recall" in figures["scores"]:
+        rows += f"  sought {figures['scores']['queries']:,} among {figures['scores']['partners']:,}"
+    if figures["blank"]:
+        rows += f"  blank {counted(figures['blank'], 'text')}"
+    if figures["truncated"]:
+        rows += f"  cut {counted(figures['truncated'], 'text')}"
+    print_table(
+        {
+            "rows": rows,
+            **({"unknown": figures["hidden"]} if figures["hidden"] else {}),
+            "cosine, whitened" if whiten else "cosine": _figures(figures["scores"]),
+            **_floors(figures["floors"]),
+        }
+    )
+
+
+def _floors(floors: dict[str, dict[str, Any]]) -> dict[str, str]:
+    return {name: _figures(own) for name, own in floors.items()}
+
+
+def _figures(own: dict[str, Any]) -> str:
+    """Correlations, or recall and mean reciprocal rank, in words."""
+    parts = [f"{name} {own[name]:.4f}" for name in ("spearman", "pearson") if name in own]
+    if "recall" in own:
+        parts += [f"recall@{k} {share:.4f}" for k, share in own["recall"].items()] + [f"mrr {own['mrr']:.4f}"]
+    return "  ".join(parts)
