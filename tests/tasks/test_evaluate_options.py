@@ -8,7 +8,7 @@ import bakeoff
 from bakeoff.cli import evaluate, similarity
 from bakeoff.errors import UserError
 from bakeoff.tasks.evaluate_options import EvaluateOptions
-from bakeoff.vectors.similarity import SimilarityOptions
+from bakeoff.vectors.options import SimilarityOptions
 
 SEQUENCES = {"at": "1,5,10", "layers": "-1"}
 """What the command line has as a text."""

@@ -17,7 +17,8 @@ from bakeoff.errors import UserError
 from bakeoff.models.inputs import Inputs, Source
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.vectors import embed as embedding
-from bakeoff.vectors.embedder import Embedder, VectorConfig
+from bakeoff.vectors.embedder import Embedder
+from bakeoff.vectors.options import VectorConfig
 
 TEXTS = ["The river finds the old stone.", "", "river", "stone  and\triver ", *sentences(6, seed=4), "river " * 30]
 NAMES = ["bert-tiny", "gpt2-tiny", "xlnet-tiny", "elmo-tiny", "gpt-bert-tiny", "bart-tiny", "conv-light-encoder-tiny"]

@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 import typer
 import typer.main
 
+from bakeoff.display import terminal  # not its `show`: the verb of this name is an attribute of this package
 from bakeoff.display.printing import PRINTING
-from bakeoff.display.terminal import complain, show
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.full_disk import DiskFull
 from bakeoff.signals import answer_signals, signal_received, stop_answering
@@ -57,7 +57,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         return _fail("interrupted", 128 + signal.SIGINT) if lost else _fail(str(error), 2)
     except _UsageProblem as error:
         if type(error).__name__ == "NoArgsIsHelpError":
-            show(error.format_message())
+            terminal.show(error.format_message())
             return 0
         return _fail(" ".join(error.format_message().split()), 2)
     except Interrupted as error:
@@ -138,5 +138,5 @@ def _failed(error: Exception) -> int:
 
 
 def _fail(message: str, status: int) -> int:
-    complain(f"bakeoff: {message}")
+    terminal.complain(f"bakeoff: {message}")
     return status

@@ -1,11 +1,15 @@
 """The application: its verbs in the order in which `bakeoff --help` lists them."""
 
 import platform
+from collections.abc import Iterator, Mapping
 from importlib import import_module, metadata
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import typer.main
+from typer.core import TyperGroup
+from typing_extensions import override
 
 from bakeoff.display.terminal import show
 
@@ -40,8 +44,53 @@ VERBS = {
 _NO_NAMES = {"import": "import_model"}
 """Functions of verbs whose names are words of Python."""
 
+
+class Commands(Mapping[str, Any]):
+    """The commands by their verbs; a verb's file is imported when its command is asked for."""
+
+    def __init__(self) -> None:
+        self._imported: dict[str, Any] = {}
+
+    @override
+    def __getitem__(self, verb: str) -> Any:
+        if verb not in self._imported:
+            if verb not in VERBS:
+                raise KeyError(verb)
+            name = _NO_NAMES.get(verb, verb)
+            alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+            alone.command(verb, short_help=VERBS[verb])(getattr(import_module(f"bakeoff.cli.{name}"), name))
+            self._imported[verb] = typer.main.get_command(alone)
+        return self._imported[verb]
+
+    @override
+    def __iter__(self) -> Iterator[str]:
+        return iter(VERBS)
+
+    @override
+    def __len__(self) -> int:
+        return len(VERBS)
+
+
+class Verbs(TyperGroup):
+    """The group of all verbs, which lists them without importing them."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.commands: Any = Commands()
+
+    @override
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(VERBS)
+
+    @override
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
+
+
 app = typer.Typer(
     name="bakeoff",
+    cls=Verbs,
     help="Pre-train language models on your own text, and measure which one to use instead of guessing.",
     epilog="Each command has --help with an example. New here? Begin with docs/first-hour.md, or with: bakeoff demo",
     no_args_is_help=True,
@@ -89,8 +138,3 @@ def _options(
 
         for path in plugin:
             load_plugin(path)
-
-
-for verb, purpose in VERBS.items():
-    name = _NO_NAMES.get(verb, verb)
-    app.command(verb, short_help=purpose)(getattr(import_module(f"bakeoff.cli.{name}"), name))

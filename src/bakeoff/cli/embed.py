@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from bakeoff.cli.shared.decorators import noted, of_checkpoint
-from bakeoff.cli.shared.options import Device, Errors, Layers, Length, Pooling, numbers_of
+from bakeoff.cli.shared.decorators import noted, of_checkpoint, options_of, taking
+from bakeoff.cli.shared.options import Device, Errors
 from bakeoff.cli.shared.output_files import require_out, save_answers
 from bakeoff.cli.shared.texts import Blank, TextsFile, texts_of
 from bakeoff.display.terminal import tell, write_json
+from bakeoff.vectors.options import VectorConfig
 
 if TYPE_CHECKING:
     from bakeoff.inference.text_files import Texts
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 @noted
 @of_checkpoint("run")
+@taking(pooled=options_of(VectorConfig))
 def embed(
     run: Annotated[Path, typer.Argument(help="A pre-trained or a fine-tuned run.")],
     text: Annotated[
@@ -48,9 +50,8 @@ def embed(
             )
         ),
     ] = None,
-    pooling: Pooling = "mean",
-    layers: Layers = "-1",
-    length: Length = None,
+    *,
+    pooled: dict[str, Any],
     errors: Errors = "strict",
     device: Device = "auto",
 ) -> None:
@@ -63,15 +64,12 @@ def embed(
     Example: bakeoff embed runs/bert "He sat on the bank." --per word
     """
     from bakeoff.vectors.embed import embed_file, embedded
-    from bakeoff.vectors.embedder import Embedder, VectorConfig
+    from bakeoff.vectors.embedder import Embedder
 
     require_out(out, (".npy", ".jsonl", ".parquet"))
     named = text_column is not None
     given = texts_of([list(text or [])], texts, [text_column or "text"], named, errors, ["--text-column"])
-    config = VectorConfig.parse(
-        {"pooling": pooling, "layers": numbers_of("--layers", layers), "length": length}, "embed"
-    )
-    embedder = Embedder(run, config, device)
+    embedder = Embedder(run, VectorConfig.parse(pooled, "embed"), device)
     if per is not None:
         _print_words(embedder, given, per, out)
         return

@@ -6,38 +6,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bakeoff.cli.shared.corpus_options import (
-    LongestPair,
-    Ratio,
-    SeparateVocabularies,
-    Source,
-    SourceField,
-    Target,
-    TargetField,
-    TestSource,
-    TestTarget,
-    ValidationSource,
-    ValidationTarget,
-    parse_shard,
-    parse_size,
-    parse_tokenizer,
-    parse_validation,
-)
-from bakeoff.cli.shared.decorators import noted
-from bakeoff.cli.shared.options import Errors, Json, Seed
+from bakeoff.cli.shared.corpus_options import parse_shard, parse_size, parse_tokenizer, parse_validation
+from bakeoff.cli.shared.decorators import noted, options_of, taking
+from bakeoff.cli.shared.options import Json
 from bakeoff.cli.shared.printing import print_json, print_table
 from bakeoff.display.terminal import suggest
 from bakeoff.errors import UserError
+from bakeoff.preparation.options import PrepareOptions, PreparePairsOptions
 
 if TYPE_CHECKING:
     from bakeoff.corpus.store import Corpus
 
-
+SOURCE = ("document_per_line", "document_separator", "field", "deduplicate", "minimum_characters")
+PAIR = ("source_field", "target_field", "separate_vocabularies", "longest_pair", "ratio")
+FILES = ("validation_source", "validation_target", "test_source", "test_target")
 OF_TEXTS_ALONE = ("shard", "merge", "ray")
 """Options for a corpus of texts; they have no meaning for a corpus of pairs."""
 
 
 @noted
+@taking(
+    of_pairs=options_of(PreparePairsOptions, *PAIR, *FILES, about="For translation"),
+    of_texts=options_of(PrepareOptions, "test", *SOURCE, "shuffle_ngrams", "errors", "seed"),
+)
 def prepare(
     context: typer.Context,
     out: Annotated[Path, typer.Option(help="Directory to write the corpus to.")],
@@ -45,13 +36,19 @@ def prepare(
         list[str] | None,
         typer.Argument(help="Files, folders or globs: .txt, .jsonl, .csv, .tsv (also .gz, .zst), .parquet, .arrow."),
     ] = None,
-    source: Source = None,
-    target: Target = None,
-    source_field: SourceField = "source",
-    target_field: TargetField = "target",
-    separate_vocabularies: SeparateVocabularies = False,
-    longest_pair: LongestPair = 250,
-    ratio: Ratio = None,
+    source: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE", help="For translation, in place of TEXTS: files of source sentences, one per line."
+        ),
+    ] = None,
+    target: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="For translation: files of target sentences, line by line the translations of --source.",
+        ),
+    ] = None,
     tokenizer: Annotated[
         str | None,
         typer.Option(
@@ -84,40 +81,9 @@ def prepare(
         list[str] | None,
         typer.Option(metavar="SHARE|FILE", help="Held-out text: a share of the text, or files. Default: 1%."),
     ] = None,
-    test: Annotated[
-        list[str] | None, typer.Option(metavar="FILE", help="Files for the test split, which training never reads.")
-    ] = None,
-    validation_source: ValidationSource = None,
-    validation_target: ValidationTarget = None,
-    test_source: TestSource = None,
-    test_target: TestTarget = None,
-    document_per_line: Annotated[bool, typer.Option(help="Read each line of a .txt file as a document.")] = False,
-    document_separator: Annotated[
-        str | None,
-        typer.Option(metavar="REGEX", help="Regular expression for what separates documents in .txt files."),
-    ] = None,
-    field: Annotated[
-        str, typer.Option(help="Field or column with the text, in .jsonl, .csv, .tsv, .parquet and .arrow.")
-    ] = "text",
-    deduplicate: Annotated[
-        bool, typer.Option(help="Keep only the first of several documents with the same text.")
-    ] = False,
-    minimum_characters: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Leave out documents with fewer characters than this.")
-    ] = 0,
-    shuffle_ngrams: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help=(
-                "Shuffle the groups of N words within each sentence (1: shuffle all words), as a control for word "
-                "order."
-            ),
-        ),
-    ] = None,
-    errors: Errors = "strict",
-    seed: Seed = 0,
+    *,
+    of_texts: dict[str, Any],
+    of_pairs: dict[str, Any],
     overwrite: Annotated[bool, typer.Option(help="Replace the corpus that is at --out.")] = False,
     shard: Annotated[
         str | None,
@@ -141,34 +107,31 @@ def prepare(
 
     Example: bakeoff prepare --source train.de --target train.en --out corpora/de-en --recipe transformer-base-wmt
     """
-    typed = dict(locals())
-    from bakeoff.preparation.options import PrepareOptions, PreparePairsOptions
-
     held_out, sample = parse_validation(validation or ["1%"]), parse_size(tokenizer_sample)
     pairs = bool(source or target)
     if pairs == bool(texts):
         raise UserError("give either texts, or --source and --target")
     if any(not str(text) for text in texts or []):
         raise UserError("one of the texts has an empty name; name files or folders")
+    typed = {**of_pairs, **of_texts, "shard": shard, "merge": merge, "ray": ray}
     given = {name: value for name, value in typed.items() if _is_given(context, name)}
-    of_texts, of_pairs = {*PrepareOptions.model_fields}, {*PreparePairsOptions.model_fields}
-    own = of_pairs if pairs else of_texts
-    foreign = {*of_texts, *OF_TEXTS_ALONE} - of_pairs - {"test"} if pairs else of_pairs - of_texts
+    texts_alone = {*of_texts, *OF_TEXTS_ALONE} - {*PreparePairsOptions.model_fields, "test"}
+    foreign = texts_alone if pairs else {*of_pairs}
     for name in given:
         if name in foreign:
             of, others = ("texts", "pairs") if pairs else ("pairs", "texts")
             raise UserError(f"--{name.replace('_', '-')} is for {of}, not for {others}; leave it out")
-    if pairs and (test or not isinstance(held_out, float)):
+    if pairs and (of_texts["test"] or not isinstance(held_out, float)):
         raise UserError(
             "--validation FILE and --test are for texts; of pairs give --validation-source and --validation-target, "
             "--test-source and --test-target"
         )
-    if validation and (validation_source or validation_target):
+    if validation and (of_pairs["validation_source"] or of_pairs["validation_target"]):
         raise UserError("--validation SHARE and --validation-source exclude each other; give one of them")
     number = None if shard is None else parse_shard(shard)
     if (shard is not None) + merge + (ray is not None) > 1:
         raise UserError("--shard, --merge and --ray exclude each other; make shards, then merge them, or --ray")
-    options = {name: value for name, value in given.items() if name in own} | {
+    options = {name: value for name, value in given.items() if name not in OF_TEXTS_ALONE} | {
         "tokenizer": parse_tokenizer(tokenizer, recipe, vocabulary, lowercase, end_of_line),
         "tokenizer_sample": sample,
         "validation": held_out,
@@ -176,7 +139,7 @@ def prepare(
     if pairs:
         from bakeoff.preparation.prepare_pairs import prepare_pairs
 
-        if isinstance(options["tokenizer"], Path) and separate_vocabularies:
+        if isinstance(options["tokenizer"], Path) and of_pairs["separate_vocabularies"]:
             raise UserError("--tokenizer FILE is taken as it is: leave out --separate-vocabularies")
         paired = prepare_pairs(source or [], target or [], out, overwrite=overwrite, progress=True, **options)
         _show_pairs(paired, out, json)

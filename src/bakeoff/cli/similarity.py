@@ -6,44 +6,25 @@ from typing import Annotated, Any
 
 import typer
 
-from bakeoff.cli.shared.decorators import noted, of_checkpoint
-from bakeoff.cli.shared.options import Device, Errors, Json, Layers, Length, Pooling, numbers_of
+from bakeoff.cli.shared.decorators import noted, of_checkpoint, options_of, taking
+from bakeoff.cli.shared.options import Device, Json
 from bakeoff.cli.shared.printing import print_table
 from bakeoff.display.terminal import write_json
 from bakeoff.display.wording import counted
+from bakeoff.vectors.options import SimilarityOptions
+
+COLUMNS = ("text_column", "pair_column", "label_column", "least_score", "at")
+"""Options that come first."""
 
 
 @noted
 @of_checkpoint("run")
+@taking(options=options_of(SimilarityOptions, *COLUMNS, "pooling", "layers", "length", "whiten", "errors"))
 def similarity(
     run: Annotated[Path, typer.Argument(help="A pre-trained or a fine-tuned run.")],
     data: Annotated[Path, typer.Option(help="File with two texts in each row: .csv, .tsv or .jsonl.")],
-    text_column: Annotated[str, typer.Option(help="Column with the first text.")],
-    pair_column: Annotated[str, typer.Option(help="Column with the second text.")],
-    label_column: Annotated[
-        str | None,
-        typer.Option(
-            help=(
-                "Column with a number for how alike the two are. Default: none; then measure retrieval of each second "
-                "text."
-            )
-        ),
-    ] = None,
-    least_score: Annotated[
-        float | None, typer.Option(help="With scores: also measure retrieval, on the rows with at least this score.")
-    ] = None,
-    at: Annotated[str, typer.Option(metavar="K,K", help="Values of k for recall@k, e.g. 1,10.")] = "1,5,10",
-    pooling: Pooling = "mean",
-    layers: Layers = "-1",
-    length: Length = None,
-    whiten: Annotated[
-        bool,
-        typer.Option(
-            "--whiten",
-            help="Whiten the vectors: scale all their directions to the same variance over the texts of the file.",
-        ),
-    ] = False,
-    errors: Errors = "strict",
+    *,
+    options: dict[str, Any],
     device: Device = "auto",
     json: Json = False,
 ) -> None:
@@ -56,21 +37,7 @@ def similarity(
     """
     from bakeoff.vectors.similarity import similarity as compare_texts
 
-    figures = compare_texts(
-        run,
-        data,
-        text_column=text_column,
-        pair_column=pair_column,
-        label_column=label_column,
-        least_score=least_score,
-        at=numbers_of("--at", at),
-        pooling=pooling,
-        layers=numbers_of("--layers", layers),
-        length=length,
-        whiten=whiten,
-        errors=errors,
-        device=device,
-    )
+    figures = compare_texts(run, data, device=device, **options)
     if json:
         cosines = figures.pop("cosines")
         write_json(json_format.dumps(figures, ensure_ascii=False).removesuffix("}") + ', "cosines": [')
@@ -88,7 +55,7 @@ def similarity(
         {
             "rows": rows,
             **({"unknown": figures["hidden"]} if figures["hidden"] else {}),
-            "cosine, whitened" if whiten else "cosine": _figures(figures["scores"]),
+            "cosine, whitened" if options["whiten"] else "cosine": _figures(figures["scores"]),
             **_floors(figures["floors"]),
         }
     )

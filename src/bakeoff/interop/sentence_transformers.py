@@ -16,7 +16,8 @@ from bakeoff.interop.written_json import write_json
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.vectors.embed import embed
-from bakeoff.vectors.embedder import Embedder, VectorConfig
+from bakeoff.vectors.embedder import Embedder
+from bakeoff.vectors.options import VectorConfig
 
 POOLINGS = ("mean", "max", "cls")
 """Poolings of `bakeoff embed` that sentence-transformers has as well."""

@@ -49,10 +49,10 @@ class PrepareOptions(SourceOptions, SelectionOptions, CorpusOptions):
     """Share of the text to hold out, as whole documents, or as runs within documents if whole documents cannot give the
     share. Or files of held-out text, which keep their order; then all of the other text is trained on."""
     test: list[str] | None = None
-    """Files of text for a third split, which `evaluate` reads on request."""
+    """Files of text for a third split, which training never reads."""
     shuffle_ngrams: int | None = None
-    """Shuffle n-grams of this number of words within each sentence (1: single words), see `text/word_order.py`. None:
-    keep the order of words."""
+    """Shuffle n-grams of this number of words within each sentence (1: single words), as a control for word order;
+    None: keep the order of words."""
 
     @field_validator("validation", "test", mode="before")
     @classmethod
@@ -82,7 +82,7 @@ class PreparePairsOptions(PairOptions, LengthFilter, CorpusOptions):
     validation_target: tuple[Path, ...] = ()
     """Files of held-out targets, with as many lines as `validation_source`."""
     test_source: tuple[Path, ...] = ()
-    """Files of sources for a third split, which `evaluate` reads on request."""
+    """Files of sources for a third split, which training never reads."""
     test_target: tuple[Path, ...] = ()
     """Files of targets for the third split, with as many lines as `test_source`."""
 

@@ -23,11 +23,11 @@ class SourceOptions(Config):
     """Options for finding documents in files."""
 
     document_per_line: bool = False
-    """Whether each line of a .txt file is a document."""
+    """Read each line of a .txt file as a document."""
     document_separator: str | None = None
     """Regular expression for the lines of .txt files; each match ends a document and is left out."""
     field: str = "text"
-    """Field of .jsonl, or column of .csv, .tsv, .parquet, .arrow and `hub:`, that holds the text."""
+    """Field of .jsonl, or column of .csv, .tsv, .parquet, .arrow and hub:, that holds the text."""
     errors: Literal["strict", "replace"] = "strict"
     """Treatment of invalid UTF-8: an error (strict), or replaced by U+FFFD (replace)."""
 

@@ -18,8 +18,8 @@ from bakeoff.using.rows import Ids
 from bakeoff.using.texts import several
 from bakeoff.using.weights import LoadedWeights
 from bakeoff.vectors.embed import vectors_of
-from bakeoff.vectors.embedder import VectorConfig
 from bakeoff.vectors.layer_states import layer_states, place_of_layer
+from bakeoff.vectors.options import VectorConfig
 from bakeoff.vectors.word_vectors import WordVectors, word_vectors
 
 

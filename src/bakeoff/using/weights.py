@@ -18,7 +18,8 @@ from bakeoff.tasks.heads.heads import HeadedModel
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.using.capabilities import Capability, capabilities_of
 from bakeoff.using.rows import IdReader
-from bakeoff.vectors.embedder import Embedder, VectorConfig
+from bakeoff.vectors.embedder import Embedder
+from bakeoff.vectors.options import VectorConfig
 
 
 class LoadedWeights:

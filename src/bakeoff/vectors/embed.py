@@ -12,7 +12,8 @@ from bakeoff.errors import UserError
 from bakeoff.inference.text_files import Texts, in_memory, is_blank, read_ahead
 from bakeoff.reading.aligned import clean
 from bakeoff.tokenizer.hidden import HiddenText
-from bakeoff.vectors.embedder import Embedder, VectorConfig
+from bakeoff.vectors.embedder import Embedder
+from bakeoff.vectors.options import VectorConfig
 
 TEXTS_AT_ONCE = 2048
 """Largest number of texts that are read ahead, so that texts of similar length share a batch."""

@@ -11,7 +11,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bakeoff.config import Config
 from bakeoff.errors import UserError
 from bakeoff.inference.token_scores import batches
 from bakeoff.models.inputs import Inputs
@@ -19,25 +18,11 @@ from bakeoff.models.model import Model
 from bakeoff.resources.device import resolve_device
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.heads.heads import Pooling, pooled
+from bakeoff.tasks.heads.heads import pooled
 from bakeoff.tasks.rows.batches import InputBatch, collate
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.vectors.layer_states import layer_states, place_of_layer
-
-
-class VectorConfig(Config):
-    """How a text becomes one vector."""
-
-    pooling: Pooling = "mean"
-    """mean or max over all tokens of the row, special ones included, as in Sentence-BERT (Reimers and Gurevych 2019,
-    arXiv:1908.10084, section 3); cls for the state at [CLS]; last for the state at the row's last token."""
-    layers: tuple[int, ...] = (-1,)
-    """The layers whose outputs are pooled, averaged if several: 0 for the input of the first layer, 1 for its output,
-    -1
-    for the output of the last layer with the final norm. (1, -1) averages the first and the last layer (Li et al. 2020,
-    arXiv:2011.05864, section 4)."""
-    length: int | None = None
-    """Largest length of a row in tokens; longer texts are cut; None: as in pre-training, or in fine-tuning."""
+from bakeoff.vectors.options import VectorConfig
 
 
 class Embedder:

@@ -6,53 +6,22 @@ Shapes: N pairs, C texts of a part, P partners, D width.
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import model_validator
 
 from bakeoff.errors import UserError
 from bakeoff.reading.aligned import clean
 from bakeoff.tasks.reading.tables import Table, read_table
 from bakeoff.vectors.embed import vectors_of
-from bakeoff.vectors.embedder import Embedder, VectorConfig
+from bakeoff.vectors.embedder import Embedder
 from bakeoff.vectors.floors import Comparer, floors
+from bakeoff.vectors.options import SimilarityOptions
 from bakeoff.vectors.retrieval import retrieve, rows_at_once
 
 FLAT = 1e-9
 """Share of the largest variance below which a variance counts as rounding."""
-
-
-class SimilarityOptions(VectorConfig):
-    """The columns of a file to compare, how texts become vectors, and what is measured."""
-
-    text_column: str
-    """The column with the first text."""
-    pair_column: str
-    """The column with the second text."""
-    label_column: str | None = None
-    """The column with the score, a number that is higher for more similar texts; None: every row is a text with its
-    partner, and retrieval is measured."""
-    least_score: float | None = None
-    """With scores: rows with at least this score are texts with their partners, and retrieval is measured, too; None:
-    correlations alone are measured."""
-    at: tuple[int, ...] = (1, 5, 10)
-    """The numbers k of recall@k."""
-    whiten: bool = False
-    """Whiten the vectors, so that over all different texts of the file their elements have mean 0 and variance 1 and
-    are
-    not correlated; see `whitened`. Scores are not used."""
-    errors: Literal["strict", "replace"] = "strict"
-    """Whether invalid UTF-8 is an error, or replaced by U+FFFD."""
-
-    @model_validator(mode="after")
-    def _possible(self) -> Self:
-        if self.least_score is not None and self.label_column is None:
-            raise ValueError("--least-score is a number, and needs --label-column with the scores")
-        if not self.at or min(self.at) < 1:
-            raise ValueError("--at: recall is measured at numbers from 1 on, such as 1,5,10")
-        return self
 
 
 def similarity(run: str | Path, data: str | Path, *, device: str = "auto", **options: Any) -> dict[str, Any]:

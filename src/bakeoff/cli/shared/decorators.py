@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
+from pydantic.fields import FieldInfo
 
 from bakeoff.cli.shared.options import numbers_of
 from bakeoff.config import Config
@@ -49,39 +50,52 @@ def taking(**makers: Callable[..., Any]) -> Callable[[Callable[..., Result]], Ca
     return decorated
 
 
-def options_of(config: type[Config], *names: str, **metavars: str) -> Callable[..., dict[str, Any]]:
+def options_of(config: type[Config], *names: str, about: str = "") -> Callable[..., dict[str, Any]]:
     """A maker for `taking`: an option for each named field of a config, with the field's type, default and docstring.
 
     What a docstring says after `None:` is the option's default in words. Several whole numbers are typed with commas
-    between them. The maker returns the values by the fields' names, for the config to be parsed from.
+    between them, several files with the option repeated. The maker returns the values by the fields' names.
 
     Args:
         config: the config that declares the options.
         names: its fields, in the order of the options; none: all.
-        metavars: how a value is shown in the help, by fields.
+        about: words before the help of each, which say what the options are for.
     """
-    parameters = []
-    for name in names or config.model_fields:
-        field = config.model_fields[name]
-        help = " ".join((field.description or "").split())
-        annotation, default = field.annotation, field.default
-        if annotation == tuple[int, ...]:
-            annotation, default = str, ",".join(map(str, default))
-            metavars.setdefault(name, "N,N")
-        option = typer.Option(help=re.sub(r"[;.] None: (.*)", r". Default: \1", help), metavar=metavars.get(name))
-        kind = inspect.Parameter.KEYWORD_ONLY
-        parameters.append(inspect.Parameter(name, kind, annotation=Annotated[annotation, option], default=default))
+    fields = {name: config.model_fields[name] for name in names or config.model_fields}
+    numbers = [name for name, field in fields.items() if field.annotation == tuple[int, ...]]
 
     def made(**given: Any) -> dict[str, Any]:
-        numbers = {each.name for each in parameters if config.model_fields[each.name].annotation == tuple[int, ...]}
-        option = "--{}".format
+        texts = {name: numbers_of(f"--{name.replace('_', '-')}", given[name]) for name in numbers}
         return {
-            name: numbers_of(option(name.replace("_", "-")), value) if name in numbers else value
-            for name, value in given.items()
-        }
+            name: () if given[name] is None and field.default == () else given[name] for name, field in fields.items()
+        } | texts
 
+    parameters = [_option(name, field, about) for name, field in fields.items()]
     made.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return made
+
+
+def _option(name: str, field: FieldInfo, about: str) -> inspect.Parameter:
+    """The parameter by which typer offers a field of a config."""
+    words = re.sub("`([a-z_]+)`", lambda named: _dashed(named[1]), " ".join((field.description or "").split()))
+    if about:
+        words = f"{about}: {words[0].lower()}{words[1:]}"
+    switch: list[str] = []
+    annotation, default, metavar = field.annotation, ... if field.is_required() else field.default, None
+    if default is False:
+        switch = [_dashed(name)]  # alone, without one for the opposite
+    elif annotation == tuple[int, ...]:
+        annotation, default, metavar = str, ",".join(map(str, field.default)), "N,N"
+    elif annotation == tuple[Path, ...] or annotation == list[str] | None:
+        annotation, default, metavar = list[str] | None, None, "FILE"
+    option = typer.Option(*switch, help=re.sub(r"[;.] None: (.*)", r". Default: \1", words), metavar=metavar)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, annotation=Annotated[annotation, option], default=default)
+
+
+def _dashed(name: str) -> str:
+    """The option of a field."""
+    return f"--{name.replace('_', '-')}"
 
 
 def of_checkpoint(argument: str) -> Callable[[Callable[..., Result]], Callable[..., Result]]:

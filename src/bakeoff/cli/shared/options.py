@@ -74,31 +74,6 @@ Set = Annotated[
 ]
 
 
-Pooling = Annotated[
-    Literal["mean", "cls", "last", "max"],
-    typer.Option(
-        help=(
-            "How token vectors become one vector: the mean or max of all, or the vector of [CLS] (cls) or of the last "
-            "token (last)."
-        )
-    ),
-]
-
-
-Layers = Annotated[
-    str,
-    typer.Option(
-        metavar="N,N",
-        help="Layers whose output is pooled, e.g. 1,-1, and averaged. 0 is the input of the first, -1 the last.",
-    ),
-]
-
-
-Length = Annotated[
-    int | None, typer.Option(help="Maximal length of a text in tokens; longer texts are cut. Default: as in training.")
-]
-
-
 def jobs_of(text: str) -> int | Literal["auto"]:
     """The number of jobs that `--jobs` gives.
 

@@ -19,6 +19,10 @@ LayerDecayRule = Literal["ulmfit", "electra", "xlnet"]
 """The ways in which published code lets lower layers learn less."""
 
 
+Pooling = Literal["cls", "mean", "max", "last"]
+"""How token vectors become one vector."""
+
+
 class FinetuneConfig(Config):
     """The settings of the training of a model and its head."""
 
@@ -74,7 +78,7 @@ class FinetuneConfig(Config):
     unshare: bool = False
     """Layers that share parts get copies of their own before the training: at first the same function, then free to
     differ."""
-    pooling: Literal["auto", "cls", "mean", "max", "last"] = "auto"
+    pooling: Literal["auto"] | Pooling = "auto"
     """How a row becomes one vector: its first position through a layer, the mean or maximum of all, or its last
     position; auto: cls where the recipe has an objective of sentence pairs, last for causal models, mean otherwise."""
     pooler: Literal["tanh", "relu", "gelu"] = "tanh"

@@ -17,13 +17,11 @@ from bakeoff.objectives.heads import Head as ObjectiveHead
 from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.ops.dropout import dropout as drop
 from bakeoff.recipe import Recipe
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.fitting.finetune_config import FinetuneConfig, Pooling
 from bakeoff.tasks.heads.layer_reading import LayerReading
 from bakeoff.tasks.heads.transform import Transform, pretrained_transform, transform_of
 from bakeoff.tasks.rows.batches import InputBatch
 from bakeoff.tensors import load_tensors
-
-Pooling = Literal["cls", "mean", "max", "last"]
 
 
 def natural_pooling(recipe: Recipe) -> Pooling:
