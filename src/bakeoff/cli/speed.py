@@ -50,7 +50,7 @@ def speed(
     from bakeoff.recipe_files import load_recipe
     from bakeoff.throughput.measure import parse_lengths
     from bakeoff.throughput.measure import speed as measure
-    from bakeoff.throughput.terminal import print_speeds
+    from bakeoff.throughput.results import print_speeds
 
     results = measure(
         [load_recipe(recipe, set) for recipe in recipes],
