@@ -18,7 +18,6 @@ from functools import cache
 from pathlib import Path
 
 from docs.site import commands, keys
-from markdown.extensions.toc import slugify
 
 from bakeoff.durable import remove
 
@@ -50,7 +49,7 @@ def _generated(found: re.Match[str], text: str, name: str) -> str:
 def _above(text: str, place: int) -> tuple[int, str]:
     """The heading above a place of a page: its level, and its anchor."""
     signs, heading = _HEADING.findall(_FENCE.sub("", text[:place]))[-1]
-    return len(signs), slugify(heading, "-")
+    return len(signs), re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 
 @cache
