@@ -32,6 +32,7 @@ _HEADING = re.compile(r"^(#+) +(.*)$", re.MULTILINE)
 _FENCE = re.compile(r"^(```.*?^```)$", re.MULTILINE | re.DOTALL)
 
 
+@cache
 def expanded(page: Path) -> str:
     """The text of a page of docs/reference with what its markers stand for."""
     text = page.read_text(encoding="utf-8")

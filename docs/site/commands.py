@@ -72,7 +72,7 @@ def _row(parameter: Any, context: Any) -> str:
         names = " / ".join(f"`{name}`" for name in [*parameter.opts, *parameter.secondary_opts])
         metavar = " ".join(word for word in typed.split() if not word.startswith("-") and word != "/")
         shown = f"{names} `{_VALUES.get(metavar, metavar.strip('<>'))}`" if metavar else names
-    return "| " + " | ".join(cell.replace("|", r"\|") for cell in (shown, plain(said), ", ".join(notes))) + " |"
+    return f"| {' | '.join(map(in_a_cell, (shown, plain(said), ', '.join(notes))))} |"
 
 
 def _note(text: str) -> str:
@@ -83,6 +83,12 @@ def _note(text: str) -> str:
     if high:
         return f"≥ {low}" if high == str(LARGEST_SEED) else f"{low} to {high}"
     return text.replace("x>=", "≥ ")
+
+
+def in_a_cell(text: str) -> str:
+    """A text in a table, whose columns are parted by bars where these do not stand between backticks."""
+    parts = re.split(r"(`[^`]*`)", text)
+    return "".join(part if part.startswith("`") else part.replace("|", "&#124;") for part in parts)
 
 
 def plain(text: str) -> str:

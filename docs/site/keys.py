@@ -7,7 +7,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
 import yaml
-from docs.site.commands import plain
+from docs.site.commands import in_a_cell, plain
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
@@ -120,7 +120,7 @@ def _row(name: str, field: FieldInfo, places: Places) -> str:
     given = _type(field.annotation, field.metadata, places)
     said = plain(field.description or "")
     cells = [f"`{name}`", said, given, _default(field)]
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+    return f"| {' | '.join(map(in_a_cell, cells))} |"
 
 
 def _default(field: FieldInfo) -> str:
