@@ -47,6 +47,18 @@ def test_commands_parse(page):
                     recipes_exist(values, block.place)
 
 
+def test_examples_of_the_help_parse():
+    """They stand in the reference, as `--help` shows them."""
+    shown = expanded(ROOT / "docs" / "reference" / "commands.md")
+    examples = re.findall(r"^```sh\n(.*?)^```$", shown, re.DOTALL | re.MULTILINE)
+    found = [call for example in examples for call in calls(example)]
+    assert len(found) > 2 * len(GROUP.commands)
+    for call in found:
+        verb, values = parse(call)
+        if verb in RECIPE_VERBS:
+            recipes_exist(values, f"bakeoff {verb} --help")
+
+
 def recipes_exist(values, place):
     """Recipes that a command names, and the keys that it sets."""
     named = values.get("recipes") or values.get("recipe") or values.get("source")
