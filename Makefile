@@ -39,6 +39,7 @@ check: .venv/tested
 
 docs: .venv/documented
 	$(BIN)/python -m docs.site.build site
+	@echo "open site/index.html"
 
 wheel: .venv/installed
 	rm -rf build
