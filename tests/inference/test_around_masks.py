@@ -69,3 +69,13 @@ def test_texts_without_words_around_their_masks(tokenizer):
     assert tokenizer.decode(glued).strip().removeprefix("##") == tokenizer.decode(alone).strip() == "stone"
     (whole,) = encoded_around(["The old "], tokenizer)
     assert np.array_equal(whole, tokenizer.encode(["The old "])[0][0])  # without a mask a text stays as it is
+
+
+def test_what_follows_an_unknown_word_keeps_its_own_unknown_signs():
+    """Where one unknown token stands for several signs, those behind the mask are not counted to the word before."""
+    tokenizer = Tokenizer.train(TokenizerConfig(kind="unigram", size=100), [TEXT] * 50)
+    ids = tokenizer.encode(["\u2603\u2602 stone"])[0][0].tolist()
+    assert ids.count(tokenizer.unknown) == 1
+    before, behind = encoded_around(["old \u2603 ", "\u2602 stone"], tokenizer)
+    assert tokenizer.unknown in before
+    assert behind.tolist() == [tokenizer.unknown, *tokenizer.encode(["stone"])[0][0].tolist()]

@@ -205,3 +205,21 @@ def compare_with_naive(table, beams, tokens, penalty):
         ids, total = naive(table, start, search)
         assert own.ids == ids
         assert own.log_probability == pytest.approx(total, abs=1e-6)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6), st.sets(st.integers(0, VOCABULARY - 1), min_size=1, max_size=4), st.integers(1, 6))
+def test_what_has_no_probability_is_never_written(seed, banned, beams):
+    """Not even where fewer texts are possible than there are beams."""
+    table = Table(seed, 2)
+    table.scores[..., sorted(banned)] = float("-inf")
+    for start, own in zip(
+        table.starts, beam_search(table.first(), table.go_on, Search(beams, 3, 0.6, END)), strict=True
+    ):
+        assert not banned & set(own.ids)
+        ended = len(own.ids) < 3
+        assert ended <= (END not in banned)
+        written = [*own.ids, END] if ended else own.ids
+        values = [table.log_probability(start, ids) for ids in (written, own.ids)]
+        assert any(own.log_probability == pytest.approx(value, abs=1e-6) for value in values)
+        assert own.log_probability > float("-inf")

@@ -11,7 +11,7 @@ from tests.conftest import shrink
 from bakeoff.errors import UserError
 from bakeoff.inference.generation import Generator
 from bakeoff.inference.generation_config import GenerationConfig
-from bakeoff.inference.sampling import draw, filtered
+from bakeoff.inference.sampling import PromptSeed, chooser, draw, filtered
 from bakeoff.inference.writer import next_token_head
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.inputs import Inputs, Source
@@ -282,3 +282,26 @@ def test_rows_that_have_ended_are_read_no_further(monkeypatch):
     assert Generator(module, end).write(prompts, config) == expected
     assert rows[0] == 4
     assert rows[-1] == 2
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"temperature": 0.3}, {"temperature": 2.0, "top_k": 3}, {"top_p": 0.5}, {"top_k": 4, "top_p": 0.7}],
+)
+def test_what_is_chosen_follows_all_settings(settings):
+    """A draw for each of many prompts with the same scores has the frequencies of the filtered distribution."""
+    scores = (torch.arange(8) * -0.4).log_softmax(-1)[torch.tensor([3, 0, 6, 2, 7, 1, 5, 4])]
+    config, count = GenerationConfig(**settings), 2000
+    choose = chooser(config, [PromptSeed(5, number) for number in range(count)])
+    drawn = choose(scores.expand(count, -1), list(range(count)))
+    scaled = (scores.double() / config.temperature).softmax(-1)
+    order = scaled.argsort(descending=True)[: config.top_k or 8].tolist()
+    total, kept = float(scaled[order].sum()), []
+    for token in order:
+        if sum(float(scaled[each]) for each in kept) / total < config.top_p:
+            kept.append(token)
+    shares = torch.zeros(8, dtype=torch.float64)
+    shares[kept] = scaled[kept] / scaled[kept].sum()
+    found = torch.bincount(drawn, minlength=8) / count
+    assert set(drawn.tolist()) == set(kept)
+    assert found.tolist() == pytest.approx(shares.tolist(), abs=5 * math.sqrt(0.25 / count))

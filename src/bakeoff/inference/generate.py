@@ -168,6 +168,7 @@ class PromptWriter:
             raise UserError("beams: a search has its text only at the end and cannot be streamed; leave beams out")
         (row,) = self._rows([prompt])
         if self._has_source and is_blank([prompt]):
+            self._done += 1
             return
         start, sources = (self._objective.prompt(self._tokenizer), [row]) if self._has_source else (row, None)
         ids: list[int] = []

@@ -1,0 +1,65 @@
+"""Which masks are filled, and which are refused: at the edges of a row, by the tokenizer's own name, in any order."""
+
+import pytest
+from tests.inference.untrained_runs import untrained
+
+import bakeoff
+from bakeoff.errors import UserError
+
+
+@pytest.fixture(scope="module")
+def bert(corpus, tmp_path_factory):
+    return bakeoff.load(
+        untrained("bert-tiny", corpus, tmp_path_factory.mktemp("a") / "run", **{"input.length": 16}), "cpu"
+    )
+
+
+def test_masks_may_be_as_far_apart_as_a_row_is_long(bert):
+    assert len(bert.tokenizer.encode(["the"])[0][0]) == 1
+    room = 14
+    text = "[MASK] " + "the " * (room - 2) + "[MASK]"
+    assert [len(each) for each in bert.fill(text, k=3)] == [3, 3]
+    padded = "river " * 30 + text + " river" * 30
+    assert [len(each) for each in bert.fill(padded, k=3)] == [3, 3]
+    assert bert.fill(padded, k=3) == bert.fill(text, k=3)
+    with pytest.raises(UserError, match=rf"text 2: its \[MASK\] are {room + 1} tokens apart; a row has {room}"):
+        bert.fill(["[MASK]", "[MASK] " + "the " * (room - 1) + "[MASK]"])
+
+
+def test_a_mask_in_a_long_text_has_half_a_row_on_either_side(bert):
+    middle = "the " * 7 + "[MASK]" + " the" * 6
+    expected = bert.fill(middle, k=3)
+    assert bert.fill("river " * 20 + middle + " river" * 20, k=3) == expected
+    assert bert.fill("river " + middle[4:], k=3) != expected
+
+
+def test_masks_stand_in_the_order_of_the_text(bert):
+    text = "The [MASK] finds [MASK] old [MASK]"
+    first, second, third = bert.fill(text, k=2)
+    assert len({first[0].probability, second[0].probability, third[0].probability}) == 3
+    for k in (1, 2):
+        assert bert.fill([text, "[MASK]", text], k=k)[2] == [own[:k] for own in (first, second, third)]
+
+
+def test_the_tokenizers_name_of_the_mask_is_a_mask(corpus, tmp_path, bert):
+    name = bert.tokenizer.decode([bert.tokenizer.mask], skip_special=False).strip()
+    assert bert.fill(f"The {name} finds", k=2) == bert.fill("The [MASK] finds", k=2)
+    from bakeoff.using.filling import masked_parts
+
+    class Named:
+        mask = 3
+
+        def decode(self, ids, skip_special):
+            assert (ids, skip_special) == ([3], False)
+            return "<mask>"
+
+    assert masked_parts("The <mask> finds  [MASK].", Named()) == ["The", " finds", "."]
+
+
+def test_forwards_one_mask_ends_the_text(corpus, tmp_path):
+    run = bakeoff.load(untrained("gpt2-tiny", corpus, tmp_path / "run"), device="cpu")
+    for text in ("[MASK] [MASK]", "The [MASK] finds", "[MASK]."):
+        with pytest.raises(UserError, match=r"text 2 .* must have one \[MASK\], at its end"):
+            run.fill(["[MASK]", text])
+    both = bakeoff.load(untrained("gpt-bert-tiny", corpus, tmp_path / "both"), device="cpu")
+    assert len(both.fill("The [MASK] finds")) == 1
