@@ -303,5 +303,5 @@ def test_what_is_chosen_follows_all_settings(settings):
     shares = torch.zeros(8, dtype=torch.float64)
     shares[kept] = scaled[kept] / scaled[kept].sum()
     found = torch.bincount(drawn, minlength=8) / count
-    assert set(drawn.tolist()) == set(kept)
+    assert set(drawn.tolist()) <= set(kept)
     assert found.tolist() == pytest.approx(shares.tolist(), abs=5 * math.sqrt(0.25 / count))

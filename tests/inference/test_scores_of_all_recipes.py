@@ -131,9 +131,8 @@ def test_of_several_objectives_the_first_scores(kinds, corpus, tmp_path):
 
 def test_a_last_classifier_token_has_a_segment_of_its_own(corpus, tmp_path):
     """Where segments have vectors, the third one; relative attention only tells it from those of the text."""
-    rows = {"format": "continued_pair", "length": 32, "reuse": 12}
-    changes = {"input": rows, "objective": [{"kind": "mlm"}], "model.embedding.segments": 3}
-    run = untrained("bert-tiny", corpus, tmp_path / "run", **changes)
+    changes = {"objective": [{"kind": "mlm"}], "model.embedding.segments": 3}
+    run = untrained("xlnet-tiny", corpus, tmp_path / "run", **changes)
     ids = ids_of(run, TEXT)
     loaded = bakeoff.load(run, device="cpu")
     found, short = loaded.score([TEXT, "river"])

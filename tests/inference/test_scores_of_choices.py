@@ -13,6 +13,7 @@ import bakeoff
 from bakeoff.errors import UserError
 from bakeoff.inference import scoring, token_scores
 from bakeoff.inference import sentences as scored_sentences
+from bakeoff.inference.generate import never_written
 from bakeoff.inference.scoring import TextScores, scorer_of, scoring_objective
 from bakeoff.inference.sentences import score_sentences
 from bakeoff.inference.text_files import in_memory
@@ -65,7 +66,7 @@ def test_a_word_is_likeliest_if_each_of_its_tokens_is(states_at_once, corpus, tm
     assert len(ids) - first > 2
     # The likeliest first token of a word, with another one behind it.
     naive, row = Naive(run, scoring_objective(run)), [run.tokenizer.opening, *ids[:first].tolist()]
-    usual = [token for token in range(run.tokenizer.size) if token not in run.tokenizer.special_ids]
+    usual = [token for token in range(run.tokenizer.size) if token not in never_written(run.tokenizer)]
     for _ in range(3):
         scores = naive.after(row)
         row.append(max(usual, key=lambda token: float(scores[token])))

@@ -16,14 +16,20 @@ from bakeoff.tasks.kinds.regression import RegressionConfig
 from bakeoff.tasks.rows.batches import collate
 from bakeoff.using.attribution import weights_of_tokens
 
-POINTS = 150
+POINTS = 60
 ROWS = ["river stone\tthe old\t0", "old stone\tstone\t1", "the river finds\tthe\t2", "the stone finds\triver\t1"] * 4
 QUICK = {"learning_rate": [1e-3], "epochs": [1], "least_steps": 0}
 
 
 def finetuned(name, corpus, folder, pairs, kind=ClassificationConfig, **settings):
     (folder / "rows.tsv").write_text("\n".join(["one\tother\tlabel", *ROWS]) + "\n")
-    given = {"train": folder / "rows.tsv", "text_column": "one", "label_column": "label"}
+    given = {
+        "train": folder / "rows.tsv",
+        "dev": folder / "rows.tsv",
+        "test": folder / "rows.tsv",
+        "text_column": "one",
+        "label_column": "label",
+    }
     task = kind(**given, **({"pair_column": "other"} if pairs else {}))
     run = untrained(name, corpus, folder / "pretrained", **{"input.length": 24})
     config = FinetuneConfig(**QUICK, **settings)
@@ -106,7 +112,7 @@ def test_weights_are_the_integrals_of_their_tokens(name, pairs, settings, corpus
             wanted[side][token] += float(expected[window, place])
     weights = np.array([each.weight for each in found.weights])
     scale = np.abs(weights).max()
-    assert scale > 1e-3
+    assert scale > 1e-4
     assert weights == pytest.approx(np.concatenate(wanted), abs=0.02 * scale)
     assert math.fsum(weights) == pytest.approx(math.log(probability / without), abs=2e-3 * max(1, scale))
     assert [each.side for each in found.weights] == [n for n, side in enumerate(rows.sides) for _ in side.ids]

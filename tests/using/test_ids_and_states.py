@@ -10,7 +10,7 @@ import bakeoff
 from bakeoff.errors import UserError
 from bakeoff.inference.generation import Generator
 from bakeoff.models.inputs import Inputs, Source
-from bakeoff.vectors.embedder import VectorConfig
+from bakeoff.vectors.options import VectorConfig
 
 
 def test_sources_of_other_lengths_are_read_as_each_is_alone(corpus, tmp_path):
@@ -30,8 +30,8 @@ def test_sources_of_other_lengths_are_read_as_each_is_alone(corpus, tmp_path):
         with torch.no_grad():
             states = module.model.encode(Source(torch.tensor([source])))[0][0]
         torch.testing.assert_close(run.hidden([source])[0], states, atol=1e-4, rtol=1e-4)
-    padded = run.hidden(arrays[1])
-    torch.testing.assert_close(padded[1, :1], run.hidden([sources[1]])[0], atol=1e-4, rtol=1e-4)
+    for padded in (run.hidden(arrays[1]), run.hidden(sources)):
+        torch.testing.assert_close(padded[1, :1], run.hidden([sources[1]])[0], atol=1e-4, rtol=1e-4)
 
 
 def test_the_last_token_and_the_last_position_are_the_models(corpus, tmp_path):
@@ -105,11 +105,11 @@ def test_every_prompt_has_the_seed_of_its_place_and_every_token_is_counted(corpu
 def test_vectors_have_the_settings_that_are_asked_for(corpus, tmp_path):
     run = bakeoff.load(untrained("bert-tiny", corpus, tmp_path / "run"), device="cpu")
     texts = ["The river finds the old stone and the river.", "river"]
-    for settings in ({}, {"pooling": "max"}, {"layers": (0,)}, {"length": 6}, {"layers": (0, 1), "length": 8}):
+    for settings in ({}, {"pooling": "max"}, {"layers": (0,)}, {"length": 9}, {"layers": (0, 1), "length": 8}):
         expected = bakeoff.embed(run.path, texts, device="cpu", **settings)
         np.testing.assert_allclose(run.embed(texts, **settings), expected, atol=1e-5)
-    plain, first, short = (run.embed_words(texts, **each)[0].vectors for each in ({}, {"layers": (0,)}, {"length": 6}))
+    plain, first, short = (run.embed_words(texts, **each)[0].vectors for each in ({}, {"layers": (0,)}, {"length": 9}))
     assert not np.allclose(plain, first, atol=1e-3)
     assert not np.allclose(plain, short, atol=1e-3)
     assert run.embedder(VectorConfig()) is run.embedder(VectorConfig())
-    assert run.embedder(VectorConfig()) is not run.embedder(VectorConfig(length=6))
+    assert run.embedder(VectorConfig()) is not run.embedder(VectorConfig(length=9))

@@ -158,7 +158,7 @@ class Filler:
             raise UserError(
                 f"text {number}: its {MASK} are {places[-1] - places[0] + 1:,} tokens apart; a row has {room}"
             )
-        begin = min(max(0, (places[0] + places[-1]) // 2 - room // 2), max(0, len(ids) - room))
+        begin = min(max(0, (places[0] + places[-1] + 1) // 2 - room // 2), max(0, len(ids) - room))
         shift = len(self._both.before) - begin
         return _Row(self._both.row(ids[begin : begin + room]), [place + shift for place in places])
 

@@ -130,8 +130,9 @@ class IdReader:
             told = None
             if sources is not None and source_lengths is not None:
                 told = Source(*padded_ids(sources, source_lengths, chosen, self.pad, self.device))
-            # Padding stands behind the tokens, to which a causal model does not attend.
-            return read(Inputs(tokens, own, None if self.config.causal else real, source=told))
+            # Padding stands behind the tokens, to which a causal model does not attend; ids alone are for an encoder.
+            forwards = self.config.causal and (told is not None or not self.config.sequence_to_sequence)
+            return read(Inputs(tokens, own, None if forwards else real, source=told))
 
         return in_batches(rows, lengths, self.device, batch)
 
