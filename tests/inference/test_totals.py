@@ -92,3 +92,16 @@ def test_bits_are_those_of_the_bytes_that_tokens_stand_for():
     found = totals_of([TextScore(text, -200 * math.log(2), 100, 1, hidden, None)], False)
     assert found["bytes"] == 202
     assert found["bits_per_byte"] == pytest.approx(1.0)
+
+
+def test_texts_of_unknown_tokens_alone_have_no_sum():
+    """Nor is 0, the best log-probability, the sum of any of them; no text at all has the sum 0."""
+    hidden = HiddenText(tokens=1, unknown=1, characters=2, hidden=2, hidden_bytes=4)
+    unknown = TextScore("éé", None, 1, 1, hidden, None)
+    for every in ([unknown], [unknown] * 3):
+        found = totals_of(every, False)
+        assert (found["log_probability"], found["perplexity"], found["bits_per_byte"]) == (None, None, None)
+        assert found["hidden_characters"] == 2 * len(every)
+    assert totals_of([], False)["log_probability"] == 0.0
+    last = totals_of([unknown._replace(likeliest=False)], True)
+    assert (last["accuracy"], last["words"]) == (0.0, 0)
