@@ -86,8 +86,12 @@ class Config(BaseModel):
         try:
             return cls.model_validate(values, strict=strict)
         except ValidationError as error:
-            problems = _several(_relevant(error), values, cls)
-            raise UserError(f"{where}: {problems}") from None
+            raise UserError(f"{where}: {cls.mistakes(error.errors(), values)}") from None
+
+    @classmethod
+    def mistakes(cls, errors: Sequence[Any], values: Any) -> str:
+        """Pydantic's errors on values for this config in one line: every key that is wrong, and what is wanted."""
+        return _several(_relevant(errors), values, cls)
 
 
 class PartConfig(Config):
@@ -132,9 +136,8 @@ def _plain_types(annotation: Any) -> set[Any]:
     return {annotation}
 
 
-def _relevant(error: ValidationError) -> list[Any]:
+def _relevant(items: Sequence[Any]) -> Sequence[Any]:
     """The errors without those of a union's alternatives that want keys where none are given, or something else."""
-    items = error.errors()
     shapes: dict[str, Any] = {"list_type": Mapping, "int_type": Mapping, "float_type": Mapping}
     shapes |= dict.fromkeys(("model_type", "model_attributes_type", "dict_type"), (list, int, float, str, type(None)))
     return [item for item in items if not isinstance(item["input"], shapes.get(item["type"], ()))] or items

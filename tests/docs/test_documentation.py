@@ -93,7 +93,7 @@ def test_what_is_not_run_says_why():
     not_run = [block for block in found if block.reason is not None]
     assert all(len(block.reason.split()) >= 3 for block in not_run)
     run = [block for block in found if block.kind in ("shell", "python") and block.reason is None]
-    extras = {"onnxruntime", "tensorboard", "starlette", "transformers", "gguf"}
+    extras = {"onnxruntime", "tensorboard", "fastapi", "transformers", "gguf"}
     assert {block.needs for block in found} <= {None, "jq", *extras}
     assert len(run) > 4 * len(not_run)
 

@@ -7,7 +7,7 @@ from json import dumps, loads
 
 import pytest
 
-pytest.importorskip("starlette")
+pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
 
 

@@ -117,6 +117,23 @@ def test_a_token(server):
     assert [asked.raw("GET", path)[0] for path in ("/", "/page.js", "/page.css", "/health", "/docs")] == [200] * 5
 
 
+def test_a_token_is_described(server):
+    described = server({"one": FakeModel()}, token="s" * 16).get("/openapi.json")[1]
+    assert described["components"]["securitySchemes"] == {"token": {"type": "http", "scheme": "bearer"}}
+    asks = {path for path, methods in described["paths"].items() for each in methods.values() if "security" in each}
+    assert asks == set(described["paths"]) - {"/health"}
+    assert "401" in described["paths"]["/fill"]["post"]["responses"]
+
+
+def test_a_head_is_the_answer_without_its_body(server):
+    asked = server({"one": FakeModel()})
+    for path in ("/health", "/models", "/", "/docs", "/openapi.json"):
+        _, whole, _ = asked.raw("GET", path)
+        status, headers, body = asked.raw("HEAD", path)
+        assert (status, headers["content-length"], body) == (200, whole["content-length"], b"")
+    assert asked.raw("HEAD", "/fill")[0] == 405
+
+
 def test_other_hosts_and_origins(server):
     """A page elsewhere whose name points to 127.0.0.1 is refused, and so is one that posts from elsewhere."""
     asked = server({"one": FakeModel()})
@@ -151,6 +168,12 @@ def test_the_description_is_that_of_what_is_read(server):
     schemas = described["components"]["schemas"]
     assert set(schemas["Generate"]["properties"]) >= {"texts", "tokens", "seed", "stream", "beams"}
     assert all("description" in field for field in schemas["Generate"]["properties"].values())
+    answers = described["paths"]["/generate"]["post"]["responses"]
+    assert set(answers) == {"200", *["400", "403", "404", "408", "413", "415", "421", "422", "500", "503", "504"]}
+    assert set(answers["200"]["content"]) == {"application/json", "text/event-stream"}
+    failed = [each["content"]["application/json"]["schema"] for code, each in answers.items() if code != "200"]
+    assert all(schema == {"$ref": "#/components/schemas/Error"} for schema in failed)
+    assert "securitySchemes" not in described["components"]
     assert "top_p" in asked.raw("GET", "/docs")[2].decode()
 
     def references(node):

@@ -59,7 +59,7 @@ def test_others_are_answered_while_a_body_is_read(lasting_server, monkeypatch):
 
     monkeypatch.setattr("bakeoff.web.bodies.parse_json", slow)
     with ThreadPoolExecutor(1) as clients:
-        first = clients.submit(asked.post, "score", texts=["slow"])
+        first = clients.submit(asked.post, "score", texts=["slow" * 4500])
         assert reading.wait(20)
         assert asked.post("score", texts=["quick"])[0] == 200
         enough.set()

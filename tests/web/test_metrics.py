@@ -55,7 +55,7 @@ def test_times_are_a_histogram():
     for seconds in (0.0, 0.005, 0.006, 61.0):
         metrics.add("/a", 200, seconds)
     metrics.add("/a", None, 3.0)
-    found = samples(metrics.text())
+    found = samples(metrics.text().decode())
     below = [found["bakeoff_request_seconds_bucket", *sorted(("/a", str(bound)))] for bound in SECONDS]
     assert below == [2, 3, 3, 3, 3, 3, 3, 3, 3, 4, 4, 4, 4]
     assert found["bakeoff_request_seconds_bucket", *sorted(("/a", "+Inf"))] == 5

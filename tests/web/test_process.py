@@ -10,7 +10,7 @@ from http.client import HTTPConnection
 
 import pytest
 
-pytest.importorskip("starlette")
+pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
 
 import bakeoff

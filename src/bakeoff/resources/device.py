@@ -123,22 +123,17 @@ def peak_memory(device: torch.device) -> int:
     """Peak memory in bytes since the last reset: of the device, or of this process on a CPU."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
-    if (found := _memory_of_process("VmHWM")) is not None:
+    if (found := _peak_of_process()) is not None:
         return found
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def resident_memory() -> int | None:
-    """Memory in bytes that this process holds at the moment; None: this system does not tell."""
-    return _memory_of_process("VmRSS")
-
-
-def _memory_of_process(key: str) -> int | None:
-    """A line of Linux's status of this process, in bytes."""
+def _peak_of_process() -> int | None:
+    """Peak memory of this process in bytes; None: this system has no such file as Linux has."""
     with contextlib.suppress(OSError, StopIteration):
         lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-        return int(next(line for line in lines if line.startswith(key)).split()[1]) * 1024
+        return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) * 1024
     return None
 
 

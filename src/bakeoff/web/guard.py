@@ -3,20 +3,17 @@
 import asyncio
 import hashlib
 import hmac
-import json
 import re
 import time
 from collections.abc import Collection
-from typing import Any
 
-from starlette.exceptions import HTTPException
+from fastapi import Request as HttpRequest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bakeoff.display.terminal import tell
-from bakeoff.errors import UserError
 from bakeoff.web.limits import Limits
 from bakeoff.web.metrics import Metrics
-from bakeoff.web.problems import Problem, busy, late
+from bakeoff.web.problems import Problem, answer, busy, late
 
 SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -24,10 +21,11 @@ SECURITY_HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
 }
-NOTHING = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
-"""The Content-Security-Policy of answers that are not pages."""
+"""The headers of every answer that has no others of these names, as pages have."""
 
+_ADDED = [(name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?", re.ASCII)
 """A Host header: an address in brackets, a name or an address, and a port."""
 
@@ -83,36 +81,29 @@ class Guard:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                names = {name.lower() for name, _ in message["headers"]}
-                added = SECURITY_HEADERS | {"Content-Security-Policy": NOTHING}
-                message["headers"] = [
-                    *message["headers"],
-                    *((k.lower().encode(), v.encode()) for k, v in added.items() if k.lower().encode() not in names),
-                ]
+                names = {name for name, _ in message["headers"]}
+                message["headers"] = [*message["headers"], *(each for each in _ADDED if each[0] not in names)]
             await send(message)
 
         most = self._limits.body_seconds + self._limits.seconds + 5  # a client that does not read its answer is dropped
+        failure: Exception
         try:
             self._check(scope)
             async with asyncio.timeout(most):
-                # With "app" in the scope, the router raises for an unknown path instead of answering itself.
-                await self._app({**scope, "app": self}, receive, with_headers)
+                method = "GET" if scope["method"] == "HEAD" else scope["method"]  # uvicorn leaves the body out
+                await self._app({**scope, "method": method}, receive, with_headers)
             return
-        except HTTPException as error:
-            what = "there is nothing here; /docs says what there is" if error.status_code == 404 else "wrong method"
-            problem = Problem(error.status_code, f"{scope['method']} {scope['path'][:200]}: {what}", error.headers)
-        except Problem as error:
-            problem = error
         except TimeoutError:
-            problem = late(most)
-        except UserError as error:
-            problem = Problem(422, str(error))
-        except (Exception, ExceptionGroup) as error:
-            name = type(error).__name__
-            tell(f"bakeoff serve: {scope['method']} {scope['path']}: {name}: {' '.join(str(error).split())}")
-            problem = Problem(500, f"the server failed ({name}); its own output says more")
+            failure = late(most)
+        except Problem as error:
+            failure = error
+        except Exception as error:
+            message = " ".join(str(error).split())
+            tell(f"bakeoff serve: {scope['method']} {scope['path']}: {type(error).__name__}: {message}")
+            failure = error
         if not started:
-            await answer(problem, with_headers, close=True)
+            response = await answer(HttpRequest(scope), failure)
+            await response(scope, receive, with_headers)
 
     def _check(self, scope: Scope) -> None:
         if scope.get("crowded"):
@@ -129,22 +120,6 @@ class Guard:
             if not hmac.compare_digest(digest, self._token) or scheme.lower() != "bearer":
                 what = "a wrong token" if given else "no token"
                 raise Problem(401, f"{what}; send Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
-
-
-async def answer(problem: Problem, send: Send, *, close: bool = False) -> None:
-    """Send a problem as one line of JSON; `close` ends the connection, with the rest of a body unread."""
-    content = error_json(problem)
-    headers = {"Content-Type": "application/json", "Content-Length": str(len(content)), **problem.headers}
-    if close:  # the rest of the body is not read
-        headers["Connection"] = "close"
-    encoded: list[Any] = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": problem.status, "headers": encoded})
-    await send({"type": "http.response.body", "body": content})
-
-
-def error_json(problem: Problem) -> bytes:
-    """The problem's message as `{"error": ...}` in one line."""
-    return json.dumps({"error": problem.message}).encode() + b"\n"
 
 
 def _name(host: str) -> str:

@@ -68,11 +68,11 @@ def _body(described: Mapping[str, Any], verb: Mapping[str, Any]) -> list[str]:
 
 
 def _answers(verb: Mapping[str, Any]) -> list[str]:
-    done = verb["responses"]["200"]["content"].get("application/json", {"schema": {}})["schema"].get("properties")
-    told = [note(f"The answer has model and answers. {done['answers']['description']}")] if done else []
-    others = {code: each["description"] for code, each in verb["responses"].items() if code != "200"}
-    statuses = "\n".join(f"{code}  {text}" for code, text in others.items())
-    return [*told, *([folded("Other statuses", statuses)] if others else [])]
+    responses = dict(verb["responses"])
+    done = responses.pop("200")
+    told = [note(f"The answer has model and answers. {done['description']}")] if "requestBody" in verb else []
+    statuses = "\n".join(f"{code}  {each['description']}" for code, each in responses.items())
+    return [*told, *([folded("Other statuses", statuses)] if statuses else [])]
 
 
 def _type(field: Mapping[str, Any]) -> str:

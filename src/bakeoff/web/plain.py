@@ -1,17 +1,27 @@
-"""Results as values for JSON."""
+"""Results as values for JSON, and answers that hold them."""
 
 import dataclasses
+import json
 import math
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
+from fastapi.responses import JSONResponse
 from torch import Tensor
 
 from bakeoff.display.text import visible
 
 _DIGITS = 7
 """Significant digits of a number, as float32 has; further digits depend on the other texts of a batch."""
+
+
+class JsonLine(JSONResponse):
+    """An answer as one line of JSON, which ends where a shell's next prompt begins."""
+
+    def render(self, content: Any) -> bytes:
+        """The line in bytes."""
+        return json.dumps(content, ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
 
 def plain(value: Any) -> Any:

@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from bakeoff.config import LARGEST, Config
 from bakeoff.display.wording import counted
@@ -18,11 +18,15 @@ SIDES = ("texts", "pairs")
 class Request(Config):
     """Texts for a model."""
 
+    model_config = ConfigDict(strict=True)
+
     verb: ClassVar[str]
     does: ClassVar[str]
     """What the verb does, for the API's documentation."""
     gives: ClassVar[str]
     """What the answer to one text is, for the API's documentation."""
+    streams: ClassVar[bool] = False
+    """Whether the answer may be a stream of events."""
 
     model: str | None = None
     """Name of the model, as `/models` lists it; may be left out where only one model can answer."""
@@ -43,7 +47,7 @@ class Request(Config):
         """Refuse a request beyond the limits.
 
         Raises:
-            Problem: a text is longer than the server takes, or has half of a surrogate pair (422).
+            Problem: a text is longer than the server takes (422).
         """
         longest = limits.characters
         for name in SIDES:
@@ -51,8 +55,6 @@ class Request(Config):
             for place, text in enumerate(given):
                 if len(text) > longest:
                     raise Problem(422, f"{name}.{place}: {len(text):,} characters; a text may have {longest:,}")
-                if any("\ud800" <= character <= "\udfff" for character in text):
-                    raise Problem(422, f"{name}.{place}: half of a surrogate pair, which is no character")
 
     def answer(self, model: Servable, items: Sequence[Any]) -> Sequence[Any]:
         """The answers to items of this and of other requests with the same key."""
@@ -164,6 +166,7 @@ class Generate(Request):
     verb = "generate"
     does = "What follows each text"
     gives = "a text"
+    streams = True
 
     tokens: int = Field(default=50, ge=1)
     """Largest number of tokens to write for each text."""

@@ -10,6 +10,7 @@ from bakeoff.regular_files import read_regular
 from bakeoff.web.limits import Limits
 
 _TOKEN = re.compile(r"[\x21-\x7e]+")
+_LIBRARIES = ("fastapi", "starlette", "uvicorn", "anyio", "h11", "prometheus_client")
 _LEAST = 16
 """Least number of characters of a token, so that it cannot be guessed by trying."""
 
@@ -48,9 +49,9 @@ def serve(
         from bakeoff.web.app import application
         from bakeoff.web.server import LOOPBACK_NAMES, bound, is_loopback, run
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "anyio", "h11"):
+        if (error.name or "").partition(".")[0] not in _LIBRARIES:
             raise
-        raise missing("serve needs Starlette and uvicorn", "web") from None
+        raise missing("serve needs FastAPI, uvicorn and prometheus_client", "web") from None
     from bakeoff.using.loaded_run import load
     from bakeoff.web.comparison_pages import ComparisonPages
     from bakeoff.web.served import opened
