@@ -16,7 +16,7 @@ ipc, parquet = pytest.importorskip("pyarrow.ipc"), pytest.importorskip("pyarrow.
 
 
 def values(path, name="text"):
-    return [value for _, value in ColumnReader(path, "strict").values(name)]
+    return [value for _, (value,) in ColumnReader(path, "strict").rows([name])]
 
 
 TEXTS = [None if i % 7 == 6 else f"text {i % 50} " * (i % 5) for i in range(700)]
@@ -66,7 +66,7 @@ def of_memory(path, count):
     tracemalloc.start()
     try:
         found = []
-        for _, value in islice(ColumnReader(path, "strict").values("text"), count):
+        for _, (value,) in islice(ColumnReader(path, "strict").rows(["text"]), count):
             found.append(len(value))
         return found, tracemalloc.get_traced_memory()[1] + pool.bytes_allocated()
     finally:

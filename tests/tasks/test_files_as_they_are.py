@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bakeoff.errors import UserError
 from bakeoff.reading.files import LineReader
-from bakeoff.reading.records import RecordStyle, read_records
+from bakeoff.reading.records import RecordReader, RecordStyle
 from bakeoff.tasks.data import load_task, read_examples
 from bakeoff.tasks.kinds.choice import ChoiceConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig
@@ -127,7 +127,7 @@ def test_quoted_cells_are_those_of_the_library(tmp_path_factory, rows, separator
     csv.writer(stream, delimiter=sign, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows(rows)
     path.write_text(stream.getvalue())
     style = RecordStyle(header=False, separator=separator)
-    assert [cells for _, cells in read_records(path, LineReader(path, "strict"), ["1", "2"], style=style)] == rows
+    assert [cells for _, cells in RecordReader(path, "strict", style=style).rows(["1", "2"])] == rows
 
 
 def test_columns_without_a_header_have_numbers(tmp_path):

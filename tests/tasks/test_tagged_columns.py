@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bakeoff.errors import UserError
-from bakeoff.reading.rows import read_rows
+from bakeoff.reading.tables import open_table
 from bakeoff.tasks.registry import parse_task
 
 WORDS = [["Ann", "lives", "here"], ["Bonn"], ["it", "rains"]]
@@ -59,7 +59,7 @@ def test_words_have_the_names_of_their_classes(files, form):
 
 @pytest.mark.parametrize("form", ["parquet", "arrow", "hub"])
 def test_a_column_within_a_column_and_a_class_that_is_not_known(files, form):
-    found = [values for _, values in read_rows(files[form], ["translation.en", "kind"], "strict")]
+    found = [values for _, values in open_table(files[form]).rows(["translation.en", "kind"])]
     assert found == [["sentence 0", "news"], ["sentence 1", "talk"], ["sentence 2", None]]
 
 
@@ -73,7 +73,7 @@ def test_a_column_within_a_column_and_a_class_that_is_not_known(files, form):
 )
 def test_what_is_not_there_is_named(files, form, names, message):
     with pytest.raises(UserError, match=message):
-        list(read_rows(files[form], names, "strict"))
+        list(open_table(files[form]).rows(names))
 
 
 def test_unequal_words_and_tags_name_the_row(tmp_path, datasets):

@@ -81,7 +81,7 @@ def predict(
     Example: bakeoff predict runs/bert-sst2 --texts reviews.csv --keep-columns --out answered.csv
     """
     from bakeoff.overrides import parse_override
-    from bakeoff.reading.rows import on_hub
+    from bakeoff.reading.hub import on_hub
     from bakeoff.tasks.cut_rows import CutTexts
     from bakeoff.tasks.finetuned_run import FinetunedRun
     from bakeoff.tasks.predict import answer, answer_file, require_sides
@@ -205,11 +205,11 @@ def _with_columns(
 
 def _rows(path: Path, form: "TableForm") -> Iterator[tuple[int, Mapping[str, Any]]]:
     from bakeoff.reading.records import RecordStyle
-    from bakeoff.reading.rows import whole_rows
+    from bakeoff.reading.tables import open_table
 
     broken = (lambda line, reason: None) if form.broken_rows == "skip" else None
     style = RecordStyle(form.header, form.separator, form.extra_columns, broken)
-    for number, values in whole_rows(path, form.errors, form.encoding, style):
+    for number, values in open_table(path, form.errors, form.encoding, style).whole():
         yield number, {name: _plain(value) for name, value in values.items()}
 
 

@@ -14,7 +14,7 @@ from bakeoff.config import Config
 from bakeoff.corpus.mixture import mixture_entries
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
-from bakeoff.reading.rows import on_hub
+from bakeoff.reading.hub import on_hub
 from bakeoff.tasks.datasets.named import named_task
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.registry import DEFAULT_KIND, TASKS

@@ -15,8 +15,7 @@ from bakeoff.inference.readings import Reading
 from bakeoff.inference.sentences import score_sentences
 from bakeoff.inference.text_files import TextFile
 from bakeoff.reading.aligned import clean
-from bakeoff.reading.files import LineReader
-from bakeoff.reading.records import record_names
+from bakeoff.reading.tables import open_table
 from bakeoff.runs.run import Run
 
 TIE = 1e-4
@@ -104,7 +103,7 @@ def kinds_of(path: str | Path) -> list[str]:
         UserError: there is no such file, or it has no columns.
     """
     file = TextFile(Path(path), [], given=True)
-    names = record_names(file.path, LineReader(file.path, "replace"))
+    names = open_table(file.path, "replace").names()
     return [name for name in KINDS if name in names]
 
 

@@ -6,9 +6,8 @@ from typing import Literal
 
 from bakeoff.errors import UserError
 from bakeoff.inference.streams import ByteStream
-from bakeoff.reading.columns import ColumnReader
-from bakeoff.reading.files import COLUMNAR, LineReader, kind_of
-from bakeoff.reading.records import read_records, text_value
+from bakeoff.reading.files import TEXT, LineReader, kind_of, require_file
+from bakeoff.reading.tables import open_table
 from bakeoff.workers.allocator import return_gaps
 
 STANDARD_INPUT = Path("-")
@@ -48,11 +47,8 @@ class TextFile:
         self.name = "standard input" if path == STANDARD_INPUT else str(path)
         self.once = path == STANDARD_INPUT or path.is_fifo() or path.is_char_device()
         if not self.once:
-            if path.is_dir():
-                raise UserError(f"{path}: a folder; give a file of texts")
-            if not path.is_file():
-                raise UserError(f"{path}: no such file")
-        self.has_columns = not self.once and kind_of(path) not in (None, ".txt")
+            require_file(path)
+        self.has_columns = not self.once and kind_of(path) not in (None, TEXT)
         if given and not self.has_columns:
             raise UserError(
                 f"{self.name}: its lines are the texts; columns are those of .jsonl, .csv, .tsv, .parquet and .arrow"
@@ -68,15 +64,10 @@ class TextFile:
         Raises:
             UserError: a missing column, a broken record, a line without a tab where pairs are wanted, or invalid UTF-8.
         """
-        if not self.once and kind_of(self.path) in COLUMNAR:
-            yield from self._columns()
+        if self.has_columns:
+            yield from open_table(self.path, self.errors).texts(self.columns, self._advice)
             return
         lines = LineReader(Path(self.name), self.errors, None if self._stream is None else self._stream.lines)
-        if self.has_columns:
-            for number, cells in read_records(self.path, lines, self.columns, self._advice):
-                values = zip(self.columns, cells, strict=True)
-                yield tuple(text_value(cell, f"{self.path}:{number}", name, self.errors) for name, cell in values)
-            return
         for line in lines.whole():
             text = line.text.rstrip("\r\n")
             texts = [text]
@@ -87,13 +78,6 @@ class TextFile:
                     f"{self.name}:{line.number}: {len(texts) - 1} tabs; a line is a text, a tab and the other text"
                 )
             yield tuple(texts)
-
-    def _columns(self) -> Iterator[tuple[str, ...]]:
-        """The texts of a .parquet or .arrow file, whose columns are read independently."""
-        readers = [ColumnReader(self.path, self.errors).values(name, self._advice) for name in self.columns]
-        for cells in zip(*readers, strict=True):
-            values = zip(self.columns, cells, strict=True)
-            yield tuple(text_value(cell, f"{self.path}, row {row}", name, self.errors) for name, (row, cell) in values)
 
     @property
     def _advice(self) -> str:

@@ -9,11 +9,9 @@ from typing import Literal, NamedTuple
 from bakeoff.config import Config
 from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
-from bakeoff.reading.columns import ColumnReader
-from bakeoff.reading.files import COLUMNAR, LineReader, kind_of
-from bakeoff.reading.records import read_records, text_value
-
-Readings = LineReader | ColumnReader
+from bakeoff.reading.files import TEXT, LineReader, kind_of, require_file, size_of
+from bakeoff.reading.table_reader import TableReader
+from bakeoff.reading.tables import open_table
 
 
 class PairOptions(Config):
@@ -62,9 +60,11 @@ class PairReader:
             if same_text and source.resolve() == target.resolve():
                 raise UserError(f"{source}: given as its own translation; give another --target")
         self.files = [file for both in self._both for file in both]
-        self.sizes = [_size(file) for file in self.files]
+        for file in self.files:
+            require_file(file)
+        self.sizes = list(map(size_of, self.files))
         self._done = 0
-        self._current: list[Readings] = []
+        self._current: list[LineReader | TableReader] = []
 
     def bytes_read(self) -> int:
         """Number of bytes on disk that have been read, of `sum(sizes)`."""
@@ -98,32 +98,16 @@ class PairReader:
     def _texts(self, file: Path, field: str) -> Iterator[str]:
         errors = self._options.errors
         advice = "; name those with the texts by --source-field and --target-field"
-        if kind_of(file) in COLUMNAR:
-            columns = ColumnReader(file, errors)
-            self._current.append(columns)
-            for row, value in columns.values(field, advice):
-                yield text_value(value, f"{file}, row {row}", field, errors)
-            return
-        lines = LineReader(file, errors)
-        self._current.append(lines)
-        if kind_of(file) in (None, ".txt"):
+        if kind_of(file) in (None, TEXT):
+            lines = LineReader(file, errors)
+            self._current.append(lines)
             yield from (line.text for line in lines.whole())
             return
-        for number, (value,) in read_records(file, lines, [field], advice):
-            yield text_value(value, f"{file}:{number}", field, errors)
+        table = open_table(file, errors)
+        self._current.append(table)
+        yield from (text for (text,) in table.texts([field], advice))
 
 
 def clean(text: str) -> str:
     """The text in NFC with single spaces, and without spaces at its ends."""
     return " ".join(unicodedata.normalize("NFC", text).split())
-
-
-def _size(file: Path) -> int:
-    if file.is_dir():
-        raise UserError(f"{file}: a folder; give a file")
-    try:
-        return file.stat().st_size
-    except FileNotFoundError:
-        raise UserError(f"{file}: no such file") from None
-    except OSError as error:
-        raise UserError(f"{file}: cannot be read ({error.strerror})") from None

@@ -2,15 +2,19 @@
 
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from typing_extensions import override
 
 from bakeoff.errors import UserError
 from bakeoff.extras import missing
 from bakeoff.reading.class_names import NamedField, features_of, field_of
 from bakeoff.reading.files import kind_of
 from bakeoff.reading.parquet_pages import pages
+from bakeoff.reading.table_reader import TableReader
 from bakeoff.regular_files import open_regular
 
 _ROWS = 256  # rows of a Parquet file that are held at once, fewer where values may be long
@@ -23,8 +27,13 @@ _LEAVES = 1 << 20
 """Numbers or texts in lists that are held at once, unless one row has more."""
 
 
-class ColumnReader:
-    """Reader of one column of a file."""
+class ColumnReader(TableReader):
+    """Reader of the columns of a file; text that is stored as bytes is decoded.
+
+    `translation.de` is `de` of the column `translation`; a class that `datasets` stored as a number comes by its name.
+    """
+
+    path: Path
 
     def __init__(self, path: Path, errors: str) -> None:
         """Read `path`; `errors` is "strict" or "replace" for invalid UTF-8.
@@ -36,76 +45,67 @@ class ColumnReader:
             import pyarrow  # noqa: F401
         except ImportError:
             raise missing(f"{path}: {kind_of(path)} is read with pyarrow", "hub") from None
-        self._path = path
-        self._errors = errors
+        super().__init__(path, errors)
         self._position = 0
 
+    @override
     def names(self) -> list[str]:
-        """The names of the file's columns.
+        with self._opened() as raw:
+            if kind_of(self.path) == ".parquet":
+                from pyarrow import parquet
 
-        Raises:
-            UserError: the file is unreadable or damaged.
-        """
-        import pyarrow
-        from pyarrow import ipc, parquet
+                return list(parquet.read_schema(raw).names)
+            with _arrow_file(raw) as (schema, _):
+                return list(schema.names)
 
-        try:
-            with open_regular(self._path) as raw:
-                if kind_of(self._path) == ".parquet":
-                    return list(parquet.read_schema(raw).names)
-                streamed = raw.read(6) != b"ARROW1"
-                raw.seek(0)
-                with ipc.open_stream(raw) if streamed else ipc.open_file(raw) as file:
-                    return list(file.schema.names)
-        except (pyarrow.ArrowException, OSError) as error:
-            raise _unreadable(self._path, error) from None
-
+    @override
     def position(self) -> int:
-        """Approximate number of bytes on disk that have been read."""
         return self._position
 
-    def values(self, name: str, advice: str = "", skip: int = 0) -> Iterator[tuple[int, Any]]:
-        """The number of each row, from 1, and its value of one column; text that is stored as bytes is decoded.
+    @override
+    def rows(self, names: Sequence[str], advice: str = "", skip: int = 0) -> Iterator[tuple[int, list[Any]]]:
+        row = 0
+        with self._opened() as raw:
+            batches = self._parquet if kind_of(self.path) == ".parquet" else self._arrow
+            for fields, batch in batches(raw, names, advice):
+                passed = min(len(batch), skip - row) if row < skip else 0
+                row += passed
+                columns = [batch.column(field.column).slice(passed) for field in fields]
+                for pieces in _pieces(columns):
+                    for cells in zip(*(_as_bytes(piece).to_pylist() for piece in pieces), strict=True):
+                        row += 1
+                        values = [self._decode(cell, row) if isinstance(cell, bytes) else cell for cell in cells]
+                        both = zip(fields, values, strict=True)
+                        yield row, [field.value(value, self.path, row) for field, value in both]
 
-        `translation.de` is `de` of the column `translation`; a class that `datasets` stored as a number comes by its
-        name.
-
-        Args:
-            name: the column.
-            advice: advice for the error about a missing column.
-            skip: number of rows to pass over.
-
-        Raises:
-            UserError: the column is missing, the file is unreadable or damaged, or has invalid UTF-8 (with its row).
-        """
+    @contextmanager
+    def _opened(self) -> Iterator[io.BufferedReader]:
+        """The file; the library's errors on it become a line."""
         import pyarrow
 
-        row = 0
         try:
-            with open_regular(self._path) as raw:
-                batches = self._parquet if kind_of(self._path) == ".parquet" else self._arrow
-                for field, column in batches(raw, name, advice):
-                    passed = min(len(column), skip - row) if row < skip else 0
-                    row += passed
-                    for piece in _pieces(column.slice(passed)):
-                        for value in _as_bytes(piece).to_pylist():
-                            row += 1
-                            value = self._decode(value, row) if isinstance(value, bytes) else value
-                            yield row, field.value(value, self._path, row)
+            with open_regular(self.path) as raw:
+                yield raw
         except (pyarrow.ArrowException, ValueError, OSError) as error:
-            raise _unreadable(self._path, error) from None
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            raise UserError(f"{self.path}: cannot be read ({reason}); is it whole, and what its name says?") from None
 
-    def _parquet(self, raw: io.BufferedReader, name: str, advice: str) -> Iterator[tuple[NamedField, Any]]:
+    def _parquet(
+        self, raw: io.BufferedReader, names: Sequence[str], advice: str
+    ) -> Iterator[tuple[list[NamedField], Any]]:
         from pyarrow import parquet
 
         size = os.fstat(raw.fileno()).st_size
         with parquet.ParquetFile(raw, buffer_size=1 << 20) as file:
-            field = self._field(name, file.schema_arrow, advice)
+            fields = self._fields(names, file.schema_arrow, advice)
+            columns = _columns_of(fields)
             done = 0
             for group in range(file.metadata.num_row_groups):
-                rows = self._rows_at_once(raw, file.metadata.row_group(group), field.column)
-                for batch in file.iter_batches(rows, row_groups=[group], columns=[field.column], use_threads=False):
-                    yield field, batch.column(field.column)
+                rows = min(
+                    (self._rows_at_once(raw, file.metadata.row_group(group), column) for column in columns), default=1
+                )
+                for batch in file.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False):
+                    yield fields, batch
                     done += len(batch)
                     self._position = size * done // file.metadata.num_rows
 
@@ -123,7 +123,7 @@ class ColumnReader:
             for page in pages(raw, column):
                 if page.size > LARGEST_PAGE:
                     raise UserError(
-                        f"{self._path}: {name}: a page of {page.size:,} bytes, where at most {LARGEST_PAGE:,} are "
+                        f"{self.path}: {name}: a page of {page.size:,} bytes, where at most {LARGEST_PAGE:,} are "
                         "read; write the file with smaller pages (data_page_size of pyarrow)"
                     )
                 if page.dictionary:  # each row may have the longest value
@@ -132,49 +132,62 @@ class ColumnReader:
         raw.seek(place)
         return max(1, rows)
 
-    def _arrow(self, raw: io.BufferedReader, name: str, advice: str) -> Iterator[tuple[NamedField, Any]]:
-        from pyarrow import ipc
-
-        # Arrow knows two forms; `datasets` writes the one that can be streamed, other programs often the other.
-        streamed = raw.read(6) != b"ARROW1"
-        raw.seek(0)
-        with ipc.open_stream(raw) if streamed else ipc.open_file(raw) as file:
-            schema = file.schema
-            field = self._field(name, schema, advice)
-        raw.seek(0)
-        options = ipc.IpcReadOptions(included_fields=[schema.get_field_index(field.column)], use_threads=False)
-        with ipc.open_stream(raw, options=options) if streamed else ipc.open_file(raw, options=options) as file:
-            for batch in file if streamed else map(file.get_batch, range(file.num_record_batches)):
-                yield field, batch.column(field.column)
+    def _arrow(
+        self, raw: io.BufferedReader, names: Sequence[str], advice: str
+    ) -> Iterator[tuple[list[NamedField], Any]]:
+        with _arrow_file(raw) as (schema, _):
+            fields = self._fields(names, schema, advice)
+        with _arrow_file(raw, sorted(map(schema.get_field_index, _columns_of(fields)))) as (_, batches):
+            for batch in batches:
+                yield fields, batch
                 self._position = raw.tell()
 
-    def _field(self, name: str, schema: Any, advice: str) -> NamedField:
-        return field_of(name, schema.names, features_of(schema.metadata), str(self._path), advice)
+    def _fields(self, names: Sequence[str], schema: Any, advice: str) -> list[NamedField]:
+        features = features_of(schema.metadata)
+        return [field_of(name, schema.names, features, str(self.path), advice) for name in names]
 
     def _decode(self, value: bytes, row: int) -> str:
         try:
-            return value.decode("utf-8", self._errors)
+            return value.decode("utf-8", self.errors)
         except UnicodeDecodeError as error:
             raise UserError(
-                f"{self._path}, row {row}: not valid UTF-8 (byte 0x{value[error.start]:02x}); mend the file, or give "
+                f"{self.path}, row {row}: not valid UTF-8 (byte 0x{value[error.start]:02x}); mend the file, or give "
                 "--errors replace to read each such byte as �"
             ) from None
 
 
-def _pieces(column: Any) -> Iterator[Any]:
-    """Pieces of a column whose values, one object each, take a bounded memory."""
+def _columns_of(fields: Sequence[NamedField]) -> list[str]:
+    """The columns that fields are in, each once."""
+    return list(dict.fromkeys(field.column for field in fields))
+
+
+@contextmanager
+def _arrow_file(raw: io.BufferedReader, columns: list[int] | None = None) -> Iterator[tuple[Any, Iterable[Any]]]:
+    """The schema of an Arrow file, and its batches in some columns, None: in all of them.
+
+    Arrow knows two forms; `datasets` writes the one that can be streamed, other programs often the other.
+    """
+    from pyarrow import ipc
+
+    raw.seek(0)
+    streamed = raw.read(6) != b"ARROW1"
+    raw.seek(0)
+    options = ipc.IpcReadOptions(included_fields=columns, use_threads=False)
+    with (ipc.open_stream if streamed else ipc.open_file)(raw, options=options) as file:
+        yield file.schema, file if streamed else map(file.get_batch, range(file.num_record_batches))
+
+
+def _pieces(columns: Sequence[Any]) -> Iterator[list[Any]]:
+    """Pieces of columns of equal length whose values, one object each, take a bounded memory."""
     import pyarrow
 
-    repeated = pyarrow.types.is_dictionary(column.type)
-    size = column.dictionary.nbytes if repeated else column.nbytes // max(1, len(column))
-    rows = max(1, _AT_ONCE // max(1, size))
-    for begin in range(0, len(column), rows):
-        yield column.slice(begin, rows)
-
-
-def _unreadable(path: Path, error: Exception) -> UserError:
-    reason = (str(error).splitlines() or [type(error).__name__])[0]
-    return UserError(f"{path}: cannot be read ({reason}); is it whole, and what its name says?")
+    rows = length = max(map(len, columns), default=0)
+    for column in columns:
+        repeated = pyarrow.types.is_dictionary(column.type)
+        size = column.dictionary.nbytes if repeated else column.nbytes // max(1, length)
+        rows = min(rows, _AT_ONCE // max(1, size))
+    for begin in range(0, length, max(1, rows)):
+        yield [column.slice(begin, max(1, rows)) for column in columns]
 
 
 def _as_bytes(column: Any) -> Any:

@@ -17,7 +17,7 @@ import zstandard
 
 from bakeoff.errors import UserError
 from bakeoff.reading.decoding import decompressed, utf8_of, wide_mark
-from bakeoff.reading.hub import PREFIX, HubFile, hub_files
+from bakeoff.reading.hub import HubFile, hub_files, on_hub
 from bakeoff.regular_files import open_regular, require_regular
 
 TEXT = ".txt"
@@ -67,6 +67,30 @@ def _begins_with_object(path: Path) -> bool:
     return False
 
 
+def require_file(path: Path) -> None:
+    """Refuse a path that is no file.
+
+    Raises:
+        UserError: there is nothing, or a folder.
+    """
+    if not path.is_file():
+        raise UserError(f"{path}: {'a folder; give a file' if path.is_dir() else 'no such file'}")
+
+
+def size_of(file: Path | HubFile) -> int:
+    """The number of a file's bytes on disk; 0 where it is not known.
+
+    Raises:
+        UserError: the file cannot be looked at.
+    """
+    if isinstance(file, HubFile):
+        return file.bytes
+    try:
+        return file.stat().st_size
+    except OSError as error:
+        raise UserError(f"{file}: cannot be read ({error.strerror})") from None
+
+
 def find_files(texts: str | Path | Sequence[str | Path], skips: Counter[str]) -> list[Path | HubFile]:
     """All text files of files, folders (searched recursively, hidden files left out), globs and `hub:` names.
 
@@ -84,7 +108,7 @@ def find_files(texts: str | Path | Sequence[str | Path], skips: Counter[str]) ->
         texts = [texts]
     files: dict[object, Path | HubFile] = {}
     for text in texts:
-        if isinstance(text, str) and text.startswith(PREFIX):
+        if isinstance(text, str) and on_hub(text):
             files.update((str(file), file) for file in hub_files(text))
             continue
         path = Path(text).expanduser()

@@ -2,80 +2,81 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from bakeoff.errors import UserError
 from bakeoff.extras import missing
 from bakeoff.reading.class_names import NamedField, field_of
+from bakeoff.reading.table_reader import TableReader
 
 PREFIX = "hub:"
 _CONVERTED = "refs/convert/parquet"  # the Hub's branch of converted data sets, in folders CONFIG/SPLIT/
 _NAME = re.compile(r"(?P<path>[^:@]+)(?::(?P<config>[^:@]+))?(?:@(?P<split>[^:@]+))?")
 
 
-class HubFile:
-    """One file of a split of a data set.
+class HubFile(TableReader):
+    """One file of a split of a data set, or all of them; `path` is its name.
 
-    Attributes:
-        bytes: the file's size; 0 if it is not known.
+    `translation.de` is `de` of the column `translation`; a class that is stored as a number comes by its name.
+
+    Args:
+        name: the user's name of the data set, with the number of the file.
+        rows: an `IterableDataset`, or a shard of one.
+        size: the file's size in bytes; 0 if it is not known.
         revision: commit of the data set on the Hub; for a folder, a hash of the names, sizes and times of its files.
+        errors: see `TableReader`.
     """
 
-    def __init__(self, name: str, rows: Any, size: int, revision: str) -> None:
-        """Read `rows`, a shard of an `IterableDataset`; `name` tells it from all others."""
-        self._name = name
-        self._rows = rows
-        self.bytes = size
-        self.revision = revision
+    def __init__(self, name: str, rows: Any, size: int, revision: str, errors: str = "strict") -> None:
+        super().__init__(name, errors)
+        self._rows, self.bytes, self.revision = rows, size, revision
 
     def __str__(self) -> str:
-        """The user's name of the data set, and the number of the file."""
-        return self._name
+        """The name."""
+        return str(self.path)
 
+    def read_with(self, errors: str) -> "HubFile":
+        """The same file with another treatment of errors."""
+        return HubFile(str(self), self._rows, self.bytes, self.revision, errors)
+
+    @override
     def position(self) -> int:
-        """0 bytes: the library does not tell how much it has read, so that a file counts only when it is done."""
-        return 0
+        return 0  # the library does not tell how much it has read, so that a file counts only when it is done
 
-    def values(self, name: str, advice: str = "", skip: int = 0) -> Iterator[tuple[int, Any]]:
-        """The number of each row, from 1, and its value of one column.
+    @override
+    def names(self) -> list[str]:
+        if self._rows.features is not None:
+            return list(self._rows.features)
+        with _refusing(str(self)):
+            return next((list(row) for row in self._rows), [])
 
-        Args:
-            name: the column.
-            advice: advice for the error about a missing column.
-            skip: number of rows to pass over.
-
-        Raises:
-            UserError: the column is missing, or the network does not answer.
-        """
-        for number, (value,) in self.records([name], advice, skip):
-            yield number, value
-
-    def records(self, names: Sequence[str], advice: str = "", skip: int = 0) -> Iterator[tuple[int, list[Any]]]:
-        """The number of each row, from 1, and its values of some columns; arguments and errors as of `values`.
-
-        `translation.de` is `de` of the column `translation`; a class that is stored as a number comes by its name.
-        """
+    @override
+    def rows(self, names: Sequence[str], advice: str = "", skip: int = 0) -> Iterator[tuple[int, list[Any]]]:
         features = self._rows.features.to_dict() if self._rows.features is not None else {}
         fields: list[NamedField] = []
-        try:
+        with _refusing(str(self)):
             for number, row in enumerate(self._rows.skip(skip) if skip else self._rows, skip + 1):
-                if not fields:
-                    fields = [field_of(name, list(row), features, self._name, advice) for name in names]
-                yield number, [field.value(row[field.column], self._name, number) for field in fields]
-        except (UserError, GeneratorExit):
-            raise
-        except Exception as error:  # of the library, of Arrow, of the network
-            raise _refused(self._name, error) from None
+                fields = fields or [field_of(name, list(row), features, str(self), advice) for name in names]
+                yield number, [field.value(row[field.column], self, number) for field in fields]
 
 
-def hub_files(text: str) -> list[HubFile]:
+def on_hub(path: Path | str) -> bool:
+    """Whether this is a data set of the Hugging Face Hub, not a file."""
+    return str(path).startswith(PREFIX)
+
+
+def hub_files(text: str, *, whole: bool = False) -> list[HubFile]:
     """The files of a data set, whose content is not fetched yet.
 
     Args:
         text: `hub:OWNER/NAME`, `hub:OWNER/NAME:CONFIG`, either with `@SPLIT` (default `train`); or a folder in place of
             OWNER/NAME.
+        whole: whether all files come as one.
 
     Raises:
         UserError: `datasets` is not installed; no such data set, config or split; the network does not answer.
@@ -90,7 +91,7 @@ def hub_files(text: str) -> list[HubFile]:
     path, config, split = match["path"], match["config"], match["split"] or "train"
     datasets.disable_progress_bars()
     folder = Path(path).expanduser()
-    try:
+    with _refusing(text):
         revision, sizes = (None, {}) if folder.is_dir() else _commit(path)
         try:
             builder = datasets.load_dataset_builder(str(folder) if folder.is_dir() else path, config, revision=revision)
@@ -107,15 +108,13 @@ def hub_files(text: str) -> list[HubFile]:
         rows = builder.as_streaming_dataset(split=split)
         if revision is None:
             revision, sizes = _state(files[split])
+        if whole:
+            return [HubFile(text, rows, 0, revision)]
         paths = files[split] if len(files[split]) == rows.num_shards else [""] * rows.num_shards
         return [
             HubFile(f"{text}#{i + 1}", rows.shard(rows.num_shards, i), sizes.get(file.rpartition("@")[2], 0), revision)
             for i, file in enumerate(paths)
         ]
-    except UserError:
-        raise
-    except Exception as error:
-        raise _refused(text, error) from None
 
 
 def _converted(text: str, config: str | None, files: Sequence[str]) -> dict[str, list[str]]:
@@ -150,6 +149,13 @@ def _state(files: list[str]) -> tuple[str, dict[str, int]]:
     return sha256(repr(found).encode()).hexdigest()[:16], {file: size for file, size, _ in found}
 
 
-def _refused(name: str, error: Exception) -> UserError:
-    reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-    return UserError(f"{name}: cannot be read ({reason}); is the name right, and the network there?")
+@contextmanager
+def _refusing(name: str) -> Iterator[None]:
+    """Errors of the library, of Arrow and of the network as one line."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise UserError(f"{name}: cannot be read ({reason}); is the name right, and the network there?") from None

@@ -5,15 +5,19 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from typing_extensions import override
+
 from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
 from bakeoff.json_files import JsonError, RepeatedKey, json_value
 from bakeoff.reading.fields import existing
 from bakeoff.reading.files import LONGEST_RECORD, NUL_BYTES, LineReader, kind_of
+from bakeoff.reading.table_reader import TableReader
 
 Separator = Literal["auto", "tab", "comma", "semicolon"]
 """Separator of the cells in a row; auto: the file's name says it."""
 
+_OBJECTS = "a .jsonl file holds one JSON object a line"
 _SIGNS = {"tab": "\t", "comma": ",", "semicolon": ";"}
 
 
@@ -35,119 +39,112 @@ PLAIN = RecordStyle()
 """The style of a file of which only the name is known."""
 
 
-def read_records(
-    path: Path,
-    lines: LineReader,
-    names: Sequence[str],
-    advice: str = "",
-    skip: int = 0,
-    style: RecordStyle = PLAIN,
-) -> Iterator[tuple[int, list[Any]]]:
-    """The number of each record's last line, and the record's values of some fields; blank lines are skipped.
+class RecordReader(TableReader):
+    """Reader of a .jsonl, .csv or .tsv; blank lines are skipped.
 
     The first line of a .csv or .tsv names the columns; each line of a .jsonl is an object. In a .tsv a quotation mark
-    is text, and in one of a single column a blank line is a record with a blank text.
+    is text, and in one of a single column a blank line is a record with a blank text. The rows of a .jsonl that are
+    passed over are not parsed.
 
     Args:
         path: the file, whose name tells the kind.
-        lines: the file's lines.
-        names: fields or columns, in the order in which their values are wanted.
-        advice: advice for the error about a missing field.
-        skip: number of records to pass over; those of a .jsonl file are not parsed.
-        style: the style of the file's rows.
-
-    Raises:
-        UserError: a field or column is missing, or a record is broken (with its line).
+        errors: "strict" or "replace" for invalid UTF-8.
+        encoding: the encoding of its lines.
+        style: the style of its rows.
     """
-    kind = _kind(path, style)
-    if kind == ".jsonl":
-        for number, record in _objects(path, lines, skip, style):
-            yield number, [record[existing(name, list(record), f"{path}:{number}", "field", advice)] for name in names]
-        return
-    places: list[int] | None = None
-    header: list[str] = []
-    for number, row in _csv_rows(path, lines, _SIGNS.get(style.separator, ",")) if kind == ".csv" else _tsv_rows(lines):
-        if places is None:
-            if problem := _no_table(row):
-                raise UserError(f"{path}:{number}: {problem}")
-            header = [name.strip() for name in row] if style.header else [str(n + 1) for n in range(len(row))]
-            hint = advice or (_advice(header) if style.header else "; columns have numbers, from 1")
-            places = [header.index(existing(name, header, f"{path}:{number}", "column", hint)) for name in names]
-            if twice := next((name for name in names if header.count(name) > 1), None):
-                raise UserError(
-                    f"{path}:{number}: {header.count(twice)} columns are called '{twice}'; rename all but one"
-                )
-            if style.header:
+
+    has_lines = True
+
+    def __init__(self, path: Path, errors: str, encoding: str = "utf-8", style: RecordStyle = PLAIN) -> None:
+        super().__init__(path, errors)
+        self._lines, self._style = LineReader(path, errors, encoding=encoding), style
+        self._kind = {"auto": kind_of(path), "tab": ".tsv"}.get(style.separator, ".csv")
+
+    @override
+    def position(self) -> int:
+        return self._lines.position()
+
+    @override
+    def names(self) -> list[str]:
+        if self._kind == ".jsonl":
+            return next((list(record) for _, record in self._objects()), [])
+        return self._header(next((row for _, row in self._cells()), []))
+
+    @override
+    def whole(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        yield from self._objects() if self._kind == ".jsonl" else super().whole()
+
+    @override
+    def rows(self, names: Sequence[str], advice: str = "", skip: int = 0) -> Iterator[tuple[int, list[Any]]]:
+        if self._kind == ".jsonl":
+            for number, record in self._objects(skip):
+                where = f"{self.path}:{number}"
+                yield number, [record[existing(name, list(record), where, "field", advice)] for name in names]
+            return
+        style = self._style
+        places: list[int] | None = None
+        header: list[str] = []
+        for number, row in self._cells():
+            if places is None:
+                header = self._header(row)
+                places = self._places(names, header, row, number, advice)
+                if style.header:
+                    continue
+            if len(row) < len(header) or (any(row[len(header) :]) and not style.extra_columns):
+                # A row that is too long or too short has probably moved a value to another column.
+                reason = f"the row has {counted(len(row), 'column')}, the first line {len(header)}"
+                if style.on_broken is None:
+                    raise UserError(f"{self.path}:{number}: {reason}; mend it")
+                style.on_broken(number, "has another number of columns than the first")
+            elif skip:
+                skip -= 1
+            else:
+                yield number, [row[place] for place in places]
+
+    def _header(self, row: Sequence[str]) -> list[str]:
+        """The names of the columns of a file with this first row."""
+        return [name.strip() for name in row] if self._style.header else [str(n + 1) for n in range(len(row))]
+
+    def _places(
+        self, names: Sequence[str], header: list[str], row: Sequence[str], number: int, advice: str
+    ) -> list[int]:
+        """The indices of the named columns in a file with this first row, which stands on line `number`."""
+        where = f"{self.path}:{number}"
+        if problem := next((problem for cell in row if "\n" not in cell and (problem := foreign_line(cell))), None):
+            raise UserError(f"{where}: {problem}")
+        advice = advice or (_advice(header) if self._style.header else "; columns have numbers, from 1")
+        places = [header.index(existing(name, header, where, "column", advice)) for name in names]
+        if twice := next((name for name in names if header.count(name) > 1), None):
+            raise UserError(f"{where}: {header.count(twice)} columns are called '{twice}'; rename all but one")
+        return places
+
+    def _cells(self) -> Iterator[tuple[int, list[str]]]:
+        """The last line of each row of a .csv or .tsv, and its cells."""
+        if self._kind == ".csv":
+            return _csv_rows(self.path, self._lines, _SIGNS.get(self._style.separator, ","))
+        return _tsv_rows(self._lines)
+
+    def _objects(self, skip: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
+        """The line of each object of a .jsonl, and the object."""
+        for line in self._lines.whole():
+            if not line.text.strip():
                 continue
-        if len(row) < len(header) or (any(row[len(header) :]) and not style.extra_columns):
-            # A row that is too long or too short has probably moved a value to another column.
-            reason = f"the row has {counted(len(row), 'column')}, the first line {len(header)}"
-            if style.on_broken is None:
-                raise UserError(f"{path}:{number}: {reason}; mend it")
-            style.on_broken(number, "has another number of columns than the first")
-        elif skip:
-            skip -= 1
-        else:
-            yield number, [row[place] for place in places]
-
-
-def record_names(path: Path, lines: LineReader, style: RecordStyle = PLAIN) -> list[str]:
-    """The names of the columns, or of the first record's fields; empty if the file is empty.
-
-    Raises:
-        UserError: the first record is broken.
-    """
-    kind = _kind(path, style)
-    if kind == ".jsonl":
-        return next((list(record) for _, record in _objects(path, lines, 0, style)), [])
-    rows = _csv_rows(path, lines, _SIGNS.get(style.separator, ",")) if kind == ".csv" else _tsv_rows(lines)
-    first = next((row for _, row in rows), [])
-    return [name.strip() for name in first] if style.header else [str(number + 1) for number in range(len(first))]
-
-
-def whole_records(
-    path: Path, errors: str, encoding: str = "utf-8", style: RecordStyle = PLAIN
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The number of each record's last line, and all of its values by their names; errors as of `read_records`."""
-    if _kind(path, style) == ".jsonl":
-        yield from _objects(path, LineReader(path, errors, encoding=encoding), 0, style)
-        return
-    names = record_names(path, LineReader(path, errors, encoding=encoding), style)
-    for number, values in read_records(path, LineReader(path, errors, encoding=encoding), names, style=style):
-        yield number, dict(zip(names, values, strict=True))
-
-
-def _kind(path: Path, style: RecordStyle) -> str | None:
-    """The ending that stands for the form of a file's rows: .jsonl, .csv, or .tsv."""
-    return {"auto": kind_of(path), "tab": ".tsv"}.get(style.separator, ".csv")
-
-
-def text_value(value: Any, where: str, name: str, errors: str) -> str:
-    """A field's value as text; a missing value is the empty text.
-
-    Args:
-        value: as `read_records` yields it.
-        where: file and line.
-        name: the field's name.
-        errors: "strict" refuses half of a surrogate pair, which JSON can spell and which is no character; "replace"
-            reads it as U+FFFD.
-
-    Raises:
-        UserError: the value is no text.
-    """
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise UserError(f"{where}: '{name}' holds {type(value).__name__} instead of text")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        if errors == "strict":
-            raise UserError(
-                f"{where}: half of a surrogate pair (\\ud8...) is not a character; give --errors replace"
-            ) from None
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return value
+            if skip:
+                skip -= 1
+                continue
+            where = f"{self.path}:{line.number}"
+            try:
+                record = json_value(line.text, any_number=True)
+            except JsonError as error:
+                repeated = isinstance(error, RepeatedKey)
+                if self._style.on_broken is not None:
+                    self._style.on_broken(line.number, "has a key twice" if repeated else "is broken JSON")
+                    continue
+                problem = f"{error.problem}; mend it" if repeated else f"broken JSON ({error.problem}); {_OBJECTS}"
+                raise UserError(f"{where}: {foreign_line(line.text) or problem}") from None
+            if not isinstance(record, dict):
+                raise UserError(f"{where}: not a JSON object; {_OBJECTS}")
+            yield line.number, record
 
 
 def foreign_line(line: str) -> str | None:
@@ -159,42 +156,12 @@ def foreign_line(line: str) -> str | None:
     return None
 
 
-def _no_table(row: Sequence[str]) -> str | None:
-    """The mistake in a file with this first row, see `foreign_line`; None: there is none."""
-    return next((problem for cell in row if "\n" not in cell and (problem := foreign_line(cell))), None)
-
-
 def _advice(header: Sequence[str]) -> str:
     """Advice for a first row that does not name the columns."""
     for name, sign in _SIGNS.items():
         if len(header) == 1 and sign in header[0]:
             return f"; if its cells stand between {name}s, give --option separator={name}"
     return "; if the first row is data, give --option header=false, and columns by number from 1"
-
-
-def _objects(path: Path, lines: LineReader, skip: int, style: RecordStyle) -> Iterator[tuple[int, dict[str, Any]]]:
-    for line in lines.whole():
-        if not line.text.strip():
-            continue
-        if skip:
-            skip -= 1
-            continue
-        where = f"{path}:{line.number}"
-        try:
-            record = json_value(line.text, any_number=True)
-        except JsonError as error:
-            if style.on_broken is not None:
-                style.on_broken(line.number, "has a key twice" if isinstance(error, RepeatedKey) else "is broken JSON")
-                continue
-            problem = foreign_line(line.text) or (
-                f"{error.problem}; mend it" if isinstance(error, RepeatedKey) else None
-            )
-            raise UserError(
-                f"{where}: {problem or f'broken JSON ({error.problem}); a .jsonl file holds one JSON object a line'}"
-            ) from None
-        if not isinstance(record, dict):
-            raise UserError(f"{where}: not a JSON object; a .jsonl file holds one JSON object a line")
-        yield line.number, record
 
 
 def _tsv_rows(lines: LineReader) -> Iterator[tuple[int, list[str]]]:
@@ -206,7 +173,7 @@ def _tsv_rows(lines: LineReader) -> Iterator[tuple[int, list[str]]]:
             yield line.number, row
 
 
-def _csv_rows(path: Path, lines: LineReader, separator: str) -> Iterator[tuple[int, list[str]]]:
+def _csv_rows(path: Path | str, lines: LineReader, separator: str) -> Iterator[tuple[int, list[str]]]:
     csv.field_size_limit(LONGEST_RECORD)
     opened = 0  # the line on which the quotation mark opened that is open now; 0: none is
     before = 0  # of a row that is not at its end, the line on which the last one opened that was closed again

@@ -9,11 +9,11 @@ from typing import Literal
 
 from bakeoff.config import Config
 from bakeoff.errors import UserError
-from bakeoff.reading.columns import ColumnReader
-from bakeoff.reading.files import COLUMNAR, Line, LineReader, kind_of
+from bakeoff.reading.files import COLUMNAR, TEXT, Line, LineReader, kind_of, size_of
 from bakeoff.reading.hub import HubFile
 from bakeoff.reading.pieces import BEGINNING, CONTINUATION, DOCUMENT, PARAGRAPH, TextPiece, TextPosition
-from bakeoff.reading.records import read_records, text_value
+from bakeoff.reading.table_reader import TableReader
+from bakeoff.reading.tables import open_table
 
 _ADVICE = "; name the one with the text by --field"
 _LONGEST = 1 << 15  # characters of a piece; longer paragraphs come in several
@@ -52,7 +52,7 @@ class TextReader:
                 .parquet or .arrow and `pyarrow` is not installed.
         """
         self.files = list(files)
-        self.sizes = [_size(file) for file in self.files]
+        self.sizes = list(map(size_of, self.files))
         self.skips: Counter[str] = Counter()
         self._options = options
         self.lines = lines
@@ -60,10 +60,10 @@ class TextReader:
         self.separated = False  # whether the separator was found anywhere
         self._done = 0
         self._documents = 0
-        self._current: LineReader | ColumnReader | HubFile | None = None
+        self._current: LineReader | TableReader | None = None
         for file in self.files:
             if isinstance(file, Path) and kind_of(file) in COLUMNAR:
-                ColumnReader(file, options.errors)  # a library that is missing is told before anything is read
+                open_table(file)  # a library that is missing is told before anything is read
                 break
         if options.document_separator is not None:
             if options.document_per_line:
@@ -127,16 +127,10 @@ class TextReader:
 
     def _raw(self, file: Path | HubFile, skip: int) -> Iterator[tuple[int, str]]:
         """Levels and texts of a file, without its first `skip` documents."""
-        if isinstance(file, HubFile):
-            self._current = file
-            return self._rows(file, file, skip)
-        kind = kind_of(file)
-        if kind in COLUMNAR:
-            self._current = columns = ColumnReader(file, self._options.errors)
-            return self._rows(file, columns, skip)
+        if isinstance(file, HubFile) or kind_of(file) != TEXT:
+            self._current = table = open_table(file, self._options.errors)
+            return self._rows(table, skip)
         self._current = lines = LineReader(file, self._options.errors)
-        if kind != ".txt":
-            return self._records(file, lines, skip)
         return _behind(self._text_lines(lines) if self.lines else self._text(lines), skip)
 
     def _clean(self, raw: Iterator[tuple[int, str]], file: int, record: int, until: int | None) -> Iterator[TextPiece]:
@@ -251,15 +245,9 @@ class TextReader:
         rest = line.text[start:]
         yield boundary, rest if rest.strip() or not boundary else ""
 
-    def _records(self, file: Path, lines: LineReader, skip: int) -> Iterator[tuple[int, str]]:
-        field, errors = self._options.field, self._options.errors
-        for number, (value,) in read_records(file, lines, [field], _ADVICE, skip):
-            yield from _paragraphs(text_value(value, f"{file}:{number}", field, errors), self.lines)
-
-    def _rows(self, file: Path | HubFile, columns: ColumnReader | HubFile, skip: int) -> Iterator[tuple[int, str]]:
-        field, errors = self._options.field, self._options.errors
-        for number, value in columns.values(field, _ADVICE, skip):
-            yield from _paragraphs(text_value(value, f"{file}, row {number}", field, errors), self.lines)
+    def _rows(self, table: TableReader, skip: int) -> Iterator[tuple[int, str]]:
+        for (text,) in table.texts([self._options.field], _ADVICE, skip):
+            yield from _paragraphs(text, self.lines)
 
 
 def _paragraphs(value: str, lines: bool) -> Iterator[tuple[int, str]]:
@@ -277,12 +265,3 @@ def _behind(raw: Iterator[tuple[int, str]], skip: int) -> Iterator[tuple[int, st
         if opened > skip:
             yield level, text
             yield from raw
-
-
-def _size(file: Path | HubFile) -> int:
-    if isinstance(file, HubFile):
-        return file.bytes
-    try:
-        return file.stat().st_size
-    except OSError as error:
-        raise UserError(f"{file}: cannot be read ({error.strerror})") from None

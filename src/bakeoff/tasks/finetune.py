@@ -19,7 +19,7 @@ from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.models.dropouts import with_dropout
 from bakeoff.models.layer_map import unshared
 from bakeoff.optimization.optimizers.adamw import AdamWConfig
-from bakeoff.reading.rows import on_hub
+from bakeoff.reading.hub import on_hub
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement, resolve_device, resolve_precision
 from bakeoff.resources.thread_choice import Asked, quickest, resolve_threads

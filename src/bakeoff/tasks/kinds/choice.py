@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from bakeoff.config import Record
 from bakeoff.errors import UserError
-from bakeoff.reading.records import text_value
+from bakeoff.reading.table_reader import text_value
 from bakeoff.tasks.examples import Example, LeftOut
 from bakeoff.tasks.items import Items
 from bakeoff.tasks.reading.labels import label_text

@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from bakeoff.config import Record
 from bakeoff.errors import UserError
-from bakeoff.reading.records import text_value
+from bakeoff.reading.table_reader import text_value
 from bakeoff.tasks.examples import Example, LeftOut
 from bakeoff.tasks.floors.tfidf import INVERSE_REGULARISATION, counted
 from bakeoff.tasks.items import Items

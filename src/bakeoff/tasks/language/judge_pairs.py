@@ -5,8 +5,7 @@ from typing import Any
 
 from bakeoff.inference.minimal_pairs import judge, kinds_of, read_minimal_pairs
 from bakeoff.inference.readings import Reading, readings, require_reading
-from bakeoff.reading.files import LineReader
-from bakeoff.reading.records import record_names
+from bakeoff.reading.tables import open_table
 from bakeoff.runs.run import Run
 
 GROUP = "UID"
@@ -31,7 +30,7 @@ def evaluate_pairs(run: Run, pairs: str | Path, reading: Reading | None, device:
     chosen = first if reading is None else reading
     require_reading(run, chosen)
     sorts = kinds_of(pairs)
-    names = record_names(Path(pairs), LineReader(Path(pairs), "replace"))
+    names = open_table(Path(pairs), "replace").names()
     found = judge(run, read_minimal_pairs(pairs, group=GROUP if GROUP in names else None), chosen, device=device)
     return {
         "run": str(run.path),

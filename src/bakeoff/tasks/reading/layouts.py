@@ -11,7 +11,7 @@ from bakeoff.errors import UserError
 from bakeoff.json_files import RepeatedKey, json_value
 from bakeoff.randomness.order import permute
 from bakeoff.reading.fields import existing
-from bakeoff.reading.files import LineReader
+from bakeoff.reading.files import LineReader, require_file
 
 Layout = Literal["table", "class_folders", "trees", "coarse_and_fine", "race"]
 """The form of a file: table, rows with columns; for the others see `LAYOUTS`."""
@@ -94,8 +94,7 @@ def race(path: Path, errors: str, encoding: str) -> Iterator[tuple[int, dict[str
 
 
 def _lines(path: Path, errors: str, encoding: str) -> Iterator[Any]:
-    if not path.is_file():
-        raise UserError(f"{path}: no such file")
+    require_file(path)
     return LineReader(path, errors, encoding=encoding).whole()
 
 

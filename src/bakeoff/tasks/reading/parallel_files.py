@@ -6,7 +6,7 @@ from typing import Literal
 
 from bakeoff.errors import UserError
 from bakeoff.reading.aligned import PairOptions, PairReader, clean
-from bakeoff.reading.files import COLUMNAR, LineReader, kind_of
+from bakeoff.reading.files import COLUMNAR, LineReader, kind_of, require_file
 
 _COMPRESSIONS = (".gz", ".zst")
 
@@ -43,8 +43,7 @@ def read_pairs(
     Raises:
         UserError: there is no such file, an empty target, or not one target for each source.
     """
-    if not path.is_file():
-        raise UserError(f"{path}: no such file")
+    require_file(path)
     if not labelled:
         yield from ((line, clean(text), None) for line, text, _ in LineReader(path, errors).whole())
         return

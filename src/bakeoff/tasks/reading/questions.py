@@ -13,9 +13,10 @@ from typing_extensions import override
 
 from bakeoff.errors import UserError
 from bakeoff.json_files import JsonError, RepeatedKey, json_value
-from bakeoff.reading.files import COLUMNAR, LineReader, kind_of
-from bakeoff.reading.records import text_value
-from bakeoff.reading.rows import on_hub, read_rows
+from bakeoff.reading.files import COLUMNAR, LineReader, kind_of, require_file
+from bakeoff.reading.hub import on_hub
+from bakeoff.reading.table_reader import text_value
+from bakeoff.reading.tables import open_table
 from bakeoff.tasks.examples import Example
 from bakeoff.tasks.reading.gold_answers import GoldAnswer, placed
 
@@ -90,8 +91,8 @@ def read_questions(
     Raises:
         UserError: there is no such file or column, or a mistake in it; with its line, or the question's name.
     """
-    if not on_hub(path) and not path.is_file():
-        raise UserError(f"{path}: no such file")
+    if not on_hub(path):
+        require_file(path)
     found = _layout(path, LineReader(path, errors, encoding=encoding))
     if found is None:
         rows = _of_table(path, columns, labelled, errors, encoding)
@@ -197,7 +198,7 @@ def _of_table(
     if len(set(names)) < len(names):
         raise UserError(f"{path}: each needs a column of its own, not {', '.join(names)}")
     advice = "; name the columns with --text-column (question), --pair-column (context) and --label-column (answer)"
-    for line, cells in read_rows(path, names, errors, encoding, advice=advice):
+    for line, cells in open_table(path, errors, encoding).rows(names, advice):
         where = f"{path}:{line}"
         question = text_value(cells[0], where, columns.question, errors)
         context = text_value(cells[1], where, columns.context, errors)

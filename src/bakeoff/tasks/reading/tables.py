@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from bakeoff.errors import UserError
-from bakeoff.reading.files import COLUMNAR, JSON_LINES, KINDS, kind_of
-from bakeoff.reading.records import RecordStyle, Separator, text_value
-from bakeoff.reading.rows import on_hub, read_rows
+from bakeoff.reading.files import COLUMNAR, JSON_LINES, KINDS, kind_of, require_file
+from bakeoff.reading.hub import on_hub
+from bakeoff.reading.records import RecordStyle, Separator
+from bakeoff.reading.table_reader import text_value
+from bakeoff.reading.tables import open_table
 from bakeoff.tasks.examples import LeftOut
 from bakeoff.tasks.reading.labels import label_of
 from bakeoff.tasks.reading.layouts import LAYOUTS, Layout
@@ -150,7 +152,7 @@ def table_rows(path: Path, columns: Sequence[str], form: TableForm) -> Iterator[
 
     broken = note if form.broken_rows == "skip" else None
     style = RecordStyle(form.header, form.separator, form.extra_columns, broken)
-    for row in read_rows(path, columns, form.errors, form.encoding, style):
+    for row in open_table(path, form.errors, form.encoding, style).rows(columns):
         yield from left_out
         left_out.clear()
         yield row
@@ -165,8 +167,7 @@ def require_table(path: Path, form: TableForm = PLAIN) -> None:
     """
     if on_hub(path) or form.layout != "table":
         return
-    if not path.is_file():
-        raise UserError(f"{path}: {'a folder; name a file' if path.is_dir() else 'no such file'}")
+    require_file(path)
     known = kind_of(path)
     if form.separator == "auto" and (known is None or known == KINDS[0]):
         advice = f"; {JSON_LINES}" if ".json" in path.suffixes else ""

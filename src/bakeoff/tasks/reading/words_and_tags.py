@@ -14,9 +14,11 @@ from typing_extensions import override
 
 from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
-from bakeoff.reading.files import COLUMNAR, LineReader, kind_of
-from bakeoff.reading.records import foreign_line, text_value
-from bakeoff.reading.rows import on_hub, read_rows
+from bakeoff.reading.files import COLUMNAR, LineReader, kind_of, require_file
+from bakeoff.reading.hub import on_hub
+from bakeoff.reading.records import foreign_line
+from bakeoff.reading.table_reader import text_value
+from bakeoff.reading.tables import open_table
 from bakeoff.tasks.examples import Example
 from bakeoff.tasks.reading.comment_lines import CommentLines, cells_of
 from bakeoff.tasks.reading.labels import label_text
@@ -73,8 +75,8 @@ def read_tagged(
     Raises:
         UserError: there is no such file or column, or a mistake in it; with its line.
     """
-    if not on_hub(path) and not path.is_file():
-        raise UserError(f"{path}: {'a folder; name a file' if path.is_dir() else 'no such file'}")
+    if not on_hub(path):
+        require_file(path)
     if has_fields(path):
         yield from _records(path, columns, labelled, errors, encoding)
         return
@@ -166,7 +168,7 @@ def _records(
     label = (spans or tags) if labelled else None
     if label == words:
         raise UserError(f"{path}: words and tags need a column each, and both are '{words}'")
-    for line, cells in read_rows(path, [words, *([label] if label else [])], errors, encoding):
+    for line, cells in open_table(path, errors, encoding).rows([words, *([label] if label else [])]):
         where = f"{path}:{line}"
         if spans is not None:
             text = text_value(cells[0], where, words, errors)

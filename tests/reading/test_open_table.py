@@ -1,0 +1,101 @@
+"""One reader for rows with named values, whatever the file: the same table in each form is the same table."""
+
+import csv
+import gzip
+import io
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from bakeoff.errors import UserError
+from bakeoff.inference.minimal_pairs import kinds_of
+from bakeoff.reading.tables import open_table
+
+pyarrow = pytest.importorskip("pyarrow")
+ipc, parquet = pytest.importorskip("pyarrow.ipc"), pytest.importorskip("pyarrow.parquet")
+
+NAMES = ["text", "é x", "label"]
+CELLS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r\t\n"), max_size=6)
+
+
+def separated(rows, **style):
+    written = io.StringIO(newline="")
+    csv.writer(written, **style).writerows([NAMES, *rows])
+    return written.getvalue().encode()
+
+
+def arrow(path, rows, new):
+    table = pyarrow.table({name: pyarrow.array([row[i] for row in rows], "string") for i, name in enumerate(NAMES)})
+    with new(path, table.schema) as file:
+        file.write_table(table, max_chunksize=2)
+
+
+def lines(rows):
+    return "".join(json.dumps(dict(zip(NAMES, row, strict=True))) + "\n" for row in rows).encode()
+
+
+FORMS = {
+    "table.csv": lambda path, rows: path.write_bytes(separated(rows)),
+    "marked.csv": lambda path, rows: path.write_bytes(b"\xef\xbb\xbf" + separated(rows, lineterminator="\n")),
+    "table.csv.gz": lambda path, rows: path.write_bytes(gzip.compress(separated(rows))),
+    "table.tsv": lambda path, rows: path.write_text(
+        "".join("\t".join(row) + "\r\n" for row in [NAMES, *rows]), "utf-8"
+    ),
+    "table.jsonl": lambda path, rows: path.write_bytes(lines(rows)),
+    "table.parquet": lambda path, rows: parquet.write_table(
+        pyarrow.table({name: pyarrow.array([row[i] for row in rows], "string") for i, name in enumerate(NAMES)}), path
+    ),
+    "streamed.arrow": lambda path, rows: arrow(path, rows, ipc.new_stream),
+    "file.arrow": lambda path, rows: arrow(path, rows, ipc.new_file),
+}
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(CELLS, CELLS, CELLS), min_size=1, max_size=5), st.integers(0, 5))
+@example([('a "quote", and more', "\u2028", "")] * 3, 1)
+def test_a_table_is_the_same_in_every_form(rows, skip):
+    with TemporaryDirectory() as folder:
+        for name, write in FORMS.items():
+            path = Path(folder, name)
+            write(path, rows)
+            table = open_table(path)
+            assert table.names() == NAMES
+            assert [values for _, values in table.rows(["label", "text"], skip=skip)] == [
+                [row[2], row[0]] for row in rows[skip:]
+            ]
+            assert [values for _, values in table.whole()] == [dict(zip(NAMES, row, strict=True)) for row in rows]
+            assert list(table.texts(["e\u0301 x"])) == [(row[1],) for row in rows]
+            first = 2 if ".csv" in name or ".tsv" in name else 1
+            assert [number for number, _ in table.rows(["text"])] == list(range(first, first + len(rows)))
+            assert 0 <= table.position() <= path.stat().st_size
+            with pytest.raises(UserError, match=r"no (column|field) 'more'.*; say which$"):
+                list(table.rows(["text", "more"], "; say which"))
+
+
+@pytest.mark.parametrize(("ending", "place"), [(".parquet", ", row 2"), (".jsonl", ":3")])
+def test_a_value_that_is_no_text_is_told_with_its_place(tmp_path, ending, place):
+    path = tmp_path / f"table{ending}"
+    if ending == ".parquet":
+        parquet.write_table(pyarrow.table({"text": ["a", "b"], "number": [None, 4]}), path)
+    else:
+        path.write_text('{"text": "a", "number": null}\n\n{"text": "b", "number": 4}\n')
+    with pytest.raises(UserError) as error:
+        list(open_table(path).texts(["text", "number"]))
+    assert str(error.value) == f"{path}{place}: 'number' holds int instead of text"
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".jsonl", ".tsv"])
+def test_groups_of_minimal_pairs_are_known_by_the_columns_of_any_file(tmp_path, ending):
+    path = tmp_path / f"pairs{ending}"
+    values = {"sentence_good": "A cat sleeps.", "sentence_bad": "A cat sleep.", "field": "syntax"}
+    if ending == ".parquet":
+        parquet.write_table(pyarrow.table({name: [value] for name, value in values.items()}), path)
+    elif ending == ".jsonl":
+        path.write_text(json.dumps(values) + "\n")
+    else:
+        path.write_text("\t".join(values) + "\n" + "\t".join(values.values()) + "\n")
+    assert kinds_of(path) == ["field"]
