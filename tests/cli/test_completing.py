@@ -8,12 +8,12 @@ import pytest
 
 from bakeoff.cli.shared.completing import complete_dataset, complete_recipe, complete_run
 from bakeoff.recipe_files import recipe_names
-from bakeoff.tasks.datasets.named import DATASETS
+from bakeoff.tasks.datasets.dataset import dataset_names
 
 
 def test_names_of_recipes_and_data_sets_are_all_offered():
     assert complete_recipe("") == recipe_names()
-    assert complete_dataset("") == sorted(DATASETS)
+    assert complete_dataset("") == dataset_names()
     assert complete_recipe("bert-b") == ["bert-base"]
 
 

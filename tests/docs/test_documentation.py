@@ -17,6 +17,7 @@ from bakeoff.cli.app import app
 from bakeoff.comparison.plan import Plan
 from bakeoff.errors import UserError
 from bakeoff.recipe_files import load_recipe, recipe_names
+from bakeoff.tasks.datasets.dataset import DataSet
 
 GROUP = typer.main.get_command(app)
 RECIPE_VERBS = {"show", "peek", "pretrain", "tune", "speed", "finetune"}
@@ -109,7 +110,9 @@ def test_recipes_and_plans_are_taken(page, tmp_path):
             continue
         values = yaml.safe_load(block.text)
         try:
-            if {"tasks", "search", "corpus"} & set(values):
+            if "forms" in values:
+                DataSet.parse(values, block.place)
+            elif {"tasks", "search", "corpus"} & set(values):
                 tasks = [task for task in values.get("tasks", []) if "dataset" not in task]  # which look at their files
                 Plan.parse({**whole_plan, **values, "tasks": tasks or whole_plan["tasks"]}, block.place)
             else:

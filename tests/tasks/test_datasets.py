@@ -9,7 +9,8 @@ import pytest
 
 from bakeoff.errors import UserError
 from bakeoff.tasks.data import load_task
-from bakeoff.tasks.datasets.named import DATASETS, dataset_task, named_task
+from bakeoff.tasks.datasets.dataset import dataset_names, load_dataset
+from bakeoff.tasks.datasets.named import dataset_task, named_task
 from bakeoff.tasks.registry import parse_task
 
 ROWS = 40
@@ -340,12 +341,12 @@ def test_a_data_set_is_read_as_it_is_published(name, files, expected, tmp_path):
 
 
 def test_every_data_set_is_tried():
-    assert set(DATASETS) == {row[0] for row in PUBLISHED}
+    assert set(dataset_names()) == {row[0] for row in PUBLISHED}
 
 
-@pytest.mark.parametrize("name", DATASETS)
+@pytest.mark.parametrize("name", dataset_names())
 def test_the_settings_of_each_form_are_those_of_its_kind(name):
-    known = DATASETS[name]
+    known = load_dataset(name)
     for form in known.forms:
         parts = {part: form.names(part)[0] for part in ("train", "dev", "test") if form.names(part)}
         parse_task({"kind": known.kind, **known.settings, **form.settings, **parts}, name)
@@ -411,8 +412,52 @@ def test_what_is_not_there_is_one_line(name, folder, message, tmp_path):
     assert "\n" not in str(caught.value)
 
 
+MINE = """
+title: Support tickets of 2026
+kind: classification
+settings: {text_column: ticket, label_column: team}
+forms:
+  - train: [tickets.tsv]
+    test: [later.tsv]
+    remark: test is of the month after
+"""
+
+
+def test_a_data_set_of_ones_own_is_a_file(tmp_path):
+    rows = table("ticket\tteam\n", "printer {n}\t{label}\n")
+    laid(tmp_path, {"tickets.yaml": MINE, "tickets.tsv": rows, "later.tsv": rows})
+    data = load_task(dataset_task(str(tmp_path / "tickets.yaml"), tmp_path))
+    assert (data.task.config.title, data.task.classes, len(data.test)) == ("tickets", ["0", "1"], ROWS)
+    assert "test is of the month after" in data.notes
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, r"dataset: .*mine\.yaml: no such file$"),
+        (MINE + "colour: red\n", r"mine\.yaml: unknown key 'colour'"),
+        (MINE + "hub: {repositry: a/b, splits: {train: train}}", r"unknown key 'repositry'; did you mean 'repository'"),
+        (MINE.replace("train:", "trane:"), r"mine\.yaml: forms\.0: unknown key 'trane'; did you mean 'train'"),
+        (MINE.replace("[tickets.tsv]", "[]"), r"mine\.yaml: forms\.0\.train: nothing given; give at least 1"),
+        (MINE.replace("classification", "sorting"), r"mine\.yaml: kind: there is no kind of task 'sorting'; there are"),
+        (MINE.replace("ticket,", "ticket, colour: red,"), r"mine\.yaml: unknown key 'colour'"),
+    ],
+)
+def test_mistakes_in_the_file_of_a_data_set_are_one_line(content, message, tmp_path):
+    laid(tmp_path, {} if content is None else {"mine.yaml": content, "tickets.tsv": "", "later.tsv": ""})
+    with pytest.raises(UserError, match=message) as caught:
+        dataset_task(str(tmp_path / "mine.yaml"), tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_data_set_that_is_not_known_on_the_hub(tmp_path):
+    laid(tmp_path, {"mine.yaml": MINE})
+    with pytest.raises(UserError, match="mine: --data hub:a/b: the data set is not known on the Hub"):
+        named_task(str(tmp_path / "mine.yaml"), "hub:a/b")
+
+
 def test_the_guide_lists_every_data_set_with_its_name_on_the_hub():
     guide = (Path(__file__).parents[2] / "docs" / "datasets.md").read_text(encoding="utf-8")
     table = guide.partition("## Other forms")[0]
     rows = re.findall(r"^\| `(\w+)` \|.*\| `(\S+)`[^|]*\|$", table, re.MULTILINE)
-    assert dict(rows) == {name: known.hub.repository for name, known in DATASETS.items()}
+    assert dict(rows) == {name: load_dataset(name).hub.repository for name in dataset_names()}

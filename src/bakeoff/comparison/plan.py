@@ -15,6 +15,7 @@ from bakeoff.corpus.mixture import mixture_entries
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.reading.hub import on_hub
+from bakeoff.tasks.datasets.dataset import describes_dataset
 from bakeoff.tasks.datasets.named import named_task
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.registry import DEFAULT_KIND, TASKS
@@ -224,8 +225,11 @@ def _with_data_set(task: Any, where: str, path: Path) -> Any:
     for key in ("train", "dev", "test"):
         if isinstance(own.get(key), str) and not on_hub(Path(own[key])):
             own[key] = str((path.parent / Path(own[key]).expanduser()).resolve())
+    name = task["dataset"]
+    if describes_dataset(name):
+        name = str((path.parent / Path(name).expanduser()).resolve())
     try:
-        known = named_task(task["dataset"], data, own)
+        known = named_task(name, data, own)
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
     return {**known, **({"finetune": task["finetune"]} if "finetune" in task else {})}

@@ -35,12 +35,9 @@ def complete_run(incomplete: str) -> list[str]:
 
 def complete_dataset(incomplete: str) -> list[str]:
     """The names of published data sets that begin with the typed text."""
-    from bakeoff.tasks.datasets.glue import GLUE, SUPERGLUE
-    from bakeoff.tasks.datasets.texts import TEXTS
-    from bakeoff.tasks.datasets.words import READING, TAGGING, TRANSLATION
+    from bakeoff.tasks.datasets.dataset import dataset_names
 
-    known = (GLUE, SUPERGLUE, TEXTS, TAGGING, READING, TRANSLATION)
-    return sorted(name for names in known for name in names if name.startswith(incomplete))
+    return [name for name in dataset_names() if name.startswith(incomplete)]
 
 
 def complete_tracker(incomplete: str) -> list[str]:

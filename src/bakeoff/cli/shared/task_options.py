@@ -78,7 +78,8 @@ def files_of(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="A published data set whose files and columns are known (docs/datasets.md).",
+            help="A published data set whose files and columns are known, or a .yaml file that says them "
+            "(docs/datasets.md).",
             autocompletion=complete_dataset,
         ),
     ] = None,
@@ -139,6 +140,7 @@ def task_of(files: Files, settings: dict[str, Any], where: str) -> "TaskConfig":
     Raises:
         UserError: there is no training file, no such data set or kind of task, or a mistake in the values.
     """
+    from bakeoff.tasks.datasets.dataset import load_dataset
     from bakeoff.tasks.datasets.named import named_task
     from bakeoff.tasks.registry import DEFAULT_KIND, TASKS, parse_task
 
@@ -155,7 +157,7 @@ def task_of(files: Files, settings: dict[str, Any], where: str) -> "TaskConfig":
         values |= _settings_of(values["kind"], settings)
         _require(values, files.given)
         return parse_task(values, where)
-    kind = given.get("kind") or named_kind(files.dataset)
+    kind = given.get("kind") or load_dataset(files.dataset).kind
     given |= _settings_of(kind, settings)
     values = named_task(files.dataset, files.data, given)
     return parse_task(values, f"{where}: {files.dataset}")
@@ -171,14 +173,6 @@ def _require(values: dict[str, Any], options: Collection[str]) -> None:
     if needed:
         given = listed([f"--{name.replace('_', '-')} NAME" for name in needed])
         raise UserError(f"{kind.replace('_', '-')}: give {given}: columns of {values['train']}")
-
-
-def named_kind(dataset: str) -> str:
-    """The kind of task of a data set; the default kind for an unknown name, which is refused later."""
-    from bakeoff.tasks.datasets.named import DATASETS
-    from bakeoff.tasks.registry import DEFAULT_KIND
-
-    return DATASETS[dataset].kind if dataset in DATASETS else DEFAULT_KIND
 
 
 def _settings_of(kind: str, settings: dict[str, Any]) -> dict[str, Any]:

@@ -5,23 +5,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bakeoff.errors import UserError, nearest
+from bakeoff.errors import UserError
 from bakeoff.reading.hub import PREFIX
-from bakeoff.tasks.datasets.dataset import SPLITS, DataSet, Form, HubForm
-from bakeoff.tasks.datasets.glue import GLUE, SUPERGLUE
-from bakeoff.tasks.datasets.texts import TEXTS
-from bakeoff.tasks.datasets.words import READING, TAGGING, TRANSLATION
+from bakeoff.tasks.datasets.dataset import SPLITS, Form, HubForm, describes_dataset, load_dataset
 from bakeoff.tasks.registry import parse_task
 from bakeoff.tasks.task_config import TaskConfig
-
-DATASETS: Mapping[str, DataSet] = {**GLUE, **SUPERGLUE, **TEXTS, **TAGGING, **READING, **TRANSLATION}
-"""All known data sets by name."""
 
 _COMPRESSIONS = ("", ".gz", ".zst")
 
 
 def dataset_task(name: str, data: str | Path | None, /, **given: Any) -> TaskConfig:
-    """The task of a published data set; arguments and errors are those of `named_task`."""
+    """The task of a data set that is known by its name; arguments and errors are those of `named_task`."""
     return parse_task(named_task(name, data, given), name)
 
 
@@ -29,7 +23,7 @@ def named_task(name: str, data: str | Path | None, given: Mapping[str, Any] | No
     """The values of the config of a data set's task, as `parse_task` reads them.
 
     Args:
-        name: the name of the data set.
+        name: the name of the data set, or a YAML file that describes one.
         data: the folder with its files as they are published; or `hub:OWNER/NAME`, a copy on the Hugging Face Hub with
             the columns of the known one; or `hub:`, the known one itself. None: `given` has the files.
         given: values that replace the known ones.
@@ -38,11 +32,12 @@ def named_task(name: str, data: str | Path | None, given: Mapping[str, Any] | No
         UserError: there is no such data set or folder, its files are not there, or none of its layouts can be read.
     """
     given = {key: value for key, value in (given or {}).items() if value is not None}
-    if name not in DATASETS:
-        raise UserError(f"dataset: there is no '{name}'{nearest(name, DATASETS)}")
-    known = DATASETS[name]
+    known = load_dataset(name)
+    name = Path(name).stem if describes_dataset(name) else name
     common = {"kind": known.kind, "name": name, **known.settings}
     if data is not None and str(data).startswith(PREFIX):
+        if known.hub is None:
+            raise UserError(f"{name}: --data {data}: the data set is not known on the Hub; give --data FOLDER")
         return common | _on_hub(known.hub, str(data).removeprefix(PREFIX)) | given
     folder = None if data is None else Path(data)
     if folder is None and "train" not in given:
