@@ -28,7 +28,7 @@ import transformers
 from bakeoff.batching.ahead import ahead
 from bakeoff.corpus.store import Corpus
 from bakeoff.learner.pretraining_model import PretrainingModel
-from bakeoff.ops.matrix_products import Float32Products
+from bakeoff.ops.cpu.matrix_products import Float32Products
 from bakeoff.preparation.prepare import prepare
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe

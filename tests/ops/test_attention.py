@@ -5,8 +5,8 @@ import torch
 import torch.nn.functional as F
 
 from bakeoff.ops.attention import FEW_QUERIES, UNFUSED_KEYS, attention
+from bakeoff.ops.cpu.matrix_products import Float32Products
 from bakeoff.ops.dropout import dropout
-from bakeoff.ops.matrix_products import Float32Products
 
 
 def tensors(dtype, queries=6, keys=6):

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from bakeoff.ops.matrix_products import Float32Products, lay_out_for_few_rows
+from bakeoff.ops.cpu.matrix_products import Float32Products, lay_out_for_few_rows
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bakeoff.ops import short_convolution_eager
+from bakeoff.ops.cpu import short_convolution as kernels
 from bakeoff.ops.short_convolution import short_convolution, short_convolution_naive
 
 
@@ -42,8 +42,8 @@ def test_equals_its_definition(compiling, problem, tokens):
     expected = outputs_and_gradients(short_convolution_naive, x, weight, **options)
     with (
         patch("torch.compiler.is_compiling", return_value=compiling),
-        patch.object(short_convolution_eager, "PIECE_BYTES", tokens * x.shape[-1] * x.element_size()),
-        patch.object(short_convolution_eager, "PIECE_LENGTH", tokens),
+        patch.object(kernels, "PIECE_BYTES", tokens * x.shape[-1] * x.element_size()),
+        patch.object(kernels, "PIECE_LENGTH", tokens),
     ):
         assert_all_close(outputs_and_gradients(short_convolution, x, weight, **options), expected)
 

@@ -13,7 +13,7 @@ from bakeoff.inference.sampling import PromptSeed
 from bakeoff.inference.text_files import Texts, in_memory, is_blank, read_ahead
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.objectives.objective import ObjectiveConfig
-from bakeoff.ops.matrix_products import lay_out_for_few_rows
+from bakeoff.ops.cpu.matrix_products import lay_out_for_few_rows
 from bakeoff.reading.aligned import clean
 from bakeoff.resources.device import resolve_device
 from bakeoff.runs.run import Run

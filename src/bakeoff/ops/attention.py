@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from bakeoff.ops.cpu.matrix_products import Float32Products
 from bakeoff.ops.dropout import dropout as drop
-from bakeoff.ops.matrix_products import Float32Products
 
 
 def attention(

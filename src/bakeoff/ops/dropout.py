@@ -1,11 +1,10 @@
-"""Dropout whose mask is cheap to draw on a CPU."""
+"""Dropout of elements and of channels."""
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-STEPS = 1 << 16  # the rate is rounded to a multiple of 1 / STEPS, and the scale follows the rounded rate
+from bakeoff.ops.cpu.dropout import drawn_mask
 
 
 def dropout(x: Tensor, rate: float, training: bool) -> Tensor:
@@ -24,7 +23,7 @@ def dropout(x: Tensor, rate: float, training: bool) -> Tensor:
         return x
     if x.device.type != "cpu":
         return F.dropout(x, rate)
-    return x * _draw(x, rate)
+    return x * drawn_mask(x, rate)
 
 
 def channel_dropout(x: Tensor, rate: float, training: bool) -> Tensor:
@@ -39,34 +38,4 @@ def channel_dropout(x: Tensor, rate: float, training: bool) -> Tensor:
         return x
     if x.device.type != "cpu":
         return x * F.dropout(torch.ones_like(x[:, :1]), rate)
-    return x * _draw(x[:, :1], rate)
-
-
-def _draw(x: Tensor, rate: float) -> Tensor:
-    """A mask shaped and typed as x, also under the compiler and for a fake tensor."""
-    x = x.detach()
-    opaque = torch.compiler.is_compiling() or type(x) is not Tensor
-    return (_opaque_mask if opaque else _mask)(x, rate)
-
-
-def _mask(x: Tensor, rate: float) -> Tensor:
-    """A mask of 0, at this rate, and else 1 / (1 - rate), shaped and typed as x."""
-    threshold = min(max(round(rate * STEPS), 1), STEPS - 1)
-    generator = np.random.SFC64(int(torch.randint(1 << 62, ())))
-    drawn = torch.from_numpy(generator.random_raw(-(-x.numel() // 4)).view(np.int16))[: x.numel()]
-    kept = (drawn >= threshold - STEPS // 2).to(x.dtype)  # int16 runs from -STEPS / 2
-    return kept.mul_(STEPS / (STEPS - threshold)).view(x.shape)
-
-
-@torch.library.custom_op("bakeoff::dropout_mask", mutates_args=(), tags=(torch.Tag.nondeterministic_seeded,))
-def _opaque_mask(x: Tensor, rate: float) -> Tensor:
-    """The mask as one operation that the compiler does not look into, and does not repeat for the gradient.
-
-    The compiler may merge two masks of one tensor into one; layers draw no two masks of a tensor.
-    """
-    return _mask(x, rate)
-
-
-@_opaque_mask.register_fake
-def _(x: Tensor, rate: float) -> Tensor:
-    return x.new_empty(x.shape)
+    return x * drawn_mask(x[:, :1], rate)

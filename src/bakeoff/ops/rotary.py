@@ -2,10 +2,11 @@
 
 import cmath
 from functools import lru_cache
-from typing import Any
 
 import torch
 from torch import Tensor
+
+from bakeoff.ops.cpu.rotary import Rotation
 
 BASE = 10_000.0
 """The usual base of the wavelengths, which run from 2 pi to 2 pi times the base."""
@@ -30,31 +31,8 @@ def rotate(x: Tensor, start: int = 0, base: float = BASE) -> Tensor:
         cosine, sine = _waves(start, length, width, base, x.dtype, x.device)
         first, second = x.chunk(2, dim=-1)
         return torch.cat([first * cosine - second * sine, second * cosine + first * sine], dim=-1)
-    result: Tensor = _Rotation.apply(x, *_kept_waves(start, length, width, base, x.dtype))  # type: ignore[no-untyped-call]
+    result: Tensor = Rotation.apply(x, *_kept_waves(start, length, width, base, x.dtype))  # type: ignore[no-untyped-call]
     return result
-
-
-class _Rotation(torch.autograd.Function):
-    """The rotation, written directly into its output, with a third of the operations. The gradient rotates back."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
-        ctx.waves = cosine, sine
-        return _turned(x, cosine, sine)
-
-    @staticmethod
-    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, None, None]:
-        cosine, sine = ctx.waves
-        return _turned(upstream[0], cosine, -sine), None, None
-
-
-def _turned(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
-    first, second = x.chunk(2, dim=-1)
-    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
-    new_first, new_second = y.chunk(2, dim=-1)
-    torch.mul(first, cosine, out=new_first).sub_(second * sine)
-    torch.mul(second, cosine, out=new_second).add_(first * sine)
-    return y
 
 
 def _waves(

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from bakeoff.ops.short_convolution_eager import depthwise, depthwise_gradients, gradients_by_tap, sum_by_tap
+from bakeoff.ops.cpu.short_convolution import depthwise, depthwise_gradients, gradients_by_tap, sum_by_tap
 from bakeoff.ops.taps import Taps
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.part import Part
-from bakeoff.ops.matrix_products import lay_out_for_few_rows
+from bakeoff.ops.cpu.matrix_products import lay_out_for_few_rows
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import resolve_device
 from bakeoff.runs.run import Run
