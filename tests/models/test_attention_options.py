@@ -7,6 +7,7 @@ import math
 
 import pytest
 import torch
+from tests.ops.naive import rotate_naive
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -14,7 +15,6 @@ from bakeoff.errors import UserError
 from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.mixers.attention import AttentionConfig
 from bakeoff.models.mixers.head_norm import HeadNorm
-from bakeoff.ops.rotary import rotate_naive
 from bakeoff.recipe_files import load_recipe
 
 B, T, D, H, KEY, VALUE, EPSILON = 2, 9, 6, 2, 4, 3, 1e-3

@@ -1,8 +1,9 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from tests.ops.naive import convolution_naive
 
-from bakeoff.ops.convolution import convolution, convolution_naive
+from bakeoff.ops.convolution import convolution
 
 
 def outputs_and_gradients(function, x, weight, bias, **options):

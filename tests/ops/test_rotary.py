@@ -4,8 +4,9 @@ import math
 
 import pytest
 import torch
+from tests.ops.naive import rotate_naive
 
-from bakeoff.ops.rotary import rotate, rotate_naive
+from bakeoff.ops.rotary import rotate
 
 
 @pytest.mark.parametrize(("length", "width", "start"), [(1, 2, 0), (7, 6, 0), (5, 8, 11)])

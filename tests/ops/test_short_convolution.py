@@ -4,9 +4,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.ops.naive import short_convolution_naive
 
 from bakeoff.ops.cpu import short_convolution as kernels
-from bakeoff.ops.short_convolution import short_convolution, short_convolution_naive
+from bakeoff.ops.short_convolution import short_convolution
 
 
 def outputs_and_gradients(function, x, weight, **options):

@@ -1,7 +1,8 @@
 import pytest
 import torch
+from tests.ops.naive import last_tokens_naive
 
-from bakeoff.ops.windows import document_ages, last_tokens, last_tokens_naive
+from bakeoff.ops.windows import document_ages, last_tokens
 
 
 def test_ages_count_from_the_start_of_each_document():

@@ -52,27 +52,3 @@ def convolution(
                 same = padded_documents[:, before + offset : before + offset + length] == documents  # (B, T)
                 taps[tap] = taps[tap] * same[..., None]
     return F.linear(torch.cat(taps, dim=-1), weight.flatten(1), bias)  # (B, T, K * D) times (K * D, O)
-
-
-def convolution_naive(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    *,
-    causal: bool,
-    dilation: int = 1,
-    documents: Tensor | None = None,
-) -> Tensor:
-    """`convolution` written as its definition: loops over batch, position and tap."""
-    batch, length, _ = x.shape
-    rows = []
-    for b in range(batch):
-        for t in range(length):
-            value = x.new_zeros(weight.shape[0]) if bias is None else bias
-            for tap, offset in enumerate(tap_offsets(weight.shape[1], causal, dilation)):
-                source = t + offset
-                inside = 0 <= source < length
-                if inside and (documents is None or documents[b, source] == documents[b, t]):
-                    value = value + weight[:, tap] @ x[b, source]
-            rows.append(value)
-    return torch.stack(rows).view(batch, length, -1)

@@ -1,6 +1,5 @@
 """Rotary positions: queries and keys turned by an angle that grows with their position."""
 
-import cmath
 from functools import lru_cache
 
 import torch
@@ -51,16 +50,3 @@ def _kept_waves(start: int, length: int, width: int, base: float, dtype: torch.d
     """Sines and cosines on the CPU, kept for the next layer and the next step."""
     with torch.inference_mode(False):  # training may be next to use them
         return _waves(start, length, width, base, dtype, torch.device("cpu"))
-
-
-def rotate_naive(x: Tensor, start: int = 0, base: float = BASE) -> Tensor:
-    """`rotate` as a complex multiplication in float64."""
-    length, width = x.shape[-2:]
-    pairs = torch.complex(*x.double().chunk(2, dim=-1))
-    turned = [
-        pairs[..., t, i] * cmath.exp(1j * (start + t) / base ** (2 * i / width))
-        for t in range(length)
-        for i in range(width // 2)
-    ]
-    result = torch.stack(turned, dim=-1).unflatten(-1, (length, width // 2))
-    return torch.cat([result.real, result.imag], dim=-1).to(x.dtype)

@@ -134,25 +134,3 @@ def _gradients_over_windows(
     if same is not None:
         of_weight = of_weight * same[:, :, None]
     return _sum_over_windows(upstream, flipped, back), of_weight if weight.dim() > 2 else of_weight.sum((0, 1))
-
-
-def short_convolution_naive(
-    x: Tensor, weight: Tensor, *, causal: bool, dilation: int = 1, documents: Tensor | None = None
-) -> Tensor:
-    """`short_convolution` written as its definition: loops over batch, position, channel and tap."""
-    batch, length, width = x.shape
-    heads, kernel = weight.shape[-2:]
-    rows = []
-    for b in range(batch):
-        for t in range(length):
-            for channel in range(width):
-                head = channel // (width // heads)
-                value = x.new_zeros(())
-                for tap, offset in enumerate(tap_offsets(kernel, causal, dilation)):
-                    source = t + offset
-                    inside = 0 <= source < length
-                    if inside and (documents is None or documents[b, source] == documents[b, t]):
-                        tap_weight = weight[head, tap] if weight.dim() == 2 else weight[b, t, head, tap]
-                        value = value + tap_weight * x[b, source, channel]
-                rows.append(value)
-    return torch.stack(rows).view(batch, length, width)

@@ -37,17 +37,3 @@ def last_tokens(x: Tensor, slots: int, ages: Tensor | None = None, left: Tensor 
         return windows.contiguous()
     distances = torch.arange(slots - 1, -1, -1, device=x.device)
     return torch.where((distances[:, None, None] <= ages)[..., None], windows, 0.0)
-
-
-def last_tokens_naive(x: Tensor, slots: int, ages: Tensor | None = None) -> Tensor:
-    """`last_tokens` written as its definition: loops over slot, row and position."""
-    batch, length, _ = x.shape
-    zero = torch.zeros_like(x[0, 0])
-    windows = []
-    for slot in range(slots):
-        back = slots - 1 - slot
-        for b in range(batch):
-            for t in range(length):
-                seen = back <= t and (ages is None or back <= int(ages[b, t]))
-                windows.append(x[b, t - back] if seen else zero)
-    return torch.stack(windows).view(slots, batch, length, -1)
