@@ -14,7 +14,7 @@ def answer(verb, run, file):
 
     from bakeoff.inference.generate import write
     from bakeoff.inference.generation_config import GenerationConfig
-    from bakeoff.inference.text_files import TextFile
+    from bakeoff.reading.text_files import TextFile
     from bakeoff.runs.run import Run
     from bakeoff.tasks.finetuned_run import FinetunedRun
     from bakeoff.tasks.language.score_texts import open_scores

@@ -11,9 +11,10 @@ from tests.inference.untrained_runs import untrained
 
 from bakeoff.errors import UserError
 from bakeoff.inference import generate as generating
-from bakeoff.inference import prompts, scoring, text_files
+from bakeoff.inference import prompts, scoring
 from bakeoff.inference.generation_config import GenerationConfig
-from bakeoff.inference.text_files import TextFile, in_memory, read_ahead
+from bakeoff.reading import text_files
+from bakeoff.reading.text_files import TextFile, in_memory, read_ahead
 from bakeoff.tasks import predict as predicting
 from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetuned_run import FinetunedRun

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 PROGRAM = """
-from bakeoff.inference.text_files import in_memory, read_ahead
+from bakeoff.reading.text_files import in_memory, read_ahead
 
 def resident():
     with open("/proc/self/status") as file:

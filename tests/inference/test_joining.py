@@ -15,8 +15,8 @@ from bakeoff.cli import run as command
 from bakeoff.inference import generate as generation
 from bakeoff.inference.generate import MASK, encoded, joined, write
 from bakeoff.inference.generation_config import GenerationConfig
-from bakeoff.inference.text_files import in_memory
 from bakeoff.preparation.prepare import prepare
+from bakeoff.reading.text_files import in_memory
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 

@@ -15,7 +15,7 @@ from bakeoff.display.terminal import tell, write_json
 from bakeoff.vectors.options import VectorConfig
 
 if TYPE_CHECKING:
-    from bakeoff.inference.text_files import Texts
+    from bakeoff.reading.text_files import Texts
     from bakeoff.vectors.embed import VectorChunk
     from bakeoff.vectors.embedder import Embedder
 

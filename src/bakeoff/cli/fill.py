@@ -49,7 +49,7 @@ def fill(
 
     Example: bakeoff fill runs/bert --texts questions.txt -k 1 --out answers.jsonl
     """
-    from bakeoff.inference.text_files import read_ahead
+    from bakeoff.reading.text_files import read_ahead
     from bakeoff.resources.device import resolve_device
     from bakeoff.runs.run import Run
     from bakeoff.using.filling import Filler

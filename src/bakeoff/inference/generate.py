@@ -10,11 +10,11 @@ from bakeoff.inference.around_masks import encoded_around
 from bakeoff.inference.generation import Generator
 from bakeoff.inference.generation_config import GenerationConfig
 from bakeoff.inference.sampling import PromptSeed
-from bakeoff.inference.text_files import Texts, in_memory, is_blank, read_ahead
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.ops.cpu.matrix_products import lay_out_for_few_rows
 from bakeoff.reading.aligned import clean
+from bakeoff.reading.text_files import Texts, in_memory, is_blank, read_ahead
 from bakeoff.resources.device import resolve_device
 from bakeoff.runs.run import Run
 from bakeoff.tokenizer.tokenizer import Tokenizer

@@ -13,9 +13,9 @@ from bakeoff.display.wording import listed
 from bakeoff.errors import UserError
 from bakeoff.inference.readings import Reading
 from bakeoff.inference.sentences import score_sentences
-from bakeoff.inference.text_files import TextFile
 from bakeoff.reading.aligned import clean
 from bakeoff.reading.tables import open_table
+from bakeoff.reading.text_files import TextFile
 from bakeoff.runs.run import Run
 
 TIE = 1e-4

@@ -13,11 +13,11 @@ from bakeoff.inference.generate import encoded, never_written
 from bakeoff.inference.readings import Reading, WordStarts, require_reading
 from bakeoff.inference.surprisals import Surprisal, surprisals
 from bakeoff.inference.targets import OfTargets
-from bakeoff.inference.text_files import TextFile, Texts, read_ahead
 from bakeoff.inference.token_scores import ScoredText, Scorer, TokenPredictions, TokenScores
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.reading.aligned import clean
+from bakeoff.reading.text_files import TextFile, Texts, read_ahead
 from bakeoff.resources.device import resolve_device
 from bakeoff.runs.run import Run
 from bakeoff.text.words import words_before

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
-from bakeoff.inference.text_files import Texts, Tidier, in_memory, read_ahead
 from bakeoff.reading.hub import on_hub
+from bakeoff.reading.text_files import Texts, Tidier, in_memory, read_ahead
 from bakeoff.resources.device import Placement, resolve_device
 from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.cut_rows import CutTexts

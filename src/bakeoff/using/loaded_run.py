@@ -13,7 +13,7 @@ from bakeoff.inference.generation_config import GenerationConfig
 from bakeoff.inference.readings import Reading
 from bakeoff.inference.sampling import Seeds, drawn_by
 from bakeoff.inference.scoring import TextScore, TextScores
-from bakeoff.inference.text_files import Texts, in_memory, read_ahead
+from bakeoff.reading.text_files import Texts, in_memory, read_ahead
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.predict import Predicted, answer, require_sides

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bakeoff.errors import UserError
-from bakeoff.inference.text_files import in_memory
 from bakeoff.models.inputs import Inputs
+from bakeoff.reading.text_files import in_memory
 from bakeoff.tokenizer.stretches import Per
 from bakeoff.using.rows import Ids
 from bakeoff.using.texts import several

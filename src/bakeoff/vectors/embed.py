@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from bakeoff.arrays import write_array
 from bakeoff.errors import UserError
-from bakeoff.inference.text_files import Texts, in_memory, is_blank, read_ahead
 from bakeoff.reading.aligned import clean
+from bakeoff.reading.text_files import Texts, in_memory, is_blank, read_ahead
 from bakeoff.tokenizer.hidden import HiddenText
 from bakeoff.vectors.embedder import Embedder
 from bakeoff.vectors.options import VectorConfig

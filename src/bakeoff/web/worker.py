@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from bakeoff.inference.text_files import Tidier
+from bakeoff.reading.text_files import Tidier
 from bakeoff.stopping import stopped_by
 from bakeoff.web.problems import Problem, busy, late, stopping
 

@@ -13,7 +13,7 @@ from bakeoff.display.terminal import tell, write, write_json
 from bakeoff.errors import UserError
 
 if TYPE_CHECKING:
-    from bakeoff.inference.text_files import Texts
+    from bakeoff.reading.text_files import Texts
     from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
@@ -52,7 +52,7 @@ def texts_of(
     Raises:
         UserError: texts come from two places, or the file cannot be read.
     """
-    from bakeoff.inference.text_files import STANDARD_INPUT, TextFile, in_memory
+    from bakeoff.reading.text_files import STANDARD_INPUT, TextFile, in_memory
 
     if any(arguments):
         if file is not None or named:

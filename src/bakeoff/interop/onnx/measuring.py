@@ -11,12 +11,12 @@ import torch
 from numpy.typing import NDArray
 
 from bakeoff.errors import UserError
-from bakeoff.inference.text_files import TextFile
 from bakeoff.interop.onnx.conversion import drawn
 from bakeoff.interop.onnx.graphs import Graph, OfEncoder
 from bakeoff.interop.onnx.quantization import Accuracy, Feeds, Measure, agreement
 from bakeoff.interop.onnx.stand_in import OnnxHead
 from bakeoff.interop.onnx.writing_graphs import OfDecoder
+from bakeoff.reading.text_files import TextFile
 from bakeoff.resources.device import Placement
 from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.finetuned_run import FinetunedRun

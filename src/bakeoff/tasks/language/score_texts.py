@@ -6,8 +6,8 @@ from typing import Any
 
 from bakeoff.errors import UserError
 from bakeoff.inference.scoring import TextScores, scoring_objective
-from bakeoff.inference.text_files import TextFile, Texts, in_memory
 from bakeoff.inference.totals import Totals
+from bakeoff.reading.text_files import TextFile, Texts, in_memory
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.language.score_options import ScoreOptions
