@@ -222,6 +222,38 @@ def test_the_contracts_run_on_plugins(folder):
     assert failed == {"test_a_packed_document_does_not_depend_on_its_neighbours"}
 
 
+@pytest.mark.slow
+def test_the_contracts_of_optimizers_and_schedules_run_on_plugins(lion, folder):
+    """One whose rate is not the training's, one that counts too little, and one that forgets what it saw."""
+    source = (folder / "lion.py").read_text(encoding="utf-8")
+    faults = {
+        "lion.py": ("", ""),
+        "eager.py": ('alpha=-group["lr"]', "alpha=-1e-4"),
+        "small.py": ("return 1", "return 0"),
+        "forgets.py": ("self.state[parameter]", "self.unsaved[parameter]"),
+        "negative.py": ("return self.fall **", "return -self.fall **"),
+    }
+    failed = {}
+    for file, (old, new) in faults.items():
+        assert old in source
+        broken = source.replace(old, new).replace(
+            "\n    @torch", "\n    unsaved = collections.defaultdict(dict)\n\n    @torch"
+        )
+        (folder / file).write_text(f"import collections\n{broken}", encoding="utf-8")
+        command = [sys.executable, "-m", "pytest", "-q", "--pyargs", "bakeoff.conformance.test_training"]
+        environment = {**os.environ, plugins.VARIABLE: file}
+        ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert " passed" in ended.stdout
+        failed[file] = set(re.findall(r"FAILED .*::(\w+)\[", ended.stdout))
+    assert failed == {
+        "lion.py": set(),
+        "eager.py": {"test_an_optimizer_moves_every_parameter_by_its_rate"},
+        "small.py": {"test_an_optimizer_keeps_as_many_numbers_as_it_counts"},
+        "forgets.py": {"test_a_stopped_training_goes_on_exactly"},
+        "negative.py": {"test_a_schedule_has_a_factor_in_every_step_of_any_training"},
+    }
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -270,6 +302,50 @@ def test_the_tokenizer_of_the_page(folder, text_folder):
     assert Tokenizer.from_file("syllables.json").encode("the river").tokens == ["the", "ri", "ve", "r"]
     corpus = bakeoff.prepare("text.txt", "made", tokenizer="syllables.json", workers=0)
     assert corpus.tokenizer.config.kind == "word"
+
+
+@pytest.fixture
+def lion(folder):
+    """The optimizer and the schedule of docs/plugins.md in a file, loaded, and a small recipe that has both."""
+    (code,) = (block for block in blocks_of("python") if "class LionConfig" in block)
+    (folder / "lion.py").write_text(code, encoding="utf-8")
+    (folder / "lion-tiny.yaml").write_text(blocks_of("yaml")[1], encoding="utf-8")
+    bakeoff.load_plugin("lion.py")
+    training = load_recipe("lion-tiny.yaml").training
+    parts = {f"training.{part}": getattr(training, part).model_dump(mode="json") for part in ("optimizer", "schedule")}
+    recipe = shrink("gpt-tiny", **{**parts, "training.budget": {"steps": 8}, "training.average_last": 0})
+    (folder / "small.yaml").write_text(recipe.to_yaml(), encoding="utf-8")
+    return recipe
+
+
+def test_an_optimizer_and_a_schedule_of_a_plugin_train_and_go_on_exactly(lion, corpus):
+    options = {"progress": False, "device": "cpu"}
+    whole = bakeoff.pretrain(lion, corpus.path, "whole", **options)
+    bakeoff.pretrain(lion, corpus.path, "run", until=5, **options)
+    run = bakeoff.pretrain(lion, corpus.path, "run", resume=True, **options)
+    assert run.weights_file().read_bytes() == whole.weights_file().read_bytes()
+    rates = [line["learning_rate"] for line in run.metrics() if line["kind"] == "train"]
+    assert rates == pytest.approx([3e-4] * 5 + [3e-5] * 2 + [3e-6])  # of 7 steps after the warm-up half, then a fourth
+    with pytest.raises(UserError, match=r"training.optimizer: unknown key 'decay'; did you mean 'weight_decay'"):
+        lion.changed({"training.optimizer.decay": 1.0})
+
+
+def test_an_optimizer_and_a_schedule_of_a_plugin_are_searched_and_compared(lion, corpus):
+    over = {"training.optimizer.lr": [1e-4, 1e-3], "training.schedule.fall": [0.1, 0.5]}
+    found = bakeoff.tune(lion, corpus.path, "searched", trials=2, budget="steps=8", over=over, progress=False)
+    assert load_recipe("searched/recipe.yaml").training.schedule.kind == "staircase"
+    assert found.winner.values.keys() == over.keys()
+    plan = {"corpus": str(corpus.path), "budget": "steps=3", "seeds": 1, "recipes": ["small.yaml"], "device": "cpu"}
+    Path("plan.yaml").write_text(json.dumps({**plan, "tasks": []}), encoding="utf-8")
+    (entry,) = bakeoff.compare("plan.yaml", "out", report=lambda results, path: None).recipes
+    assert entry.recipe["training"]["optimizer"]["kind"] == "lion"
+
+
+def test_optimizers_and_schedules_are_put_into_recipes(lion):
+    made = plugin_recipes([bakeoff.load_plugin("lion.py")])
+    parts = [{recipe.training.optimizer.kind, recipe.training.schedule.kind} for recipe in made.values()]
+    assert sum("lion" in each for each in parts) == 4  # two examples in two models
+    assert sum("staircase" in each for each in parts) == 2
 
 
 @pytest.fixture

@@ -80,7 +80,14 @@ def narrow(name: str, least: int = 32) -> Recipe:
         if objective.get("cutoffs"):
             objective["cutoffs"] = [40, 100]
     values["input"] = _narrowed(values["input"], {})
-    return Recipe.parse({**values, "name": name}, name).changed(SMALL)
+    return Recipe.parse({**values, "name": name}, name).changed(SMALL).changed(_tested_training(recipe))
+
+
+def _tested_training(recipe: Recipe) -> dict[str, Any]:
+    """The changes that give a narrow recipe the optimizer and the schedule of a plugin as they were."""
+    parts = {"optimizer": recipe.training.optimizer, "schedule": recipe.training.schedule}
+    ours = {config for plugin in PLUGINS for config in plugin.configs}
+    return {f"training.{key}": part.model_dump(mode="json") for key, part in parts.items() if type(part) in ours}
 
 
 def without_dropout(recipe: Recipe) -> Recipe:

@@ -10,8 +10,9 @@ from bakeoff.errors import UserError
 from bakeoff.formats.registry import FORMATS
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.blocks import BLOCKS
-from bakeoff.models.mixers import MIXERS
 from bakeoff.objectives.registry import OBJECTIVES
+from bakeoff.optimization.optimizers import OPTIMIZERS
+from bakeoff.optimization.schedules import SCHEDULES
 from bakeoff.plugins import Plugin, registry_of
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
@@ -19,7 +20,7 @@ from bakeoff.recipe_files import load_recipe
 BASES = ("bert-tiny", "roberta-tiny", "gpt2-tiny", "xlnet-tiny", "t5-tiny", "transformer-translation-tiny")
 """Recipes of every kind of model and of rows; every part fits into one of them."""
 MODELS = ("roberta-tiny", "gpt2-tiny")
-"""Recipes for mixers and blocks: a bidirectional model, and a causal one."""
+"""Recipes for parts that are not bound to rows or objectives: a bidirectional model, and a causal one."""
 VOCABULARY = 160
 
 
@@ -58,7 +59,7 @@ def _placed(config: type[PartConfig], example: Mapping[str, Any]) -> Iterator[tu
     registry = registry_of(config)
     assert registry is not None
     kind = registry.names(config)[0]
-    for base in MODELS if registry in (MIXERS, BLOCKS) else BASES:
+    for base in BASES if registry in (OBJECTIVES, FORMATS) else MODELS:
         values = load_recipe(base).model_dump(mode="json")
         part = {registry.tag: kind, **example}
         name = f"{kind} in {base}"
@@ -67,6 +68,8 @@ def _placed(config: type[PartConfig], example: Mapping[str, Any]) -> Iterator[tu
             yield f"{kind} beside others in {base}", {**values, "objective": [*values["objective"], part]}
         elif registry is FORMATS:
             yield name, {**values, "input": {"length": 32, **part}}
+        elif registry in (OPTIMIZERS, SCHEDULES):
+            yield name, {**values, "training": {**values["training"], registry.sort: part}}
         else:
             side = "encoder" if values["model"]["encoder"] else "decoder"
             if registry is BLOCKS:
