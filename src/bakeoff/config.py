@@ -36,6 +36,9 @@ class Config(BaseModel):
 
     read_before: ClassVar[tuple[str, ...]] = ()
     """Keys that a file may have, but that are dealt with before its values are checked."""
+    scales_with_width: ClassVar[frozenset[str]] = frozenset()
+    """Keys whose numbers belong to a model's width: a narrower copy of the model, such as the generator of rtd, has the
+    same share of each of them."""
     retired: ClassVar[Mapping[str, Any]] = {}
     """Keys that older versions had, with the values at which they did nothing. A key with its value here is left out,
     so that complete recipes of older versions can still be read."""

@@ -1,6 +1,7 @@
 """Replaced-token detection: a generator of its own, its samples, and what the model is asked of them."""
 
 from pathlib import Path
+from typing import ClassVar, Literal
 
 import pytest
 import torch
@@ -9,6 +10,9 @@ from tests.conftest import shrink, without_dropout
 from bakeoff.errors import UserError
 from bakeoff.inspection.peek import peek
 from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.models.mixers import MIXERS
+from bakeoff.models.mixers.depthwise_conv import DepthwiseConvConfig
+from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.objectives.rtd import ReplacedTokenDetectionConfig
 from bakeoff.recipe_files import load_recipe
 from bakeoff.training.initial_weights import Start
@@ -45,6 +49,29 @@ def test_every_token_is_asked_about_and_none_of_the_padding(corpus):
         assert part.targets["rtd"][0].tolist() == real.flatten().nonzero()[:, 0].tolist()
         padded += int((~real).sum())
     assert padded
+
+
+class BandConfig(MixerBaseConfig):
+    """A mixer with a key that belongs to the width, and one that does not."""
+
+    kind: Literal["band"] = "band"
+    channels: int = 40
+    taps: int = 40
+    scales_with_width: ClassVar = frozenset({"channels"})
+
+    def build(self, context):
+        return DepthwiseConvConfig(kernel=3).build(context)
+
+
+def test_a_generator_has_a_share_of_what_parts_declare(monkeypatch):
+    monkeypatch.setattr(MIXERS, "_configs", {**MIXERS, "band": BandConfig})
+    blocks = [{"kind": "transformer", "ffn": {"width": 80}, "mixer": {"kind": "band"}}]
+    model = load_recipe("electra-tiny").changed({"model.encoder.width": 120, "model.encoder.block": blocks}).model
+    generator = ReplacedTokenDetectionConfig(generator=0.25).generator_model(model)
+    (block,) = generator.encoder.block
+    assert (generator.encoder.width, block.ffn.width) == (30, 20)
+    assert (block.mixer.channels, block.mixer.taps) == (10, 40)
+    assert generator.encoder.layers == model.encoder.layers
 
 
 def test_the_model_reads_what_the_generator_wrote_and_the_generator_what_is_hidden(corpus):

@@ -6,7 +6,9 @@ import torch
 from tests.conftest import shrink
 from torch import nn
 
+from bakeoff.conformance.narrow import ALIKE, narrow
 from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
+from bakeoff.models.matrices import declared_matrices, matrices, own_parameters
 from bakeoff.models.stack import Stack
 from bakeoff.optimization.optimizers import MuonConfig
 from bakeoff.optimization.optimizers.muon import orthogonal
@@ -122,6 +124,46 @@ def test_convolutions_and_recurrent_cells_are_matrices_and_few_taps_tables_and_h
     assert chosen == linear
     kernels = [parameter for name, parameter in stack.named_parameters() if parameter.dim() == 2 and "kernel" in name]
     assert all(id(parameter) not in chosen for parameter in kernels)
+
+
+TORCHS = (nn.Linear, nn.RNNBase, nn.Embedding)
+"""Classes of torch in which all parameters of two dimensions are matrices, or tables."""
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_every_part_says_of_each_parameter_with_several_dimensions_whether_it_is_a_matrix(name):
+    with torch.device("meta"):
+        module = PretrainingModel(narrow(name), 160)
+    for part in (part for stack in module.modules() if isinstance(stack, Stack) for part in stack.modules()):
+        several = [name for name, parameter in own_parameters(part) if parameter.dim() >= 2]
+        known = isinstance(part, TORCHS) or declared_matrices(part) is not None
+        assert known or not several or isinstance(part, nn.ParameterList), (type(part), several)
+
+
+class Unknown(nn.Module):
+    """A module that may declare its parameters, or not."""
+
+    def __init__(self):
+        super().__init__()
+        self.map, self.kernel = nn.Parameter(torch.ones(4, 4)), nn.Parameter(torch.ones(4, 3, 4))
+        self.scale, self.maps = nn.Parameter(torch.ones(4)), nn.ParameterList([torch.ones(2, 4), torch.ones(2)])
+        self.table = nn.Embedding(5, 4)
+
+
+@pytest.mark.parametrize(
+    ("declared", "expected"),
+    [
+        ({}, ["map", "maps.0"]),
+        ({"matrices": None}, ["map", "maps.0"]),
+        ({"matrices": ()}, []),
+        ({"matrices": ("kernel",)}, ["kernel"]),
+    ],
+)
+def test_of_a_module_that_declares_nothing_parameters_of_two_dimensions_are_matrices(declared, expected):
+    module = nn.Sequential(type("Declaring", (Unknown,), declared)(), nn.Linear(4, 4))
+    chosen = {id(matrix) for matrix in matrices(module)}
+    found = [name for name, parameter in module.named_parameters() if id(parameter) in chosen]
+    assert found == [*(f"0.{name}" for name in expected), "1.weight"]
 
 
 def test_every_parameter_is_trained_once_and_shared_ones_too():

@@ -19,6 +19,7 @@ from bakeoff.conformance.built_models import (
 from bakeoff.conformance.narrow import ALIKE, REGISTRY, narrow, without_dropout
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.inputs import Inputs
+from bakeoff.models.matrices import declared_matrices, own_parameters
 from bakeoff.resources.costs import costs_of
 from bakeoff.resources.device import Placement
 from bakeoff.training.stages import make_batches
@@ -51,6 +52,12 @@ def test_parameters_are_counted_as_the_model_has_them(recipe, module):
     costs = costs_of(recipe, VOCABULARY)
     assert costs.parameters == sum(parameter.numel() for parameter in module.parameters())
     assert costs.parameters == sum(costs.parts.values())
+
+
+def test_declared_matrices_are_parameters_of_two_dimensions_or_more(module):
+    for part in module.modules():
+        dimensions = {name: parameter.dim() for name, parameter in own_parameters(part)}
+        assert all(dimensions.get(name, 0) >= 2 for name in declared_matrices(part) or ()), type(part)
 
 
 def test_saving_and_loading_keeps_the_scores(recipe, module, length, tmp_path):

@@ -1,6 +1,7 @@
 """Layers that read a learned mix of all earlier outputs."""
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +17,8 @@ class LayerWeighting(nn.Module):
 
     Each a_i is a matrix of one row, which optimizers decay and adapt like other matrices, as in the published code.
     """
+
+    matrices: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, parts: int) -> None:
         """The weights of a stack that applies `parts` parts one after the other."""

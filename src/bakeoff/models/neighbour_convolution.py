@@ -1,5 +1,7 @@
 """A convolution of a few taps, one kernel a channel, that hands each position its neighbours."""
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
@@ -18,6 +20,8 @@ class NeighbourConvolution(nn.Module):
     present and the past; in encoders they are centred. As in its code (google-research, primer/t5_models.py), there is
     no bias and no residual connection, and taps begin at 1/2 for a channel's own place and at 1 / (2 K) for the others.
     """
+
+    matrices: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, channels: int, kernel: int, causal: bool) -> None:
         super().__init__()

@@ -34,6 +34,11 @@ class Part(nn.Module):
     skips_padding: ClassVar[bool] = False
     """The part honours `context.real` behind a state, too: padding before a row's first token leaves no trace in its
     outputs and states. Models with a part that does not do so read prompts of unlike lengths one by one."""
+    matrices: ClassVar[tuple[str, ...] | None] = None
+    """Names of the part's own parameters that map vectors to vectors, for optimizers like Muon; None: those with two
+    dimensions (`matrices.py`). Parameters of modules inside the part are declared by these modules."""
+    counts_tokens: ClassVar[bool] = False
+    """The part's output depends on the number of tokens before, which neither its state nor its config tells."""
     chooses: ClassVar[bool] = False
     """The part computes the states at the places `context.wanted` alone; parts without this are told no places."""
 
@@ -45,6 +50,11 @@ class Part(nn.Module):
     def reads_packed(self) -> bool:
         """Whether the part reads packed rows; other parts get the rows spread out, with padding."""
         return False
+
+    @property
+    def memory_limit(self) -> int | None:
+        """The longest memory in tokens, which the state reaches as a text goes on; None: it has no such bound."""
+        return None
 
     @property
     def last_map(self) -> nn.Linear | None:

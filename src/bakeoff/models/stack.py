@@ -1,6 +1,6 @@
 """A stack of layers: the distinct parts that it owns, and the order in which it applies them."""
 
-from typing import Literal, cast
+from typing import ClassVar, Literal, cast
 
 from pydantic import Field
 from torch import Tensor, nn
@@ -24,6 +24,8 @@ SHARED_PARTS = {"none": (), "attention": ("mixer",), "ffn": ("ffn",), "all": ("m
 
 class StackConfig(Config):
     """Layers of blocks, some of whose parts may be shared (ALBERT: Lan et al. 2020, arXiv:1909.11942, section 3.1)."""
+
+    scales_with_width: ClassVar = frozenset({"width"})
 
     width: int = Field(gt=0)
     """D, the width of the hidden states; blocks with a width of their own change it from layer to layer."""

@@ -8,6 +8,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from bakeoff.config import Config
 from bakeoff.corpus.split import Split
 from bakeoff.errors import UserError
 from bakeoff.formats.example import Examples
@@ -19,9 +20,6 @@ from bakeoff.objectives.objective import ObjectiveConfig, Targets
 from bakeoff.objectives.refusals import sees_both_sides, starts_anew
 from bakeoff.randomness.draws import Draws
 from bakeoff.tokenizer.tokenizer import Tokenizer
-
-NARROWED = frozenset({"width", "heads", "key_width", "value_width", "units"})
-"""Keys of an encoder whose numbers are scaled down for its generator."""
 
 
 class ReplacedTokenDetectionConfig(ObjectiveConfig):
@@ -43,8 +41,8 @@ class ReplacedTokenDetectionConfig(ObjectiveConfig):
     classes: ClassVar[Sequence[str] | None] = ("original", "replaced")
     generator_learns: ClassVar[str | None] = "mlm"
     generator: float = Field(default=0.25, gt=0, le=1)
-    """Widths and heads of the generator as a share of the encoder's; the number of layers is the encoder's. Between a
-    quarter and a half worked best (section 3.2).
+    """Widths and heads of the generator, and all else that parts declare (`scales_with_width`), as a share of the
+    encoder's; the number of layers is the encoder's. Between a quarter and a half worked best (section 3.2).
     """
     activation: Literal["relu", "gelu", "gelu_tanh"] = "gelu"
     """Activation in the head."""
@@ -57,7 +55,7 @@ class ReplacedTokenDetectionConfig(ObjectiveConfig):
     def generator_model(self, model: ModelConfig) -> ModelConfig:
         """The generator's config: a narrower encoder that reads the model's vectors through a linear layer."""
         values = model.model_dump(mode="json")
-        values["encoder"] = _narrowed(values["encoder"], self.generator)
+        values["encoder"] = _narrowed(model.encoder, self.generator)
         given = {"positions": "none", "segments": 0, "norm": False, "dropout": 0.0, "initial": None}
         values["embedding"] |= {"width": model.table_width, **given}
         return ModelConfig.parse(values, "model")
@@ -72,14 +70,19 @@ class ReplacedTokenDetectionConfig(ObjectiveConfig):
 
 
 def _narrowed(node: Any, share: float) -> Any:
-    if isinstance(node, list):
+    """A config as plain values, with a share of the numbers that its parts declare to be `scales_with_width`."""
+    if isinstance(node, list | tuple):
         return [_narrowed(each, share) for each in node]
-    if not isinstance(node, dict):
+    if not isinstance(node, Config):
         return node
-    return {
-        key: max(1, round(share * value)) if key in NARROWED and isinstance(value, int) else _narrowed(value, share)
-        for key, value in node.items()
-    }
+    values = node.model_dump(mode="json")
+    for key in type(node).model_fields:
+        value = getattr(node, key)
+        if key in node.scales_with_width and isinstance(value, int):
+            values[key] = max(1, round(share * value))
+        elif isinstance(value, Config | list | tuple):
+            values[key] = _narrowed(value, share)
+    return values
 
 
 class ReplacedTokenDetection:

@@ -3,7 +3,7 @@
 Shapes: B batch, T tokens of a chunk, R tokens read before it, M length of a limited memory, D width, W window.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import torch
@@ -11,14 +11,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bakeoff.errors import UserError
-from bakeoff.models.blocks.gen_cnn import GenCnn
 from bakeoff.models.context import Context
 from bakeoff.models.mixers.attention import Attention
 from bakeoff.models.mixers.cross_attention import CrossAttention
 from bakeoff.models.mixers.relative_attention import RelativeAttention
 from bakeoff.models.model import Model
 from bakeoff.models.model_state import ModelState
-from bakeoff.models.part import State, Wrapper
+from bakeoff.models.part import Part, State, Wrapper
 
 Axes = tuple[int | str, ...]
 """The size of each axis of a tensor, or the name of a free axis."""
@@ -40,7 +39,7 @@ class StateTensors:
 
     def __init__(self, model: Model, where: str) -> None:
         self.model = model
-        _with_whole_memories(model)
+        _with_whole_memories(model, where)
         self.cross = [part for layer in model.stack.layers for each in layer if (part := source_reader(each))]
         """The cross-attention modules, in the order of the layers."""
         self._begun = self._start()
@@ -88,7 +87,7 @@ class StateTensors:
         """
         config = self.model.config
         positions = config.embedding.positions != "none" or any(mixer.counts_positions for mixer in config.mixers)
-        counts = any(isinstance(part, GenCnn) or _limit(part) is not None for part in self.model.stack.modules())
+        counts = any(part.counts_tokens or part.memory_limit is not None for part in _parts(self.model))
         return counts or (positions and self.told_by is None)
 
     def _start(self) -> tuple[tuple[State, ...], ...]:
@@ -135,17 +134,19 @@ def _filled(tree: State, following: Callable[[], Tensor]) -> State:
     return None if tree is None else following()
 
 
-def _limit(part: nn.Module) -> int | None:
-    """The longest memory of a module in tokens; None: it has no memory, or no limit."""
-    if isinstance(part, Attention):
-        return part.window if part.causal else None
-    return part.memory if isinstance(part, RelativeAttention) else None
+def _parts(model: Model) -> Iterator[Part]:
+    """The parts of a model's layers, and the parts inside them."""
+    return (part for part in model.stack.modules() if isinstance(part, Part))
 
 
-def _with_whole_memories(model: Model) -> None:
-    """Have modules with a limited memory start with its full length, and mask the positions that are not filled."""
-    for part in model.stack.modules():
-        limit = _limit(part)
+def _with_whole_memories(model: Model, where: str) -> None:
+    """Have parts with a limited memory start with its full length, and mask the positions that are not filled.
+
+    Raises:
+        UserError: there is no way for a part to do so.
+    """
+    for part in _parts(model):
+        limit = part.memory_limit
         if limit is None:
             continue
         if isinstance(part, Attention):
@@ -154,6 +155,11 @@ def _with_whole_memories(model: Model) -> None:
         elif isinstance(part, RelativeAttention):
             object.__setattr__(part, "start", partial(_whole_memory, part, limit))
             object.__setattr__(part, "_mask", partial(_of_memory, limit))
+        else:
+            raise UserError(
+                f"{where}: {type(part).__name__} remembers the last {limit:,} tokens, which is not written as ONNX; "
+                "--to hf can take it"
+            )
 
 
 def _whole_window(part: Attention, window: int, rows: int, like: Tensor) -> State:

@@ -1,6 +1,6 @@
 """Pham's convolutional language model: a window of fixed size, convolved, and reduced without pooling."""
 
-from typing import Literal, cast
+from typing import ClassVar, Literal, cast
 
 import torch
 import torch.nn.functional as F
@@ -174,6 +174,8 @@ class Column(nn.Module):
 
 class SlotConvolution(nn.Module):
     """A convolution over the slots of a window, with zeros outside of it, and its batch norm, which has the bias."""
+
+    matrices: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, kernel: int, width: int) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
 """The dense convolution of gated and temporal convolutional networks."""
 
 from collections.abc import Callable
-from typing import cast
+from typing import ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +21,7 @@ class Convolution(Part):
     """
 
     skips_padding = True
+    matrices: ClassVar[tuple[str, ...]] = ("direction",)
 
     def __init__(
         self,

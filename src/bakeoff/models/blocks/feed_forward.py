@@ -1,6 +1,6 @@
 """The feed-forward network of a transformer's block."""
 
-from typing import Literal, cast
+from typing import ClassVar, Literal, cast
 
 import torch.nn.functional as F
 from pydantic import Field
@@ -16,6 +16,8 @@ from bakeoff.ops.dropout import dropout
 
 class FeedForwardConfig(Config):
     """Two linear layers with an activation between them, applied at each position alone or to its neighbours too."""
+
+    scales_with_width: ClassVar = frozenset({"width"})
 
     width: int = Field(gt=0)
     """Width between the two linear layers."""

@@ -2,7 +2,7 @@
 
 import math
 from functools import partial
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch.nn.functional as F
 from pydantic import Field
@@ -21,6 +21,8 @@ Gate = Literal["glu", "gtu", "bilinear", "relu", "tanh", "none"]
 
 class GatedConvolutionConfig(Config):
     """One convolution of a block, [k, n] in the paper's tables."""
+
+    scales_with_width: ClassVar = frozenset({"width"})
 
     kernel: int = Field(gt=0)
     """K, the kernel size."""

@@ -3,7 +3,7 @@
 Shapes: S slots of a window, N windows, D width, K kernel size, P positions of the kernel, F feature maps.
 """
 
-from typing import Literal, cast
+from typing import ClassVar, Literal, cast
 
 import torch
 import torch.nn.functional as F
@@ -84,6 +84,8 @@ class GatedConvolution(nn.Module):
     z_i = relu(W_TF v_i + b_TF) for time-flow maps and relu(W_TA,i v_i + b_TA,i) for time-arrow maps;
     g_j = sigmoid(w_g [z_(2j-1); z_2j]), y_j = g_j z_(2j-1) + (1 - g_j) z_2j. Where P is odd, y has z_P at its end.
     """
+
+    matrices: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, slots: int, width: int, kernel: int, flow: int, arrow: int, gate: Gate) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
 """genCNN: a convolutional network over the last words, fed with a recursive summary of all words before them."""
 
 import math
-from typing import Literal, cast
+from typing import ClassVar, Literal, cast
 
 import torch
 import torch.nn.functional as F
@@ -19,6 +19,8 @@ from bakeoff.ops.windows import document_ages, last_tokens
 
 class GenCnnBlockConfig(BlockBaseConfig):
     """The whole network of Wang et al. 2015 (arXiv:1503.05034) as one block."""
+
+    scales_with_width: ClassVar = frozenset({"width"})
 
     kind: Literal["gen_cnn"] = "gen_cnn"
     """The block's name."""
@@ -69,6 +71,7 @@ class GenCnn(Part):
     """
 
     skips_padding = True
+    counts_tokens: ClassVar[bool] = True
 
     def __init__(self, config: GenCnnBlockConfig, context: BuildContext) -> None:
         super().__init__()

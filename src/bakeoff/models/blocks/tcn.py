@@ -2,7 +2,7 @@
 
 import math
 from functools import partial
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch.nn.functional as F
 from pydantic import Field
@@ -18,6 +18,8 @@ from bakeoff.ops.dropout import channel_dropout, dropout
 
 class TcnBlockConfig(BlockBaseConfig):
     """The residual block of Bai et al. 2018 (arXiv:1803.01271, section 3); in an encoder its taps are centred."""
+
+    scales_with_width: ClassVar = frozenset({"width"})
 
     kind: Literal["tcn"] = "tcn"
     """The block's name."""

@@ -193,6 +193,11 @@ class Attention(Part):
         return self.convolution is None
 
     @property
+    @override
+    def memory_limit(self) -> int | None:
+        return self.window if self.causal else None
+
+    @property
     def chooses(self) -> bool:  # type: ignore[override]
         """Whether single places can be computed: not within a window, in blocks of queries, or behind a convolution."""
         return self.window is None and self.convolution is None

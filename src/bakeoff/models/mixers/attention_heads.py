@@ -23,6 +23,8 @@ class HeadWidths(NamedTuple):
 class AttentionHeadsConfig(Config):
     """The common fields of attention to the row itself and of attention to a source."""
 
+    scales_with_width: ClassVar = frozenset({"heads", "key_width", "value_width"})
+
     heads: int = Field(gt=0)
     """H, the number of heads; must divide the width where a head's own widths are not given."""
     key_width: int | None = Field(default=None, gt=0)

@@ -1,6 +1,6 @@
 """Dense convolution: every tap is a linear layer, the first rung of the ladder dense, depthwise, light, dynamic."""
 
-from typing import Literal, cast
+from typing import ClassVar, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +24,8 @@ class ConvConfig(ConvolutionConfig):
 
 class Conv(GatedShortConvolution):
     """y[t] = sum_j W_j x[t + offset_j]."""
+
+    matrices: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, config: ConvConfig, context: BuildContext) -> None:
         super().__init__(config, context)

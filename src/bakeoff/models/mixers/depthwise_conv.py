@@ -1,6 +1,6 @@
 """Depthwise convolution: a kernel of its own for every channel, not normalised."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +23,8 @@ class DepthwiseConvConfig(ConvolutionConfig):
 
 class DepthwiseConv(ShortConvolution):
     """One kernel for each channel, as a parameter."""
+
+    matrices: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, config: DepthwiseConvConfig, context: BuildContext) -> None:
         super().__init__(config, context)

@@ -1,6 +1,6 @@
 """Lightweight convolution: few kernels, normalised over their taps, each shared by a run of channels."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +25,8 @@ class LightConvConfig(HeadsConfig):
 
 class LightConv(ShortConvolution):
     """Convolution with kernels softmax(W_h) that are parameters."""
+
+    matrices: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, config: LightConvConfig, context: BuildContext) -> None:
         super().__init__(config, context)

@@ -1,7 +1,7 @@
 """Long short-term memory, torch's own."""
 
 import warnings
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 from pydantic import Field
 from torch import Tensor, nn
@@ -15,6 +15,8 @@ from bakeoff.models.uncompiled import UNCOMPILED
 
 class LstmConfig(MixerBaseConfig):
     """The LSTM of Hochreiter and Schmidhuber 1997, with forget gates and without peepholes."""
+
+    scales_with_width: ClassVar = frozenset({"units"})
 
     kind: Literal["lstm"] = "lstm"
     """The mixer's name."""

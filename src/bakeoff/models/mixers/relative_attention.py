@@ -60,6 +60,7 @@ class RelativeAttention(Part):
     """
 
     skips_padding = True
+    matrices: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, config: RelativeAttentionConfig, context: BuildContext) -> None:
         super().__init__()
@@ -156,6 +157,11 @@ class RelativeAttention(Part):
     def start(self, rows: int, like: Tensor) -> State:
         """An empty memory."""
         return like.new_zeros(rows, 0, self.output.out_features)
+
+    @property
+    @override
+    def memory_limit(self) -> int | None:
+        return self.memory
 
     def flops_per_token(self, length: int) -> int:
         """Floating-point operations of one token's forward pass in a row of `length` tokens, and a full memory."""

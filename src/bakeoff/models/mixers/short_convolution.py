@@ -1,6 +1,6 @@
 """The common part of convolutional mixers: a gated projection, the convolution, and a projection."""
 
-from typing import cast
+from typing import ClassVar, cast
 
 import torch.nn.functional as F
 from pydantic import Field
@@ -38,6 +38,8 @@ class ConvolutionConfig(MixerBaseConfig):
 
 class HeadsConfig(ConvolutionConfig):
     """The fields of mixers whose kernels are shared by channels and normalised over their taps."""
+
+    scales_with_width: ClassVar = frozenset({"heads"})
 
     heads: int = Field(gt=0)
     """Number of kernels; head h covers a contiguous run of width / heads channels."""

@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.optim.adamw import adamw
 
-from bakeoff.models.blocks.convolution import Convolution
+from bakeoff.models.matrices import matrices
 from bakeoff.models.stack import Stack
 from bakeoff.optimization.optimizers.base_config import DecayConfig, DecayRate
 
@@ -21,7 +21,8 @@ COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 class MuonConfig(DecayConfig):
     """Muon for the weights of linear layers and convolutions (Jordan et al. 2024, kellerjordan.github.io/posts/muon).
 
-    Tables, vectors, kernels of a few taps and heads are trained by AdamW. The defaults are those of the published code,
+    Tables, vectors, kernels of a few taps and heads are trained by AdamW: each part of a layer declares which of its
+    parameters are matrices (`bakeoff.models.matrices`). The defaults are those of the published code,
     whose learning rate of matrices is 0.02.
     """
 
@@ -49,12 +50,12 @@ class MuonConfig(DecayConfig):
 
     def kept(self, module: nn.Module) -> int:
         """One moment for each parameter of a matrix, and two for each one that AdamW trains."""
-        return super().kept(module) - sum(matrix.numel() for matrix in _matrices(module))
+        return super().kept(module) - sum(matrix.numel() for matrix in _trained(module))
 
     def needed(self, module: nn.Module) -> int:
         """The directions of all matrices, and the intermediate results of the iterations over those of one shape."""
         sizes: dict[tuple[int, int], int] = defaultdict(int)
-        for matrix in _matrices(module):
+        for matrix in _trained(module):
             sizes[len(matrix), matrix.numel() // len(matrix)] += 1
         each = {shape: 3 * math.prod(shape) + 2 * min(shape) ** 2 for shape in sizes}
         most = max((count * each[shape] for shape, count in sizes.items()), default=0)
@@ -62,25 +63,19 @@ class MuonConfig(DecayConfig):
 
     def build(self, module: nn.Module, precision: str = "float32") -> torch.optim.Optimizer:
         """The optimizer of a module's parameters; matrices are multiplied in the training's precision."""
-        matrices = list(_matrices(module))
-        chosen = {id(matrix) for matrix in matrices}
-        groups = [{"params": matrices, "weight_decay": self.weight_decay}]
+        trained = list(_trained(module))
+        chosen = {id(matrix) for matrix in trained}
+        groups = [{"params": trained, "weight_decay": self.weight_decay}]
         for group in self.groups(module):
             others = [parameter for parameter in group["params"] if id(parameter) not in chosen]
             groups.append({**group, "params": others, "lr_multiple": self.rest})
         return Muon(groups, self, torch.bfloat16 if precision == "bfloat16" else torch.float32)
 
 
-def _matrices(module: nn.Module) -> Iterator[Tensor]:
-    """The weights of linear layers, convolutions and recurrent cells in the layers of the module's stacks."""
-    stacks = [each for each in module.modules() if isinstance(each, Stack)]
-    for part in {part: None for stack in stacks for part in stack.modules()}:
-        if isinstance(part, nn.Linear):
-            yield part.weight
-        elif isinstance(part, Convolution):
-            yield part.direction
-        elif isinstance(part, nn.RNNBase):
-            yield from (weight for name, weight in part.named_parameters(recurse=False) if name.startswith("weight_"))
+def _trained(module: nn.Module) -> Iterator[nn.Parameter]:
+    """The matrices in the layers of the module's stacks that are trained."""
+    stacks = nn.ModuleList(each for each in module.modules() if isinstance(each, Stack))
+    return (matrix for matrix in matrices(stacks) if matrix.requires_grad)
 
 
 class Muon(torch.optim.Optimizer):
