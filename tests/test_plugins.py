@@ -382,11 +382,88 @@ def test_a_kind_of_task_is_checked_trained_evaluated_and_predicted(graded, corpu
     assert answer["grade"] in (1, 2, 3)
     assert run(["finetune", "stars", *asked, *quick, "--out", "again"]) == 0
     assert "median grade of train  distance 0.6800  accuracy 0.3200" in capsys.readouterr().out
-    assert run(["export", "stars", "--to", "hf", "--out", "exported", *plugin]) == 2
-    assert "grades" in capsys.readouterr().err
     (graded / "test.tsv").write_text("text\tstars\na\t9\n", encoding="utf-8")
     assert run(["evaluate", "stars", "--data", "test.tsv", *plugin]) == 2
     assert capsys.readouterr().err == "bakeoff: test.tsv:2: '9' is no grade from 1 to 3\n"
+
+
+@pytest.fixture
+def graded_run(graded, corpus):
+    """A run of the kind, fine-tuned, and its answers to texts."""
+    bakeoff.load_plugin("grades.py")
+    files = {name: f"{name}.tsv" for name in ("train", "dev", "test")}
+    values = {"kind": "grades", **files, "text_column": "text", "label_column": "stars", "top": 3}
+    quick = bakeoff.FinetuneConfig(epochs=1, length=16, pooling="cls")
+    bakeoff.finetune(
+        shrink("bert-tiny"), parse_task(values, "here"), "stars", config=quick, tokenizer=corpus.path, progress=False
+    )
+    return bakeoff.predict("stars", TEXTS)
+
+
+TEXTS = ["a good river", "good good good river 3", "the water"]
+
+
+def test_a_kind_of_task_is_exported_and_imported_again(graded_run):
+    """In the class of transformers that it names, without another word about it anywhere."""
+    transformers = pytest.importorskip("transformers")
+    assert bakeoff.export("stars", "exported", to="hf").loads_with.startswith(
+        "transformers.BertForSequenceClassification"
+    )
+    config = json.loads(Path("exported/config.json").read_text(encoding="utf-8"))
+    assert config["id2label"] == {"0": "LABEL_0", "1": "LABEL_1"}
+    assert config["problem_type"] == "multi_label_classification"
+    model = transformers.AutoModelForSequenceClassification.from_pretrained("exported")
+    tokenizer = transformers.AutoTokenizer.from_pretrained("exported")
+    above = model(**tokenizer(TEXTS, padding=True, return_tensors="pt")).logits > 0
+    assert (1 + above.sum(1)).tolist() == [answer["grade"] for answer in graded_run]
+    bakeoff.import_model("exported", "again")
+    assert bakeoff.predict("again", TEXTS) == graded_run
+    assert (
+        bakeoff.evaluate("again", data="test.tsv", text_column="text", label_column="stars")["scores"]
+        == (bakeoff.evaluate("stars", data="test.tsv")["scores"])
+    )
+
+
+def test_an_exported_kind_of_task_is_not_imported_as_another(graded_run, monkeypatch, capsys):
+    pytest.importorskip("transformers")
+    bakeoff.export("stars", "exported", to="hf")
+    TASKS._configs.pop("grades")
+    monkeypatch.setattr(plugins, "_LOADED", {})
+    assert run(["import", "exported", "--out", "again"]) == 2
+    assert "there is no kind of task 'grades'" in capsys.readouterr().err
+
+
+def test_a_kind_of_task_is_exported_as_onnx(graded_run, monkeypatch, capsys):
+    for name in ("onnx", "onnxscript", "onnxruntime"):
+        pytest.importorskip(name)
+    bakeoff.export("stars", "exported", to="onnx")
+    (program,) = re.findall(r"```python\n(.*?)```", Path("exported/README.md").read_text(encoding="utf-8"), re.DOTALL)
+    monkeypatch.chdir("exported")
+    shown = '["The first text.", "A second one, which is longer."]'
+    assert shown in program
+    capsys.readouterr()
+    exec(compile(program.replace(shown, repr(TEXTS)), "README.md", "exec"), {})
+    assert capsys.readouterr().out == f"[{' '.join(str(answer['grade']) for answer in graded_run)}]\n"
+
+
+@pytest.mark.slow
+def test_a_kind_of_task_is_exported_with_code_where_no_family_has_the_model(graded, corpus):
+    pytest.importorskip("transformers")
+    bakeoff.load_plugin("grades.py")
+    values = {"kind": "grades", "train": "train.tsv", "text_column": "text", "label_column": "stars", "top": 3}
+    quick = bakeoff.FinetuneConfig(epochs=1, length=16)
+    recipe, task = shrink("conv-light-encoder-tiny"), parse_task(values, "here")
+    bakeoff.finetune(recipe, task, "stars", config=quick, tokenizer=corpus.path, progress=False)
+    assert "trust_remote_code" in bakeoff.export("stars", "exported", to="hf").loads_with
+    bakeoff.import_model("exported", "again")
+    assert bakeoff.predict("again", TEXTS) == bakeoff.predict("stars", TEXTS)
+
+
+def test_a_kind_of_task_that_names_no_class_of_transformers_is_refused(graded_run, monkeypatch, capsys):
+    monkeypatch.setattr(TASKS["grades"], "exported", None)
+    assert run(["export", "stars", "--to", "hf", "--out", "exported"]) == 2
+    assert "transformers has nothing like a run for grades; --to onnx can take it" in capsys.readouterr().err
+    assert not Path("exported").exists()
 
 
 def test_a_run_of_another_kind_of_task_names_its_plugin(graded, corpus, monkeypatch):

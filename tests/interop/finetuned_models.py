@@ -142,7 +142,7 @@ LEFT_OUT = {
         "XLNetForQuestionAnsweringSimple has a counterpart here",
     ),
     "bart classes": ("BartForSequenceClassification", BART | NAMES, write_byte_bpe, "reads the text one token later"),
-    "t5 answers": ("T5ForQuestionAnswering", T5, write_unigram, "it has no head for question_answering"),
+    "t5 answers": ("T5ForQuestionAnswering", T5, write_unigram, "it has no class for QuestionAnswering"),
     "gpt2 without a beginning": (
         "GPT2ForSequenceClassification",
         GPT2 | NAMES | {"pad_token_id": 1},

@@ -17,7 +17,7 @@ pytest.importorskip("onnxruntime")
 
 from bakeoff.interop.onnx import export as own
 from bakeoff.interop.onnx.conversion import open_session
-from bakeoff.interop.onnx.readme import snippet
+from bakeoff.interop.onnx.readme import OF_ENCODER, snippet
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def test_a_causal_text_is_the_same_in_parts_as_in_one(corpus, tmp_path, monkeypa
         parts.append(torch.from_numpy(logits))
     assert torch.allclose(torch.cat(parts, 1), right, atol=1e-4)
     monkeypatch.chdir(made.path)
-    exec(compile(snippet(config), "README.md", "exec"), {})
+    exec(compile(snippet(config, OF_ENCODER), "README.md", "exec"), {})
     assert capsys.readouterr().out
 
 

@@ -76,6 +76,21 @@ class Task(ABC):
         """Names of the classes; empty where there are none."""
         return []
 
+    @property
+    def output_names(self) -> list[str]:
+        """Names of the head's K outputs, for exports: those of the classes, if there are any."""
+        return self.classes or [f"LABEL_{place}" for place in range(self.outputs)]
+
+    @property
+    def output_scale(self) -> tuple[float, float]:
+        """The factor a and the shift b with which outputs x are on the scale of the labels, a x + b."""
+        return 1.0, 0.0
+
+    @property
+    def labels_on_scale(self) -> Any:
+        """The labels of a head whose last linear layer has taken over the scale, as exports have it."""
+        return self.labels
+
     @abstractmethod
     def check(self, examples: Sequence[Any], path: Path, origin: str) -> None:
         """Refuse examples whose labels cannot be predicted.

@@ -25,6 +25,37 @@ class Metric(NamedTuple):
     """The unit of shown values: percent; values times 100, as for correlations; or none, for any other scale."""
 
 
+HeadClass = Literal["SequenceClassification", "TokenClassification", "QuestionAnswering", "MultipleChoice"]
+"""The ends of the names of transformers' classes with a task head, behind `For`."""
+
+
+class TransformersHead(NamedTuple):
+    """The head that transformers has for a kind of task.
+
+    SequenceClassification gives K numbers for a row, TokenClassification K for each token, QuestionAnswering the
+    log-odds of each token as the beginning and as the end of an answer, MultipleChoice one number for each choice.
+    """
+
+    ending: HeadClass
+    """The end of the name of the class."""
+    problem_type: Literal["single_label_classification", "multi_label_classification", "regression"] | None = None
+    """What the numbers of SequenceClassification mean, for transformers' own training; None: nothing that it knows."""
+    columns: Mapping[str, str] | None = None
+    """Columns of a task's file where a model was fine-tuned elsewhere, beside those with a default; None: such models
+    are of another kind."""
+    remark: str = ""
+    """A sentence on what transformers' pipeline does otherwise."""
+
+
+class WrittenAnswers(NamedTuple):
+    """What a head that writes is given and gives, for exports."""
+
+    longest: int | None = None
+    """The most tokens of an answer; None: as many as the model can write."""
+    prefix: str = ""
+    """The text before each source, with a space between them; empty: none."""
+
+
 class TaskConfig(Config):
     """The files of a task, and how they are split; each kind adds the columns."""
 
@@ -64,6 +95,13 @@ class TaskConfig(Config):
     """Whether each example has one of several classes, predicted by a softmax of the head's outputs for its row."""
     reads_windows: ClassVar[bool] = False
     """Whether a text that is too long can be read in windows, whose answers are averaged."""
+    takes_pairs: ClassVar[bool] = False
+    """Whether an example is one text or a pair of texts, as `pair_column` says."""
+    exported: ClassVar[TransformersHead | None] = None
+    """The head of transformers for such a task; None: transformers has none, and the task is exported as ONNX alone."""
+    prints_outputs: ClassVar[str] = "print(outputs[0])"
+    """A line of Python in the README of an ONNX export that shows what `outputs`, arrays of B rows, say; `config` is
+    the export's config.json."""
     metrics: ClassVar[Mapping[str, Metric]] = {}
     """Names and units of the metrics; a metric that is missing here has its key as its name."""
     reading: ClassVar[frozenset[str]] = frozenset({"errors", "encoding"})
@@ -87,6 +125,11 @@ class TaskConfig(Config):
     def text_columns(self) -> list[str]:
         """The columns with an example's texts, in their order, in a file of texts to be answered."""
         return ["text"]
+
+    @property
+    def written(self) -> WrittenAnswers:
+        """What the head that writes is given and gives."""
+        return WrittenAnswers()
 
     def reads_files(self, path: Path, column: str | None = None) -> bool:
         """Whether a file to be answered is in the format of the task's files, rather than texts or columns of texts.
@@ -155,6 +198,11 @@ class TaskConfig(Config):
     def example(self, texts: Sequence[str]) -> Any:
         """An example of these texts, without a label."""
         raise NotImplementedError
+
+    @classmethod
+    def labels_of(cls, names: Sequence[str]) -> Any:
+        """The content of labels.json for a head that was fine-tuned elsewhere, from the names of its outputs."""
+        return list(names)
 
     def learn(self, train: Sequence[Any], origin: str) -> "Task":
         """The task with its known labels, from the examples to learn from.

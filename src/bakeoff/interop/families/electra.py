@@ -17,15 +17,16 @@ from bakeoff.interop.families.bert import (
     segment_table,
 )
 from bakeoff.interop.families.family import Family
-from bakeoff.interop.families.task_heads import HeadForm, TaskHead, require_summary, row_head, token_head
+from bakeoff.interop.families.task_heads import CHOICES, HeadForm, TaskHead, require_summary, row_head, token_head
 from bakeoff.interop.links import Link, linear, same, tied
 from bakeoff.recipe import Recipe
+from bakeoff.tasks.task_config import HeadClass
 
 SHARE = 0.25
 """Width of a new generator as a share of the discriminator's, as in the paper's small and large models."""
 
 
-CHOICES = {"summary_type": "first", "summary_use_proj": True, "summary_activation": "gelu"}
+OF_CHOICES = {"summary_type": "first", "summary_use_proj": True, "summary_activation": "gelu"}
 """Keys of config.json that say how `ElectraForMultipleChoice` pools a row into one vector."""
 
 
@@ -113,15 +114,15 @@ class Electra(Family):
 
     def task(self, form: HeadForm, recipe: Recipe) -> TaskHead:
         """Two linear layers with gelu between them for rows (other names for choices), a linear layer for tokens."""
-        if form.kind == "choice":
+        if form.ending == CHOICES:
             head = row_head("Electra", form, "sequence_summary.summary", "classifier", self.pooler)
-            return head._replace(config=CHOICES)
+            return head._replace(config=OF_CHOICES)
         if form.of_rows:
             return row_head("Electra", form, "classifier.dense", "classifier.out_proj", self.pooler)
         return token_head("Electra", form)
 
     @override
-    def form(self, kind: str, recipe: Recipe, config: ConfigReader) -> HeadForm:
-        if kind == "choice":
-            require_summary(config, CHOICES)
-        return super().form(kind, recipe, config)
+    def form(self, ending: HeadClass, recipe: Recipe, config: ConfigReader) -> HeadForm:
+        if ending == CHOICES:
+            require_summary(config, OF_CHOICES)
+        return super().form(ending, recipe, config)

@@ -7,12 +7,13 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from bakeoff.interop.config_reader import ConfigReader
-from bakeoff.interop.families.task_heads import OF_ROWS, HeadForm, NotSaid, TaskHead
+from bakeoff.interop.families.task_heads import CHOICES, SEQUENCE, HeadForm, NotSaid, TaskHead
 from bakeoff.interop.links import Link
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.recipe import Recipe
 from bakeoff.tasks.heads.heads import natural_pooling
 from bakeoff.tasks.heads.writing_head import writing_owner
+from bakeoff.tasks.task_config import HeadClass
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
@@ -83,16 +84,16 @@ class Family(ABC):
         Raises:
             NotSaid: the family has no class with such a head.
         """
-        raise NotSaid(f"it has no head for {form.kind}")
+        raise NotSaid(f"it has no class for {form.ending}")
 
-    def form(self, kind: str, recipe: Recipe, config: ConfigReader) -> HeadForm:
-        """The head of the family's class for a kind of task: the inverse of `task`.
+    def form(self, ending: HeadClass, recipe: Recipe, config: ConfigReader) -> HeadForm:
+        """The head of the family's class whose name ends so: the inverse of `task`.
 
         Raises:
             NotSaid: Bakeoff has no such head.
         """
-        of_rows = kind in OF_ROWS
-        return HeadForm(kind, of_rows, "cls" if of_rows else natural_pooling(recipe), pooler=self.pooler)
+        of_rows = ending in (SEQUENCE, CHOICES)
+        return HeadForm(ending, of_rows, "cls" if of_rows else natural_pooling(recipe), pooler=self.pooler)
 
     def writing(self, architecture: str, recipe: Recipe) -> TaskHead:
         """The head of a run that was fine-tuned to generate text: the head of pre-training, complete.

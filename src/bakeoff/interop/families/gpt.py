@@ -14,6 +14,7 @@ from bakeoff.models.blocks.transformer import TransformerBlockConfig
 from bakeoff.models.mixers.attention import AttentionConfig
 from bakeoff.objectives.clm import CausalLanguageModelConfig
 from bakeoff.recipe import Recipe
+from bakeoff.tasks.task_config import HeadClass
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 HEAD = "head of clm"
@@ -201,8 +202,8 @@ class Gpt2(Family):
         return token_head("GPT2", form)
 
     @override
-    def form(self, kind: str, recipe: Recipe, config: ConfigReader) -> HeadForm:
-        return super().form(kind, recipe, config)._replace(pooling="last")
+    def form(self, ending: HeadClass, recipe: Recipe, config: ConfigReader) -> HeadForm:
+        return super().form(ending, recipe, config)._replace(pooling="last")
 
     @override
     def tokens(self, recipe: Recipe, tokenizer: Tokenizer) -> dict[str, int]:
@@ -229,7 +230,7 @@ class Gpt(Gpt2):
     def task(self, form: HeadForm, recipe: Recipe) -> TaskHead:
         """A linear layer without bias on the last token for rows; tokens have no class."""
         if not form.of_rows:
-            raise NotSaid(f"it has no class for {form.kind}")
+            raise NotSaid(f"it has no class for {form.ending}")
         assert recipe.model.decoder is not None
         last = recipe.model.decoder.layers - 1
         return last_token_head("OpenAIGPT", form, f"model.decoder.parts.ffn.{last}.norm.bias")

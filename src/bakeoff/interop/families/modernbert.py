@@ -9,12 +9,13 @@ from bakeoff.errors import UserError
 from bakeoff.interop.config_reader import ConfigReader
 from bakeoff.interop.families.bert import ACTIVATIONS, HEAD, THEIR_ACTIVATIONS, mlm_objective, require_heads
 from bakeoff.interop.families.family import Family
-from bakeoff.interop.families.task_heads import CLASSES, HeadForm, NotSaid, TaskHead
+from bakeoff.interop.families.task_heads import HeadForm, NotSaid, TaskHead
 from bakeoff.interop.links import Link, linear, of_linear, parted, same, tied
 from bakeoff.models.blocks.transformer import TransformerBlockConfig
 from bakeoff.models.mixers.attention import AttentionConfig
 from bakeoff.objectives.mlm import MaskedLanguageModelConfig
 from bakeoff.recipe import Recipe
+from bakeoff.tasks.task_config import HeadClass
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 LayerType = Literal["full_attention", "sliding_attention"]
@@ -188,11 +189,11 @@ class ModernBert(Family):
             *linear("output", "classifier"),
         ]
         told = {"classifier_pooling": form.pooling} if form.of_rows else {}
-        return TaskHead(f"ModernBertFor{CLASSES[form.kind]}", links, told)
+        return TaskHead(f"ModernBertFor{form.ending}", links, told)
 
     @override
-    def form(self, kind: str, recipe: Recipe, config: ConfigReader) -> HeadForm:
-        form = super().form(kind, recipe, config)
+    def form(self, ending: HeadClass, recipe: Recipe, config: ConfigReader) -> HeadForm:
+        form = super().form(ending, recipe, config)
         if form.of_rows:
             form = form._replace(pooling=config.choice("classifier_pooling", POOLINGS, "cls"))
         return form._replace(transform=True)

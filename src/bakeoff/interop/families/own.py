@@ -10,11 +10,12 @@ from bakeoff.errors import UserError
 from bakeoff.interop.config_reader import ConfigReader
 from bakeoff.interop.families.family import Family
 from bakeoff.interop.families.t5 import MARKS
-from bakeoff.interop.families.task_heads import CLASSES, OF_ROWS, HeadForm, NotSaid, TaskHead
+from bakeoff.interop.families.task_heads import CHOICES, SEQUENCE, HeadForm, NotSaid, TaskHead
 from bakeoff.interop.links import Link, same
 from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.recipe import Recipe
 from bakeoff.tasks.heads.transform import Transform, transform_of
+from bakeoff.tasks.task_config import HeadClass
 
 RECIPE, TRAINED_HEAD = "recipe", "trained_head"
 """Keys of config.json: the run's recipe, and the objective whose head is included (absent: no head is)."""
@@ -73,16 +74,18 @@ class Own(Family):
             names += ["pooler.weight", "pooler.bias"]
         if form.layers == "weighted":
             names += ["reading.weights", "reading.gamma"]
-        return TaskHead(f"BakeoffFor{CLASSES[form.kind]}", [same(name, name) for name in names])
+        return TaskHead(f"BakeoffFor{form.ending}", [same(name, name) for name in names])
 
     @override
-    def form(self, kind: str, recipe: Recipe, config: ConfigReader) -> HeadForm:
+    def form(self, ending: HeadClass, recipe: Recipe, config: ConfigReader) -> HeadForm:
         reader = ConfigReader(_mapping(config, "task_head"), f"{config.where}: task_head")
         pooling = reader.choice("pooling", {each: each for each in ("cls", "mean", "max", "last")}, "")
         layers = reader.values.get("layers", 1)
         layers = layers if layers == "weighted" else reader.whole("layers", 1)
         pooler = reader.choice("pooler", {each: each for each in ("tanh", "relu", "gelu")}, "tanh")
-        return HeadForm(kind, kind in OF_ROWS, pooling, layers, pooler, reader.values.get("transform") is not None)
+        return HeadForm(
+            ending, ending in (SEQUENCE, CHOICES), pooling, layers, pooler, reader.values.get("transform") is not None
+        )
 
 
 def _mapping(config: ConfigReader, key: str) -> dict[str, Any]:

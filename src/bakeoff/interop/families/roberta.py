@@ -14,7 +14,7 @@ from bakeoff.interop.families.bert import (
     segment_table,
 )
 from bakeoff.interop.families.family import Family
-from bakeoff.interop.families.task_heads import HeadForm, TaskHead, row_head, token_head
+from bakeoff.interop.families.task_heads import CHOICES, HeadForm, TaskHead, row_head, token_head
 from bakeoff.interop.links import Link, behind, linear, same, tied
 from bakeoff.recipe import Recipe
 
@@ -74,7 +74,7 @@ class Roberta(Family):
 
     def task(self, form: HeadForm, recipe: Recipe) -> TaskHead:
         """Two linear layers for rows, of which the first is the pooler for choices; a linear layer for tokens."""
-        if form.kind == "choice":
+        if form.ending == CHOICES:
             return row_head("Roberta", form, "roberta.pooler.dense", "classifier")
         if form.of_rows:
             return row_head("Roberta", form, "classifier.dense", "classifier.out_proj")

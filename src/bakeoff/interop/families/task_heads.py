@@ -5,18 +5,19 @@ from typing import Any, NamedTuple
 
 from bakeoff.interop.config_reader import ConfigReader
 from bakeoff.interop.links import Link, linear, same
+from bakeoff.tasks.task_config import HeadClass
 
-CLASSES = {
-    "classification": "SequenceClassification",
-    "multilabel": "SequenceClassification",
-    "regression": "SequenceClassification",
-    "choice": "MultipleChoice",
-    "tagging": "TokenClassification",
-    "question_answering": "QuestionAnswering",
+SEQUENCE: HeadClass = "SequenceClassification"
+TOKENS: HeadClass = "TokenClassification"
+ANSWERS: HeadClass = "QuestionAnswering"
+CHOICES: HeadClass = "MultipleChoice"
+PURPOSES: dict[HeadClass, str] = {
+    SEQUENCE: "text-classification",
+    TOKENS: "token-classification",
+    ANSWERS: "question-answering",
+    CHOICES: "multiple-choice",
 }
-"""Endings of transformers' class names by kind of task."""
-OF_ROWS = ("classification", "multilabel", "regression", "choice")
-"""Kinds of tasks whose head gives logits for a row; the others' heads give logits for each token."""
+"""transformers' names of what the models of each class are for."""
 
 
 class NotSaid(Exception):
@@ -26,8 +27,8 @@ class NotSaid(Exception):
 class HeadForm(NamedTuple):
     """The form of a fine-tuned run's head."""
 
-    kind: str
-    """The kind of the task."""
+    ending: HeadClass
+    """The end of the name of transformers' class for the kind of task."""
     of_rows: bool
     """Whether the head gives logits for a row; false: for each token."""
     pooling: str
@@ -78,13 +79,13 @@ def row_head(family: str, form: HeadForm, pooler: str, output: str, activation: 
         raise NotSaid(f"its rows are pooled by {form.pooling}, and {family}'s by their first position")
     if form.pooler != activation:
         raise NotSaid(f"its layer over the first position ends with {form.pooler}, and {family}'s with {activation}")
-    return TaskHead(f"{family}For{CLASSES[form.kind]}", [*linear("pooler", pooler), *linear("output", output)])
+    return TaskHead(f"{family}For{form.ending}", [*linear("pooler", pooler), *linear("output", output)])
 
 
 def token_head(family: str, form: HeadForm) -> TaskHead:
     """A head of tokens: W h with the hidden state h of each token."""
-    output = "qa_outputs" if form.kind == "question_answering" else "classifier"
-    return TaskHead(f"{family}For{CLASSES[form.kind]}", linear("output", output))
+    output = "qa_outputs" if form.ending == ANSWERS else "classifier"
+    return TaskHead(f"{family}For{form.ending}", linear("output", output))
 
 
 def last_token_head(family: str, form: HeadForm, norm: str) -> TaskHead:
@@ -98,8 +99,8 @@ def last_token_head(family: str, form: HeadForm, norm: str) -> TaskHead:
     Raises:
         NotSaid: rows are pooled in another way, or the family has no such class.
     """
-    if form.kind == "choice":
+    if form.ending == CHOICES:
         raise NotSaid(f"{family} has no class for choices that gives each one number alone")
     if form.pooling != "last":
         raise NotSaid(f"its rows are pooled by {form.pooling}, and {family}'s by their last token")
-    return TaskHead(f"{family}For{CLASSES[form.kind]}", [same("output.weight", "score.weight")], bias_in=norm)
+    return TaskHead(f"{family}For{form.ending}", [same("output.weight", "score.weight")], bias_in=norm)

@@ -9,12 +9,13 @@ from typing_extensions import override
 from bakeoff.interop.config_reader import ConfigReader
 from bakeoff.interop.families.bert import ACTIVATIONS, THEIR_ACTIVATIONS
 from bakeoff.interop.families.family import Family
-from bakeoff.interop.families.task_heads import CLASSES, HeadForm, NotSaid, TaskHead, require_summary, token_head
+from bakeoff.interop.families.task_heads import ANSWERS, HeadForm, NotSaid, TaskHead, require_summary, token_head
 from bakeoff.interop.links import Link, Many, linear, same, tied
 from bakeoff.models.blocks.transformer import TransformerBlockConfig
 from bakeoff.models.mixers.relative_attention import RelativeAttentionConfig
 from bakeoff.objectives.permutation import PermutationConfig
 from bakeoff.recipe import Recipe
+from bakeoff.tasks.task_config import HeadClass
 
 HEAD = "biases of tokens"
 SUMMARY = {"summary_type": "last", "summary_use_proj": True, "summary_activation": "tanh"}
@@ -132,18 +133,18 @@ class XLNet(Family):
         """For rows two linear layers with tanh between them at [CLS], the last position; for tokens a linear layer."""
         if not form.of_rows:
             head = token_head("XLNet", form)
-            simple = "Simple" if form.kind == "question_answering" else ""
+            simple = "Simple" if form.ending == ANSWERS else ""
             return head._replace(architecture=head.architecture + simple)
         if form.pooling != "cls" or not recipe.input.start_last:
             raise NotSaid(f"its rows are pooled by {form.pooling}, and XLNet's by [CLS], their last position")
         if form.pooler != "tanh":
             raise NotSaid(f"its layer over [CLS] ends with {form.pooler}, and XLNet's with tanh")
         links = [*linear("pooler", "sequence_summary.summary"), *linear("output", "logits_proj")]
-        return TaskHead(f"XLNetFor{CLASSES[form.kind]}", links, SUMMARY, pads_before=True)
+        return TaskHead(f"XLNetFor{form.ending}", links, SUMMARY, pads_before=True)
 
     @override
-    def form(self, kind: str, recipe: Recipe, config: ConfigReader) -> HeadForm:
-        found = super().form(kind, recipe, config)
+    def form(self, ending: HeadClass, recipe: Recipe, config: ConfigReader) -> HeadForm:
+        found = super().form(ending, recipe, config)
         if found.of_rows:
             require_summary(config, SUMMARY)
         return found

@@ -11,6 +11,7 @@ from bakeoff.errors import UserError
 from bakeoff.extras import missing
 from bakeoff.interop.appearing import appearing, require_free
 from bakeoff.interop.exported import Exported
+from bakeoff.interop.families.task_heads import ANSWERS
 from bakeoff.interop.hugging_face import own_settings
 from bakeoff.interop.hugging_face.family_choice import FamilyChoice, choose
 from bakeoff.interop.hugging_face.folder import CONFIG, GENERATION, WEIGHTS
@@ -168,7 +169,8 @@ def _tokenizer_settings(run: Run | FinetunedRun, chosen: FamilyChoice, rows: int
     longest = recipe.model.longest_input if isinstance(run, Run) or _has_labels(run) else run.config.length
     segments = recipe.model.embedding.segments >= 2 or any(mixer.reads_segments for mixer in recipe.model.mixers)
     if _has_labels(run):
-        frame = frame_of(recipe, run.task.kind == "question_answering")
+        exported = run.task.exported
+        frame = frame_of(recipe, exported is not None and exported.ending == ANSWERS)
     elif recipe.model.sequence_to_sequence:
         frame = "start" if recipe.objective[0].before_source(run.tokenizer) else "source"
     else:

@@ -10,36 +10,25 @@ from torch import Tensor
 from bakeoff.errors import UserError
 from bakeoff.interop.config_reader import ConfigReader
 from bakeoff.interop.families import Family, NotSaid
-from bakeoff.interop.families.task_heads import CLASSES, TaskHead
+from bakeoff.interop.families.task_heads import CHOICES, PURPOSES, SEQUENCE, TaskHead
 from bakeoff.interop.hugging_face import own_settings
 from bakeoff.interop.hugging_face.folder import Folder
-from bakeoff.interop.hugging_face.own_settings import NOT_KNOWN, UNSCALED, OwnSettings
-from bakeoff.interop.hugging_face.task_export import PROBLEMS
+from bakeoff.interop.hugging_face.own_settings import NOT_KNOWN, OwnSettings
 from bakeoff.interop.hugging_face.tokenizer_reading import SETTINGS, TOKENIZER
 from bakeoff.recipe import Recipe
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads.heads import HeadedModel, natural_pooling
 from bakeoff.tasks.reading.labels import label_text
-from bakeoff.tasks.registry import parse_task
+from bakeoff.tasks.registry import TASKS
 from bakeoff.tasks.rows.inputs import SHORTEST, InputFormat
 from bakeoff.tasks.task import Task
+from bakeoff.tasks.task_config import HeadClass, TaskConfig
 from bakeoff.tokenizer import file as tokenizer_file
 from bakeoff.tokenizer.file import guarded
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
-COLUMNS: dict[str, dict[str, str]] = {
-    "classification": {"text_column": "text", "label_column": "label"},
-    "multilabel": {"text_column": "text", "label_column": "labels"},
-    "regression": {"text_column": "text", "label_column": "value"},
-    "choice": {"text_column": "text", "choices": "choices", "label_column": "label"},
-    "tagging": {},
-    "question_answering": {},
-}
-"""Default columns of a file of labelled rows, by kind of task."""
-TAKES_PAIRS = ("classification", "multilabel", "regression")
-"""Kinds of tasks that read single texts or pairs; no config.json says which."""
-NAMED = ("classification", "multilabel", "tagging")
-"""Kinds of tasks whose outputs have meaningful names."""
+REGRESSION, ONE_CLASS = "regression", "single_label_classification"
+"""Values of `problem_type`: one number, and one class of several."""
 WRITING = ("ForConditionalGeneration", "ForSeq2SeqLM", "ForCausalLM")
 """Endings of the names of classes that write texts."""
 LONGEST = 1_000_000
@@ -90,44 +79,43 @@ def imported_head(
     ending, own, file = _class_of(config), own_settings.read(config), str(out.absolute() / NOT_KNOWN)
     if own is not None and own.writes and ending in WRITING and not pairs:
         return _writer(family.writing(ending, recipe), own, recipe, file)
-    kinds = [kind for kind, name in CLASSES.items() if ending.removesuffix("Simple") == f"For{name}"]
-    if not kinds:
+    end = next((each for each in PURPOSES if ending.removesuffix("Simple") == f"For{each}"), None)
+    if end is None:
         if pairs:
             raise UserError(f"{folder.path}: --pairs is for fine-tuned models of labels, and this is none")
         return None
-    kind = kinds[0]
-    head = family.task(family.form(kind, recipe, config), recipe)
+    form = family.form(end, recipe, config)
+    head = family.task(form, recipe)
     if not head.architecture.endswith(ending):
         raise NotSaid(f"of the family's classes {head.architecture} has a counterpart here")
     outputs = _outputs(head, tensors, folder)
-    if kind == "classification":
-        kind = _kind_of_rows(config, outputs)
-    if pairs and kind not in TAKES_PAIRS:
-        raise UserError(f"{folder.path}: --pairs: a model for {kind} reads no single texts; leave it out")
-    names = _names(config, outputs) if kind != "choice" else []
-    if own is not None and not own.fits(kind, names if kind in NAMED else []):
+    problem = _problem(config, outputs) if end == SEQUENCE else None
+    names = _names(config, outputs) if end != CHOICES else []
+    if own is not None and not own.fits(end, problem, names):
         own = None  # the settings are those of an earlier head
+    kind = _kind_elsewhere(end, problem) if own is None else type(own.config(file))
+    if pairs and not kind.takes_pairs:
+        (name,) = TASKS.names(kind)
+        raise UserError(f"{folder.path}: --pairs: a model for {name} reads no single texts; leave it out")
     pairs = pairs or (own is not None and own.pairs)
-    form = family.form(kind, recipe, config)
     length = _length(folder, recipe)
     separators = _separators(
         folder,
         family,
         [InputFormat(tokenizer, recipe, length, separators=count) for count in (1, 2)],
-        pairs or kind in ("question_answering", "choice"),
+        pairs or kind.sides != 1,
     )
     told = {"pooling": form.pooling, "pooler": form.pooler, "layers": form.layers, "length": length}
     told |= {"transform": form.transform, "separators": separators}
     if own is not None:
-        settings = own.config(file, "pair" if pairs and kind in TAKES_PAIRS else None)
+        settings = own.config(file, "pair" if pairs and kind.takes_pairs else None)
         told |= own.finetune(settings, recipe)
         task = own.restored(settings)
     else:
-        columns = COLUMNS[kind] | ({"pair_column": "pair"} if pairs else {})
-        settings = parse_task({"kind": kind, "train": file, **columns}, folder.where)
-        labels = {"regression": UNSCALED, "choice": {}, "tagging": {"tags": names, "moves": []}}
-        labels["question_answering"] = {"unanswerable": False, "threshold": 0.0}
-        task = settings.restore(labels.get(kind, names), f"{folder.where}: id2label")
+        assert kind.exported is not None
+        columns = {**(kind.exported.columns or {}), **({"pair_column": "pair"} if pairs else {})}
+        settings = kind.parse({"train": file, **columns}, folder.where)
+        task = settings.restore(kind.labels_of(names), f"{folder.where}: id2label")
     return ImportedHead(head, task, FinetuneConfig.parse(told, folder.where))
 
 
@@ -159,17 +147,26 @@ def _outputs(head: TaskHead, tensors: Mapping[str, Tensor], folder: Folder) -> i
     return len(tensors[name]) if tensors[name].dim() else 0
 
 
-def _kind_of_rows(config: ConfigReader, outputs: int) -> str:
-    """The kind of task of a class for sequences: its `problem_type`, or transformers' default if there is none."""
-    said = config.values.get("problem_type")
-    if said is None:
-        return "regression" if outputs == 1 else "classification"
-    kind = config.choice("problem_type", {theirs: ours for ours, theirs in PROBLEMS.items()}, "")
-    if kind == "regression" and outputs != 1:
+def _problem(config: ConfigReader, outputs: int) -> str:
+    """The `problem_type` of a class for sequences, or transformers' default if there is none."""
+    if config.values.get("problem_type") is None:
+        return REGRESSION if outputs == 1 else ONE_CLASS
+    problems = [REGRESSION, ONE_CLASS, "multi_label_classification"]
+    problem = config.choice("problem_type", {each: each for each in problems}, "")
+    if problem == REGRESSION and outputs != 1:
         raise NotSaid(f"it gives {outputs} numbers, and a regression here one")
-    if kind == "classification" and outputs == 1:
+    if problem == ONE_CLASS and outputs == 1:
         raise NotSaid("it has a single class, and nothing to tell apart")
-    return kind
+    return problem
+
+
+def _kind_elsewhere(end: HeadClass, problem: str | None) -> type[TaskConfig]:
+    """The kind of task of a model that was fine-tuned elsewhere, by its class and `problem_type`."""
+    for kind in TASKS.values():
+        head = kind.exported
+        if head is not None and head.ending == end and head.problem_type == problem and head.columns is not None:
+            return kind
+    raise AssertionError(end, problem)
 
 
 def _names(config: ConfigReader, outputs: int) -> list[str]:

@@ -12,7 +12,6 @@ from bakeoff.recipe import Recipe
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.fitting.resolution import require_settings_of
-from bakeoff.tasks.kinds.regression import Regression
 from bakeoff.tasks.registry import parse_task
 from bakeoff.tasks.rows.inputs import SHORTEST
 from bakeoff.tasks.task import Task
@@ -28,8 +27,6 @@ OF_ROWS = ("length", "truncate")
 """Settings of fine-tuning that decide how texts become rows, and that neither the head nor the tokenizer has."""
 NOT_KNOWN = "not-known"
 """The value in place of a training file that is not known."""
-UNSCALED = {"mean": 0.0, "deviation": 1.0}
-"""Mean and deviation for a regression whose outputs are on the scale of the labels already."""
 
 
 class OwnSettings(NamedTuple):
@@ -54,14 +51,17 @@ class OwnSettings(NamedTuple):
         """Whether the task's answers are generated texts."""
         return self.config("").head == "writing"
 
-    def fits(self, kind: str, names: Sequence[str]) -> bool:
-        """Whether the settings belong to a head of this kind with these class names.
+    def fits(self, ending: str, problem: str | None, names: Sequence[str]) -> bool:
+        """Whether the settings belong to a head of this class, `problem_type` and names of outputs.
 
         They do not if somebody has trained another head since the export.
         """
-        if self.task.get("kind") != kind:
+        config = self.config("")
+        head = config.exported
+        if head is None or head.ending != ending or head.problem_type not in (None, problem):
             return False
-        return not names or list(self.restored(self.config("")).classes) == list(names)
+        classes = self.restored(config).classes
+        return not classes or classes == list(names)
 
     def config(self, file: str, pair_column: str | None = None) -> TaskConfig:
         """The task's config, with a path in place of its unknown training file.
@@ -84,8 +84,7 @@ class OwnSettings(NamedTuple):
         Raises:
             UserError: the labels are invalid for such a task.
         """
-        labels = UNSCALED if config.kind == "regression" else self.labels
-        return config.restore(labels, f"{self.where}: labels")
+        return config.restore(self.labels, f"{self.where}: labels")
 
     def finetune(self, config: TaskConfig, recipe: Recipe) -> dict[str, Any]:
         """The settings of OF_ROWS, checked against the task and the model.
@@ -109,9 +108,8 @@ class OwnSettings(NamedTuple):
 def written(run: FinetunedRun) -> dict[str, Any]:
     """The key of config.json with the settings of a run."""
     task = {name: value for name, value in run.task.model_dump(mode="json").items() if name not in OF_FILES}
-    labels = UNSCALED if isinstance(run.learned, Regression) else run.learned.labels
     rows = {name: getattr(run.config, name) for name in OF_ROWS}
-    return {KEY: {"task": task, "labels": labels, "rows": rows}}
+    return {KEY: {"task": task, "labels": run.learned.labels_on_scale, "rows": rows}}
 
 
 def read(config: ConfigReader) -> OwnSettings | None:

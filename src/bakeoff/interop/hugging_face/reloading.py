@@ -10,13 +10,13 @@ from torch import Tensor
 
 from bakeoff.errors import UserError
 from bakeoff.interop.families import Family
+from bakeoff.interop.families.task_heads import ANSWERS, CHOICES
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.inputs import Inputs, Source
 from bakeoff.recipe import Recipe
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.heads.writing_head import WritingHead
-from bakeoff.tasks.kinds.regression import Regression
 from bakeoff.tasks.rows.batches import InputBatch
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
@@ -77,21 +77,21 @@ def task_difference(run: FinetunedRun, folder: Path, architecture: str, pads_bef
         return None
     imported = run.environment.get("imported") or {}
     ids, real, segments = rows_of(run.recipe, run.tokenizer, imported.get("rows"))
-    kind = run.task.kind
+    assert run.task.exported is not None
+    ending, (scale, shift) = run.task.exported.ending, run.learned.output_scale
     with torch.no_grad():
         ours = run.load()(InputBatch(ids, segments, real))
         given = _given(ids, real, segments)
         if pads_before:
             given = {name: _turned(tensor, real) for name, tensor in given.items()}
-        if kind == "choice":
+        if ending == CHOICES:
             given = {name: tensor[None] for name, tensor in given.items()}
         answers = _answers(made, given, folder)
-    if kind == "question_answering":
+    if ending == ANSWERS:
         theirs = torch.stack([answers["start_logits"], answers["end_logits"]], dim=-1)
     else:
-        theirs = answers["logits"][0][:, None] if kind == "choice" else answers["logits"]
-    if isinstance(run.learned, Regression):
-        ours = ours * run.learned.deviation + run.learned.mean
+        theirs = answers["logits"][0][:, None] if ending == CHOICES else answers["logits"]
+    ours = ours * scale + shift
     if ours.dim() == 3:
         ours, theirs = ours[real], theirs[real]
     return _difference(ours, theirs, f"{folder}: its head")

@@ -5,32 +5,27 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bakeoff.interop.families.task_heads import CLASSES, HeadForm, TaskHead
+from bakeoff.interop.families.task_heads import SEQUENCE, TOKENS, HeadForm, TaskHead
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.kinds.regression import Regression
 from bakeoff.tensors import load_tensors
 
-PROBLEMS = {
-    "classification": "single_label_classification",
-    "multilabel": "multi_label_classification",
-    "regression": "regression",
-}
-"""transformers' `problem_type` by kind of task."""
+NAMED = (SEQUENCE, TOKENS)
+"""The classes whose outputs have names in config.json, and a number that follows from these."""
 EXACT = 1e-9
 """Largest allowed error of a bias that a norm has taken over, as a share of the largest bias."""
 
 
 def head_form(run: FinetunedRun) -> HeadForm:
-    """The form of the run's head."""
-    config = run.config
-    return HeadForm(
-        run.task.kind, run.task.head == "row", config.pooling, config.layers, config.pooler, config.transform
-    )
+    """The form of the head of a run for which `require_plain` has no reason."""
+    config, exported = run.config, run.task.exported
+    assert exported is not None
+    of_rows = run.task.head == "row"
+    return HeadForm(exported.ending, of_rows, config.pooling, config.layers, config.pooler, config.transform)
 
 
 def require_plain(run: FinetunedRun) -> str | None:
     """The reason why no class of transformers has such a head; None: a class may have it."""
-    if run.task.kind not in CLASSES:
+    if run.task.exported is None:
         return f"no class of heads for {run.task.kind}"
     if run.config.layers != 1:
         return "its head reads several layers"
@@ -51,32 +46,36 @@ def require_bias(run: FinetunedRun, head: TaskHead) -> str | None:
 
 
 def task_config(run: FinetunedRun) -> dict[str, Any]:
-    """The keys `id2label`, `label2id` and `problem_type`, as far as the kind of task has them."""
-    names = list(run.learned.classes)
-    kind = run.task.kind
-    if kind == "regression":
-        names = ["value"]
-    if not names:
+    """The keys `id2label`, `label2id` and `problem_type`, as far as the class and the kind of task have them."""
+    exported = run.task.exported
+    assert exported is not None
+    if exported.ending not in NAMED:
         return {}
+    names = run.learned.output_names
     found: dict[str, Any] = {
         "id2label": dict(enumerate(names)),
         "label2id": {name: number for number, name in enumerate(names)},
     }
-    return found | ({"problem_type": PROBLEMS[kind]} if kind in PROBLEMS else {})
+    return found | ({} if exported.problem_type is None else {"problem_type": exported.problem_type})
 
 
 def task_tensors(run: FinetunedRun, head: TaskHead) -> dict[str, Tensor]:
-    """The run's tensors; the last linear layer of a regression takes over the scale of the labels."""
-    tensors = load_tensors(run.path / "model.safetensors")
-    learned = run.learned
-    if isinstance(learned, Regression) and (learned.deviation, learned.mean) != (1.0, 0.0):
-        tensors["output.weight"] = tensors["output.weight"] * learned.deviation
-        tensors["output.bias"] = tensors["output.bias"] * learned.deviation + learned.mean
+    """The run's tensors; the last linear layer takes over the scale of the labels."""
+    tensors = on_scale(load_tensors(run.path / "model.safetensors"), run.learned.output_scale)
     if head.bias_in:
         found = without_bias(tensors, head.bias_in)
         assert found is not None, "`require_plain` has looked"
         tensors = found
     return tensors
+
+
+def on_scale(tensors: dict[str, Tensor], scale: tuple[float, float]) -> dict[str, Tensor]:
+    """The tensors of a head with the factor and the shift of `Task.output_scale` in its last linear layer."""
+    factor, shift = scale
+    if scale == (1.0, 0.0):
+        return tensors
+    weight, bias = tensors["output.weight"] * factor, tensors["output.bias"] * factor + shift
+    return tensors | {"output.weight": weight, "output.bias": bias}
 
 
 def without_bias(tensors: dict[str, Tensor], norm: str) -> dict[str, Tensor] | None:

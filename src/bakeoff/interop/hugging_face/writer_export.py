@@ -6,7 +6,6 @@ from typing import Any
 from bakeoff.inference.generate import never_written
 from bakeoff.interop.hugging_face.family_choice import FamilyChoice, choose
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.kinds.sequence_to_sequence import SequenceToSequenceConfig
 
 
 def chosen_writer(run: FinetunedRun, preferred: str | None) -> FamilyChoice | dict[str, str]:
@@ -33,14 +32,15 @@ def generation_of_task(run: FinetunedRun, named: Mapping[str, int]) -> dict[str,
         run: a run that generates text.
         named: ids of the tokens that the decoder begins with, by transformers' keys.
     """
-    assert isinstance(run.task, SequenceToSequenceConfig)
     size = run.tokenizer.size
     marks = range(size, size + run.recipe.extra_tokens)
     banned = {*never_written(run.tokenizer), *marks} - {named.get("forced_bos_token_id")}
-    return {"max_new_tokens": run.task.longest, "suppress_tokens": sorted(banned)}
+    longest = run.task.written.longest
+    limit = {} if longest is None else {"max_new_tokens": longest}
+    return {**limit, "suppress_tokens": sorted(banned)}
 
 
 def remarks_of_task(run: FinetunedRun) -> list[str]:
     """Remarks for users, who have to write the task's prefix before sources, since the tokenizer does not."""
-    assert isinstance(run.task, SequenceToSequenceConfig)
-    return [f"each source is to begin with {run.task.prefix!r} and a space"] if run.task.prefix else []
+    prefix = run.task.written.prefix
+    return [f"each source is to begin with {prefix!r} and a space"] if prefix else []

@@ -16,7 +16,7 @@ from bakeoff.interop.onnx.graphs import Graph, OfEncoder, OfHead
 from bakeoff.interop.onnx.measuring import by_agreement, by_loss, by_metric, random_rows, rows_of, texts_of
 from bakeoff.interop.onnx.padded_rows import with_padded_rows
 from bakeoff.interop.onnx.quantization import Measure, Quantized, quantize
-from bakeoff.interop.onnx.readme import readme
+from bakeoff.interop.onnx.readme import OF_ENCODER, readme
 from bakeoff.interop.onnx.settings import said, settings_of
 from bakeoff.interop.onnx.steps import with_steps
 from bakeoff.interop.onnx.writing_graphs import OfDecoder, OfSource
@@ -80,7 +80,8 @@ def export(run: Path, out: Path, *, quantize: str | None = None, measure_on: Pat
         settings |= {"largest_difference": difference, "int8": None if small is None else said(small)}
         text = json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
         (folder / "config.json").write_text(text, encoding="utf-8")
-        (folder / "README.md").write_text(readme(source.run.recipe.name, settings), encoding="utf-8")
+        shown = source.run.task.prints_outputs if isinstance(source.run, FinetunedRun) else OF_ENCODER
+        (folder / "README.md").write_text(readme(source.run.recipe.name, settings, shown), encoding="utf-8")
     remarks = [f"onnxruntime and torch differ by {difference:.1e} of the largest number"]
     if source.run.tokenizer.special_ids.size and source.format.truncate == "windows":
         remarks.append("texts longer than a row: bakeoff reads them in windows, the README's lines cut them")

@@ -44,12 +44,8 @@ outputs = session.run(None, {each.name: feeds[each.name] for each in session.get
 START_LAST = """types[np.arange(len(rows)), mask.sum(1) - 1] = 2
 """
 
-ENDINGS = {
-    "encoder": "print(outputs[0].shape)  # hidden states; where there is a second output: scores of each token\n",
-    "classification": 'print([config["labels"][place] for place in outputs[0].argmax(-1)])\n',
-    "tagging": "print(outputs[0].argmax(-1))  # for each token the place of a tag in config.json's labels\n",
-    "question_answering": "print(outputs[0].argmax(1))  # for each pair the tokens where its answer begins and ends\n",
-}
+OF_ENCODER = "print(outputs[0].shape)  # hidden states; where there is a second output: scores of each token"
+"""The line that shows the outputs of a pre-trained encoder; for a fine-tuned run the kind of its task has one."""
 
 CAUSAL = """ids = np.array([config["before"] + ids_of("The town") + config["behind"]])
 def empty(axes):
@@ -105,8 +101,13 @@ for row in zip(*written):
 """
 
 
-def snippet(settings: dict[str, Any]) -> str:
-    """Lines of Python that use the model in the current folder without Bakeoff; `settings` is its config.json."""
+def snippet(settings: dict[str, Any], ending: str) -> str:
+    """Lines of Python that use the model in the current folder without Bakeoff.
+
+    Args:
+        settings: the export's config.json.
+        ending: the last line, which shows the outputs of a model that does not generate text.
+    """
     if "decoder" in settings:
         own = OF_TWO if settings["target_begins"] else ""
         writing = WRITING.replace("tokenizer.decode(", "decode(") if own else WRITING
@@ -116,12 +117,11 @@ def snippet(settings: dict[str, Any]) -> str:
     run = RUN
     if settings["start_last"]:
         run = run.replace("feeds = ", START_LAST + "feeds = ", 1)
-    ending = ENDINGS.get(settings["kind"], "print(outputs[0])\n")
-    return OPENING + (OF_PAIRS if settings["pairs"] else OF_TEXTS) + run + ending
+    return OPENING + (OF_PAIRS if settings["pairs"] else OF_TEXTS) + run + f"{ending}\n"
 
 
-def readme(name: str, settings: dict[str, Any]) -> str:
-    """The text of the README.md; `name` is the recipe's, `settings` is the export's config.json."""
+def readme(name: str, settings: dict[str, Any], ending: str) -> str:
+    """The text of the README.md; `name` is the recipe's, the other arguments are those of `snippet`."""
     files = {"": settings} if "inputs" in settings else {name: settings[name] for name in ("encoder", "decoder")}
     rows = "".join(
         f"| {f'{file}.onnx, ' if file else ''}{side[:-1]} | {each['name']} | {' x '.join(map(str, each['axes']))} |\n"
@@ -142,5 +142,5 @@ largest number{" before the weights were made int8" if small else ""}. Rows and 
 With `pip install onnxruntime tokenizers`, in this folder:
 
 ```python
-{snippet(settings)}```
+{snippet(settings, ending)}```
 """

@@ -11,9 +11,6 @@ from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.heads.writing_head import require_writing
 from bakeoff.tasks.rows.inputs import InputFormat
 
-WRITING = ("causal", "encoder_decoder", "sequence_to_sequence")
-"""Kinds of models that generate text."""
-
 
 def settings_of(
     run: Run | FinetunedRun, format: InputFormat, kind: str, graphs: Mapping[str, Graph], longest: int
@@ -30,8 +27,9 @@ def settings_of(
     tokenizer = run.tokenizer
     before, between, behind = format.around
     tuned = run if isinstance(run, FinetunedRun) else None
-    pairs = kind in ("question_answering", "choice") or (tuned is not None and (tuned.task.input_sides or 1) > 1)
-    if kind in WRITING:
+    writes = kind in ("causal", "encoder_decoder") if tuned is None else tuned.task.head == "writing"
+    pairs = tuned is not None and tuned.task.input_sides != 1
+    if writes:
         own = [tokenizer.separator]
         before, between, behind = format.before_source if format.has_source else [tokenizer.opening], [], own
         behind = [] if kind == "causal" else own
@@ -53,7 +51,7 @@ def settings_of(
             "mask": tokenizer.mask,
             "unknown": tokenizer.unknown,
         },
-        **(_of_writing(run, format) if kind in WRITING else {}),
+        **(_of_writing(run, format) if writes else {}),
         "labels": None if tuned is None else tuned.learned.labels,
     }
 

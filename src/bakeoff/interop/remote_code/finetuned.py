@@ -4,7 +4,9 @@ from torch import Tensor
 
 from bakeoff.errors import UserError
 from bakeoff.interop.families.own import TRAINED_HEAD
+from bakeoff.interop.families.task_heads import ANSWERS, CHOICES, PURPOSES
 from bakeoff.interop.hugging_face import own_settings
+from bakeoff.interop.hugging_face.task_export import on_scale
 from bakeoff.interop.remote_code.described import TASK_CLASSES, Described
 from bakeoff.interop.remote_code.pretrained import outputs_of
 from bakeoff.interop.remote_code.settings import generation_of, head_settings, settings_of
@@ -13,23 +15,7 @@ from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.heads.heads import LinearHead
 from bakeoff.tasks.heads.transform import transform_of
 from bakeoff.tasks.heads.writing_head import WritingHead
-from bakeoff.tasks.kinds.regression import Regression
 from bakeoff.tasks.rows.batches import InputBatch
-
-_OF_KINDS = {
-    "classification": ("AutoModelForSequenceClassification", "text-classification"),
-    "multilabel": ("AutoModelForSequenceClassification", "text-classification"),
-    "regression": ("AutoModelForSequenceClassification", "text-classification"),
-    "tagging": ("AutoModelForTokenClassification", "token-classification"),
-    "question_answering": ("AutoModelForQuestionAnswering", "question-answering"),
-    "choice": ("AutoModelForMultipleChoice", "multiple-choice"),
-}
-"""Class and pipeline of transformers by kind of task."""
-_PROBLEMS = {
-    "classification": "single_label_classification",
-    "multilabel": "multi_label_classification",
-    "regression": "regression",
-}
 
 
 def describe_finetuned(run: FinetunedRun) -> Described:
@@ -42,20 +28,14 @@ def describe_finetuned(run: FinetunedRun) -> Described:
     assert run.config.length is not None
     if isinstance(head, WritingHead):
         return _writing(run, head)
-    kind = run.task.kind
-    if kind not in _OF_KINDS or not isinstance(head, LinearHead):
-        raise UserError(f"{run.path}: transformers has nothing like a run for {kind}")
+    exported, kind = run.task.exported, run.task.kind
+    if exported is None or not isinstance(head, LinearHead):
+        raise UserError(f"{run.path}: transformers has nothing like a run for {kind}; --to onnx can take it")
     config = settings_of(recipe, tokenizer, head.model, run.config.length)
-    names: list[str] = list(run.results.classes)
-    if not names:
-        names = ["LABEL_0"] if kind == "regression" else ["start", "end"]
-    if kind == "multilabel" and isinstance(task.labels, list):
-        names = task.labels
-    auto, purpose = _OF_KINDS[kind]
+    auto, purpose = f"AutoModelFor{exported.ending}", PURPOSES[exported.ending]
+    names = ["LABEL_0"] if exported.problem_type == "regression" else task.output_names
     config |= {"id2label": dict(enumerate(names)), "label2id": {name: place for place, name in enumerate(names)}}
-    if kind == "choice":
-        config |= {"id2label": {0: "choice"}, "label2id": {"choice": 0}}
-    config["problem_type"] = _PROBLEMS.get(kind)
+    config["problem_type"] = exported.problem_type
     config["task_head"] = {
         "pooling": run.config.pooling,
         "pooler": run.config.pooler,
@@ -71,17 +51,14 @@ def describe_finetuned(run: FinetunedRun) -> Described:
         if not name.startswith("heads."):
             tensors[f"model.network.{name.removeprefix('model.')}" if name.startswith("model.") else name] = tensor
     remarks = []
-    scale, shift = 1.0, 0.0
-    if isinstance(task, Regression):  # labels were scaled to mean 0 and deviation 1 in training
-        scale, shift = task.deviation, task.mean
-        tensors["output.weight"] = tensors["output.weight"] * scale
-        tensors["output.bias"] = tensors["output.bias"] * scale + shift
+    scale, shift = task.output_scale
+    tensors = on_scale(tensors, task.output_scale)
     if run.config.truncate != "head":
         remarks.append(f"of texts that are too long pipelines read the beginning, and not {run.config.truncate}")
-    if kind == "tagging":
-        remarks.append("pipelines tag token by token, and do not refuse tags that cannot follow each other")
+    if exported.remark:
+        remarks.append(exported.remark)
     told = TokenizerSettings(
-        frame_of(recipe, kind == "question_answering"),
+        frame_of(recipe, exported.ending == ANSWERS),
         run.config.length,
         config["uses_segments"],
         separators=run.config.separators,
@@ -90,7 +67,7 @@ def describe_finetuned(run: FinetunedRun) -> Described:
     def computed(batch: InputBatch) -> dict[str, Tensor]:
         own = batch if config["uses_segments"] else batch._replace(segments=None)
         values = head(own) * scale + shift
-        return {auto: values.view(1, -1) if kind == "choice" else values}
+        return {auto: values.view(1, -1) if exported.ending == CHOICES else values}
 
     classes = {"AutoModel": "BakeoffModel", auto: TASK_CLASSES[auto]}
     return Described(recipe, tokenizer, config, tensors, classes, auto, purpose, told, computed, None, [], remarks)

@@ -24,6 +24,7 @@ from bakeoff.tasks.reading.table_config import TableConfig
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.scores.jackknife import Vector, of_classes
 from bakeoff.tasks.task import Task
+from bakeoff.tasks.task_config import TransformersHead
 
 FEWEST_CHOICES = 2
 
@@ -86,6 +87,9 @@ class ChoiceConfig(TableConfig):
     """The score on dev that decides which epoch and which learning rate are kept."""
 
     sides: ClassVar[int | None] = None
+    exported: ClassVar = TransformersHead(
+        "MultipleChoice", columns={"text_column": "text", "choices": "choices", "label_column": "label"}
+    )
     reading: ClassVar[frozenset[str]] = TableConfig.reading | {"choices", "first_choice"}
     simplest: ClassVar[str] = "most frequent place"
     record: ClassVar[type[Record]] = ChoicePrediction
@@ -165,6 +169,11 @@ class ChoiceConfig(TableConfig):
     def learn(self, train: Sequence[ChoiceQuestion], origin: str) -> "Choice":
         return Choice(self)
 
+    @classmethod
+    @override
+    def labels_of(cls, names: Sequence[str]) -> dict[str, Any]:
+        return {}
+
     @override
     def restore(self, labels: Any, where: str) -> "Choice":
         return Choice(self)
@@ -177,6 +186,11 @@ class Choice(Task):
 
     def __init__(self, config: ChoiceConfig) -> None:
         self.config, self.metric, self.outputs, self.labels = config, config.metric, 1, {}
+
+    @property
+    @override
+    def output_names(self) -> list[str]:
+        return ["choice"]
 
     @override
     def check(self, examples: Sequence[ChoiceQuestion], path: Path, origin: str) -> None:

@@ -29,7 +29,7 @@ from bakeoff.tasks.scores.jackknife import Vector, of_classes, of_ratios
 from bakeoff.tasks.scores.label_scores import LabelScore, counts_of, label_scores
 from bakeoff.tasks.scores.metrics import positive_scores, score
 from bakeoff.tasks.task import Learned, Task
-from bakeoff.tasks.task_config import Metric
+from bakeoff.tasks.task_config import Metric, TransformersHead
 
 OF_ONE_CLASS: dict[str, Callable[[NDArray[np.bool_], NDArray[np.bool_]], tuple[Any, Any]]] = {
     "f1": lambda true, found: (2.0 * (true & found), true.astype(int) + found),
@@ -103,6 +103,10 @@ class ClassificationConfig(TextsConfig):
     }
     simplest: ClassVar[str] = "most frequent class"
     one_class: ClassVar[bool] = True
+    exported: ClassVar = TransformersHead(
+        "SequenceClassification", "single_label_classification", {"text_column": "text", "label_column": "label"}
+    )
+    prints_outputs: ClassVar[str] = 'print([config["labels"][place] for place in outputs[0].argmax(-1)])'
     record: ClassVar[type[Record]] = ClassPrediction
 
     @override
@@ -171,8 +175,7 @@ class Classification(Task):
     @property
     @override
     def classes(self) -> list[str]:
-        names: list[str] = self.labels
-        return names
+        return list(self.labels)
 
     @override
     def check(self, examples: Sequence[LabelledText], path: Path, origin: str) -> None:
@@ -268,11 +271,8 @@ class Classification(Task):
 
     @override
     def line(self, example: LabelledText, answer: ClassAnswer) -> dict[str, Any]:
-        return {
-            "label": example.label,
-            "prediction": self.classes[answer.place],
-            "probability": round(float(answer.probabilities[answer.place]), 6),
-        }
+        said = self.answered(example, answer)
+        return {"label": example.label, "prediction": said["label"], "probability": said["probability"]}
 
     @override
     def answered(self, example: LabelledText, answer: ClassAnswer) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from bakeoff.tasks.scores.jackknife import Vector
 from bakeoff.tasks.scores.label_scores import LabelCounts, LabelScore, label_scores
 from bakeoff.tasks.scores.multilabel_scores import multilabel_contributions, multilabel_scores
 from bakeoff.tasks.task import Learned, Task
-from bakeoff.tasks.task_config import Metric
+from bakeoff.tasks.task_config import Metric, TransformersHead
 
 YES_AND_NO = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
 """The words that a cell of a label's own column may hold, in upper or lower case, and their meaning."""
@@ -98,6 +98,10 @@ class MultilabelConfig(TableConfig):
     simplest: ClassVar[str] = "labels that most of train have"
     record: ClassVar[type[Record]] = LabelsPrediction
     reads_windows: ClassVar[bool] = True
+    takes_pairs: ClassVar[bool] = True
+    exported: ClassVar = TransformersHead(
+        "SequenceClassification", "multi_label_classification", {"text_column": "text", "label_column": "labels"}
+    )
     reading: ClassVar[frozenset[str]] = TableConfig.reading | {"between_labels"}
 
     @model_validator(mode="after")
@@ -188,8 +192,7 @@ class Multilabel(Task):
     @property
     @override
     def classes(self) -> list[str]:
-        names: list[str] = self.labels
-        return names
+        return list(self.labels)
 
     @override
     def check(self, examples: Sequence[TextWithLabels], path: Path, origin: str) -> None:
@@ -282,11 +285,8 @@ class Multilabel(Task):
 
     @override
     def line(self, example: TextWithLabels, answer: NDArray[np.float32]) -> dict[str, Any]:
-        return {
-            "label": sorted(example.names or ()),
-            "prediction": self.given(answer),
-            "probabilities": self._probabilities(answer),
-        }
+        said, names = self.answered(example, answer), sorted(example.names or ())
+        return {"label": names, "prediction": said["labels"], "probabilities": said["probabilities"]}
 
     @override
     def answered(self, example: TextWithLabels, answer: NDArray[np.float32]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from bakeoff.tasks.scores.answer_scores import best_threshold, mean_scores
 from bakeoff.tasks.scores.jackknife import Vector
 from bakeoff.tasks.scores.unspaced_answers import AnswerComparison, AnswerWords, comparison
 from bakeoff.tasks.task import Task
-from bakeoff.tasks.task_config import Metric, TaskConfig
+from bakeoff.tasks.task_config import Metric, TaskConfig, TransformersHead
 
 FLOOR_QUESTIONS = 2000
 """The most questions of train that are read to choose the better of two answers without a model."""
@@ -83,6 +83,10 @@ class QuestionAnsweringConfig(TaskConfig):
     sides: ClassVar[int | None] = 2
     head: ClassVar[Literal["row", "tokens"]] = "tokens"
     reads_windows: ClassVar[bool] = True
+    exported: ClassVar = TransformersHead("QuestionAnswering", columns={})
+    prints_outputs: ClassVar[str] = (
+        "print(outputs[0].argmax(1))  # for each pair the tokens where its answer begins and ends"
+    )
     metrics: ClassVar[Mapping[str, Metric]] = {"f1": Metric("F1 of words"), "exact": Metric("exact match")}
     simplest: ClassVar[str] = "words near the question's, or none"
     record: ClassVar[type[Record]] = AnswerPrediction
@@ -128,6 +132,11 @@ class QuestionAnsweringConfig(TaskConfig):
             )
         return QuestionAnswering(self, len(answered) < len(train), 0.0)
 
+    @classmethod
+    @override
+    def labels_of(cls, names: Sequence[str]) -> dict[str, Any]:
+        return {"unanswerable": False, "threshold": 0.0}
+
     @override
     def restore(self, labels: Any, where: str) -> "QuestionAnswering":
         found = AnswerLabels.check(labels, where)
@@ -147,6 +156,11 @@ class QuestionAnswering(Task):
         self.config, self.metric, self.outputs = config, config.metric, 2
         self.unanswerable, self.threshold = unanswerable, threshold
         self.labels = {"unanswerable": unanswerable, "threshold": threshold}
+
+    @property
+    @override
+    def output_names(self) -> list[str]:
+        return ["start", "end"]
 
     @override
     def check(self, examples: Sequence[Question], path: Path, origin: str) -> None:

@@ -23,10 +23,12 @@ from bakeoff.tasks.reading.texts import TextsConfig, sides_of
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.scores.jackknife import Vector, of_pearson, of_spearman
 from bakeoff.tasks.task import Learned, Task
-from bakeoff.tasks.task_config import Metric
+from bakeoff.tasks.task_config import Metric, TransformersHead
 
 REGULARISATION = (100.0, 10.0, 1.0, 0.1)
 """The values of alpha to try in ridge regression, from the simplest model on."""
+ON_SCALE = {"mean": 0.0, "deviation": 1.0}
+"""The labels of a head whose outputs are on the scale of the numbers already."""
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 
 
@@ -70,6 +72,9 @@ class RegressionConfig(TextsConfig):
         "pearson": Metric("Pearson correlation", "× 100"),
         "mean_absolute_error": Metric("mean absolute error", ""),
     }
+    exported: ClassVar = TransformersHead(
+        "SequenceClassification", "regression", {"text_column": "text", "label_column": "value"}
+    )
     simplest: ClassVar[str] = "mean of train"
     record: ClassVar[type[Record]] = RegressionPrediction
 
@@ -112,6 +117,11 @@ class RegressionConfig(TextsConfig):
             raise UserError(f"{origin}: all numbers are {values[0]:g}; there is nothing to learn")
         return Regression(self, float(values.mean()), float(values.std()))
 
+    @classmethod
+    @override
+    def labels_of(cls, names: Sequence[str]) -> dict[str, float]:
+        return dict(ON_SCALE)
+
     @override
     def restore(self, labels: Any, where: str) -> "Regression":
         found = Scale.check(labels, where)
@@ -125,6 +135,21 @@ class Regression(Task):
         self.config, self.metric, self.outputs = config, config.metric, 1
         self.mean, self.deviation = mean, deviation
         self.labels = {"mean": mean, "deviation": deviation}
+
+    @property
+    @override
+    def output_names(self) -> list[str]:
+        return ["value"]
+
+    @property
+    @override
+    def output_scale(self) -> tuple[float, float]:
+        return self.deviation, self.mean
+
+    @property
+    @override
+    def labels_on_scale(self) -> dict[str, float]:
+        return dict(ON_SCALE)
 
     @override
     def check(self, examples: Sequence[RatedText], path: Path, origin: str) -> None:

@@ -41,7 +41,7 @@ from bakeoff.tasks.scores.bleu_tokens import BleuTokens, signature
 from bakeoff.tasks.scores.jackknife import Vector, of_ratios, of_sums
 from bakeoff.tasks.scores.text_scores import bleu_sums, chrf_sums, exact, rouge, text_scores
 from bakeoff.tasks.task import Answers, Task
-from bakeoff.tasks.task_config import Metric
+from bakeoff.tasks.task_config import Metric, WrittenAnswers
 
 
 @dataclass(frozen=True)
@@ -171,6 +171,11 @@ class SequenceToSequenceConfig(TableConfig):
     def restore(self, labels: Any, where: str) -> "SequenceToSequence":
         return SequenceToSequence(self)
 
+    @property
+    @override
+    def written(self) -> WrittenAnswers:
+        return WrittenAnswers(self.longest, self.prefix)
+
     def generation(self, beams: int, longest: int) -> GenerationConfig:
         """The settings for writing targets of at most `longest` tokens with `beams` candidates."""
         return GenerationConfig(tokens=longest, beams=beams, length_penalty=self.length_penalty)
@@ -279,13 +284,8 @@ class SequenceToSequence(Task):
 
     @override
     def line(self, example: SourceText, answer: WrittenText) -> dict[str, Any]:
-        return {
-            "source": example.texts[0],
-            "label": example.target,
-            "prediction": answer.text,
-            "loss": round(answer.target_loss or 0.0, 6),
-            "tokens": answer.target_tokens,
-        }
+        said = {"source": example.texts[0], "label": example.target, "prediction": answer.text}
+        return {**said, "loss": round(answer.target_loss or 0.0, 6), "tokens": answer.target_tokens}
 
     @override
     def answered(self, example: SourceText, answer: WrittenText) -> dict[str, Any]:

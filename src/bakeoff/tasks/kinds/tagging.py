@@ -28,7 +28,7 @@ from bakeoff.tasks.scores.jackknife import Vector, of_ratios
 from bakeoff.tasks.scores.label_scores import LabelScore, counts_of, label_scores
 from bakeoff.tasks.scores.spans import OUTSIDE, are_spans, span_counts, span_scores, type_counts
 from bakeoff.tasks.task import Task
-from bakeoff.tasks.task_config import Metric, TaskConfig
+from bakeoff.tasks.task_config import Metric, TaskConfig, TransformersHead
 
 
 class TagPrediction(Record):
@@ -76,6 +76,14 @@ class TaggingConfig(TaskConfig):
     sides: ClassVar[int | None] = 1
     head: ClassVar[Literal["row", "tokens"]] = "tokens"
     reads_windows: ClassVar[bool] = True
+    exported: ClassVar = TransformersHead(
+        "TokenClassification",
+        columns={},
+        remark="pipelines tag token by token, and do not refuse tags that cannot follow each other",
+    )
+    prints_outputs: ClassVar[str] = (
+        "print(outputs[0].argmax(-1))  # for each token the place of a tag in config.json's labels"
+    )
     metrics: ClassVar[Mapping[str, Metric]] = {
         "f1": Metric("F1 of spans"),
         "precision": Metric("precision of spans"),
@@ -144,6 +152,11 @@ class TaggingConfig(TaskConfig):
         task = Tagging(self, tags, sorted(moves))
         task.notes = [*task.moves.scheme(_lines(train)), *(f"train: {remark}" for remark in task.remarks(train))]
         return task
+
+    @classmethod
+    @override
+    def labels_of(cls, names: Sequence[str]) -> dict[str, Any]:
+        return {"tags": list(names), "moves": []}
 
     @override
     def restore(self, labels: Any, where: str) -> "Tagging":

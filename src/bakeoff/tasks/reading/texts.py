@@ -41,6 +41,7 @@ class TextsConfig(TableConfig):
         return {key: None if name is None else label_text(name) for key, name in by_label(value).items()}
 
     reads_windows: ClassVar[bool] = True
+    takes_pairs: ClassVar[bool] = True
     reading: ClassVar[frozenset[str]] = TableConfig.reading | {"label_names"}
 
     @property
