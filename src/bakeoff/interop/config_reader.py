@@ -5,6 +5,18 @@ from typing import Any
 
 from bakeoff.errors import UserError
 
+ACTIVATIONS = {
+    "gelu": "gelu",
+    "gelu_python": "gelu",
+    "relu": "relu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+}
+"""Our names of activations by theirs."""
+THEIR_ACTIVATIONS = {"gelu": "gelu", "relu": "relu", "gelu_tanh": "gelu_new"}
+"""Their names of activations by ours."""
+
 
 class ConfigReader:
     """Checked access to the values of a config.json; an absent key and null are the same."""

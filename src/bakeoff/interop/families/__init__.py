@@ -19,7 +19,14 @@ FAMILIES: tuple[Family, ...] = (
     *(Bert(), Roberta(), Albert(), Electra(), DistilBert(), ModernBert()),
     *(XLNet(), Gpt(), Gpt2(), Bart(), T5(), Lightconv(), Own()),
 )
-"""All families. Where several can express a recipe, `hugging_face.family_choice` takes the first whose `kinds` have the
-recipe's kind of tokenizer."""
+"""All families, in any order: where several can express a recipe, their `kinds` of tokenizers decide in
+`hugging_face.family_choice`, and after these `precedence`."""
 
-__all__ = ["FAMILIES", "Family", "NotSaid"]
+
+def precedence(family: Family) -> int:
+    """The place of a family among those that can express a recipe: the longest way of families that come before it."""
+    before = [each for each in FAMILIES if each.model_types[0] in family.yields_to]
+    return 1 + max((precedence(each) for each in before), default=-1)
+
+
+__all__ = ["FAMILIES", "Family", "NotSaid", "precedence"]

@@ -7,7 +7,7 @@ from typing_extensions import override
 
 from bakeoff.errors import UserError
 from bakeoff.interop.config_reader import ConfigReader
-from bakeoff.interop.families.bert import (
+from bakeoff.interop.families.encoders import (
     HEAD,
     bert_config,
     bert_model,

@@ -5,8 +5,7 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from bakeoff.interop.config_reader import ConfigReader
-from bakeoff.interop.families.bert import ACTIVATIONS, THEIR_ACTIVATIONS
+from bakeoff.interop.config_reader import ACTIVATIONS, THEIR_ACTIVATIONS, ConfigReader
 from bakeoff.interop.families.seq2seq import SequenceToSequenceFamily, begins, both_blocks, writing_of
 from bakeoff.interop.families.task_heads import HeadForm, NotSaid, TaskHead
 from bakeoff.interop.links import Link, behind, joined_linear, linear, same, tied

@@ -4,7 +4,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from bakeoff.interop.config_reader import ConfigReader
-from bakeoff.interop.families.bert import HEAD, bert_config, bert_model, encoder_layers, mlm_objective, require_heads
+from bakeoff.interop.families.encoders import (
+    HEAD,
+    bert_config,
+    bert_model,
+    encoder_layers,
+    mlm_objective,
+    require_heads,
+)
 from bakeoff.interop.families.family import Family
 from bakeoff.interop.families.task_heads import HeadForm, NotSaid, TaskHead, row_head, token_head
 from bakeoff.interop.links import Link, linear, same, tied
@@ -32,6 +39,7 @@ class DistilBert(Family):
 
     model_types: ClassVar[tuple[str, ...]] = ("distilbert",)
     prefix: ClassVar[str] = "distilbert."
+    yields_to: ClassVar[frozenset[str]] = frozenset({"bert", "electra", "roberta"})
     pooler: ClassVar[str] = "relu"
     logits: ClassVar[Mapping[str, Sequence[str]]] = {"mlm": ("logits",)}
 

@@ -5,9 +5,8 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from bakeoff.interop.config_reader import ConfigReader
-from bakeoff.interop.families.bert import (
-    ACTIVATIONS,
+from bakeoff.interop.config_reader import ACTIVATIONS, ConfigReader
+from bakeoff.interop.families.encoders import (
     BERT_LAYER,
     HEAD,
     bert_config,
@@ -35,6 +34,7 @@ class Electra(Family):
 
     model_types: ClassVar[tuple[str, ...]] = ("electra",)
     prefix: ClassVar[str] = "electra."
+    yields_to: ClassVar[frozenset[str]] = frozenset({"bert", "roberta"})
     pooler: ClassVar[str] = "gelu"
     logits: ClassVar[Mapping[str, Sequence[str]]] = {"mlm": ("logits",), "rtd": ("logits",)}
 

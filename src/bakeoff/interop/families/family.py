@@ -38,6 +38,9 @@ class Family(ABC):
     kinds: ClassVar[tuple[str, ...]] = ()
     """Kinds of tokenizers (`TokenizerConfig.kind`) of the published models; they decide where several families can
     express a recipe."""
+    yields_to: ClassVar[frozenset[str]] = frozenset()
+    """Families that come before this one where both can express a recipe and its kind of tokenizer does not decide, by
+    the first of their `model_types`; of two families that can express one recipe one yields to the other."""
     pooler: ClassVar[str] = "tanh"
     """Activation of the pooler in the family's task heads, see `FinetuneConfig.pooler`."""
     transforms: ClassVar[bool] = False

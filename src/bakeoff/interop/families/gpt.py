@@ -5,8 +5,7 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from bakeoff.interop.config_reader import ConfigReader
-from bakeoff.interop.families.bert import ACTIVATIONS, THEIR_ACTIVATIONS
+from bakeoff.interop.config_reader import ACTIVATIONS, THEIR_ACTIVATIONS, ConfigReader
 from bakeoff.interop.families.family import Family
 from bakeoff.interop.families.task_heads import HeadForm, NotSaid, TaskHead, last_token_head, token_head
 from bakeoff.interop.links import Link, linear, same, tied, transposed

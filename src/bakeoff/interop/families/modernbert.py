@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Literal
 from typing_extensions import override
 
 from bakeoff.errors import UserError
-from bakeoff.interop.config_reader import ConfigReader
-from bakeoff.interop.families.bert import ACTIVATIONS, HEAD, THEIR_ACTIVATIONS, mlm_objective, require_heads
+from bakeoff.interop.config_reader import ACTIVATIONS, THEIR_ACTIVATIONS, ConfigReader
+from bakeoff.interop.families.encoders import HEAD, mlm_objective, require_heads
 from bakeoff.interop.families.family import Family
 from bakeoff.interop.families.task_heads import HeadForm, NotSaid, TaskHead
 from bakeoff.interop.links import Link, linear, of_linear, parted, same, tied

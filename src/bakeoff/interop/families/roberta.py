@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from bakeoff.interop.config_reader import ConfigReader
-from bakeoff.interop.families.bert import (
+from bakeoff.interop.families.encoders import (
     BERT_LAYER,
     HEAD,
     bert_config,
@@ -28,6 +28,7 @@ class Roberta(Family):
     model_types: ClassVar[tuple[str, ...]] = ("roberta", "xlm-roberta")
     prefix: ClassVar[str] = "roberta."
     kinds: ClassVar[tuple[str, ...]] = ("byte_bpe",)
+    yields_to: ClassVar[frozenset[str]] = frozenset({"bert"})
     pad: ClassVar[int | None] = PAD
     separators: ClassVar[int] = 2
     logits: ClassVar[Mapping[str, Sequence[str]]] = {"mlm": ("logits",)}

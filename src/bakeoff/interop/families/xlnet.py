@@ -6,8 +6,7 @@ from typing import Any, ClassVar
 import torch
 from typing_extensions import override
 
-from bakeoff.interop.config_reader import ConfigReader
-from bakeoff.interop.families.bert import ACTIVATIONS, THEIR_ACTIVATIONS
+from bakeoff.interop.config_reader import ACTIVATIONS, THEIR_ACTIVATIONS, ConfigReader
 from bakeoff.interop.families.family import Family
 from bakeoff.interop.families.task_heads import ANSWERS, HeadForm, NotSaid, TaskHead, require_summary, token_head
 from bakeoff.interop.links import Link, Many, linear, same, tied

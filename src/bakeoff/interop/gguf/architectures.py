@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from bakeoff.interop.families.bert import encoder_of
+from bakeoff.interop.families.encoders import encoder_of
 from bakeoff.interop.families.gpt import decoder_block
 from bakeoff.interop.families.seq2seq import both_blocks, writing_of
 from bakeoff.models.blocks.transformer import TransformerBlockConfig

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from bakeoff.config import differing
 from bakeoff.errors import UserError
 from bakeoff.interop.config_reader import ConfigReader
-from bakeoff.interop.families import FAMILIES, Family, NotSaid
+from bakeoff.interop.families import FAMILIES, Family, NotSaid, precedence
 from bakeoff.interop.families.task_heads import HeadForm, TaskHead
 from bakeoff.interop.links import Link
 from bakeoff.models.model import ModelConfig
@@ -43,8 +43,8 @@ def choose(
     """
     kind = tokenizer.config.kind
 
-    def rank(family: Family) -> tuple[bool, bool]:
-        return preferred not in family.model_types, kind not in family.kinds
+    def rank(family: Family) -> tuple[bool, bool, int]:
+        return preferred not in family.model_types, kind not in family.kinds, precedence(family)
 
     reasons = {}
     for family in sorted(FAMILIES, key=rank):

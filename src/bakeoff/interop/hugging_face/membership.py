@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from bakeoff.config import differing
 from bakeoff.errors import UserError
 from bakeoff.interop.config_reader import ConfigReader
-from bakeoff.interop.families import FAMILIES, Family, NotSaid
+from bakeoff.interop.families import FAMILIES, Family, NotSaid, precedence
 from bakeoff.interop.hugging_face.family_choice import plain, said
 from bakeoff.models.model import ModelConfig
 from bakeoff.recipe import Recipe
@@ -41,7 +41,7 @@ class Membership(NamedTuple):
 def membership(recipe: Recipe) -> Membership:
     """The family that the model of a recipe belongs to, whatever its tokenizer."""
     found: list[tuple[str, dict[str, Any]]] = []
-    for family in FAMILIES:
+    for family in sorted(FAMILIES, key=lambda each: (precedence(each), each.model_types[0])):
         try:
             said(family, recipe)
         except NotSaid:
