@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.errors import UserError
-from bakeoff.interop.appearing import require_free
-from bakeoff.interop.exported import Exported
+from bakeoff.interop.export_folder import Exported, require_free
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 

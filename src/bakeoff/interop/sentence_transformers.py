@@ -9,10 +9,8 @@ import numpy as np
 
 from bakeoff.display import markdown
 from bakeoff.errors import UserError
-from bakeoff.interop.appearing import appearing, require_free
-from bakeoff.interop.exported import Exported
+from bakeoff.interop.export_folder import Exported, appearing, require_free, write_json
 from bakeoff.interop.hugging_face.reloading import quiet
-from bakeoff.interop.written_json import write_json
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.vectors.embed import embed

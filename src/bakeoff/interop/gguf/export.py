@@ -7,12 +7,11 @@ import numpy as np
 
 from bakeoff.display.wording import listed
 from bakeoff.errors import UserError
-from bakeoff.interop.appearing import appearing, library, require_free
-from bakeoff.interop.exported import Exported
+from bakeoff.interop.export_folder import Exported, appearing, library, require_free
 from bakeoff.interop.gguf.architectures import ARCHITECTURES, Architecture, Tensors
 from bakeoff.interop.gguf.readme import readme
-from bakeoff.interop.gguf.vocabularies import vocabulary_of
-from bakeoff.interop.gguf.vocabulary import Vocabulary
+from bakeoff.interop.gguf.unigram import Unigram
+from bakeoff.interop.gguf.vocabulary import ByteBpe, Vocabulary, WordPiece
 from bakeoff.interop.hugging_face.family_choice import FamilyChoice, choose
 from bakeoff.interop.tensors_across import give
 from bakeoff.runs.run import Run
@@ -142,3 +141,13 @@ def _require_read_back(gguf: Any, file: Path, tensors: Tensors, run: Path) -> No
     differs = [name for name in tensors if name not in found or not np.array_equal(found[name], tensors[name])]
     if differs or len(found) != len(tensors):
         raise UserError(f"{run}: {(differs or ['a tensor too many'])[0]} came back otherwise, so nothing is written")
+
+
+def vocabulary_of(run: Run, architecture: str, where: str) -> Vocabulary:
+    """The run's vocabulary for the architecture bert, gpt2 or t5.
+
+    Raises:
+        UserError: llama.cpp would cut texts into other tokens; `where` names the run.
+    """
+    kinds: tuple[type[Vocabulary], ...] = (WordPiece, ByteBpe, Unigram)
+    return next(kind for kind in kinds if kind.architecture == architecture)(run, where)

@@ -9,8 +9,7 @@ from torch import Tensor
 
 from bakeoff.errors import UserError
 from bakeoff.extras import missing
-from bakeoff.interop.appearing import appearing, require_free
-from bakeoff.interop.exported import Exported
+from bakeoff.interop.export_folder import Exported, appearing, require_free, write_json
 from bakeoff.interop.families.task_heads import ANSWERS
 from bakeoff.interop.hugging_face import own_settings
 from bakeoff.interop.hugging_face.family_choice import FamilyChoice, choose
@@ -22,7 +21,6 @@ from bakeoff.interop.hugging_face.writer_export import chosen_writer, generation
 from bakeoff.interop.model_card import model_card
 from bakeoff.interop.tensors_across import give
 from bakeoff.interop.tokenizer_files import TokenizerSettings, frame_of, with_marks, write_tokenizer
-from bakeoff.interop.written_json import write_json
 from bakeoff.runs.checkpoint import run_folder
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun

@@ -1,5 +1,6 @@
-"""A downloaded folder: files inside it are read, links out of it are refused, and no code of it is run."""
+"""The folder of a model to import, fetched from the Hub or not: no code of it is run, and no link out of it is read."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from shlex import quote
@@ -10,6 +11,7 @@ from safetensors import safe_open
 from torch import Tensor
 
 from bakeoff.errors import UserError
+from bakeoff.extras import missing
 from bakeoff.json_files import read_json
 from bakeoff.tensors import UNREADABLE, shapes
 
@@ -21,7 +23,33 @@ PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.pt", "mod
 """Files of weights that are not read: a pickle can run any code, the others need another framework."""
 LONGEST_NAME = 255
 """Largest number of bytes of a file's name, as file systems have it."""
+NAME = re.compile(r"[\w.-]+(/[\w.-]+)?(@[\w./-]+)?")
+PATTERNS = ["*.safetensors", "*.safetensors.index.json", "*.json", "vocab.txt", "merges.txt", "*.model"]
+"""Patterns of the files that are fetched."""
 DTYPES = {torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16", torch.float64: "float64"}
+
+
+def folder_of(source: str | Path) -> Path:
+    """The folder of a model; a model on the Hub (OWNER/NAME or OWNER/NAME@REVISION) is fetched into the Hub's cache.
+
+    Raises:
+        UserError: there is no such folder and no such model, or huggingface_hub is not installed.
+    """
+    path = Path(source).expanduser()
+    if path.exists() or not NAME.fullmatch(str(source)) or str(source).startswith((".", "/")):
+        return path
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError:
+        raise missing(f"{source}: no such folder; models on the Hub need huggingface_hub", "hub") from None
+    name, _, revision = str(source).partition("@")
+    try:
+        return Path(snapshot_download(name, revision=revision or None, allow_patterns=PATTERNS))
+    except Exception as error:  # errors of the library and of the network have no common class
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise UserError(
+            f"{source}: no such folder, and the Hub does not give it ({reason}); check the name and the network"
+        ) from None
 
 
 class Folder:

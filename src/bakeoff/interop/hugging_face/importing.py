@@ -8,13 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from bakeoff.errors import UserError
-from bakeoff.interop.appearing import appearing, require_free
 from bakeoff.interop.config_reader import ConfigReader
+from bakeoff.interop.export_folder import appearing, require_free
 from bakeoff.interop.families import FAMILIES, Family, NotSaid
 from bakeoff.interop.hugging_face.finetuned_writing import write_finetuned
-from bakeoff.interop.hugging_face.folder import DTYPES, Folder
+from bakeoff.interop.hugging_face.folder import DTYPES, Folder, folder_of
 from bakeoff.interop.hugging_face.imported_head import imported_head
-from bakeoff.interop.hugging_face.sources import folder_of
 from bakeoff.interop.hugging_face.tokenizer_reading import filled_up, tokenizer_text
 from bakeoff.interop.tensors_across import Taken, take
 from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta

@@ -9,8 +9,7 @@ from torch import nn
 
 from bakeoff.errors import UserError
 from bakeoff.inference.writer import next_token_head
-from bakeoff.interop.appearing import appearing, library, require_free
-from bakeoff.interop.exported import Exported
+from bakeoff.interop.export_folder import Exported, appearing, library, require_free
 from bakeoff.interop.onnx.conversion import CLOSE, check_file, convert, largest_difference, open_session
 from bakeoff.interop.onnx.graphs import Graph, OfEncoder, OfHead
 from bakeoff.interop.onnx.measuring import by_agreement, by_loss, by_metric, random_rows, rows_of, texts_of

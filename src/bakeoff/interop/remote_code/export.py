@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.display.text import visible
+from bakeoff.interop.export_folder import write_json
 from bakeoff.interop.model_card import model_card
 from bakeoff.interop.remote_code.comparison import compare
 from bakeoff.interop.remote_code.described import Described
@@ -12,7 +13,6 @@ from bakeoff.interop.remote_code.finetuned import describe_finetuned
 from bakeoff.interop.remote_code.pretrained import describe_pretrained
 from bakeoff.interop.remote_code.source import model_source
 from bakeoff.interop.tokenizer_files import with_marks, write_tokenizer
-from bakeoff.interop.written_json import write_json
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tensors import save_tensors

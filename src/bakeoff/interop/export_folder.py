@@ -1,14 +1,32 @@
-"""Output folders that get their name only when they are complete; an unfinished folder is removed."""
+"""The folder of an export: it gets its name only when it is complete, and what is said of it then."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bakeoff.durable import as_new, fresh, holds_something, remove, sync
 from bakeoff.errors import UserError
 from bakeoff.extras import missing
+
+
+class Exported(NamedTuple):
+    """An export of a run, which was reloaded and compared before its folder got its name."""
+
+    path: Path
+    """The folder that was made."""
+    form: str
+    """The form of the export: hf, onnx, sentence-transformers or gguf."""
+    loads_with: str
+    """A line of Python or shell that loads the export."""
+    largest_difference: float | None
+    """Largest difference between the outputs of the run and of the export for the same rows: absolute for hf, a share
+    of the largest number for onnx and sentence-transformers. None: outputs were not compared (gguf, int8, or the
+    library to compare with is not installed)."""
+    remarks: list[str]
+    """Sentences for the user: what the export leaves out, and what was not compared."""
 
 
 @contextmanager
@@ -59,3 +77,8 @@ def library(name: str, extra: str) -> Any:
         return import_module(name)
     except ImportError:
         raise missing(f"--to {extra} needs the library {name.partition('.')[0]}", extra) from None
+
+
+def write_json(path: Path, values: Any) -> None:
+    """Write values as transformers formats its own files, with sorted keys, so that equal values give equal files."""
+    path.write_text(json.dumps(values, indent=2, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
