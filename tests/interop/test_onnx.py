@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from bakeoff.errors import UserError
+from bakeoff.interop import export_folder
 from bakeoff.interop.export import export
 from tests.conftest import shrink
 from tests.inference.untrained_runs import untrained
