@@ -17,25 +17,39 @@ from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.training.stages import make_batches
 
 
-@pytest.fixture(scope="module")
-def official(tmp_path_factory):
+def prepared(folder, kind):
     """A corpus with a test part of its own, whose lines are pre-tokenised."""
-    folder = tmp_path_factory.mktemp("official")
     for name, count, seed in (("train", 400, 1), ("valid", 40, 2), ("test", 33, 3)):
         text = "".join(line.replace(".", " .") + "\n" for line in sentences(count, seed))
         (folder / f"{name}.txt").write_text(text, encoding="utf-8")
-    config = TokenizerConfig(kind="whitespace", size=200, end_of_line=True)
+    config = TokenizerConfig(kind=kind, size=200, end_of_line=True)
     files = {"validation": [folder / "valid.txt"], "test": [folder / "test.txt"]}
     return prepare(folder / "train.txt", folder / "corpus", tokenizer=config, workers=0, **files)
 
 
-@pytest.mark.parametrize("name", ["gpt-tiny", "gcnn-tiny", "lstm-lm-tiny", "transformer-xl-tiny"])
-def test_the_perplexity_per_word_is_that_of_every_token_of_the_part(name, official, tmp_path):
-    run = untrained(name, official, tmp_path / "run")
-    found = evaluate(run.path, corpus=official.path, split="test", device="cpu")
-    text = official.split("test")
+@pytest.fixture(scope="module")
+def official(tmp_path_factory):
+    return prepared(tmp_path_factory.mktemp("official"), "whitespace")
+
+
+@pytest.fixture(scope="module")
+def spelt(tmp_path_factory):
+    """The same in characters, of which a word has several."""
+    return prepared(tmp_path_factory.mktemp("spelt"), "character")
+
+
+@pytest.mark.parametrize(
+    ("name", "tokens"),
+    [(name, "official") for name in ("gpt-tiny", "gcnn-tiny", "lstm-lm-tiny", "transformer-xl-tiny")]
+    + [("gpt-tiny", "spelt")],
+)
+def test_the_perplexity_per_word_is_that_of_every_token_of_the_part(name, tokens, request, tmp_path):
+    corpus = request.getfixturevalue(tokens)
+    run = untrained(name, corpus, tmp_path / "run")
+    found = evaluate(run.path, corpus=corpus.path, split="test", device="cpu")
+    text = corpus.split("test")
     module = run.load()
-    stream = torch.tensor([[official.tokenizer.separator, *text.tokens.tolist()]])
+    stream = torch.tensor([[corpus.tokenizer.separator, *text.tokens.tolist()]])
     length, total = run.recipe.input.length, 0.0
     state = module.model.start(1)
     with torch.no_grad():
@@ -49,9 +63,11 @@ def test_the_perplexity_per_word_is_that_of_every_token_of_the_part(name, offici
             scores = module.heads["clm"].log_probabilities(hidden[0], module.model.embedding.table)
             total -= float(scores[torch.arange(len(labels)), labels].sum())
     words = 33 * 8  # of a line: six words, the full stop, and its end
-    assert found["targets"]["clm"] == found["words"] == len(text.tokens) == words
-    assert found["perplexity_per_word"]["clm"] == pytest.approx(math.exp(total / words), rel=1e-4)
-    assert found["examples"] == found["of_examples"] == math.ceil((words + 1) / length)
+    assert found["words"] == words
+    assert found["targets"]["clm"] == len(text.tokens)
+    assert (len(text.tokens) == words) == (tokens == "official")
+    assert math.log(found["perplexity_per_word"]["clm"]) == pytest.approx(total / words, rel=1e-4)
+    assert found["examples"] == found["of_examples"] == math.ceil((len(text.tokens) + 1) / length)
 
 
 def test_a_sample_says_of_how_many_rows_and_gives_no_perplexity_per_word(official, tmp_path):

@@ -40,8 +40,16 @@ def plenty(count=20):
 )
 def test_counts_are_those_of_a_naive_count(tmp_path_factory, pairs):
     folder = tmp_path_factory.mktemp("counts")
-    found = check_task(config(folder, train=rows(*pairs), dev=rows(("x", "a")), test=rows(("new", "a"))))
+    test = rows(("new", "a"), ("neu", "b"), ("nuevo", "b"))
+    found = check_task(config(folder, train=rows(*pairs), dev=rows(("x", "a")), test=test))
     train = found.splits[0]
+    counts = Counter(label for _, label in pairs)
+    if len(counts) > 1 and {"a", "b"} <= counts.keys():
+        most = min(counts, key=lambda label: (-counts[label], label))
+        assert found.simplest["accuracy"] == pytest.approx([row["label"] for row in test].count(most) / 3, abs=1e-6)
+    assert {each.label: each.share for each in train.labels} == pytest.approx(
+        {label: count / len(pairs) for label, count in counts.items()}, abs=1e-6
+    )
     assert {each.label: each.count for each in train.labels} == Counter(label for _, label in pairs)
     for each in train.labels:
         first = next(place for place, (_, label) in enumerate(pairs) if label == each.label)
@@ -53,8 +61,8 @@ def test_counts_are_those_of_a_naive_count(tmp_path_factory, pairs):
     assert found.overlaps == ({"dev in train": 1} if "x" in [text for text, _ in pairs] else {})
     lengths = np.sort([len(text.split()) for text, _ in pairs])
     assert train.lengths.unit == "words"
-    assert train.lengths.quantiles["0 %"] == lengths[0]
-    assert train.lengths.quantiles["100 %"] == lengths[-1]
+    at_least = [0, -(-50 * (len(pairs) - 1) // 100), -(-90 * (len(pairs) - 1) // 100), -1]
+    assert [train.lengths.quantiles[f"{share} %"] for share in (0, 50, 90, 100)] == lengths[at_least].tolist()
     assert train.lengths.mean == round(float(lengths.mean()), 1)
 
 
@@ -119,6 +127,40 @@ def test_likely_mistakes(train, dev, warning, tmp_path):
     found = check_task(config(tmp_path, train=train, dev=dev, test=rows(("t", "a"), ("u", "b"))))
     assert any(text.startswith(warning) for text in found.warnings), found.warnings
     assert not found.problems
+
+
+@pytest.mark.parametrize(
+    ("train", "warned"),
+    [
+        (rows(*((f"{label} {i}", label) for label, count in (("a", 40), ("b", 10)) for i in range(count))), True),
+        (rows(*((f"{label} {i}", label) for label, count in (("a", 39), ("b", 10)) for i in range(count))), False),
+    ],
+)
+def test_a_label_is_most_of_train_from_four_fifths_on_and_rare_below_ten(train, warned, tmp_path):
+    found = check_task(
+        config(tmp_path, train=train, dev=rows(("t", "a"), ("u", "b")), test=rows(("v", "a"), ("w", "b")))
+    )
+    assert [each.startswith("80.0% of train are 'a'") for each in found.warnings] == [True] * warned
+
+
+def test_of_many_labels_eight_are_named_and_the_others_counted(tmp_path):
+    train = plenty() + rows(*((f"x {i}", f"c{i}") for i in range(11)))
+    found = check_task(config(tmp_path, train=train, dev=plenty(1), test=plenty(1)))
+    named = ", ".join(f"c{i} (1)" for i in (0, 1, 10, 2, 3, 4, 5, 6))
+    assert f"11 labels with fewer than 10 examples in train: {named} and 3 more" in found.warnings
+
+
+@pytest.mark.parametrize(("length", "warned"), [(11, True), (12, False)])
+def test_cut_rows_are_warned_of_from_a_tenth_on(length, warned, corpus, tmp_path):
+    """[CLS] and [SEP] stand around every text."""
+    sizes = [10] * 2 + [9] * 17 + [20]
+    train = rows(*((" ".join(["apple"] * size), "ab"[n % 2]) for n, size in enumerate(sizes)))
+    found = check_task(
+        config(tmp_path, train=train, dev=plenty(1), test=plenty(1)), "bert-tiny", tokenizer=corpus, length=length
+    )
+    lengths = found.splits[0].lengths
+    assert (lengths.limit, lengths.longer) == (length, pytest.approx(3 / 20 if warned else 1 / 20))
+    assert any("of the rows of train are longer than" in each for each in found.warnings) == warned
 
 
 def test_nothing_is_warned_of_where_nothing_is_wrong(tmp_path):

@@ -1,0 +1,135 @@
+"""Every figure of a fine-tuning's results, from its steps, its looks at dev and its lines of test, counted here."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from keyword_task import labelled, write_tsv
+from safetensors.torch import load_file
+from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support
+
+from bakeoff.tasks.finetune import finetune
+from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.tasks.fitting import fitting
+from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.kinds.classification import ClassificationConfig
+from bakeoff.tasks.kinds.question_answering import QuestionAnswering, QuestionAnsweringConfig
+
+STEPS = 7  # of an epoch
+RATES = [2e-3, 1e-6]
+CONFIG = FinetuneConfig(
+    learning_rate=RATES, epochs=[3, 2], batch=16, evaluations=5, patience=2, weight_decay=0.3, layer_decay=1.0
+)
+
+
+@pytest.fixture(scope="module")
+def made(recipe, corpus, tmp_path_factory):
+    """A fine-tuning from scratch of which every step is written down: its result, and the losses of each training."""
+    folder, steps = tmp_path_factory.mktemp("figures"), []
+    parts = {"train": labelled(100, 1), "dev": labelled(31, 2)[:-1] + labelled(9, 4)[::3], "test": labelled(47, 3)[2:]}
+    paths = {name: write_tsv(folder / f"{name}.tsv", rows) for name, rows in parts.items()}
+    task = ClassificationConfig(**paths, text_column="text", label_column="label", positive="tool", metric="macro_f1")
+    optimize = fitting.optimize_items
+
+    def watched(head, optimizer, items, chosen, setting, step):
+        decays = {group["weight_decay"] for group in optimizer.param_groups}
+        steps.append((step, optimize(head, optimizer, items, chosen, setting, step), decays))
+        return steps[-1][1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fitting, "optimize_items", watched)
+        result = finetune(recipe, task, folder / "run", config=CONFIG, tokenizer=corpus, device="cpu", progress=False)
+    return result, steps, FinetunedRun.open(folder / "run"), parts
+
+
+def test_looks_at_dev_say_where_they_are_and_the_mean_loss_since_the_one_before(made):
+    _, steps, run, _ = made
+    looks = run.metrics()
+    begun, trained = 0, []  # the steps of each training
+    for place, (step, _, decays) in enumerate(steps):
+        assert decays == {0.0, 0.3}
+        if step == 0 and place:
+            trained.append(steps[begun:place])
+            begun = place
+    trained.append(steps[begun:])
+    assert [(rate, epochs) for epochs in (3, 2) for rate in RATES] == list(
+        dict.fromkeys((look["learning_rate"], look["epochs"]) for look in looks)
+    )
+    for (rate, epochs), own in zip([(rate, epochs) for epochs in (3, 2) for rate in RATES], trained, strict=True):
+        some = [look for look in looks if (look["learning_rate"], look["epochs"]) == (rate, epochs)]
+        due = [round(epochs * STEPS * share / 5) for share in range(1, 6)]
+        assert [look["step"] for look in some] == due[: len(some)]
+        assert {look["steps"] for look in some} == {epochs * STEPS}
+        for before, look in zip([0, *due], some, strict=False):
+            assert look["epoch"] == round(look["step"] / STEPS, 3)
+            losses = [loss for step, loss, _ in own if before <= step < look["step"]]
+            assert look["train_loss"] == pytest.approx(np.mean(losses))
+        assert len(own) == some[-1]["step"]
+
+
+def test_the_best_look_of_all_trainings_is_the_result(made):
+    result, _, run, _ = made
+    looks = run.metrics()
+    best = max(looks, key=lambda look: (look["macro_f1"], -look["loss"]))
+    own = [look for look in looks if (look["learning_rate"], look["epochs"]) == (best["learning_rate"], best["epochs"])]
+    assert (result.learning_rate, result.planned_epochs) == (best["learning_rate"], best["epochs"])
+    assert result.best_epoch == round(best["step"] / STEPS, 3)
+    assert result.epochs == round(own[-1]["step"] / STEPS, 3)
+    assert result.scores["dev"]["macro_f1"] == pytest.approx(best["macro_f1"], abs=1e-6)
+    assert len(result.trials) == 4
+    assert result.seconds == pytest.approx(sum(each.seconds for each in result.trials), abs=0.01)
+    for trial in result.trials:
+        own = [look for look in looks if (look["learning_rate"], look["epochs"]) == (trial.learning_rate, trial.epochs)]
+        assert trial.score == max(look["macro_f1"] for look in own)
+        assert trial.seconds >= own[-1]["seconds"] > 0
+    weights = load_file(run.path / "model.safetensors")
+    assert result.total_tensors == len(weights)
+
+
+def test_scores_of_test_are_those_of_its_lines(made):
+    result, _, run, parts = made
+    lines = run.predictions()
+    assert [line["label"] for line in lines] == [row["label"] for row in parts["test"]]
+    true, found = ([line[side] for line in lines] for side in ("label", "prediction"))
+    assert result.rows == {name: len(rows) for name, rows in parts.items()}
+    scores = result.scores["test"]
+    assert scores["accuracy"] == pytest.approx(accuracy_score(true, found), abs=1e-6)
+    assert scores["macro_f1"] == pytest.approx(f1_score(true, found, average="macro", zero_division=0), abs=1e-6)
+    each = precision_recall_fscore_support(true, found, labels=result.classes, zero_division=0)
+    for place, name in enumerate(result.classes):
+        own = result.labels[name]
+        expected = [column[place] for column in each]
+        assert [own.precision, own.recall, own.f1, own.count] == pytest.approx(expected, abs=1e-6)
+    own = result.labels["tool"]
+    assert [scores[name] for name in ("precision", "recall", "f1")] == [own.precision, own.recall, own.f1]
+    counts = Counter(row["label"] for row in parts["train"])
+    most = max(sorted(counts), key=lambda name: counts[name])
+    assert result.simplest["accuracy"] == pytest.approx(true.count(most) / len(true), abs=1e-6)
+
+
+def test_the_card_has_the_figures_of_the_results(made):
+    result, _, run, parts = made
+    card = (run.path / "README.md").read_text()
+    for split in ("dev", "test"):
+        values = " | ".join(f"{value:.4f}" for value in result.scores[split].values())
+        assert f"| {split} | {len(parts[split])} | {values} |" in card
+    assert f"the macro_f1 of most frequent class is {result.simplest['macro_f1']:.4f}" in card
+    assert f"best at epoch {result.best_epoch:g} of {result.epochs:g}, learning rate {result.learning_rate:g}" in card
+    assert "the best of 4 trainings" in card
+    assert f"0 of {result.total_tensors} from pre-training; {result.parameters:,} parameters" in card
+    assert "| classes | 3: fruit, place, tool |" in card
+
+
+def test_what_dev_settles_is_settled_by_dev(recipe, corpus, tmp_path, monkeypatch):
+    """Not by test, whose scores would be too good."""
+    rows = ["question\tcontext\tanswer", *(f"apple\tbaran plum dosel\t{'plum' * (n % 2)}" for n in range(24))]
+    for name, count in (("train", 25), ("dev", 9), ("test", 7)):
+        (tmp_path / f"{name}.tsv").write_text("\n".join(rows[:count]) + "\n")
+    task = QuestionAnsweringConfig(**{name: tmp_path / f"{name}.tsv" for name in ("train", "dev", "test")})
+    seen, resolve = [], QuestionAnswering.resolve
+    monkeypatch.setattr(
+        QuestionAnswering, "resolve", lambda own, some, found: seen.append(len(some)) or resolve(own, some, found)
+    )
+    config = FinetuneConfig(learning_rate=[1e-3], epochs=1, least_steps=0, evaluations=1)
+    finetune(recipe, task, tmp_path / "run", config=config, tokenizer=corpus, device="cpu", progress=False)
+    assert {*seen} == {8}
