@@ -58,3 +58,16 @@ def test_tags_that_are_not_bio_are_told_in_every_split(tmp_path):
         UserError, match=r"dev\.conll: the tag 'Q-X' of the sentence that ends on line 7 is neither O nor B-"
     ):
         task.check([TaggedSentence(7, ("a",), ("Q-X",))], tmp_path / "dev.conll", "train.conll")
+
+
+def test_each_sentence_has_as_many_columns_as_its_first_word(tmp_path):
+    path = tmp_path / "a.conll"
+    path.write_text("a X O\nb X B-X\n\nc O\nd B-Y\n")
+    config = TaggingConfig(train=path)
+    assert [(each.texts, each.tags) for each in config.read(path)] == [
+        (("a", "b"), ("O", "B-X")),
+        (("c", "d"), ("O", "B-Y")),
+    ]
+    path.write_text("a X O\nb B-X\n")
+    with pytest.raises(UserError, match=r"a\.conll:2: 2 columns, where the sentence began with 3; mend it"):
+        list(config.read(path))

@@ -297,10 +297,11 @@ def test_a_row_that_is_left_out_gets_no_answer_which_is_said(recipe, corpus, tmp
     )
     config = FinetuneConfig(epochs=1, least_steps=0, evaluations=1)
     run = finetune(recipe, task, tmp_path / "run", config=config, tokenizer=corpus, device="cpu", progress=False).path
-    (tmp_path / "new.jsonl").write_text('{"t": "a", "c": ["apple", "saw"]}\n{"t": \n{"t": "b", "c": ["saw", "plum"]}\n')
+    rows = ('{"t": "a", "c": ["apple", "saw"]}', '{"t": ', '{"t": "b", "c": ["saw", "plum"]}', "{")
+    (tmp_path / "new.jsonl").write_text("\n".join(rows) + "\n")
     found = [each for part in answer_file(FinetunedRun.open(run), tmp_path / "new.jsonl") for each in part]
     assert [each.example.texts[0] for each in found] == ["a", "b"]
     assert command_line(["predict", str(run), "--texts", str(tmp_path / "new.jsonl"), "--device", "cpu"]) == 0
     out, err = capsys.readouterr()
     assert len(out.splitlines()) == 2
-    assert err.endswith(f"1 row of {tmp_path / 'new.jsonl'} left out, without an answer: the row is broken JSON\n")
+    assert err.endswith(f"2 rows of {tmp_path / 'new.jsonl'} left out, without an answer: the row is broken JSON\n")

@@ -138,11 +138,18 @@ def test_an_absent_question_is_no_blank_text():
     assert config.blank_texts(config.example([" ", "one", "", "three"])) == 2
 
 
+def test_a_text_that_two_choices_have_is_the_name_of_neither(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"text": "x", "c": ["b", "b", "c"], "label": "b"}\n')
+    config = ChoiceConfig(**COLUMNS, choices="c")
+    assert [each.answer for each in config.read(tmp_path / "a.jsonl")] == [1]  # by its letter
+
+
 def test_sets_of_labels_have_their_share_of_a_held_out_part():
     names = [frozenset(own) for own in ("a", "b", "ab", "")]
     rows = [TextWithLabels(n, (f"text {n}",), names[n % 2 if n < 80 else n % 4]) for n in range(120)]
-    _, out = hold_out(rows, 0.1, 0, "test")
-    assert Counter(each.names for each in out) == {names[0]: 5, names[1]: 5, names[2]: 1, names[3]: 1}
+    for seed in range(9):
+        _, out = hold_out(rows, 0.1, seed, "test")
+        assert Counter(each.names for each in out) == {names[0]: 5, names[1]: 5, names[2]: 1, names[3]: 1}
 
 
 def test_without_a_model_what_train_has_is_said_of_test():

@@ -82,3 +82,30 @@ def test_every_epoch_has_every_row_once_and_an_order_of_its_own(recipe, corpus, 
     epochs = [steps[begin : begin + 4] for begin in (0, 4, 8)]
     assert all(sorted(row for rows in epoch for row in rows) == list(range(240)) for epoch in epochs)
     assert len({tuple(sorted(map(tuple, map(sorted, epoch)))) for epoch in epochs}) == 3
+
+
+@pytest.mark.parametrize(
+    ("looks", "chosen"),
+    [
+        ([(0.5, 0.1), (0.9, 2.0), (0.7, 0.2)], 1),  # not the lowest loss, nor the last training
+        ([(0.5, 0.3), (0.5, 0.1), (0.5, 0.2)], 1),
+        ([(0.5, 0.3), (0.5, 0.3), (0.4, 0.1)], 0),
+    ],
+)
+def test_of_all_trainings_the_metric_chooses_and_then_the_loss(
+    looks, chosen, recipe, corpus, task, tmp_path, monkeypatch
+):
+    given = iter(looks)
+
+    def evaluated(head, dev, setting, step):
+        score, loss = next(given)
+        return Evaluation(step, {"accuracy": score, "macro_f1": 1 - score}, loss)
+
+    monkeypatch.setattr(fitting, "_evaluate", evaluated)
+    rates = [1e-3, 2e-3, 3e-3]
+    config = FinetuneConfig(learning_rate=rates, epochs=1, batch=240, least_steps=0, evaluations=1)
+    result = finetune(recipe, task, tmp_path / "out", config=config, tokenizer=corpus, device="cpu", progress=False)
+    assert result.learning_rate == rates[chosen]
+    assert [(each.learning_rate, each.score) for each in result.trials] == [
+        (rate, score) for rate, (score, _) in zip(rates, looks, strict=True)
+    ]

@@ -5,11 +5,11 @@ from keyword_task import labelled, write_tsv
 
 from bakeoff.cli import run as run_cli
 from bakeoff.tasks.checks.examine import check_task
-from bakeoff.tasks.checks.hidden_text import hidden_notes
+from bakeoff.tasks.checks.hidden_text import hidden_in, hidden_notes
 from bakeoff.tasks.evaluate import evaluate
 from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
-from bakeoff.tasks.kinds.classification import ClassificationConfig
+from bakeoff.tasks.kinds.classification import ClassificationConfig, LabelledText
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 LONG = "Straßenbahnhaltestelle"
@@ -50,3 +50,9 @@ def test_each_text_counts_once_as_a_corpus_would_have_it(corpus, unknown):
     once, twice = (hidden_notes(Tokenizer.load(corpus), {"test": own}) for own in (examples, examples * 2))
     assert once == twice
     assert hidden_notes(Tokenizer.load(corpus), {"train": list(unknown.read(unknown.train))}) == []
+
+
+def test_all_texts_of_an_example_count_and_each_once(corpus):
+    tokenizer = Tokenizer.load(corpus)
+    pairs = [LabelledText(1, ("apple", LONG), "a"), LabelledText(2, (LONG, f"saw {LONG[:-1]}"), "b")]
+    assert hidden_in(tokenizer, pairs).hidden == 2 * len(LONG) - 1
