@@ -12,8 +12,11 @@ from bakeoff.models.inputs import Inputs
 from bakeoff.recipe_files import load_recipe
 from bakeoff.resources.device import Placement
 from bakeoff.tasks.answers.answering import answers_of
+from bakeoff.tasks.finetune import open_source
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.fitting.fitting import Setting
 from bakeoff.tasks.fitting.resolution import resolve_finetuning
+from bakeoff.tasks.fitting.trials import new_head
 from bakeoff.tasks.heads.heads import RowHead, natural_pooling, pooled, transfer
 from bakeoff.tasks.kinds.classification import Classification, ClassificationConfig, LabelledText
 from bakeoff.tasks.rows.batches import InputBatch, collate
@@ -231,3 +234,17 @@ def test_a_source_is_read_as_in_pre_training(name, corpus, monkeypatch):
     trained = make_batches(recipe, module, opened, seed=0).step(0)[0]
     assert not (trained.source.ids == tokenizer.start).any()
     assert (trained.ids[:, 0] == tokenizer.start).all()
+
+
+def test_the_last_layer_is_that_of_a_fine_tuned_run_for_the_same_classes_alone(fitted, task):
+    """Other classes, though as many, have one of their own."""
+    source = open_source(fitted.path, None)
+    own = load_file(fitted.path / "model.safetensors")
+    other = Classification(task, ["animal", "plant", "stone"])
+    for learned, taught in ((source.learned, True), (other, False)):
+        format = InputFormat(source.tokenizer, source.recipe, 32)
+        setting = Setting(source.config, learned, format, 0, Placement(torch.device("cpu"), "float32"))
+        head, count = new_head(source, setting)
+        assert torch.equal(head.output.weight, own["output.weight"]) == taught
+        assert torch.equal(head.pooler.weight, own["pooler.weight"])
+        assert count == len(own) - (0 if taught else 2)

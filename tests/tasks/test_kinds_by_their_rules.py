@@ -14,12 +14,11 @@ from bakeoff.tasks.answers.found_answers import gathered
 from bakeoff.tasks.answers.legal_tags import LegalMoves
 from bakeoff.tasks.cut_rows import CutRows
 from bakeoff.tasks.data import hold_out
-from bakeoff.tasks.fitting import fitting
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads.depths import require_layers
 from bakeoff.tasks.heads.heads import RowHead
 from bakeoff.tasks.items import Items
-from bakeoff.tasks.kinds.choice import ChoiceConfig
+from bakeoff.tasks.kinds.choice import ChoiceConfig, ChoiceQuestion
 from bakeoff.tasks.kinds.classification import ClassificationConfig, LabelledText
 from bakeoff.tasks.kinds.multilabel import MultilabelConfig, TextWithLabels
 from bakeoff.tasks.kinds.question_answering import QuestionAnswering, QuestionAnsweringConfig
@@ -29,7 +28,7 @@ from bakeoff.tasks.kinds.tagging import TaggedSentence, TaggingConfig
 from bakeoff.tasks.reading.gold_answers import placed
 from bakeoff.tasks.reading.questions import Question
 from bakeoff.tasks.rows.answer_windows import AnswerWindow
-from bakeoff.tasks.rows.batches import InputBatch
+from bakeoff.tasks.rows.batches import InputBatch, collate
 from bakeoff.tasks.rows.inputs import EncodedRows, InputFormat
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
@@ -54,16 +53,6 @@ def test_layers_may_begin_anew_above_those_that_are_frozen():
     for frozen in (2, "model"):
         with pytest.raises(UserError, match="some of these layers are frozen"):
             require_layers(model, FinetuneConfig(freeze=frozen, reinitialise_last=1))
-
-
-def test_every_step_draws_its_dropout_anew(recipe, corpus, task, tmp_path, monkeypatch):
-    from bakeoff.tasks.finetune import finetune
-
-    seeds, seed = [], fitting.seed_torch
-    monkeypatch.setattr(fitting, "seed_torch", lambda own, device: seeds.append(own) or seed(own, device))
-    config = FinetuneConfig(learning_rate=[1e-3], epochs=2, batch=60, least_steps=0, evaluations=1)
-    finetune(recipe, task, tmp_path / "out", config=config, tokenizer=corpus, device="cpu", progress=False)
-    assert len({*seeds}) == len(seeds) == 8
 
 
 def test_the_first_of_the_right_answers_that_stands_in_the_context_is_learned(recipe, corpus):
@@ -166,6 +155,15 @@ def test_without_a_model_what_train_has_is_said_of_test():
         f1_score([[0, 1], [0, 1], [1, 0]], [[1, 0]] * 3, average="micro"), abs=1e-6
     )
 
+    kinds = [
+        (ClassificationConfig(**COLUMNS), lambda answer: LabelledText(1, ("",), "ab"[answer])),
+        (ChoiceConfig(**COLUMNS, choices="c"), lambda answer: ChoiceQuestion(1, ("", "", "x", "y"), answer)),
+        (TaggingConfig(train="t"), lambda answer: TaggedSentence(1, ("word",), ("ab"[answer],))),
+    ]
+    for config, make in kinds:
+        train, test = ([make(answer) for answer in answers] for answers in ((0, 0, 1), (1, 1, 0, 1)))
+        assert config.learn(train, "t").simplest(train, test)["accuracy"] == 0.25
+
     train = [SourceText(n, ("x",), "yes") for n in range(3)]
     test = [SourceText(n, ("no more of this text",), "no more of this texts") for n in range(3)]
     test.append(SourceText(3, ("of",), "yes"))
@@ -189,3 +187,16 @@ def test_a_regression_on_counts_stays_what_it_was_when_the_next_is_fitted():
 def test_the_share_of_what_is_not_read_is_never_rounded_to_nothing(tokens, text):
     found = CutRows(length=8, rows=1, of_rows=2, tokens=tokens, of_tokens=10_000)
     assert found.of_split("dev") == f"1 of the 2 rows of dev cut to 8 tokens: {text} of the tokens are not read"
+
+
+@pytest.mark.parametrize(
+    ("name", "pooling"), [("bert-tiny", "cls"), ("xlnet-tiny", "cls"), ("gpt-tiny", "last"), ("bart-tiny", "last")]
+)
+def test_pooled_positions_alone_give_what_all_positions_give(name, pooling, corpus):
+    recipe = without_dropout(shrink(name))
+    torch.manual_seed(0)
+    tokenizer = Tokenizer.load(corpus)
+    head = RowHead(recipe, tokenizer.size, 3, FinetuneConfig(pooling=pooling)).eval()
+    format = InputFormat(tokenizer, recipe, 32)
+    batch = collate(format.encode(["apple saw plum", "town", "saw " * 9]), np.arange(3), format)
+    torch.testing.assert_close(head(batch), head.scores(head.hidden(batch), batch), atol=1e-5, rtol=1e-4)

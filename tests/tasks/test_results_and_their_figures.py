@@ -15,10 +15,10 @@ from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.tasks.kinds.question_answering import QuestionAnswering, QuestionAnsweringConfig
 
-STEPS = 7  # of an epoch
+STEPS = 4  # of an epoch
 RATES = [2e-3, 1e-6]
 CONFIG = FinetuneConfig(
-    learning_rate=RATES, epochs=[3, 2], batch=16, evaluations=5, patience=2, weight_decay=0.3, layer_decay=1.0
+    learning_rate=RATES, epochs=[3, 2], batch=32, evaluations=5, patience=2, weight_decay=0.3, layer_decay=1.0
 )
 
 
@@ -29,15 +29,17 @@ def made(recipe, corpus, tmp_path_factory):
     parts = {"train": labelled(100, 1), "dev": labelled(31, 2)[:-1] + labelled(9, 4)[::3], "test": labelled(47, 3)[2:]}
     paths = {name: write_tsv(folder / f"{name}.tsv", rows) for name, rows in parts.items()}
     task = ClassificationConfig(**paths, text_column="text", label_column="label", positive="tool", metric="macro_f1")
-    optimize = fitting.optimize_items
+    optimize, seed, seeds = fitting.optimize_items, fitting.seed_torch, list[int]()
 
     def watched(head, optimizer, items, chosen, setting, step):
         decays = {group["weight_decay"] for group in optimizer.param_groups}
-        steps.append((step, optimize(head, optimizer, items, chosen, setting, step), decays))
+        loss = optimize(head, optimizer, items, chosen, setting, step)
+        steps.append((step, loss, decays, seeds[-1]))
         return steps[-1][1]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fitting, "optimize_items", watched)
+        patch.setattr(fitting, "seed_torch", lambda own, device: seeds.append(own) or seed(own, device))
         result = finetune(recipe, task, folder / "run", config=CONFIG, tokenizer=corpus, device="cpu", progress=False)
     return result, steps, FinetunedRun.open(folder / "run"), parts
 
@@ -46,7 +48,7 @@ def test_looks_at_dev_say_where_they_are_and_the_mean_loss_since_the_one_before(
     _, steps, run, _ = made
     looks = run.metrics()
     begun, trained = 0, []  # the steps of each training
-    for place, (step, _, decays) in enumerate(steps):
+    for place, (step, _, decays, _) in enumerate(steps):
         assert decays == {0.0, 0.3}
         if step == 0 and place:
             trained.append(steps[begun:place])
@@ -62,9 +64,15 @@ def test_looks_at_dev_say_where_they_are_and_the_mean_loss_since_the_one_before(
         assert {look["steps"] for look in some} == {epochs * STEPS}
         for before, look in zip([0, *due], some, strict=False):
             assert look["epoch"] == round(look["step"] / STEPS, 3)
-            losses = [loss for step, loss, _ in own if before <= step < look["step"]]
+            losses = [loss for step, loss, *_ in own if before <= step < look["step"]]
             assert look["train_loss"] == pytest.approx(np.mean(losses))
         assert len(own) == some[-1]["step"]
+
+
+def test_every_step_draws_its_dropout_anew(made):
+    """And every training as the others do."""
+    seeds = {(step, seed) for step, *_, seed in made[1]}
+    assert len({seed for _, seed in seeds}) == len(seeds) == 1 + max(step for step, _ in seeds)
 
 
 def test_the_best_look_of_all_trainings_is_the_result(made):
