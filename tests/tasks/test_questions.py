@@ -261,3 +261,12 @@ def test_the_answer_without_a_model_has_as_many_ideographs_as_answers_have():
     context = "他睡了。这座塔于1889年由埃菲尔建造。天晴。"
     assert overlapping_answer("谁建造的?", context, 3) == "埃菲尔"
     assert [count_words(text) for text in ("埃菲尔", "Gustave Eiffel, 1832", "1889年")] == [3, 3, 2]
+
+
+def test_questions_without_an_id_are_numbered_through_the_file(tmp_path):
+    qas = [{"question": "Who?", "answers": []}, {"question": "Why?", "id": "own", "answers": []}]
+    articles = [{"paragraphs": [{"context": f"text {n} {m}", "qas": qas} for m in range(2)]} for n in range(2)]
+    (tmp_path / "a.json").write_text(json.dumps({"data": articles}))
+    found = read(tmp_path / "a.json")
+    assert [each.name for each in found] == ["1", "own", "3", "own", "5", "own", "7", "own"]
+    assert [each.line for each in found] == list(range(1, 9))

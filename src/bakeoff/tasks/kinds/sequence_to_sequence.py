@@ -152,10 +152,7 @@ class SequenceToSequenceConfig(TableConfig):
             return
         label = self.label_column if labelled else None
         for row in texts_of_table(path, self.text_column, None, label, self.form):
-            if isinstance(row, LeftOut):
-                yield row
-            else:
-                yield SourceText(row[0], row[1], None if row[2] is None else clean(row[2]))
+            yield row if isinstance(row, LeftOut) else SourceText(*row)  # targets are in NFC, as labels are
 
     @override
     def example(self, texts: Sequence[str]) -> SourceText:
