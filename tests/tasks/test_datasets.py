@@ -13,6 +13,7 @@ from bakeoff.tasks.datasets.dataset import dataset_names, load_dataset
 from bakeoff.tasks.datasets.named import dataset_task, named_task
 from bakeoff.tasks.registry import parse_task
 
+GLUE = ("cola", "sst2", "mrpc", "stsb", "qqp", "mnli", "mnli_mismatched", "qnli", "rte", "wnli")
 ROWS = 40
 BOTH = [0, 1]
 GLUE_PAIR = "index\t{0}\t{1}\tlabel\n"
@@ -461,3 +462,17 @@ def test_the_guide_lists_every_data_set_with_its_name_on_the_hub():
     table = guide.partition("## Other forms")[0]
     rows = re.findall(r"^\| `(\w+)` \|.*\| `(\S+)`[^|]*\|$", table, re.MULTILINE)
     assert dict(rows) == {name: load_dataset(name).hub.repository for name in dataset_names()}
+
+
+def test_each_task_of_glue_is_scored_as_its_paper_says():
+    """Wang et al. 2019, table 1: the first metric of two, and for F1 that of paraphrases."""
+    glue = {name: load_dataset(name) for name in GLUE}
+    metrics = {name: each.settings.get("metric", "accuracy") for name, each in glue.items()}
+    others = {"cola": "matthews", "mrpc": "f1", "qqp": "f1", "stsb": "spearman"}
+    assert metrics == {name: others.get(name, "accuracy") for name in GLUE}
+    positive = {
+        name: {own: called for called, own in each.hub.settings["label_names"].items()}[each.settings["positive"]]
+        for name, each in glue.items()
+        if "positive" in each.settings
+    }
+    assert positive == {"mrpc": "equivalent", "qqp": "duplicate"}

@@ -17,7 +17,7 @@ from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.fitting.fitting import Fitting, FittingTrial, Setting, TaskSplit
-from bakeoff.tasks.fitting.resolution import default_learning_rate
+from bakeoff.tasks.fitting.resolution import default_learning_rate, resolve_finetuning
 from bakeoff.tasks.fitting.trials import StartingPoint, new_head
 from bakeoff.tasks.heads.depths import depths, fresh_tensors
 from bakeoff.tasks.heads.heads import RowHead
@@ -253,3 +253,15 @@ def test_wider_models_learn_at_a_lower_rate(width, rate):
     """That of BERT base (Devlin et al. 2019, appendix A.3) in inverse proportion to the width."""
     recipe = load_recipe("bert-base", {"model.encoder.width": width, "model.encoder.block.mixer.heads": 4})
     assert default_learning_rate(recipe) == rate
+
+
+def test_a_search_tries_what_is_given_and_else_its_own_rates_and_epochs(recipe, task):
+    default = default_learning_rate(recipe)
+    for given, rates, epochs in (
+        ({}, [default / 2, default, 2 * default, 4 * default], [3, 10]),
+        ({"learning_rate": [1e-3, 5e-3]}, [1e-3, 5e-3], [3, 10]),
+        ({"epochs": [2, 7]}, [default / 2, default, 2 * default, 4 * default], [2, 7]),
+    ):
+        found = resolve_finetuning(FinetuneConfig(search=True, **given), recipe, task)
+        assert (found.learning_rate, found.epochs) == (pytest.approx(rates), epochs)
+    assert resolve_finetuning(FinetuneConfig(), recipe, task).learning_rate == [default]
