@@ -24,6 +24,7 @@ from bakeoff.tasks.heads.heads import RowHead
 from bakeoff.tasks.heads.layer_reading import layer_states
 from bakeoff.tasks.rows.batches import InputBatch, collate
 from bakeoff.tasks.rows.inputs import InputFormat
+from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.training.progress import TrainingProgress
 
 QUIET = {"device": "cpu", "progress": False}
@@ -265,3 +266,13 @@ def test_a_search_tries_what_is_given_and_else_its_own_rates_and_epochs(recipe, 
         found = resolve_finetuning(FinetuneConfig(search=True, **given), recipe, task)
         assert (found.learning_rate, found.epochs) == (pytest.approx(rates), epochs)
     assert resolve_finetuning(FinetuneConfig(), recipe, task).learning_rate == [default]
+
+
+def test_a_head_that_goes_on_keeps_its_settings_but_for_those_that_are_given(recipe, corpus):
+    before = FinetuneConfig(pooling="cls", pooler="relu", transform=True, separators=2, dropout=0.3, batch=7)
+    source = StartingPoint(recipe, Tokenizer.load(corpus), None, config=before)
+    kept = {"pooling": "cls", "pooler": "relu", "transform": True, "separators": 2}
+    for given in ({}, {"separators": 1}, {"pooling": "max", "transform": False, "batch": 9}):
+        found = source.continued(FinetuneConfig(**given))
+        expected = {**FinetuneConfig().model_dump(), **kept, **given}
+        assert found.model_dump() == expected
