@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from bakeoff.comparison.running.floors import floors
+from bakeoff.comparison.running.tasks import floors
 from bakeoff.runs.run import Run
 from bakeoff.tasks.data import load_task
 from bakeoff.tasks.datasets.named import dataset_task

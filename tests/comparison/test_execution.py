@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import yaml
 from pydantic import BaseModel
+from tests.jobs.threads import Threads
 
 from bakeoff import durable
 from bakeoff.comparison.execution import compare
@@ -14,10 +15,14 @@ from bakeoff.comparison.plan import Plan
 from bakeoff.comparison.reporting.cautions import cautions
 from bakeoff.comparison.reporting.spending import spending
 from bakeoff.comparison.results import Results
+from bakeoff.comparison.running.correction import Corrected, FirstTenth
 from bakeoff.comparison.running.engine import Engine
 from bakeoff.comparison.running.spendable import Spendable
+from bakeoff.comparison.running.work import LOOKED, ComparedFinetuning
 from bakeoff.errors import Diverged, Interrupted, UserError
 from bakeoff.full_disk import DiskFull
+from bakeoff.jobs.job import Outcome
+from bakeoff.optimization.budget import Budget
 from bakeoff.preparation.prepare import prepare
 from bakeoff.recipe_files import load_recipe
 from bakeoff.tasks.data import TaskData
@@ -118,6 +123,26 @@ class FakeEngine:
         found = {"scores": {"dev": values, "test": values}, "transferred_tensors": 3 * (kind == "pretrained")}
         found |= {"learning_rate": 1e-4, "best_epoch": 2.0, "seconds": 1.0}
         (out / "results.json").write_text(json.dumps(found))
+
+    def carry_out(self, job, progress, note):
+        common = {"seed": job.seed, "device": job.device, "progress": progress}
+        recipe = self.parse(job.recipe)
+        try:
+            if isinstance(job, ComparedFinetuning):
+                source = job.source or recipe
+                self.finetune(source, job.task, job.out, corpus=Path(job.corpus), **common)
+                return Outcome()
+            watch = None if job.pace is None else FirstTenth(job.pace, lambda: note(LOOKED))
+            budget = Budget.parse_text(job.budget)
+            self.pretrain(recipe, Path(job.corpus), job.out, budget=budget, watch=watch, **common)
+        except Diverged as error:
+            return Outcome(diverged=str(error))
+        except Corrected as found:
+            return Outcome(work_seconds=found.work_seconds)
+        return Outcome()
+
+    def parse(self, recipe):
+        return FakeRecipe(**recipe)
 
     def environment(self, device):
         return {"processor": "fake"}, {"bakeoff": "0"}
@@ -504,3 +529,21 @@ def test_what_a_recipe_cannot_be_trained_on_is_told_before_anything_is_trained(t
     with pytest.raises(UserError, match=r"corpus, recipe bert-tiny: nsp takes text from other documents"):
         compare(tmp_path / "plan.yaml", tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_workers_of_the_callers_train_side_by_side_each_on_a_device(folder):
+    alone, engine = FakeEngine(), FakeEngine()
+    expected = go(folder, alone)
+    devices = []
+
+    def carry_out(job, progress, note):
+        devices.append(job.device)
+        return engine.carry_out(job, progress, note)
+
+    workers = Threads(["cuda:0", "cuda:1"], carry_out)
+    results = compare(plan(folder), folder / "several", engine=engine, workers=workers, report=lambda *_: None)
+    assert results.analyses == expected.analyses
+    assert sorted(map(str, engine.calls)) == sorted(map(str, alone.calls))
+    assert set(devices) == {"cuda:0", "cuda:1"}
+    for path in (folder / "out/runs").rglob("*.settings.json"):
+        assert (folder / "several" / path.relative_to(folder / "out")).read_bytes() == path.read_bytes()

@@ -6,7 +6,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import cosine_similarity
 
-from bakeoff.comparison.running.floors import floors
+from bakeoff.comparison.running.tasks import floors
 from bakeoff.tasks.data import TaskData
 from bakeoff.tasks.floors.tfidf import FEATURES, counted
 from bakeoff.tasks.kinds.classification import Classification, ClassificationConfig, LabelledText

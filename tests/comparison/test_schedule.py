@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bakeoff.comparison.plan import Plan
-from bakeoff.comparison.running.jobs import Jobs
+from bakeoff.comparison.running.planned import PlannedTrainings
 from bakeoff.comparison.running.schedule import Schedule
 
 
@@ -25,7 +25,7 @@ def jobs(tmp_path):
     }
     plan = Plan.parse(values, "plan")
     recipes = {item.name: {"model": item.name} for item in plan.recipes}
-    return Jobs(plan, tmp_path / "out", recipes, "abc", dict.fromkeys(recipes, "minutes=5"))
+    return PlannedTrainings(plan, tmp_path / "out", recipes, "abc", dict.fromkeys(recipes, "minutes=5"))
 
 
 def finish(job):
@@ -37,7 +37,7 @@ def finish(job):
 
 def run(jobs, out, slots, order, diverging):
     """Simulate: jobs of a schedule end in a random order; returns what was published, and when each job began."""
-    jobs = Jobs(jobs.plan, out, jobs.recipes, jobs.corpus, jobs.budgets)
+    jobs = PlannedTrainings(jobs.plan, out, jobs.recipes, jobs.corpus, jobs.budgets)
     looked = set()
 
     def settled(job):
@@ -50,7 +50,7 @@ def run(jobs, out, slots, order, diverging):
         while len(running) < slots and (place := schedule.next(longest_first=slots > 1)) is not None:
             running.append(place)
             began.append(place)
-            job = schedule.jobs[place]
+            job = schedule.trainings[place]
             if hasattr(job, "initialisation") and job.initialisation == "pretrained":
                 assert job.begins_from.finished
         for last in range(len(published) + 1, len(seeds) + 1):
@@ -61,9 +61,9 @@ def run(jobs, out, slots, order, diverging):
         if not running:
             assert schedule.waiting == []
             assert len(published) == len(seeds)
-            return published, [schedule.jobs[place] for place in began]
+            return published, [schedule.trainings[place] for place in began]
         place = running.pop(order.randrange(len(running)))
-        job = schedule.jobs[place]
+        job = schedule.trainings[place]
         if place in diverging:
             schedule.diverged(place, "not a number")
         else:

@@ -20,6 +20,7 @@ from bakeoff.comparison.reporting.terminal import print_results
 from bakeoff.comparison.results import Results
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.optimization.optimizers import AdamWConfig
+from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
 from bakeoff.runs.run import Run
 from bakeoff.tuning.ranges import RATE
@@ -49,33 +50,26 @@ class Searching(FakeEngine):
     def recipe(self, name, overrides, device):
         return shrink("bert-tiny", **PLAIN).model_copy(update={"name": name}).changed(overrides)
 
-    def search_steps(self, recipe, corpus, *, search, budget, device):
+    def search_steps(self, recipe, corpus, **options):
         self.calls.append(("search_steps", recipe.name))
-        return self.keep_steps or budget.steps
+        return self.keep_steps or options["budget"].steps
 
-    def search(self, recipe, corpus, out, *, search, budget, device, progress):
-        self.calls.append(("search", recipe.name, str(budget)))
+    def search(self, recipe, corpus, out, **options):
+        self.calls.append(("search", recipe.name, str(options["budget"])))
         planted = Planted(self.best[recipe.name], diverges_from=0 if recipe.name in self.lost else math.inf)
-        train = planted.train
+        carry_out = planted.carry_out
 
-        def counted(stage, progress=False):
+        def counted(job, progress, note):
             if self.parts == self.stops_before:
                 raise Interrupted("the run can be resumed", 2)
             self.parts += 1
-            return train(stage, progress)
+            return carry_out(job, progress, note)
 
-        planted.train = counted
-        tune(
-            recipe,
-            corpus,
-            out,
-            over=search.over,
-            trials=search.trials,
-            seeds=search.seeds,
-            budget=budget,
-            progress=progress,
-            engine=planted,
-        )
+        planted.carry_out = counted
+        tune(recipe, corpus, out, engine=planted, **options)
+
+    def parse(self, recipe):
+        return Recipe.parse(recipe, "recipe")
 
     def pretrain(self, recipe, corpus, out, **options):
         self.trained[recipe.name, options["seed"]] = recipe.training.optimizer.lr

@@ -1,7 +1,6 @@
 """Recipes of a plan that start from a run, or from a model elsewhere."""
 
 import shutil
-from importlib import import_module
 
 import pytest
 import yaml
@@ -118,16 +117,8 @@ def test_an_interrupted_training_goes_on_from_its_own_checkpoint(folder, corpus,
     shutil.rmtree(folder / "out/runs")
 
     class Stopped(Engine):
-        def pretrain(self, recipe, corpus, out, **options):
-            module = import_module("bakeoff.training.pretrain")
-            kept = module.pretrain
-
-            def until(*arguments, **others):
-                return kept(*arguments, **others, until=1)
-
-            with monkeypatch.context() as patch:
-                patch.setattr(module, "pretrain", until)
-                super().pretrain(recipe, corpus, out, **options)
+        def carry_out(self, job, progress, note):
+            return super().carry_out(job.model_copy(update={"until": 1}), progress, note)
 
     with pytest.raises(UserError, match="did not finish"):
         compare(plan, folder / "out", engine=Stopped(), report=lambda results, path: None)

@@ -9,7 +9,7 @@ import pytest
 from bakeoff.corpus.mixture import Mixture
 from bakeoff.corpus.store import Corpus
 from bakeoff.errors import UserError
-from bakeoff.preparation.encoding import worker
+from bakeoff.preparation.encoding import pool
 from bakeoff.preparation.prepare import merge_shards, prepare, prepare_shard
 from bakeoff.preparation.prepare_pairs import prepare_pairs
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
@@ -111,18 +111,18 @@ def test_parts_of_few_documents_where_validation_is_given(files, tmp_path):
 def test_the_same_command_goes_on_behind_a_kill(files, tmp_path, monkeypatch, killed_at):
     options = {"tokenizer": BYTES, "validation": files["valid"], "test": files["test"], "workers": 0}
     whole = prepare(files["train"], tmp_path / "whole", **options)
-    encode, calls = worker.encode_jobs, []
+    encode, calls = pool.encode_jobs, []
 
     def dies(*arguments):
         calls.append(1)
         for encoded in encode(*arguments):
             yield encoded
             if len(calls) > killed_at:
-                raise worker.WorkerDied("killed")
+                raise pool.WorkerDied("killed")
 
     for module in ("shards", "given_splits"):
         monkeypatch.setattr(f"bakeoff.preparation.{module}.encode_jobs", dies)
-    with pytest.raises(worker.WorkerDied):
+    with pytest.raises(pool.WorkerDied):
         prepare(files["train"], tmp_path / "again", **options)
     assert len(calls) == killed_at + 1
     monkeypatch.undo()
@@ -134,9 +134,9 @@ def test_the_same_command_goes_on_behind_a_kill(files, tmp_path, monkeypatch, ki
 def test_another_role_of_a_file_starts_anew(files, tmp_path, monkeypatch, capsys):
     with monkeypatch.context() as patched:
         patched.setattr(
-            "bakeoff.preparation.shards.encode_jobs", lambda *_: (_ for _ in ()).throw(worker.WorkerDied("x"))
+            "bakeoff.preparation.shards.encode_jobs", lambda *_: (_ for _ in ()).throw(pool.WorkerDied("x"))
         )
-        with pytest.raises(worker.WorkerDied):
+        with pytest.raises(pool.WorkerDied):
             prepare([files["train"], files["valid"]], tmp_path / "c", tokenizer=BYTES, validation=files["test"])
     prepare(files["train"], tmp_path / "c", tokenizer=BYTES, validation=[files["valid"], files["test"]], progress=True)
     assert "starting anew" in capsys.readouterr().err

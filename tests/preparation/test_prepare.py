@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bakeoff.corpus.store import Corpus
 from bakeoff.errors import UserError
-from bakeoff.preparation.encoding import jobs
+from bakeoff.preparation.encoding import text_encoding
 from bakeoff.preparation.planning import sampling
 from bakeoff.preparation.prepare import prepare
 from bakeoff.text.sentences import RULE
@@ -117,7 +117,7 @@ def test_any_small_text(tmp_path_factory, documents, seed):
 
 @pytest.mark.parametrize("kind", ["wordpiece", "byte_bpe"])
 def test_any_number_of_workers_gives_the_same_bytes(tmp_path, monkeypatch, kind):
-    monkeypatch.setattr(jobs, "_JOB", 1 << 16)
+    monkeypatch.setattr(text_encoding, "_JOB", 1 << 16)
     file = _jsonl(tmp_path / "a.jsonl", _documents(2_000))
     config = TokenizerConfig(kind=kind, size=300)
     reference = _contents(prepare(file, tmp_path / "0", tokenizer=config, workers=0, tokenizer_sample=50_000))

@@ -1,6 +1,7 @@
 """A `prepare` that is killed, and called again."""
 
 import json
+import multiprocessing
 import os
 import random
 import signal
@@ -11,6 +12,7 @@ import time
 import pytest
 
 from bakeoff.errors import Interrupted, UserError
+from bakeoff.preparation.encoding import text_encoding
 from bakeoff.preparation.prepare import prepare
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
@@ -19,11 +21,11 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals")
 # Saves as often as it can, since the text is short.
 OFTEN = """
 from bakeoff.preparation import shards
-from bakeoff.preparation.encoding import jobs
-shards._SAVE_EVERY, shards._SAVE_SHARE, jobs._JOB = 0.0, 1e9, 1 << 14
+from bakeoff.preparation.encoding import text_encoding
+shards._SAVE_EVERY, shards._SAVE_SHARE, text_encoding._JOB = 0.0, 1e9, 1 << 14
 """
 PREPARE = f"""
-import json, sys
+import json, sys, time
 {OFTEN}
 from bakeoff.preparation.prepare import prepare
 from bakeoff.tokenizer.tokenizer import TokenizerConfig
@@ -32,6 +34,8 @@ def progress(*call):
     calls.append(call)
     if len(calls) == 1:
         print(call[0], call[1], flush=True)
+    if call[0] == "encoding":
+        time.sleep(0.02)  # so that it still goes on when the first of it is written
 prepare(sys.argv[1], sys.argv[2], tokenizer=TokenizerConfig(size=300), progress=progress, **json.loads(sys.argv[3]))
 """
 SIZE = TokenizerConfig(size=300)
@@ -194,13 +198,15 @@ def test_a_mistake_leaves_nothing_of_what_was_killed(tmp_path):
 
 def test_a_worker_that_is_killed_loses_nothing(tmp_path, monkeypatch):
     """The system kills one where memory is short; the plan is kept."""
-    from bakeoff.preparation.encoding import worker
-
     file = text(tmp_path / "a.jsonl", 500)
-    started = []
-    monkeypatch.setattr(worker, "_start", lambda begin=worker._start: started.append(begin()) or started[-1])
+
+    def kill(*_):
+        for process in multiprocessing.active_children():
+            process.kill()
+
+    monkeypatch.setattr(text_encoding, "_JOB", 1 << 12)
     with pytest.raises(UserError, match="Give the same command again"):
-        prepare(file, tmp_path / "corpus", tokenizer=SIZE, workers=1, progress=lambda *_: [p.kill() for p in started])
+        prepare(file, tmp_path / "corpus", tokenizer=SIZE, workers=1, progress=kill)
     phases = []
     corpus = prepare(file, tmp_path / "corpus", tokenizer=SIZE, progress=lambda phase, *_: phases.append(phase))
     assert set(phases) == {"encoding"}

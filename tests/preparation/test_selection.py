@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bakeoff.errors import UserError
-from bakeoff.preparation.encoding import jobs
+from bakeoff.preparation.encoding import text_encoding
 from bakeoff.preparation.planning.selection import SelectionOptions, select
 from bakeoff.preparation.prepare import prepare
 from bakeoff.reading.files import find_files
@@ -120,7 +120,7 @@ def test_a_minimum_that_leaves_nothing(tmp_path, minimum, message):
 
 
 def test_any_number_of_workers_selects_the_same(tmp_path, monkeypatch):
-    monkeypatch.setattr(jobs, "_JOB", 1 << 16)
+    monkeypatch.setattr(text_encoding, "_JOB", 1 << 16)
     generator = random.Random(0)
     numbers = [generator.randrange(750) for _ in range(2_000)]
     lines = "".join(json.dumps({"text": f"Number {i}. " + "Some words follow. " * (i % 20)}) + "\n" for i in numbers)

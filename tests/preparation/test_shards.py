@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bakeoff.corpus.store import Corpus
 from bakeoff.errors import UserError
 from bakeoff.preparation import merging
-from bakeoff.preparation.encoding import jobs
+from bakeoff.preparation.encoding import text_encoding
 from bakeoff.preparation.planning import sampling
 from bakeoff.preparation.prepare import merge_shards, prepare, prepare_shard
 from bakeoff.tokenizer.tokenizer import Tokenizer
@@ -80,7 +80,7 @@ def test_any_shards_of_many_texts_give_the_same_bytes(
     check_shards(tmp_path_factory, tokenizer_file, documents, repeats, files, shards, options, trained, randomness)
 
 
-@patch.object(jobs, "_JOB", 1_000)
+@patch.object(text_encoding, "_JOB", 1_000)
 @patch.object(merging, "_SENTENCES", 7)
 def check_shards(tmp_path_factory, tokenizer_file, documents, repeats, files, shards, options, trained, randomness):
     """Empty documents and files, copies in several shards, documents longer than a job, more shards than text."""
@@ -115,7 +115,7 @@ def test_shards_of_long_documents_that_are_cut_give_the_same_bytes(tmp_path, tok
         whole = prepare(texts, tmp_path / "whole", overwrite=True, **options, **own)
         assert whole.manifest.validation_unit == "runs of sentences"
         assert whole.validation.bytes / (whole.train.bytes + whole.validation.bytes) == pytest.approx(0.004, rel=0.2)
-        with patch.object(jobs, "_JOB", 1_000), patch.object(merging, "_SENTENCES", 7):
+        with patch.object(text_encoding, "_JOB", 1_000), patch.object(merging, "_SENTENCES", 7):
             corpus = in_shards(texts, tmp_path / f"shards{len(own)}", 3, **options, **own)
         assert contents(corpus.path) == contents(whole.path)
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.conftest import sentences
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from bakeoff.preparation.encoding.worker import EncodingJob, encode_job
+from bakeoff.preparation.encoding.text_encoding import EncodingJob, encode_job
 from bakeoff.preparation.prepare import prepare
 from bakeoff.preparation.prepare_pairs import prepare_pairs
 from bakeoff.reading.pieces import DOCUMENT, TextPiece

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bakeoff.errors import UserError
-from bakeoff.preparation.encoding.worker import encode_jobs
+from bakeoff.preparation.encoding.pool import encode_jobs
 from bakeoff.tokenizer import file as tokenizer_file
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig

@@ -5,7 +5,8 @@ import math
 import pytest
 
 from bakeoff.errors import Interrupted
-from bakeoff.tuning.engine import TrialOutcome
+from bakeoff.jobs.job import Outcome
+from bakeoff.optimization.budget import Budget
 
 
 class Planted:
@@ -14,7 +15,7 @@ class Planted:
     Args:
         best: the best learning rate.
         diverges_from: learning rates that diverge at the second look, and ten times them at the first.
-        stops_before: the number of the call of `train` that is interrupted.
+        stops_before: the number of the call of `carry_out` that is interrupted.
     """
 
     def __init__(self, best=3e-3, diverges_from=math.inf, stops_before=None):
@@ -30,18 +31,18 @@ class Planted:
     def steps(self, recipe, budget, corpus, device):
         return budget.steps or round(budget.tokens / recipe.training.batch)
 
-    def train(self, stage, progress=False):
+    def carry_out(self, job, progress, note):
         if len(self.calls) == self.stops_before:
             self.stops_before = None
             raise Interrupted("the run can be resumed", 2)
-        rate = stage.recipe["training"]["optimizer"]["lr"]
-        self.calls.append((stage.out.rpartition("/")[2], stage.until))
-        share = stage.until / stage.steps
+        rate = job.recipe["training"]["optimizer"]["lr"]
+        self.calls.append((job.out.name, job.until))
+        share = job.until / Budget.parse_text(job.budget).steps
         if rate >= self.diverges_from * (1 if share > 0.25 else 10):
-            return TrialOutcome(loss=None, seconds=1.0, diverged="not a finite number")
-        dropout = stage.recipe["model"]["dropout"]
+            return Outcome(loss=None, seconds=1.0, diverged="not a finite number")
+        dropout = job.recipe["model"]["dropout"]
         loss = 2 + math.log(rate / self.best) ** 2 / 10 + (dropout - 0.1) ** 2 - share
-        return TrialOutcome(loss=loss, seconds=10.0 * share, tokens=100 * stage.until)
+        return Outcome(loss=loss, seconds=10.0 * share, tokens=100 * job.until)
 
     def environment(self, device):
         return {"device_name": "a machine"}

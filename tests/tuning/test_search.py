@@ -97,15 +97,12 @@ def test_an_interrupted_search_goes_on_and_ends_as_one_that_was_not(tmp_path, pl
 class Leaving:
     """Workers of the caller's that are stopped before anything has come back, and may still write for a while."""
 
-    threads, count, unanswered = 1, 2, 1
+    threads, slots = 1, 2
 
-    def __init__(self, out):
-        self.out = out
-
-    def give(self, *work):
+    def begin(self, key, job):
         pass
 
-    def hear(self):
+    def wait(self, noted):
         raise Interrupted("stopped", 2)
 
 
@@ -113,7 +110,7 @@ def test_a_search_whose_workers_may_still_write_is_kept(tmp_path, planted, monke
     """The next call goes on with it, whatever they have begun by then."""
     whole, out = search(tmp_path / "whole", planted()), tmp_path / "out"
     with pytest.raises(Interrupted, match="the same command goes on"):
-        search(out, planted(), workers=Leaving(out))
+        search(out, planted(), workers=Leaving())
     (out / "trials" / "000").mkdir(parents=True)
     assert search(out, planted()).trials == whole.trials
 
@@ -157,15 +154,15 @@ def test_keys_that_change_the_objective_are_measured_under_the_recipes_own(tmp_p
     seen = []
 
     class Engine(planted):
-        def train(self, stage, progress=False):
-            seen.append(stage)
-            return super().train(stage)
+        def carry_out(self, job, progress, note):
+            seen.append(job)
+            return super().carry_out(job, progress, note)
 
     over = {"objective.0.rate": [0.15, 0.3], RATE: [1e-3]}
     results = search(tmp_path / "out", Engine(), over=over)
     own = RECIPE.model_dump(mode="json")
-    assert {stage.recipe["objective"][0]["rate"] for stage in seen} == {0.15, 0.3}
-    assert all(stage.measured_as["objective"] == own["objective"] for stage in seen)
+    assert {job.recipe["objective"][0]["rate"] for job in seen} == {0.15, 0.3}
+    assert all(job.measured_as["objective"] == own["objective"] for job in seen)
     assert results.measured_as == ["objective", "input"]
     assert search(tmp_path / "other", planted()).measured_as == []
 
@@ -230,7 +227,7 @@ def test_a_search_that_an_older_version_began_goes_on(tmp_path, planted):
 
 def test_a_failure_before_the_first_trial_leaves_the_place_as_it_was(tmp_path, planted):
     class Broken(planted):
-        def train(self, stage, progress=False):
+        def carry_out(self, job, progress, note):
             raise UserError("the corpus is gone")
 
     for place in (tmp_path / "new", tmp_path / "empty"):

@@ -9,7 +9,7 @@ from tests.conftest import shrink
 from tests.tuning.conftest import Planted
 
 from bakeoff.errors import Interrupted, UserError
-from bakeoff.tuning.engine import TrialOutcome
+from bakeoff.jobs.job import Outcome
 from bakeoff.tuning.ranges import RATE
 from bakeoff.tuning.results import SearchJournal, TuningResults
 from bakeoff.tuning.tune import tune
@@ -29,14 +29,14 @@ class Noisy(Planted):
         super().__init__(**options)
         self.lost, self.seen = lost, {}
 
-    def train(self, stage, progress=False):
-        outcome = super().train(stage, progress)
-        rate = stage.recipe["training"]["optimizer"]["lr"]
-        if (rate, stage.seed) in self.lost and stage.until > 250:
-            return TrialOutcome(loss=None, seconds=1.0, diverged="not a finite number")
-        sign = (stage.seed - 5) * (-1) ** RATES.index(rate)
+    def carry_out(self, job, progress, note):
+        outcome = super().carry_out(job, progress, note)
+        rate = job.recipe["training"]["optimizer"]["lr"]
+        if (rate, job.seed) in self.lost and job.until > 250:
+            return Outcome(loss=None, seconds=1.0, diverged="not a finite number")
+        sign = (job.seed - 5) * (-1) ** RATES.index(rate)
         loss = outcome.loss + 0.2 * sign
-        self.seen.setdefault((rate, stage.until), {})[stage.seed] = loss
+        self.seen.setdefault((rate, job.until), {})[job.seed] = loss
         return outcome.model_copy(update={"loss": loss})
 
 

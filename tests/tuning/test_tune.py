@@ -53,19 +53,23 @@ class Stopping(TrialEngine):
     """Stops within the training of that number, at its fifth step."""
 
     def __init__(self, training):
-        self.training, self.trained, steps = training, 0, iter(range(10**6))
-        super().__init__(lambda: self.stop() if self.trained == training and next(steps) == 5 else None)
+        self.training, self.trained = training, 0
 
-    def stop(self):
-        signal.raise_signal(signal.SIGTERM)
-
-    def train(self, stage, progress=False):
+    def carry_out(self, job, progress, note):
         self.trained += 1
-        return super().train(stage, progress)
+        noted = []
+
+        def stop(each):
+            noted.append(each)
+            if self.trained == self.training and sum("done" in each for each in noted) == 5:
+                signal.raise_signal(signal.SIGTERM)
+
+        return super().carry_out(job, stop, note)
 
 
 @pytest.mark.parametrize("training", [2, *(pytest.param(place, marks=pytest.mark.slow) for place in (1, 5))])
-def test_a_search_that_is_stopped_within_a_trial_goes_on_bit_for_bit(whole, corpus, tmp_path, training):
+def test_a_search_that_is_stopped_within_a_trial_goes_on_bit_for_bit(whole, corpus, tmp_path, training, monkeypatch):
+    monkeypatch.setattr("bakeoff.training.progress.NOTE_SECONDS", -1.0)
     results, out = whole
     with pytest.raises(Interrupted, match="the same command goes on"):
         tune(RECIPE, corpus.path, tmp_path / "out", over=OVER, budget=STEPS, device="cpu", engine=Stopping(training))
@@ -131,8 +135,8 @@ def test_losses_under_another_objective_are_measured_under_the_recipes_own(corpu
     recipe, seen = shrink("bert-tiny"), []
 
     class Engine(TrialEngine):
-        def train(self, stage, progress=False):
-            seen.append((stage, super().train(stage, progress)))
+        def carry_out(self, job, progress, note):
+            seen.append((job, super().carry_out(job, progress, note)))
             return seen[-1][1]
 
     over = {RATE: [1e-3], "objective.0.rate": [0.15, 0.5]}
@@ -140,10 +144,10 @@ def test_losses_under_another_objective_are_measured_under_the_recipes_own(corpu
         recipe, corpus.path, tmp_path / "out", over=over, budget=Budget(steps=8), device="cpu", engine=Engine()
     )
     assert {trial.values["objective.0.rate"] for trial in results.trials} == {0.15, 0.5}
-    for stage, outcome in seen:
-        own = Run.open_finished(stage.out)
+    for job, outcome in seen:
+        own = Run.open_finished(job.out)
         trained = own.summary["validation"]["loss"]
-        same = stage.recipe["objective"][0]["rate"] == 0.15
+        same = job.recipe["objective"][0]["rate"] == 0.15
         assert (outcome.loss == pytest.approx(trained, abs=1e-6)) == same
     both = {RATE: [1e-3], "objective": [recipe.model_dump()["objective"], [{"kind": "mlm"}]]}
     with pytest.raises(UserError, match="compared under the recipe's own, which does not fit this model"):

@@ -69,7 +69,7 @@ def tune(
     """
     from bakeoff.optimization.budget import Budget
     from bakeoff.recipe_files import load_recipe
-    from bakeoff.tuning.terminal import print_results
+    from bakeoff.tuning.report import print_results
     from bakeoff.tuning.tune import tune as search
 
     refuse_tokenizer(set)

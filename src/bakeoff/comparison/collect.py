@@ -12,6 +12,7 @@ from pydantic import Field
 from bakeoff.comparison.facts import BudgetFacts, CorpusFacts, StartFacts, TaskFacts
 from bakeoff.comparison.recipe_plan import RecipePlan
 from bakeoff.comparison.results import (
+    SPENT,
     Analysis,
     CurvePoint,
     Failure,
@@ -22,7 +23,7 @@ from bakeoff.comparison.results import (
     RecipeEntry,
     Results,
 )
-from bakeoff.comparison.running.jobs import Finetuning, Jobs
+from bakeoff.comparison.running.planned import PlannedFinetuning, PlannedTrainings
 from bakeoff.comparison.statistics import Group, all_pairs, describe, gains
 from bakeoff.config import Record
 from bakeoff.errors import UserError
@@ -89,12 +90,12 @@ class ComparisonFacts:
     """Versions of Python and of the libraries, by name."""
 
 
-def collect(jobs: Jobs, seeds: list[int], failures: list[Failure], known: ComparisonFacts) -> Results:
+def collect(planned: PlannedTrainings, seeds: list[int], failures: list[Failure], known: ComparisonFacts) -> Results:
     """The results of the seeds that have finished, with the statistics; recipes that failed are left out."""
-    plan, tasks = jobs.plan, known.tasks
+    plan, tasks = planned.plan, known.tasks
     failed = {failure.recipe for failure in failures}
     configs = {task.name: task.data for task in plan.tasks}
-    entries = [_entry(jobs, recipe, seeds, known) for recipe in plan.recipes if recipe.name not in failed]
+    entries = [_entry(planned, recipe, seeds, known) for recipe in plan.recipes if recipe.name not in failed]
     return Results(
         title=plan.title,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -109,7 +110,7 @@ def collect(jobs: Jobs, seeds: list[int], failures: list[Failure], known: Compar
         recipes=entries,
         failures=failures,
         floors=known.floors,
-        analyses=[analyse(entries, task, configs[task.name], jobs.out) for task in tasks],
+        analyses=[analyse(entries, task, configs[task.name], planned.out) for task in tasks],
         machine=known.machine,
         versions=known.versions,
     )
@@ -145,18 +146,20 @@ def analyse(entries: list[RecipeEntry], task: TaskFacts, config: TaskConfig, roo
     )
 
 
-def _entry(jobs: Jobs, recipe: RecipePlan, seeds: list[int], known: ComparisonFacts) -> RecipeEntry:
+def _entry(planned: PlannedTrainings, recipe: RecipePlan, seeds: list[int], known: ComparisonFacts) -> RecipeEntry:
     """One recipe with its runs and scores of these seeds, read from their directories."""
     metrics = {task.name: task.metric for task in known.tasks}  # by which each is decided
     runs, scores, summary = [], [], {}
     for seed in seeds:
-        directory = jobs.pretraining(recipe, seed).directory
+        directory = planned.pretraining(recipe, seed).directory
         summary = read_summary(directory / "summary.json")
-        runs.append(_run(seed, directory, summary, jobs.out))
-        scores += [_score(job, metrics[job.task.name], jobs.out) for job in jobs.finetunings(recipe, seed)]
+        runs.append(_run(seed, directory, summary, planned.out))
+        scores += [
+            _score(training, metrics[training.task.name], planned.out) for training in planned.finetunings(recipe, seed)
+        ]
     return RecipeEntry(
         label=recipe.name,
-        recipe=_trained(jobs.recipes[recipe.name], known.corpus),
+        recipe=_trained(planned.recipes[recipe.name], known.corpus),
         search=known.searches.get(recipe.name),
         start=known.starts.get(recipe.name),
         parameters=summary["parameters"],
@@ -175,13 +178,12 @@ def _trained(recipe: dict[str, Any], corpus: CorpusFacts) -> dict[str, Any]:
 def _run(seed: int, directory: Path, summary: dict[str, Any], root: Path) -> PretrainingRun:
     """One pre-training, read from its summary and the validations in its metrics.jsonl."""
     lines = [line for line in read_metrics(directory / "metrics.jsonl") if line["kind"] == "validation"]
-    names = ("steps", "tokens", "seconds", "work_seconds", "flops", "tokens_per_second", "peak_memory_bytes")
     return PretrainingRun(
         seed=seed,
         path=str(directory.relative_to(root)),
         validation_loss=lines[-1]["loss"] if lines else None,
         curve=[_point(line) for line in lines],
-        **{name: summary.get(name) for name in (*names, "unigram_entropy")},
+        **{name: summary.get(name) for name in (*SPENT, "unigram_entropy")},
     )
 
 
@@ -193,25 +195,25 @@ def _point(line: dict[str, Any]) -> CurvePoint:
     return CurvePoint(**values)
 
 
-def _score(job: Finetuning, metric: str, root: Path) -> FinetuningScore:
+def _score(training: PlannedFinetuning, metric: str, root: Path) -> FinetuningScore:
     """The scores of a finished fine-tuning, read from its results.json.
 
     Raises:
         UserError: the file is damaged or lacks the metric.
     """
-    path = job.directory / "results.json"
+    path = training.directory / "results.json"
     found = FinetuneOutcome.check(read_json(path), str(path))
     for split in ("dev", "test"):
         if metric not in found["scores"][split]:
-            raise UserError(f"{path}: scores.{split}: has no {metric}; delete {job.directory}, compare again")
+            raise UserError(f"{path}: scores.{split}: has no {metric}; delete {training.directory}, compare again")
     values = {
-        "task": job.task.name,
-        "seed": job.seed,
-        "finetune_seed": job.finetune_seed,
-        "initialisation": job.initialisation,
+        "task": training.task.name,
+        "seed": training.seed,
+        "finetune_seed": training.finetune_seed,
+        "initialisation": training.initialisation,
         "dev": found["scores"]["dev"],
         "test": found["scores"]["test"],
-        "predictions": str((job.directory / "predictions.jsonl").relative_to(root)),
+        "predictions": str((training.directory / "predictions.jsonl").relative_to(root)),
         **{name: found.get(name) for name in MEASURED},
         **{name: found[name] for name in ("cut", "default_epochs") if found.get(name)},
     }

@@ -25,6 +25,9 @@ RESULTS = ("results.json", "results.csv", "report.html")
 FIGURES = "figures"
 """The name of the folder of charts beside them."""
 
+SPENT = ("steps", "tokens", "seconds", "work_seconds", "flops", "tokens_per_second", "peak_memory_bytes")
+"""The fields of `PretrainingRun` that a run's summary has as well."""
+
 Initialisation = Literal["pretrained", "scratch"]
 
 
@@ -245,21 +248,8 @@ class Results(Config):
         header = ["recipe", "seed", "task", "finetune_seed", "initialisation", "learning_rate", "best_epoch"]
         header += [f"{split}_{name}" for split in ("dev", "test") for name in metrics]
         header += [f"{split}_{what}_cut" for split in SPLITS for what in ("rows", "tokens")]
-        header += [
-            "transferred_tensors",
-            "finetune_seconds",
-            "parameters",
-            "flops_per_token",
-            "pretrain_steps",
-        ]
-        header += [
-            "pretrain_tokens",
-            "pretrain_seconds",
-            "pretrain_work_seconds",
-            "pretrain_flops",
-            "tokens_per_second",
-            "peak_memory_bytes",
-        ]
+        header += ["transferred_tensors", "finetune_seconds", "parameters", "flops_per_token"]
+        header += [f"pretrain_{name}" for name in SPENT[:5]] + [*SPENT[5:]]
         rows = [header]
         for entry in self.recipes:
             runs = {run.seed: run for run in entry.runs}
@@ -273,7 +263,6 @@ class Results(Config):
 
 def _row(entry: RecipeEntry, score: FinetuningScore, run: PretrainingRun | None, metrics: list[str]) -> list[Any]:
     """One row of results.csv; from scratch, the cells of the pre-training are empty."""
-    names = ("steps", "tokens", "seconds", "work_seconds", "flops", "tokens_per_second", "peak_memory_bytes")
     return [
         *(
             entry.label,
@@ -286,5 +275,5 @@ def _row(entry: RecipeEntry, score: FinetuningScore, run: PretrainingRun | None,
         *(score.best_epoch, *(split.get(name) for split in (score.dev, score.test) for name in metrics)),
         *(own and getattr(own, what) for own in map(score.cut.get, SPLITS) for what in ("rows", "tokens")),
         *(score.transferred_tensors, score.seconds, entry.parameters, entry.flops_per_token),
-        *(None if run is None else getattr(run, name) for name in names),
+        *(None if run is None else getattr(run, name) for name in SPENT),
     ]

@@ -5,10 +5,12 @@ from io import StringIO
 from typing import IO, Any, TextIO, cast
 
 import rich.console
+from rich.box import SIMPLE_HEAD
 from rich.console import ConsoleOptions, RenderableType
 from rich.control import Control
 from rich.progress import TextColumn
 from rich.segment import Segment
+from rich.table import Table
 
 from bakeoff.display.printing import PRINTING
 from bakeoff.display.terminal import LastingStream
@@ -48,6 +50,11 @@ class Console(rich.console.Console):
         """Render to segments, with control characters in texts as escapes."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=visible(segment.text, "\n\t"))
+
+
+def titled_table(title: str) -> Table:
+    """An empty table below a title."""
+    return Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
 
 
 def column(fields: str) -> TextColumn:

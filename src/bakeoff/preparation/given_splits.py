@@ -6,9 +6,9 @@ from functools import partial
 from pathlib import Path
 
 from bakeoff.errors import UserError
-from bakeoff.preparation.encoding.jobs import Ends, jobs_of
+from bakeoff.preparation.encoding.pool import encode_jobs
 from bakeoff.preparation.encoding.split_writer import SplitWriter
-from bakeoff.preparation.encoding.worker import encode_job, encode_jobs
+from bakeoff.preparation.encoding.text_encoding import Ends, encode_job, jobs_of
 from bakeoff.preparation.options import Texts
 from bakeoff.preparation.planning.sampling import CutPoint
 from bakeoff.preparation.progress import ReadingProgress

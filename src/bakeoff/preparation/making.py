@@ -10,7 +10,7 @@ from bakeoff.corpus.store import Corpus
 from bakeoff.durable import held, own_folder, remove
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.full_disk import DiskFull, full_disk
-from bakeoff.preparation.encoding.worker import WorkerDied, workers_for
+from bakeoff.preparation.encoding.pool import WorkerDied, workers_for
 from bakeoff.preparation.encoding.writer import check_target, work_folder
 from bakeoff.preparation.merging import merge
 from bakeoff.preparation.options import PrepareOptions, Texts

@@ -14,8 +14,8 @@ from bakeoff.corpus.store import SPLITS, TEST, Corpus
 from bakeoff.durable import own_folder
 from bakeoff.errors import UserError
 from bakeoff.preparation.encoding.pair_encoding import LengthFilter, encode_pairs
+from bakeoff.preparation.encoding.pool import encode_jobs, workers_for
 from bakeoff.preparation.encoding.split_writer import SplitWriter
-from bakeoff.preparation.encoding.worker import encode_jobs, workers_for
 from bakeoff.preparation.encoding.writer import CorpusWriter, check_target, versions, work_folder
 from bakeoff.preparation.given_splits import require_apart
 from bakeoff.preparation.options import PreparePairsOptions, Texts, paths_of

@@ -13,9 +13,9 @@ from bakeoff.corpus.store import Corpus
 from bakeoff.durable import write_atomically
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
-from bakeoff.preparation.encoding.jobs import Ends, jobs_of
+from bakeoff.preparation.encoding.pool import encode_jobs
 from bakeoff.preparation.encoding.split_writer import SplitState, SplitWriter
-from bakeoff.preparation.encoding.worker import encode_job, encode_jobs
+from bakeoff.preparation.encoding.text_encoding import Ends, encode_job, jobs_of
 from bakeoff.preparation.encoding.writer import CorpusWriter
 from bakeoff.preparation.given_splits import encode_given
 from bakeoff.preparation.planning.held_out import Assigned, assign

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Literal
 
 from bakeoff.errors import UserError
+from bakeoff.machine.allocator import return_gaps
 from bakeoff.reading.files import TEXT, LineReader, kind_of, require_file
 from bakeoff.reading.pipes import ByteStream
 from bakeoff.reading.tables import open_table
-from bakeoff.workers.allocator import return_gaps
 
 STANDARD_INPUT = Path("-")
 

@@ -12,8 +12,8 @@ from typing import Any, Literal, NamedTuple
 import torch
 
 from bakeoff.errors import UserError
+from bakeoff.machine.allocator import keep_memory, return_memory
 from bakeoff.ops.cpu.matrix_products import Float32Products
-from bakeoff.workers.allocator import keep_memory, return_memory
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 

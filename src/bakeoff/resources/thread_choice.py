@@ -8,8 +8,8 @@ from typing import Literal
 import torch
 
 from bakeoff.errors import UserError
+from bakeoff.machine.capacity import usable_cores
 from bakeoff.resources.threads import using_threads
-from bakeoff.workers.machine import usable_cores
 
 Asked = int | Literal["auto"] | None
 """Number of threads; auto: the measured best; None: torch's number."""

@@ -12,10 +12,10 @@ from typing import NamedTuple, ParamSpec, TypeVar
 import torch
 
 from bakeoff.learner.pretraining_model import build_on_meta
+from bakeoff.machine.capacity import free_memory, usable_cores
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import resolve_device
 from bakeoff.resources.memory_need import memory_need
-from bakeoff.workers.machine import free_memory, usable_cores
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -36,8 +36,13 @@ class SharedMachine(NamedTuple):
 
     threads: int
     """Number of threads of each training."""
-    jobs: int
-    """Number of trainings at once."""
+    devices: list[str]
+    """Device of each of the trainings at once."""
+
+    @property
+    def jobs(self) -> int:
+        """Number of trainings at once."""
+        return len(self.devices)
 
 
 @contextmanager
@@ -71,10 +76,11 @@ def default_threads(recipe: Recipe, vocabulary: int) -> int:
 def side_by_side(
     recipes: Sequence[Recipe], vocabulary: int, device: str, threads: int | None = None, jobs: int | None = None
 ) -> SharedMachine | None:
-    """The division of this machine among trainings of recipes; None: one training at a time, as on a GPU.
+    """The division of this machine among trainings of recipes; None: one training at a time, as on a single GPU.
 
     Small models get one thread each, with as many trainings at once as cores. If memory does not suffice for these, the
-    cores are divided among those that fit. If a model is large, one training gets all cores.
+    cores are divided among those that fit. If a model is large, one training gets all cores. Of several GPUs each gets
+    one training at once, or its share of the given number.
 
     Args:
         recipes: the recipes to be trained.
@@ -84,13 +90,25 @@ def side_by_side(
         jobs: a given number of trainings at once; None: choose it.
     """
     if resolve_device(device).type != "cpu":
-        return None if jobs is None else SharedMachine(threads or torch.get_num_threads(), jobs)
+        gpus = _gpus(device)
+        if jobs is None and len(gpus) == 1:
+            return None
+        jobs = jobs or len(gpus)
+        devices = [gpus[place % len(gpus)] for place in range(jobs)]
+        return SharedMachine(threads or max(1, torch.get_num_threads() // jobs), devices)
     cores = usable_cores()
     if threads is None:
         threads = max(1, cores // (1 if _any_large(recipes, vocabulary) else _that_fit(recipes, vocabulary, cores)))
     if jobs is None:
         jobs = _that_fit(recipes, vocabulary, max(1, cores // threads))
-    return SharedMachine(threads, jobs)
+    return SharedMachine(threads, [device] * jobs)
+
+
+def _gpus(device: str) -> list[str]:
+    """The devices that a device stands for: every GPU of CUDA, unless one is named; any other device alone."""
+    named = resolve_device(device)
+    count = torch.cuda.device_count() if named.type == "cuda" and named.index is None else 1
+    return [device] if count == 1 else [f"cuda:{index}" for index in range(count)]
 
 
 def _any_large(recipes: Sequence[Recipe], vocabulary: int) -> bool:

@@ -11,9 +11,9 @@ from bakeoff import checksums
 from bakeoff.durable import fresh, held, holds_something, own_folder, remove, sync, write_atomically
 from bakeoff.errors import Diverged, Interrupted, UserError
 from bakeoff.json_files import read_json
+from bakeoff.machine.launch import require_one_process
 from bakeoff.signals import stop_signals
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.workers.launch import require_one_process
 
 
 def require_free(out: Path) -> None:

@@ -4,11 +4,10 @@ import io
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from bakeoff.config import Config
-from bakeoff.display.console import Console
+from bakeoff.display.console import Console, titled_table
 from bakeoff.display.spreadsheet import write_table
 from bakeoff.durable import write_atomically
 from bakeoff.errors import UserError
@@ -154,7 +153,7 @@ def print_speeds(results: SpeedResults) -> None:
 
 
 def _table(results: SpeedResults, quantity: Quantity) -> Table:
-    table = Table(title=quantity.title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    table = titled_table(quantity.title)
     table.add_column("recipe", no_wrap=True)
     for length in results.lengths:
         table.add_column(str(length), justify="right", no_wrap=True)

@@ -15,6 +15,7 @@ from bakeoff.durable import held, is_held, remove, without_links
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.full_disk import full_disk
 from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
+from bakeoff.machine.launch import require_one_process
 from bakeoff.optimization.budget import Budget
 from bakeoff.optimization.early_stopping import EarlyStopping
 from bakeoff.optimization.save_points import SavePoints
@@ -47,7 +48,6 @@ from bakeoff.training.stages import Stages, make_batches
 from bakeoff.training.step_cost import step_cost
 from bakeoff.training.summary import summary_of
 from bakeoff.training.validation import HeldOut
-from bakeoff.workers.launch import require_one_process
 
 
 @restoring_threads

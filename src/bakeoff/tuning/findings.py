@@ -1,11 +1,14 @@
-"""Findings of a search: the best trial, and cautions before relying on it."""
+"""Findings of a search: its cost, the best trial, and cautions before relying on it."""
 
 import math
 from collections.abc import Iterator, Sequence
 from statistics import stdev
 
+from bakeoff.display.wording import budget as budget_words
+from bakeoff.display.wording import counted, duration
 from bakeoff.optimization.budget import Budget
 from bakeoff.tuning.candidates import shown, written
+from bakeoff.tuning.halving import most_work
 from bakeoff.tuning.ranges import Range, is_number
 from bakeoff.tuning.results import Trial
 
@@ -88,3 +91,18 @@ def unequal(ranges: Sequence[Range], budget: Budget) -> list[str]:
         f"the budget is in steps, and {', '.join(keys)} may change what a step costs or reads: trials with the same "
         "steps did not spend the same; a budget in minutes, flops or tokens is the same for all"
     ]
+
+
+def coming_cost(trials: Sequence[Trial], seeds: int, budget: Budget) -> str:
+    """A line on the most that a search will cost, with this number of seeds of each trial."""
+    most = most_work([trial.looks for trial in trials]) * seeds
+    steps = sorted({trial.steps for trial in trials})
+    each = f"{steps[0]:,}" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,}"
+    each = "" if budget.steps else f" ({each} steps)"
+    time = "" if budget.minutes is None else f", {duration(60 * budget.minutes * most)} of training in turn"
+    several = f" with {counted(seeds, 'seed')}" if seeds > 1 else ""
+    early = "bad ones are stopped early" if most < len(trials) * seeds else "none is stopped early"
+    return (
+        f"{counted(len(trials), 'trial')} of {budget_words(str(budget))}{each} each{several}; {early}: all cost "
+        f"{most:.3g} full trainings at most{time}"
+    )

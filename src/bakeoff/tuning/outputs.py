@@ -1,4 +1,4 @@
-"""The files of a finished search: the recipe with the best values, the results, and the report."""
+"""The files of a finished search: the recipe, for a training that may be longer than a trial; results and report."""
 
 import json
 from pathlib import Path
@@ -6,12 +6,46 @@ from typing import Any
 
 from bakeoff import checksums
 from bakeoff.display.text import visible
-from bakeoff.display.wording import budget, counted
+from bakeoff.display.wording import budget as budget_words
+from bakeoff.display.wording import counted
 from bakeoff.durable import write_atomically
+from bakeoff.optimization.budget import Budget
+from bakeoff.optimization.carrying import carried
 from bakeoff.recipe import Recipe
-from bakeoff.tuning.ranges import RATE
+from bakeoff.tuning.planning import Planning
+from bakeoff.tuning.ranges import RATE, searched
 from bakeoff.tuning.report import carried_lines, seeds_text, write_report
-from bakeoff.tuning.results import RECIPE, REPORT, RESULTS, TuningResults
+from bakeoff.tuning.results import RECIPE, REPORT, RESULTS, CarriedRate, TuningResults
+
+
+def budget_change(budget: Budget) -> dict[str, Any]:
+    """The change of a recipe that gives it a budget."""
+    return {"training.budget": budget.model_dump(exclude_none=True)}
+
+
+def carried_recipe(
+    planning: Planning, recipe: Recipe, trial_steps: int, budget: Budget | None
+) -> tuple[Recipe, CarriedRate | None]:
+    """The recipe of a trial with the budget of a coming training, its rate carried to that budget.
+
+    Args:
+        planning: the plan of the search.
+        recipe: the recipe of the trial.
+        trial_steps: steps of the trial.
+        budget: budget of the coming training; None: unknown, and the recipe says at how many steps its rate was found.
+
+    Returns:
+        The recipe, and the carried rate with its rule; None for the rate where there is no budget.
+    """
+    optimizer = recipe.training.optimizer
+    rate_searched = searched(planning.ranges, RATE)
+    if budget is None:
+        follows = optimizer.length_exponent is not None and rate_searched
+        return recipe.changed({RATE: {"rate": optimizer.rate, "steps": trial_steps}}) if follows else recipe, None
+    steps = planning.engine.steps(recipe, budget, planning.corpus, planning.device)
+    found = carried(optimizer.rate, optimizer.length_exponent, steps / trial_steps, rate_searched)
+    told = CarriedRate(budget=str(budget), steps=steps, rate=found.rate, rule=found.rule)
+    return recipe.changed({RATE: found.rate, **budget_change(budget)}), told
 
 
 def write_outputs(results: TuningResults, recipe: Recipe, out: Path) -> None:
@@ -37,7 +71,7 @@ def _comment(results: TuningResults) -> str:
     lr = "" if results.carried is None else f"--set {RATE}={_plain(winner.values[RATE])} "
     lines = [
         f"{results.recipe} with the best values of {counted(len(results.trials), 'trial')} by `bakeoff tune`, of "
-        f"{budget(results.budget)} each, {finished} of them trained to the end",
+        f"{budget_words(results.budget)} each, {finished} of them trained to the end",
         *(
             f"{each.key}: {_plain(winner.values[each.key])}, before {_plain(each.own)}; {each.text}"
             for each in results.ranges

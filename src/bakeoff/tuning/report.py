@@ -1,11 +1,13 @@
-"""The page of a search: a chart of losses over each key, a table of trials, and the best recipe."""
+"""The results of a search for people: a page with a chart of losses over each key, and a table on the terminal."""
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import altair
 
+from bakeoff.display.console import Console, titled_table
 from bakeoff.display.wording import budget, counted, duration, quantity
 from bakeoff.durable import write_atomically
 from bakeoff.recipe import Recipe
@@ -205,3 +207,24 @@ def cells(trial: Trial, keys: list[str]) -> list[str]:
         duration(trial.seconds),
         trial.state,
     ]
+
+
+def print_results(results: TuningResults, out: Path) -> None:
+    """Print the results, and the paths of recipe and report."""
+    console = Console()
+    keys = [each.key for each in results.ranges]
+    shown_table = titled_table(f"{results.recipe}: trials by held-out loss")
+    for number, name in enumerate(columns(keys)):
+        shown_table.add_column(name, justify="left" if number == 0 else "right", no_wrap=True)
+    for trial in results.ranked:
+        shown_table.add_row(*cells(trial, keys))
+    console.print(shown_table)
+    for key, value in results.winner.values.items():
+        console.print(f"{key}: {value!r}, before {results.before[key]!r}", style="bold", soft_wrap=True)
+    for line in [*answers(results), *results.cautions]:
+        console.print(f"- {line}", soft_wrap=True)
+    recipe = shlex.quote(str(out / "recipe.yaml"))
+    console.print(
+        f"\nrecipe: bakeoff pretrain {recipe} --corpus {shlex.quote(results.corpus)} --out RUN", soft_wrap=True
+    )
+    console.print(f"report: {out / 'report.html'}", soft_wrap=True)

@@ -8,8 +8,8 @@ from pydantic import Field
 
 from bakeoff import checksums
 from bakeoff.config import Config
+from bakeoff.jobs.job import Outcome
 from bakeoff.json_files import read_json
-from bakeoff.tuning.engine import TrialOutcome
 from bakeoff.tuning.ranges import Range
 
 RECIPE, RESULTS, REPORT = "recipe.yaml", "results.json", "report.html"
@@ -30,7 +30,7 @@ class SeedRun(Config):
     diverged: str | None = None
     """The message of a training whose loss was not a number any more; None: it did not diverge."""
 
-    def after(self, outcome: TrialOutcome) -> "SeedRun":
+    def after(self, outcome: Outcome) -> "SeedRun":
         """The seed's run with the outcome of one more look."""
         losses = self.losses if outcome.loss is None else [*self.losses, outcome.loss]
         return SeedRun(losses=losses, seconds=outcome.seconds, tokens=outcome.tokens, diverged=outcome.diverged)
@@ -97,7 +97,7 @@ class Trial(Config):
         run = self.runs[seed] if self.runs else self
         return run.diverged is None and len(run.losses) == look
 
-    def after(self, outcome: TrialOutcome, seed: int = 0) -> "Trial":
+    def after(self, outcome: Outcome, seed: int = 0) -> "Trial":
         """The trial with the outcome of one more look of a seed, given by its place."""
         if self.runs:
             runs = [run.after(outcome) if place == seed else run for place, run in enumerate(self.runs)]

@@ -1,7 +1,6 @@
 """One search for the values with the lowest held-out loss; its trials are runs."""
 
 import signal
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Literal
@@ -11,28 +10,23 @@ import torch
 from bakeoff import checksums
 from bakeoff.config import differing, with_defaults
 from bakeoff.corpus.mixture import open_corpus
-from bakeoff.display.wording import budget as budget_words
-from bakeoff.display.wording import counted, duration
 from bakeoff.durable import held, holds_something, own_folder, remove
 from bakeoff.errors import Diverged, Interrupted, UserError
+from bakeoff.jobs.job import Job, Note, Outcome, Workers
+from bakeoff.jobs.processes import Processes
+from bakeoff.jobs.runner import Runner, Say
+from bakeoff.machine.capacity import usable_cores
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
 from bakeoff.resources.threads import SharedMachine, side_by_side, using_threads
 from bakeoff.runs.run import SEARCH
 from bakeoff.tuning.candidates import Values, candidates, recipe_with, shown
-from bakeoff.tuning.carried import budget_change, carried_recipe
-from bakeoff.tuning.engine import Stage, TrialOutcome
-from bakeoff.tuning.findings import best, cautions
-from bakeoff.tuning.halving import chosen, going_on, most_work
-from bakeoff.tuning.outputs import write_outputs
+from bakeoff.tuning.engine import TrialPart
+from bakeoff.tuning.findings import best, cautions, coming_cost
+from bakeoff.tuning.halving import chosen, going_on
+from bakeoff.tuning.outputs import budget_change, carried_recipe, write_outputs
 from bakeoff.tuning.planning import Planning
 from bakeoff.tuning.results import SearchJournal, SeedRun, Trial, TuningResults
-from bakeoff.tuning.runners import MODULES, InTurn, Runner
-from bakeoff.tuning.runners import SideBySide as Trials
-from bakeoff.workers.machine import usable_cores
-from bakeoff.workers.pool import Workers
-
-Progress = Callable[[str], None]
 
 
 class RecipeSearch:
@@ -54,7 +48,7 @@ class RecipeSearch:
         seeds: range,
         for_budget: Budget | None,
         start: Path | None,
-        progress: Progress | None,
+        progress: Say | None,
     ) -> None:
         self.planning, self.out, self.seeds, self.for_budget, self.start = planning, out, seeds, for_budget, start
         self.recipe, self.ranges, self.corpus = planning.recipe, planning.ranges, planning.corpus
@@ -73,7 +67,7 @@ class RecipeSearch:
             checksums.require_present(self.out / SEARCH)
             raise UserError(f"{self.out}: holds something else already; choose another --out")
         shared = self._side_by_side(jobs, found)
-        with nullcontext() if shared is None else using_threads(shared.threads):
+        with using_threads(None if shared is None else shared.threads):
             return self._search(trials, found, shared, workers)
 
     def _side_by_side(self, jobs: int | Literal["auto"] | None, found: list[Values]) -> SharedMachine | None:
@@ -85,11 +79,11 @@ class RecipeSearch:
         most = len(found) * len(self.seeds)
         several = min(usable_cores(), most) if jobs == "auto" else min(jobs, most)
         if known is not None and known.threads is None:  # an older version's, whose trials had their share of the cores
-            return SharedMachine(max(1, usable_cores() // several), several)
+            return SharedMachine(max(1, usable_cores() // several), [self.device] * several)
         vocabulary, asked = open_corpus(self.corpus).tokenizer.size, None if jobs == "auto" else several
         threads = None if known is None else known.threads
         shared = side_by_side([self.recipe], vocabulary, self.device, threads, asked)
-        return shared and shared._replace(jobs=min(shared.jobs, most))
+        return shared and shared._replace(devices=shared.devices[:most])
 
     def _search(
         self, trials: int, found: list[Values], shared: SharedMachine | None, workers: Workers | None
@@ -124,9 +118,13 @@ class RecipeSearch:
                     self.journal = SearchJournal.read(path)  # another process may have written it until now
                 else:
                     self.journal.write(path)
-                self._tell_cost(begun)
+                self.say(coming_cost(self.journal.trials, len(self.seeds), self.budget))
+                if begun:
+                    self.say(f"{sum(trial.begun for trial in self.journal.trials)} of them begun before")
                 with self._own_workers(shared) as own:
-                    return self._run(self._runner(workers or own))
+                    runner = Runner(workers or own, self.engine.carry_out, self.progress, "trial")
+                    self.say = runner.say
+                    return self._run(runner)
         except BaseException as error:
             # The caller's workers are stopped later, and may have begun a trial until then.
             kept = self._has_trials() or begun or workers is not None
@@ -142,14 +140,7 @@ class RecipeSearch:
     def _own_workers(self, shared: SharedMachine | None) -> AbstractContextManager[Workers | None]:
         if shared is None or shared.jobs == 1:
             return nullcontext()
-        return Workers(shared.jobs, shared.threads, MODULES)
-
-    def _runner(self, workers: Workers | None) -> Runner:
-        if workers is None:
-            return InTurn(self.engine, self.progress is not None)
-        runner = Trials(workers, self.progress)
-        self.say = runner.say
-        return runner
+        return Processes(shared.devices, shared.threads)
 
     def _known(self, path: Path, settings: dict[str, Any]) -> SearchJournal:
         """The journal of an earlier call.
@@ -167,23 +158,6 @@ class RecipeSearch:
                 "another --out"
             )
         return journal
-
-    def _tell_cost(self, begun: bool) -> None:
-        trials = self.journal.trials
-        most = most_work([trial.looks for trial in trials]) * len(self.seeds)
-        steps = sorted({trial.steps for trial in trials})
-        each = f"{steps[0]:,}" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,}"
-        each = "" if self.budget.steps else f" ({each} steps)"
-        minutes = self.budget.minutes
-        time = "" if minutes is None else f", {duration(60 * minutes * most)} of training in turn"
-        seeds = f" with {counted(len(self.seeds), 'seed')}" if len(self.seeds) > 1 else ""
-        early = "bad ones are stopped early" if most < len(trials) * len(self.seeds) else "none is stopped early"
-        self.say(
-            f"{counted(len(trials), 'trial')} of {budget_words(str(self.budget))}{each} each{seeds}; {early}: all "
-            f"cost {most:.3g} full trainings at most{time}"
-        )
-        if begun:
-            self.say(f"{sum(trial.begun for trial in trials)} of them begun before")
 
     def _run(self, runner: Runner) -> TuningResults:
         """Train all trials up to the first look, then the better ones up to the next, and so on to the end."""
@@ -203,9 +177,8 @@ class RecipeSearch:
                 for place, seed in enumerate(self.seeds)
                 if self.journal.trials[number].waits_for(place, look)
             ]
-            for place, outcome in runner.run([self._stage(number, seed, look) for number, seed in waiting]):
-                number, seed = waiting[place]
-                self._keep(number, seed, look, outcome)
+            self.look, self.waiting = look, iter(waiting)
+            runner.run(self, len(waiting))
         return self._publish()
 
     def _loss_at(self, number: int, look: int) -> float | None:
@@ -223,28 +196,38 @@ class RecipeSearch:
     def _directory(self, number: int, seed: int) -> Path:
         return self.out / "trials" / self._name(number, seed)
 
-    def _stage(self, number: int, seed: int, look: int) -> Stage:
+    def next(self) -> tuple[tuple[int, int], Job] | None:
+        """See `bakeoff.jobs.runner.Queue`; a job's key is the number of the trial, and the seed."""
+        place = next(self.waiting, None)
+        return None if place is None else (place, self._part(*place))
+
+    def noted(self, key: Any, note: Note) -> None:
+        """See `bakeoff.jobs.runner.Queue`."""
+
+    def _part(self, number: int, seed: int) -> TrialPart:
         trial = self.journal.trials[number]
-        return Stage(
+        return TrialPart(
+            title=f"trial {self._name(number, seed)}",
             recipe=self.recipes[number].model_dump(mode="json"),
             corpus=self.corpus,
-            out=str(self._directory(number, seed)),
+            out=self._directory(number, seed),
             seed=seed,
             device=self.device,
-            steps=trial.steps,
-            until=trial.looks[look],
+            budget=str(Budget(steps=trial.steps)),
+            until=trial.looks[self.look],
             start=self.start,
             measured_as=self.measured_as,
         )
 
-    def _keep(self, number: int, seed: int, look: int, outcome: TrialOutcome) -> None:
+    def ended(self, key: Any, outcome: Outcome) -> None:
         """Write the outcome of one seed of a trial into the journal."""
+        number, seed = key
         trials = list(self.journal.trials)
         trial = trials[number].after(outcome, self.seeds.index(seed))
         trials[number] = trial
         self.journal = self.journal.model_copy(update={"trials": trials})
         self.journal.write(self.out / SEARCH)
-        at = f"step {trial.looks[look]:,} of {trial.steps:,}"
+        at = f"step {trial.looks[self.look]:,} of {trial.steps:,}"
         what = "diverged" if outcome.loss is None else f"{at}: held-out loss {outcome.loss:.4f}"
         self.say(f"trial {self._name(number, seed)} ({shown(trial.values)}): {what}")
 

@@ -5,6 +5,9 @@ from typing import Literal
 
 from bakeoff.errors import UserError
 from bakeoff.full_disk import full_disk
+from bakeoff.jobs.job import Workers
+from bakeoff.jobs.runner import Say
+from bakeoff.machine.launch import require_one_process
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
@@ -12,9 +15,7 @@ from bakeoff.tuning.engine import TrialEngine
 from bakeoff.tuning.planning import Planning
 from bakeoff.tuning.ranges import Over, parse_ranges, with_a_number
 from bakeoff.tuning.results import TuningResults
-from bakeoff.tuning.search import Progress, RecipeSearch
-from bakeoff.workers.launch import require_one_process
-from bakeoff.workers.pool import Workers
+from bakeoff.tuning.search import RecipeSearch
 
 
 def tune(
@@ -30,7 +31,7 @@ def tune(
     seeds: int = 1,
     for_budget: Budget | None = None,
     device: str = "auto",
-    progress: Progress | None = None,
+    progress: Say | None = None,
     engine: TrialEngine | None = None,
     workers: Workers | None = None,
     start: Path | None = None,
@@ -55,7 +56,7 @@ def tune(
         device: auto, cpu, cuda or mps.
         progress: function that prints a line of progress; None: nothing is shown.
         engine: engine that trains one trial at a time in this process; None: Bakeoff's own.
-        workers: processes that train side by side, in place of `jobs`; they are left running.
+        workers: workers that train side by side, in place of `jobs`, see `bakeoff.jobs`; they are left running.
         start: the run that the first weights of every trial come from; None: random weights.
 
     Raises:

@@ -34,7 +34,7 @@ Jobs = Annotated[
         metavar="N",
         help=(
             "Number of trainings that run at the same time; the results stay the same. auto: as many as there are "
-            "cores, with one thread each, for small models; one at a time for large ones."
+            "cores, with one thread each, for small models; one at a time for large ones; one for each GPU."
         ),
     ),
 ]

@@ -12,7 +12,7 @@ from bakeoff.comparison.reporting.charts import colours, curves, dots
 from bakeoff.comparison.reporting.cut_texts import cut_notes
 from bakeoff.comparison.reporting.findings import findings
 from bakeoff.comparison.reporting.measures import ShownMetric
-from bakeoff.comparison.reporting.search_report import search_figures, search_section
+from bakeoff.comparison.reporting.search_findings import search_figures, search_section
 from bakeoff.comparison.results import FIGURES, Results
 from bakeoff.comparison.statistics import SEEDS_FOR_A_CLAIM
 from bakeoff.display.wording import budget, counted, listed, quantity

@@ -1,4 +1,4 @@
-"""Findings on the searches of a comparison: the chosen values, the cost, and cautions."""
+"""The searches of a comparison in its report: the chosen values, the cost, cautions, and figures."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -8,9 +8,12 @@ from typing import Any
 from bakeoff.comparison.results import RecipeEntry, Results
 from bakeoff.display.wording import counted, duration, listed, quoted, verb
 from bakeoff.optimization.budget import Budget
-from bakeoff.tuning.candidates import shown, written
+from bakeoff.report.charts import Figure
+from bakeoff.report.elements import legend, note, panels, table
+from bakeoff.tuning.candidates import short, shown, written
 from bakeoff.tuning.findings import edges, second_best, standard_error, unequal
 from bakeoff.tuning.ranges import RATE
+from bakeoff.tuning.report import look_styles, loss_figures
 from bakeoff.tuning.results import Trial
 
 COLUMNS = ("recipe", "best trial", "trained with", "its own", "held-out loss", "second behind", "cost", "time")
@@ -148,3 +151,35 @@ def _close(entry: RecipeEntry) -> Iterator[str]:
     if within:
         trials = f"{shown(found.winner.values)}; {shown(second.values)}"
         yield f"{quoted(entry.label)} ({trials}: {behind:.4f} apart, {known})"
+
+
+def search_figures(results: Results) -> list[Figure]:
+    """The figures of held-out losses over the searched values, for each recipe."""
+    found = []
+    for number, entry in enumerate(results.recipes, 1):
+        if entry.search is None:
+            continue
+        for key, figure in loss_figures(entry.search, f"search-{number}"):
+            caption = f"held-out loss over {short(key)}; {written(entry.search.winner.values[key])} is chosen"
+            found.append(figure._replace(title=entry.label, caption=caption))
+    return found
+
+
+def search_section(results: Results, figures: list[Figure]) -> str:
+    """The section of the searches, with table and figures; empty if the plan has no search."""
+    if results.search is None:
+        return ""
+    parts = [
+        "<h2>What was searched before</h2>",
+        note(f"{carried(results)} Cost: in pre-trainings, beside the budget."),
+        table(COLUMNS, rows(results), text=2),
+        note(
+            "Each dot is a trial at one of the steps at which all were compared; only dots of one colour compare, and "
+            "only within a recipe. A cross at the top is a trial that diverged, the dashed line the value that was "
+            "chosen."
+        ),
+    ]
+    looks: dict[str, tuple[str, list[int]]] = {}
+    for entry in results.recipes:
+        looks |= look_styles(entry.search) if entry.search is not None else {}
+    return "\n".join([*parts, legend(looks), *panels(figures, titled=True)])

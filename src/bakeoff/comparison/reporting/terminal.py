@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from bakeoff.comparison.reporting.cautions import MOST, cautions
@@ -12,7 +11,7 @@ from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.reporting.search_findings import COLUMNS, rows
 from bakeoff.comparison.results import Analysis, Results
 from bakeoff.comparison.statistics import Spread
-from bakeoff.display.console import Console
+from bakeoff.display.console import Console, titled_table
 from bakeoff.display.wording import counted, duration
 
 
@@ -37,7 +36,7 @@ def _table(results: Results, analysis: Analysis) -> Table:
     measure = ShownMetric.of(results, analysis.task)
     seeds = len(results.finished_seeds)
     title = f"{analysis.task}: test {measure.heading}; mean ± deviation over {counted(seeds, 'seed')}"
-    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    table = titled_table(title)
     table.add_column("recipe", overflow="fold")  # where the terminal is narrow, and never the numbers
     for name in ("pre-trained", "from scratch", "gain", "time"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -63,7 +62,7 @@ def _table(results: Results, analysis: Analysis) -> Table:
 
 def _searches(results: Results) -> Table:
     title = "searched before, by held-out loss; cost in pre-trainings"
-    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    table = titled_table(title)
     kept = [place for place, name in enumerate(COLUMNS) if name not in ("its own", "time")]  # as many as fit
     for place in kept:
         number = COLUMNS[place] in ("held-out loss", "second behind", "cost")  # which stays whole on a narrow terminal

@@ -8,16 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.comparison.facts import CorpusFacts, StartFacts
-from bakeoff.comparison.plan import SearchPlan, TaskPlan
-from bakeoff.corpus.mixture import corpora_of, mixture_entries, open_corpus
+from bakeoff.comparison.plan import TaskPlan
+from bakeoff.corpus.mixture import corpora_of, open_corpus
 from bakeoff.errors import UserError
-from bakeoff.optimization.budget import Budget
+from bakeoff.jobs.job import Job, Note, Outcome
+from bakeoff.jobs.runner import Say
 from bakeoff.tasks.checks.hidden_text import hidden_notes
 from bakeoff.tasks.data import TaskData, load_task
 from bakeoff.training.progress import Shown
-from bakeoff.workers.pool import Workers
-
-Watch = Callable[[int, float], None]
 
 
 class Engine:
@@ -44,7 +42,7 @@ class Engine:
         precision = resolve_precision(recipe.training.precision, resolve_device(device))
         return recipe.changed({"training.precision": precision})
 
-    def start(self, source: str, imported: Path, say: Callable[[str], None]) -> Path:
+    def start(self, source: str, imported: Path, say: Say) -> Path:
         """The directory of a finished run: `source` itself, or `imported`, into which another model is imported once.
 
         Raises:
@@ -128,42 +126,22 @@ class Engine:
         splits = {"train": data.train, "dev": data.dev, "test": data.test}
         return hidden_notes(open_corpus(corpus).tokenizer, splits)
 
-    def search_steps(self, recipe: Any, corpus: Path, *, search: SearchPlan, budget: Budget, device: str) -> int:
-        """The fewest steps of any trial under the budget.
+    def search_steps(self, recipe: Any, corpus: Path, **options: Any) -> int:
+        """The fewest steps of any trial, see `tuning.planning.fewest_steps`.
 
         Raises:
             UserError: the recipe cannot be searched over these values.
         """
         from bakeoff.tuning.planning import fewest_steps
 
-        options: dict[str, Any] = {"over": search.over, "trials": search.trials, "budget": budget, "device": device}
         return fewest_steps(recipe, str(corpus), option="search.over", **options)
 
-    def search(
-        self,
-        recipe: Any,
-        corpus: Path,
-        out: Path,
-        *,
-        search: SearchPlan,
-        budget: Budget,
-        device: str,
-        progress: Callable[[str], None],
-        workers: Workers | None = None,
-        start: Path | None = None,
-    ) -> None:
-        """Search, or go on with what an interruption left at `out`, until `report.html` stands there.
-
-        `budget` is the budget of one whole trial. `workers` train several trials side by side. A search has the seeds
-        from 0 on, whatever the plan's seeds are, so that these may change.
-        """
+    def search(self, recipe: Any, corpus: Path, out: Path, **options: Any) -> None:
+        """Search as `tune` does, or go on with what an interruption left at `out`, until `report.html` stands there."""
         from bakeoff.tuning.engine import TrialEngine
         from bakeoff.tuning.tune import tune
 
-        options: dict[str, Any] = {"over": search.over, "trials": search.trials, "budget": budget, "device": device}
-        several: dict[str, Any] = {"engine": TrialEngine()} if workers is None else {"workers": workers}
-        several["start"] = start
-        tune(recipe, corpus, out, seed=0, seeds=search.seeds, progress=progress, **several, **options)
+        tune(recipe, corpus, out, engine=TrialEngine(), **options)
 
     def step_times(self, recipes: list[Any], corpus: Path, device: str) -> Sequence[tuple[float, float]]:
         """Seconds of a step by the clock and seconds of its work, for each recipe; recipes are measured in turns."""
@@ -171,54 +149,9 @@ class Engine:
 
         return step_times(recipes, corpus, device)
 
-    def pretrain(
-        self,
-        recipe: Any,
-        corpus: Path,
-        out: Path,
-        *,
-        seed: int,
-        budget: Budget,
-        device: str,
-        progress: Shown,
-        watch: Watch | None = None,
-        start: Path | None = None,
-    ) -> None:
-        """Pre-train, or go on with what an interruption left at `out`, until `summary.json` stands there.
-
-        The first weights come from the run `start`, if one is given. `watch` is called during the training with the
-        steps done and the seconds of their work; an exception that it raises ends the training.
-        """
-        from bakeoff.training.initial_weights import Start
-        from bakeoff.training.pretrain import pretrain
-
-        begun = (out / "recipe.yaml").exists()  # else a line would say that there is nothing to resume
-        options: dict[str, Any] = {"seed": seed, "budget": budget, "device": device, "progress": progress}
-        options["start"] = None if start is None else Start(run=start)
-        if watch is not None:
-            options["watch"] = lambda position: watch(position.step, position.work_seconds)
-        # What is compared is the run itself, so that its average would be written for nobody.
-        pretrain(recipe, corpus, out, average_last=0, resume=begun, **options)
-
-    def finetune(
-        self,
-        source: Any,
-        task: TaskPlan,
-        out: Path,
-        *,
-        seed: int,
-        corpus: Path,
-        device: str,
-        progress: Shown,
-    ) -> None:
-        """Fine-tune a run's directory, or a recipe from random weights, until `results.json` stands at `out`."""
-        from bakeoff.tasks.finetune import finetune
-
-        entries = mixture_entries(str(corpus))
-        shared = entries[0][0] if entries else corpus  # the corpora of a mixture have one tokenizer
-        tokenizer = None if isinstance(source, Path) else shared  # a run has its own, the very same
-        common: dict[str, Any] = {"seed": seed, "device": device, "progress": progress}
-        finetune(source, task.data, out, config=task.finetune, tokenizer=tokenizer, **common)
+    def carry_out(self, job: Job, progress: Shown, note: Callable[[Note], None]) -> Outcome:
+        """Do a job in this process; workers have no engine."""
+        return job.carry_out(progress, note)
 
     def environment(self, device: str) -> tuple[dict[str, str], dict[str, str]]:
         """Facts of the machine (processor, cores, threads, memory, device, system), and versions of the libraries."""

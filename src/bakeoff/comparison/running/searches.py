@@ -1,22 +1,24 @@
 """The searches of a comparison: one for each recipe, all of them before the first training."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from bakeoff.comparison.facts import StartFacts
 from bakeoff.comparison.plan import Plan
 from bakeoff.comparison.results import Failure
 from bakeoff.comparison.running.engine import Engine
-from bakeoff.comparison.running.jobs import SearchJob, directory_of_search
+from bakeoff.comparison.running.planned import PlannedSearch, directory_of_search
 from bakeoff.durable import own_folder
 from bakeoff.errors import Diverged, UserError
+from bakeoff.jobs.job import Workers
+from bakeoff.jobs.runner import Say
 from bakeoff.optimization.budget import Budget
 from bakeoff.optimization.carrying import carried
 from bakeoff.runs.run import SEARCH
 from bakeoff.tuning.ranges import RATE, searched
 from bakeoff.tuning.results import REPORT, RESULTS, TuningResults
-from bakeoff.workers.pool import Workers
 
 LEAST_STEPS = 50
 """Fewest steps of a whole trial: shorter trials hardly tell learning rates apart, and cannot be stopped early."""
@@ -32,7 +34,7 @@ class Searches:
         corpus: the corpus's fingerprint.
         engine: the engine that runs searches.
         say: a function that shows one line of progress.
-        starts: the runs that recipes start from and the checksums of their weights, by label.
+        starts: the runs that recipes start from, by label.
     """
 
     def __init__(
@@ -42,25 +44,25 @@ class Searches:
         recipes: Mapping[str, Any],
         corpus: str,
         engine: Engine,
-        say: Callable[[str], None],
-        starts: Mapping[str, tuple[Path, str]] | None = None,
+        say: Say,
+        starts: Mapping[str, StartFacts],
     ) -> None:
-        self.starts = starts or {}
+        self.starts = starts
         self.plan, self.out, self.engine, self.say = plan, out, engine, say
         self.recipes = dict(recipes)
-        self.jobs: dict[str, SearchJob] = {}
+        self.planned: dict[str, PlannedSearch] = {}
         for item in plan.recipes:
             if plan.search is None or not item.search:
                 continue
             settings = {
                 "search": plan.search.model_dump(mode="json"),
                 "recipe": recipes[item.name].model_dump(mode="json"),
-                "start": self.starts[item.name][1] if item.name in self.starts else None,
+                "start": self.starts[item.name].weights if item.name in self.starts else None,
                 "budget": plan.budget,
                 "corpus": corpus,
                 "device": plan.device,
             }
-            self.jobs[item.name] = SearchJob(directory_of_search(out, item), REPORT, settings, item)
+            self.planned[item.name] = PlannedSearch(directory_of_search(out, item), REPORT, settings, item)
 
     def require_possible(self) -> None:
         """Refuse recipes that cannot be searched as the plan says, before anything is written or trained.
@@ -71,8 +73,8 @@ class Searches:
         if self.plan.search is None:
             return
         budget = Budget.parse_text(self.plan.budget)
-        for name, job in self.jobs.items():
-            if (job.directory / SEARCH).is_file():
+        for name, planned in self.planned.items():
+            if (planned.directory / SEARCH).is_file():
                 continue
             if budget.minutes is not None:
                 self.say(f"measuring the speed of {name}")
@@ -80,7 +82,8 @@ class Searches:
                 steps = self.engine.search_steps(
                     self.recipes[name],
                     self.plan.corpus,
-                    search=self.plan.search,
+                    over=self.plan.search.over,
+                    trials=self.plan.search.trials,
                     budget=budget,
                     device=self.plan.device,
                 )
@@ -95,14 +98,14 @@ class Searches:
         Raises:
             UserError: a search was begun with other settings; the message names the difference.
         """
-        for job in self.jobs.values():
-            own_folder(job.directory, self.out)
-            job.check()
+        for planned in self.planned.values():
+            own_folder(planned.directory, self.out)
+            planned.check()
 
     @property
     def waiting(self) -> list[str]:
         """Labels of recipes whose search has not begun or not finished, without the diverged ones."""
-        return [name for name, job in self.jobs.items() if not job.finished and job.failure is None]
+        return [name for name, planned in self.planned.items() if not planned.finished and planned.failure is None]
 
     def run(self, workers: Workers | None = None) -> None:
         """Run the waiting searches; recipes whose trials all diverge are in `failures` afterwards.
@@ -113,38 +116,41 @@ class Searches:
         Raises:
             UserError: a search has not finished.
         """
-        assert self.plan.search is not None or not self.jobs
+        assert self.plan.search is not None or not self.planned
         for name in self.waiting:
-            job, search = self.jobs[name], self.plan.search
+            planned, search = self.planned[name], self.plan.search
             assert search is not None
-            job.begin()
-            self.say(job.title)
-            budget = Budget.parse_text(self.plan.budget).times(search.share)
-            optional: dict[str, Any] = {} if workers is None else {"workers": workers}
-            if name in self.starts:
-                optional["start"] = self.starts[name][0]
+            planned.begin()
+            self.say(planned.title)
             try:
                 self.engine.search(
                     self.recipes[name],
                     self.plan.corpus,
-                    job.directory,
-                    search=search,
-                    budget=budget,
+                    planned.directory,
+                    over=search.over,
+                    trials=search.trials,
+                    seeds=search.seeds,  # from 0 on, whatever the plan's are, so that these may change
+                    budget=Budget.parse_text(self.plan.budget).times(search.share),
                     device=self.plan.device,
                     progress=self.say,
-                    **optional,
+                    workers=workers,
+                    start=Path(self.starts[name].run) if name in self.starts else None,
                 )
             except Diverged as error:
-                job.fail(str(error))
-                self.say(f"{job.title}: every trial diverged; {name} is left out from here on")
+                planned.fail(str(error))
+                self.say(f"{planned.title}: every trial diverged; {name} is left out from here on")
                 continue
-            if not job.finished:
-                raise UserError(f"{job.directory}: did not finish; the same command goes on from here")
+            if not planned.finished:
+                raise UserError(f"{planned.directory}: did not finish; the same command goes on from here")
 
     @property
     def results(self) -> dict[str, TuningResults]:
         """The results of the finished searches, by label."""
-        return {name: TuningResults.read(job.directory / RESULTS) for name, job in self.jobs.items() if job.finished}
+        return {
+            name: TuningResults.read(planned.directory / RESULTS)
+            for name, planned in self.planned.items()
+            if planned.finished
+        }
 
     @property
     def chosen(self) -> dict[str, Any]:
@@ -152,7 +158,7 @@ class Searches:
 
         The learning rate is carried to the whole budget by the rule of `bakeoff.optimization.carrying`.
         """
-        assert self.plan.search is not None or not self.jobs
+        assert self.plan.search is not None or not self.planned
         return {name: self._chosen(self.recipes[name], found) for name, found in self.results.items()}
 
     def _chosen(self, recipe: Any, found: TuningResults) -> Any:
@@ -167,8 +173,8 @@ class Searches:
         """The failures of recipes whose trials all diverged, by label."""
         return {
             name: Failure(recipe=name, seed=0, training="every trial of its search", message=message)
-            for name, job in self.jobs.items()
-            if (message := job.failure) is not None
+            for name, planned in self.planned.items()
+            if (message := planned.failure) is not None
         }
 
 

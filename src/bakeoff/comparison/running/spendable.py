@@ -7,6 +7,7 @@ from bakeoff import checksums
 from bakeoff.comparison.facts import BudgetFacts
 from bakeoff.comparison.running.correction import Pace
 from bakeoff.errors import UserError
+from bakeoff.jobs.runner import Say
 from bakeoff.json_files import read_json
 from bakeoff.optimization.budget import Budget
 
@@ -28,7 +29,7 @@ class Spendable:
         UserError: an earlier call had another budget.
     """
 
-    def __init__(self, text: str, out: Path, say: Callable[[str], None]) -> None:
+    def __init__(self, text: str, out: Path, say: Say) -> None:
         self.path, self.say = out / BUDGET, say
         self.minutes = Budget.parse_text(text).minutes
         self.facts = BudgetFacts(text=text)

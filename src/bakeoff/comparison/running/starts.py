@@ -1,7 +1,7 @@
 """The runs that a plan's recipes take their first weights from; models from elsewhere are imported as runs."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from bakeoff.comparison.plan import Plan, directory_name
 from bakeoff.comparison.recipe_plan import RecipePlan, label_of
 from bakeoff.comparison.running.engine import Engine
 from bakeoff.errors import UserError
+from bakeoff.jobs.runner import Say
 
 IMPORTED = "imported"
 """The folder, in a comparison's directory, of models that were imported as runs."""
@@ -25,7 +26,7 @@ class Starts:
         say: a function that shows one line before a model is imported.
     """
 
-    def __init__(self, plan: Plan, out: Path, engine: Engine, say: Callable[[str], None]) -> None:
+    def __init__(self, plan: Plan, out: Path, engine: Engine, say: Say) -> None:
         self.plan, self.out, self.engine, self.say = plan, out, engine, say
         self._runs: dict[str, Path] = {}
 

@@ -4,13 +4,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from bakeoff.display.wording import quantity
+from bakeoff.machine.allocator import return_memory
 from bakeoff.preparation.planning.sampling import Sample
 from bakeoff.preparation.progress import ReadingProgress
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.tokenizer.training import new_words
 from bakeoff.tokenizer.word_counts import WordCounts
-from bakeoff.workers.allocator import return_memory
 
 _LONG_WORD = 24  # bytes
 

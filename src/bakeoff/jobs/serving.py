@@ -1,4 +1,4 @@
-"""The main loop of a worker process, see `bakeoff.workers.pool`."""
+"""The main loop of a worker process, see `bakeoff.jobs.processes`."""
 
 import contextlib
 import json
@@ -10,21 +10,22 @@ import traceback
 from collections.abc import Callable
 from importlib import import_module
 from threading import Thread
-from typing import Any
 
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.full_disk import DiskFull
+from bakeoff.jobs.job import Note, job_of
 from bakeoff.signals import note_signals, release_signals
 
 _LOOK = 1.0
 """Seconds between checks whether the parent process lives."""
 
-Note = Callable[[dict[str, Any]], None]
+_IMPORTED = ("bakeoff.training.pretrain", "bakeoff.tasks.finetune")
+"""Modules that a process imports when it starts, because their imports take seconds."""
 
 
 def serve() -> None:
     """Do the jobs that come from standard input until it ends."""
-    _, threads, *modules = sys.argv
+    threads, device = int(sys.argv[1]), sys.argv[2]
     note_signals()  # a training saves and leaves; any other job is left to the parent
     release_signals()
     source = os.fdopen(os.dup(0), encoding="utf-8")
@@ -32,17 +33,19 @@ def serve() -> None:
     os.dup2(2, 1)  # prints of libraries must not mix with answers
     Thread(target=_stop_without, args=(os.getppid(),), daemon=True).start()
 
-    def say(values: dict[str, Any]) -> None:
+    def say(values: Note) -> None:
         target.write(json.dumps(values) + "\n")
         target.flush()
 
     with contextlib.suppress(BrokenPipeError):
-        for module in modules:
+        for module in _IMPORTED:
             import_module(module)
-        import_module("torch").set_num_threads(int(threads))  # overrides environment variables
+        torch = import_module("torch")
+        torch.set_num_threads(threads)  # overrides environment variables
+        if device.startswith("cuda:"):
+            torch.cuda.set_device(device)  # for what is asked of "the" GPU
         for line in source:
-            asked = json.loads(line)
-            say(_answer(asked["call"], asked["values"], lambda note: say({"note": note})))
+            say(_answer(json.loads(line), device, lambda note: say({"note": note})))
 
 
 def _stop_without(parent: int) -> None:
@@ -54,10 +57,9 @@ def _stop_without(parent: int) -> None:
         time.sleep(_LOOK)
 
 
-def _answer(call: str, values: dict[str, Any], note: Note) -> dict[str, Any]:
-    module, _, name = call.partition(":")
+def _answer(message: Note, device: str, note: Callable[[Note], None]) -> Note:
     try:
-        return {"answer": getattr(import_module(module), name)(values, note)}
+        return {"outcome": job_of(message, device).carry_out(note, note).model_dump(mode="json")}
     except Interrupted as stop:
         return {"interrupted": stop.signal_number, "message": str(stop)}
     except DiskFull as error:

@@ -1,67 +1,62 @@
-"""The parent's side of worker processes, each of which does one job after the other.
+"""Worker processes of this machine, each of which does one job after the other; this is the parent's side.
 
-They are plain subprocesses, like those that encode text, and do not import the caller's main module. Jobs go to their
-standard input as lines of JSON, answers come from their standard output.
+They are plain subprocesses, which do not import the caller's main module. Jobs go to their standard input as lines of
+JSON, notes and outcomes come from their standard output.
 """
 
 import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Hashable, Sequence
-from queue import Empty, SimpleQueue
+from collections.abc import Callable, Hashable, Sequence
+from queue import SimpleQueue
 from threading import Lock, Thread
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.full_disk import DiskFull
+from bakeoff.jobs.job import Job, Note, Outcome
 from bakeoff.signals import signals_held_back, stop_signals, tell_of_another
-from bakeoff.workers.environment import worker_environment
 
 _ASK_AGAIN = 0.3
 """Seconds after which a process that has not stopped is asked again."""
 
 
-class Heard(NamedTuple):
-    """A message of a process about a job."""
+class _Given(NamedTuple):
+    """A job that a process does next."""
 
-    key: Hashable
-    """The key of the job."""
-    note: dict[str, Any] | None
-    """The progress of the job; None: it is done."""
-    answer: dict[str, Any]
-    """The result of the job once it is done; empty before."""
-
-
-class _Work(NamedTuple):
     key: Hashable
     title: str
     line: str
 
 
-class Workers:
-    """A pool of worker processes that live from one job to the next.
+class Processes:
+    """Worker processes of this machine that live from one job to the next, see `job.Workers`.
 
     When the context ends by an error or a signal, busy processes are asked to save their work, and waited for.
 
     Args:
-        count: number of processes.
+        devices: for each process the device of its jobs.
         threads: number of threads of each process.
-        modules: modules that each process imports when it starts, because imports take seconds.
     """
 
-    def __init__(self, count: int, threads: int, modules: Sequence[str] = ()) -> None:
-        self.count, self.threads, self.modules = count, threads, modules
+    def __init__(self, devices: Sequence[str], threads: int) -> None:
+        self.devices, self.threads = list(devices), threads
         self.processes: list[subprocess.Popen[str]] = []
         self.attending: list[Thread] = []
         self.busy: set[subprocess.Popen[str]] = set()
-        self.waiting: SimpleQueue[_Work | None] = SimpleQueue()
-        self.heard: SimpleQueue[Heard | BaseException] = SimpleQueue()
-        self.unanswered = 0
+        self.waiting: SimpleQueue[_Given | None] = SimpleQueue()
+        self.heard: SimpleQueue[tuple[Hashable, Note | Outcome] | BaseException] = SimpleQueue()
         self.stopping, self.lock = False, Lock()
+
+    @property
+    def slots(self) -> int:
+        """Number of processes."""
+        return len(self.devices)
 
     def __enter__(self) -> Self:
         return self
@@ -97,10 +92,10 @@ class Workers:
         """Start the processes unless they run; called early, it saves the seconds that they need to start."""
         if self.processes:
             return
-        environment = worker_environment(self.threads)
-        code = "from bakeoff.workers.serving import serve; serve()"
-        command = [sys.executable, "-P", "-c", code, str(self.threads), *self.modules]
-        for _ in range(self.count):
+        environment = _environment(self.threads)
+        code = "from bakeoff.jobs.serving import serve; serve()"
+        for device in self.devices:
+            command = [sys.executable, "-P", "-c", code, str(self.threads), device]
             with signals_held_back():  # until the process has its handlers, and is one of the pool
                 process = subprocess.Popen(
                     command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True, encoding="utf-8"
@@ -110,37 +105,26 @@ class Workers:
                 self.attending.append(thread)
                 thread.start()
 
-    def give(self, key: Hashable, title: str, call: str, values: dict[str, Any]) -> None:
-        """Queue a job for the first process that is free.
-
-        Args:
-            key: the key of the job in `hear`.
-            title: the name of the job in errors.
-            call: the function, as `package.module:name`; it is called with `values` and a function that takes notes of
-                progress, and returns the answer.
-            values: arguments that JSON can hold.
-        """
+    def begin(self, key: Hashable, job: Job) -> None:
+        """Give a job to the first process that is free."""
         self.start()
-        self.unanswered += 1
-        self.waiting.put(_Work(key, title, json.dumps({"call": call, "values": values})))
+        self.waiting.put(_Given(key, job.title, json.dumps(job.message())))
 
-    def hear(self, seconds: float | None = None) -> Heard | None:
-        """Wait for the next message; None: there was none within `seconds`.
+    def wait(self, noted: Callable[[Hashable, Note], None]) -> tuple[Hashable, Outcome]:
+        """Wait until a job is done; returns its key and its outcome.
 
         Raises:
             UserError, DiskFull, Interrupted: the error of a job; a killed process is a UserError.
             RuntimeError: a job failed by a bug.
         """
-        try:
-            heard = self.heard.get(timeout=seconds)
-        except Empty:
-            return None
-        if isinstance(heard, BaseException):
-            self.unanswered -= 1
-            raise heard
-        if heard.note is None:
-            self.unanswered -= 1
-        return heard
+        while True:
+            heard = self.heard.get()
+            if isinstance(heard, BaseException):
+                raise heard
+            key, said = heard
+            if isinstance(said, Outcome):
+                return key, said
+            noted(key, said)
 
     def _attend(self, process: subprocess.Popen[str]) -> None:
         while (work := self.waiting.get()) is not None:
@@ -155,7 +139,7 @@ class Workers:
             if not alive:
                 return
 
-    def _follow(self, process: subprocess.Popen[str], work: _Work) -> bool:
+    def _follow(self, process: subprocess.Popen[str], work: _Given) -> bool:
         """Pass on a process's messages until its job is done, and return whether the process lives."""
         assert process.stdin is not None
         assert process.stdout is not None
@@ -165,7 +149,7 @@ class Workers:
             for line in process.stdout:
                 said = json.loads(line) if line.endswith("\n") else {}
                 if "note" in said:
-                    self.heard.put(Heard(work.key, said["note"], {}))
+                    self.heard.put((work.key, said["note"]))
                 elif said:
                     self.heard.put(_answered(work, said))
                     return True
@@ -180,10 +164,10 @@ class Workers:
         return False
 
 
-def _answered(work: _Work, said: dict[str, Any]) -> Heard | BaseException:
-    """The answer of a job, or its error."""
-    if "answer" in said:
-        return Heard(work.key, None, said["answer"])
+def _answered(work: _Given, said: Note) -> tuple[Hashable, Outcome] | BaseException:
+    """The outcome of a job, or its error."""
+    if "outcome" in said:
+        return work.key, Outcome.parse(said["outcome"], work.title)
     if "interrupted" in said:
         return Interrupted(said["message"], said["interrupted"])
     if "full" in said:
@@ -191,3 +175,12 @@ def _answered(work: _Work, said: dict[str, Any]) -> Heard | BaseException:
     if "error" in said:
         return UserError(said["error"])
     return RuntimeError(f"{work.title}: the process failed:\n{said['failed']}")
+
+
+def _environment(threads: int) -> dict[str, str]:
+    """The variables of this process, with `threads` threads for each numeric library, and a path to the package."""
+    found = {**os.environ, "TOKENIZERS_PARALLELISM": "false"}
+    found |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
+    # The package may be on a path that was added in this process.
+    found["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+    return found

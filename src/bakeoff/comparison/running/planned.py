@@ -1,8 +1,8 @@
-"""The jobs of a comparison: the directory of each, and the settings that decide its outcome."""
+"""The planned trainings of a comparison: the directory of each, and the settings that decide its outcome."""
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from bakeoff import checksums
+from bakeoff.comparison.facts import StartFacts
 from bakeoff.comparison.plan import Plan, SearchPlan, TaskPlan, directory_name
 from bakeoff.comparison.recipe_plan import RecipePlan
 from bakeoff.comparison.results import Initialisation
@@ -26,7 +27,7 @@ from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.registry import TASKS
 
 FAILURE = "failure.json"
-"""The file in the directory of a job that has diverged."""
+"""The file in the directory of a training that has diverged."""
 
 
 class Diverging(Record):
@@ -37,7 +38,7 @@ class Diverging(Record):
 
 
 @dataclass(frozen=True)
-class TrainingJob:
+class PlannedTraining:
     """A pre-training or a fine-tuning, with its directory and the settings that decide its outcome."""
 
     directory: Path
@@ -148,7 +149,7 @@ def _task_defaults(kind: Any) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class SearchJob(TrainingJob):
+class PlannedSearch(PlannedTraining):
     """The search of one recipe's values."""
 
     recipe: RecipePlan
@@ -165,7 +166,7 @@ def directory_of_search(out: Path, recipe: RecipePlan) -> Path:
 
 
 @dataclass(frozen=True)
-class Pretraining(TrainingJob):
+class PlannedPretraining(PlannedTraining):
     """The pre-training of one recipe with one seed."""
 
     recipe: RecipePlan
@@ -178,7 +179,7 @@ class Pretraining(TrainingJob):
 
 
 @dataclass(frozen=True)
-class Finetuning(TrainingJob):
+class PlannedFinetuning(PlannedTraining):
     """The fine-tuning of one recipe, seed, task, initialisation and nested seed."""
 
     recipe: RecipePlan
@@ -186,7 +187,7 @@ class Finetuning(TrainingJob):
     task: TaskPlan
     initialisation: Initialisation
     finetune_seed: int
-    begins_from: Pretraining
+    begins_from: PlannedPretraining
     """The pre-training of the same recipe and seed, whose weights the fine-tuning takes unless it is from scratch."""
 
     @property
@@ -202,8 +203,8 @@ class Finetuning(TrainingJob):
 
 
 @dataclass(frozen=True)
-class Jobs:
-    """All jobs of a plan, with the recipes, the budgets and the weights that decide their settings."""
+class PlannedTrainings:
+    """All trainings of a plan, with the recipes, the budgets and the weights that decide their settings."""
 
     plan: Plan
     out: Path
@@ -213,27 +214,27 @@ class Jobs:
     """The corpus's fingerprint."""
     budgets: dict[str, str]
     """The budget of each recipe's pre-trainings, by label, such as `steps=1000`."""
-    starts: dict[str, str] = field(default_factory=dict)
-    """Checksums of the weights that recipes start from, by label."""
+    starts: Mapping[str, StartFacts] = field(default_factory=dict)
+    """The runs that recipes start from, by label."""
 
-    def pretraining(self, recipe: RecipePlan, seed: int) -> Pretraining:
+    def pretraining(self, recipe: RecipePlan, seed: int) -> PlannedPretraining:
         """The pre-training of a recipe with a seed."""
         directory = self.out / "runs" / directory_name(recipe.name) / f"seed-{seed}" / "pretrain"
-        return Pretraining(directory, "summary.json", self._before(recipe, seed), recipe, seed)
+        return PlannedPretraining(directory, "summary.json", self._before(recipe, seed), recipe, seed)
 
     def _before(self, recipe: RecipePlan, seed: int) -> dict[str, Any]:
         search = self.plan.search if recipe.search else None
         return {
             "search": None if search is None else search.model_dump(mode="json"),
             "recipe": self.recipes[recipe.name],
-            "start": self.starts.get(recipe.name),
+            "start": self.starts[recipe.name].weights if recipe.name in self.starts else None,
             "budget": self.budgets[recipe.name],
             "seed": seed,
             "corpus": self.corpus,
             "device": self.plan.device,
         }
 
-    def finetunings(self, recipe: RecipePlan, seed: int) -> Iterator[Finetuning]:
+    def finetunings(self, recipe: RecipePlan, seed: int) -> Iterator[PlannedFinetuning]:
         """The fine-tunings of a recipe with a seed: on every task, nested ones, pre-trained and from scratch."""
         starts: tuple[Initialisation, ...] = ("pretrained", "scratch") if self.plan.from_scratch else ("pretrained",)
         for task in self.plan.tasks:
@@ -243,7 +244,7 @@ class Jobs:
 
     def _finetuning(
         self, recipe: RecipePlan, seed: int, task: TaskPlan, start: Initialisation, nested: int
-    ) -> Finetuning:
+    ) -> PlannedFinetuning:
         before = self.pretraining(recipe, seed)
         directory = before.directory.parent / directory_name(task.name) / f"{start}-{nested}"
         settings = {**self.tasks[task.name], "finetune_seed": nested}
@@ -253,13 +254,15 @@ class Jobs:
             if start == "pretrained"
             else {"model": self.recipes[recipe.name].get("model"), "corpus": self.corpus, "seed": seed}
         )
-        return Finetuning(directory, "results.json", settings, recipe, seed, task, start, nested, before)
+        return PlannedFinetuning(directory, "results.json", settings, recipe, seed, task, start, nested, before)
 
-    def renewed(self, job: Pretraining | Finetuning) -> Pretraining | Finetuning:
-        """The job with the recipes and budgets of these jobs, which may be newer than its own."""
-        if isinstance(job, Pretraining):
-            return self.pretraining(job.recipe, job.seed)
-        return self._finetuning(job.recipe, job.seed, job.task, job.initialisation, job.finetune_seed)
+    def renewed(self, training: PlannedPretraining | PlannedFinetuning) -> PlannedPretraining | PlannedFinetuning:
+        """The training with the recipes and budgets of these, which may be newer than its own."""
+        if isinstance(training, PlannedPretraining):
+            return self.pretraining(training.recipe, training.seed)
+        return self._finetuning(
+            training.recipe, training.seed, training.task, training.initialisation, training.finetune_seed
+        )
 
     @cached_property
     def tasks(self) -> dict[str, dict[str, Any]]:
@@ -272,8 +275,8 @@ class Jobs:
             for task, files in ((task, task.files) for task in self.plan.tasks)
         }
 
-    def all(self) -> Iterator[Pretraining | Finetuning]:
-        """Every job, in the order in which they run: all recipes of a seed, then the next seed."""
+    def all(self) -> Iterator[PlannedPretraining | PlannedFinetuning]:
+        """Every training, in the order in which they run: all recipes of a seed, then the next seed."""
         for seed in self.plan.seeds:
             for recipe in self.plan.recipes:
                 yield self.pretraining(recipe, seed)
