@@ -2,7 +2,9 @@
 
 import re
 import shlex
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, requires
+from typing import Any
 
 from bakeoff.errors import UserError
 
@@ -31,3 +33,15 @@ def missing(what: str, extra: str) -> UserError:
         extra: the extra that brings it.
     """
     return UserError(f"{what}, which is not installed; run {installation(extra)}")
+
+
+def library(name: str, extra: str) -> Any:
+    """Import an optional library for an export.
+
+    Raises:
+        UserError: the library is not installed; `extra` names the form, and the extra of Bakeoff that brings it.
+    """
+    try:
+        return import_module(name)
+    except ImportError:
+        raise missing(f"--to {extra} needs the library {name.partition('.')[0]}", extra) from None

@@ -146,9 +146,7 @@ def test_a_stopped_export_leaves_nothing(form, runs, tmp_path, capsys, monkeypat
     def interrupted(path):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(
-        "bakeoff.interop.export_folder.sync", interrupted
-    )  # when all is written, before it has its name
+    monkeypatch.setattr("bakeoff.unfinished.sync", interrupted)  # when all is written, before it has its name
     run = runs["generate" if form == "gguf" else "embed"]
     status = command(["export", str(run), "--to", form, "--out", str(tmp_path / "out")])
     said = capsys.readouterr().err

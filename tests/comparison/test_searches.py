@@ -182,7 +182,7 @@ def test_a_recipe_may_keep_its_own_values(folder):
     found = [line for line in cautions(results) if "not searched" in line]
     assert found == ["“two” was not searched: what the others gain by their search is no merit of theirs."]
     assert [*rows(results)][1][:2] == ["two", "not searched"]
-    with pytest.raises(UserError, match=r"pretrain: made with search null, the plan now says \{.*restore the plan"):
+    with pytest.raises(UserError, match=r"pretrain: begun with search null, not \{.*restore the plan"):
         go(folder, Searching())
 
 
@@ -220,12 +220,12 @@ def test_without_a_search_nothing_is_searched_and_the_output_says_so(folder, cap
     [
         (
             {"search": {**SEARCH, "trials": 9}},
-            r"searches/one: made with search\.trials 8, the plan now says 9; restore",
+            r"searches/one: begun with search\.trials 8, not 9; restore",
         ),
-        ({"search": {**SEARCH, "budget": "20 %"}}, r'search\.budget "10 %", the plan now says "20 %"'),
+        ({"search": {**SEARCH, "budget": "20 %"}}, r'search\.budget "10 %", not "20 %"'),
         ({"search": {**SEARCH, "over": {"model.dropout": [0.0, 0.1]}}}, r"search\.over.model\.dropout null"),
-        ({"search": None}, r"made with search \{.*, the plan now says null"),
-        ({"recipes": [{"recipe": "one", "set": {"model.dropout": 0.2}}, "two"]}, r"searches/one: made with recipe\."),
+        ({"search": None}, r"begun with search \{.*, not null"),
+        ({"recipes": [{"recipe": "one", "set": {"model.dropout": 0.2}}, "two"]}, r"searches/one: begun with recipe\."),
     ],
 )
 def test_a_changed_search_is_refused_before_anything_runs(folder, changes, said):
@@ -257,7 +257,7 @@ def test_what_an_older_version_made_goes_on(folder):
 def test_a_search_is_refused_where_trainings_without_one_are(folder):
     go(folder, Searching(), search=None, seeds=1)
     engine = Searching()
-    with pytest.raises(UserError, match=r"one/seed-0/pretrain: made with search null, the plan now says"):
+    with pytest.raises(UserError, match=r"one/seed-0/pretrain: begun with search null, not"):
         go(folder, engine)
     assert engine.of("search") == []
 
@@ -271,7 +271,7 @@ def test_a_search_that_was_deleted_is_made_again_and_a_plan_may_grow(folder):
     assert len(engine.of("pretrain")) == 1 + 3
     assert [entry.search.winner.values[RATE] for entry in results.recipes][2] == 1e-3
     shutil.rmtree(folder / "out/searches/one")
-    with pytest.raises(UserError, match=r"one/seed-0/pretrain: made with recipe\.training\.optimizer\.lr"):
+    with pytest.raises(UserError, match=r"one/seed-0/pretrain: begun with recipe\.training\.optimizer\.lr"):
         go(folder, Searching(best={**BEST, "one": 1e-4}), seeds=2)  # other values than the trainings have
 
 

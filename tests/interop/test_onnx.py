@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from bakeoff.errors import UserError
-from bakeoff.interop import export_folder
 from bakeoff.interop.export import export
 from tests.conftest import shrink
 from tests.inference.untrained_runs import untrained
@@ -104,7 +103,7 @@ def test_a_missing_library_is_named(encoder, tmp_path, monkeypatch):
     def absent(name):
         raise ImportError(name)
 
-    monkeypatch.setattr(export_folder, "import_module", absent)
+    monkeypatch.setattr("bakeoff.extras.import_module", absent)
     with pytest.raises(UserError, match=r"needs the library onnx, which is not installed; run pip install 'onnx>="):
         export(encoder.path, tmp_path / "out", to="onnx")
 

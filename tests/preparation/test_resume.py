@@ -182,7 +182,7 @@ def test_other_arguments_start_anew(tmp_path, change, capsys):
     options = {"validation": 0.2 if change == "options" else 0.01}
     corpus = prepare(file, tmp_path / "corpus", tokenizer=SIZE, progress=True, **options)
     shown = capsys.readouterr().err
-    assert f"another {'validation' if change == 'options' else file}" in shown
+    assert f"begun with {'validation 0.01, not 0.2' if change == 'options' else f'another {file}'}" in shown
     assert contents(corpus.path) == contents(prepare(file, tmp_path / "whole", tokenizer=SIZE, **options).path)
 
 

@@ -218,7 +218,7 @@ def test_shards_of_another_text_or_other_options_are_refused(tmp_path, file):
     out = tmp_path / "corpus"
     prepare_shard(file, out, 1, 2, tokenizer=BYTES)
     for options in ({"seed": 1}, {"tokenizer": TokenizerConfig(size=301, kind="byte_bpe")}, {"tokenizer_sample": 50}):
-        with pytest.raises(UserError, match=f"another {next(iter(options))}"):
+        with pytest.raises(UserError, match=f"begun with {next(iter(options))}"):
             prepare_shard(file, out, 2, 2, **{"tokenizer": BYTES, **options})
     with pytest.raises(UserError, match="another input files"):
         prepare_shard([file, jsonl(tmp_path / "b.jsonl", ["one"])], out, 2, 2, tokenizer=BYTES)

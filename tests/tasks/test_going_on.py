@@ -186,12 +186,12 @@ def test_what_was_begun_with_other_settings_is_not_gone_on_with(run, task, tmp_p
         with pytest.raises(Interrupted):
             finetune(run, task, tmp_path / "out", config=SEVERAL, **QUIET)
     others = [
-        ({"config": SEVERAL.model_copy(update={"batch": 16})}, "setting of the training"),
-        ({"config": SEVERAL, "seed": 1}, "seed"),
-        ({"config": SEVERAL, "task": task.model_copy(update={"train_rows": 100})}, "task"),
+        ({"config": SEVERAL.model_copy(update={"batch": 16})}, r"setting of the training\.batch \d+, not 16"),
+        ({"config": SEVERAL, "seed": 1}, "seed 0, not 1"),
+        ({"config": SEVERAL, "task": task.model_copy(update={"train_rows": 100})}, r"task\.train_rows null, not 100"),
     ]
     for options, what in others:
-        with pytest.raises(UserError, match=f"begun with another {what}; leave --resume out"):
+        with pytest.raises(UserError, match=f"begun with {what}; leave --resume out"):
             finetune(run, **{"task": task, **options}, out=tmp_path / "out", resume=True, **QUIET)
     assert (tmp_path / ".out.unfinished" / "checkpoint-1").is_dir()  # it is still there to go on with
     found = finetune(run, task, tmp_path / "out", config=SEVERAL, resume=True, **QUIET)
@@ -199,7 +199,7 @@ def test_what_was_begun_with_other_settings_is_not_gone_on_with(run, task, tmp_p
         patch.setattr(finetuning, "run_trials", None)
         assert finetune(run, task, tmp_path / "out", config=SEVERAL, resume=True, **QUIET) == found
     for options, what in others:
-        with pytest.raises(UserError, match=f"a fine-tuned run that was begun with another {what}; choose another"):
+        with pytest.raises(UserError, match=f"begun with {what}; what is there is finished: choose another"):
             finetune(run, **{"task": task, **options}, out=tmp_path / "out", resume=True, **QUIET)
     with pytest.raises(UserError, match="holds a fine-tuned run already"):
         finetune(run, task, tmp_path / "out", config=SEVERAL, **QUIET)

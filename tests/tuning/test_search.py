@@ -217,11 +217,11 @@ def test_a_search_that_an_older_version_began_goes_on(tmp_path, planted):
     older = without_keys(journal.settings["recipe"], "model.norm_affine", "model.encoder.block.mixer.query_key_norm")
     journal.model_copy(update={"settings": {**journal.settings, "recipe": older}}).write(path)
     assert search(tmp_path / "out", engine) == whole
-    with pytest.raises(UserError, match=r"was begun with recipe\.model\.dropout 0\.1, not 0\.2"):
+    with pytest.raises(UserError, match=r"begun with recipe\.model\.dropout 0\.1, not 0\.2"):
         tune(RECIPE.changed({"model.dropout": 0.2}), "corpus", tmp_path / "out", engine=engine, trials=15)
     other = {**journal.settings["recipe"], "gone": 1}
     journal.model_copy(update={"settings": {**journal.settings, "recipe": other}}).write(path)
-    with pytest.raises(UserError, match=r"was begun with recipe\.gone 1, not None"):
+    with pytest.raises(UserError, match=r"begun with recipe\.gone 1, not null"):
         search(tmp_path / "out", engine)
 
 

@@ -107,7 +107,7 @@ def test_the_number_of_seeds_is_kept(tmp_path):
     search(tmp_path / "out", Noisy(), progress=lines.append)
     assert lines[0].startswith("6 trials of 1000 steps each with 3 seeds; bad ones are stopped early: all cost 11.2 ")
     assert lines[1].startswith("trial 000-seed-4 (lr 0.0024): ")
-    with pytest.raises(UserError, match="was begun with seeds 3, not 2"):
+    with pytest.raises(UserError, match="begun with seeds 3, not 2"):
         search(tmp_path / "out", Noisy(), seeds=2)
     with pytest.raises(UserError, match="--seeds 0: give at least 1"):
         search(tmp_path / "new", Noisy(), seeds=0)

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.errors import UserError
-from bakeoff.interop.export_folder import Exported, require_free
+from bakeoff.interop.exported import Exported
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.unfinished import require_free
 
 FORMS = {
     "hf": "bakeoff.interop.hugging_face.export",

@@ -9,10 +9,11 @@ import numpy as np
 
 from bakeoff.display import markdown
 from bakeoff.errors import UserError
-from bakeoff.interop.export_folder import Exported, appearing, require_free, write_json
+from bakeoff.interop.exported import Exported, write_json
 from bakeoff.interop.hugging_face.reloading import quiet
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.unfinished import require_free, unfinished
 from bakeoff.vectors.embed import embed
 from bakeoff.vectors.embedder import Embedder
 from bakeoff.vectors.options import VectorConfig
@@ -52,7 +53,7 @@ def export(run: Path, out: Path, *, pooling: str = "mean") -> Exported:
     embedder = Embedder(run, VectorConfig.parse({"pooling": pooling}, "export"), "cpu")
     length = embedder.format.length
     write = import_module("bakeoff.interop.hugging_face.export").export
-    with appearing(out) as folder:
+    with unfinished(out) as folder:
         inner = write(run, folder / "0_Transformer")
         write_json(folder / "modules.json", _modules())
         write_json(

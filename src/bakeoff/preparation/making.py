@@ -18,6 +18,7 @@ from bakeoff.preparation.planning.plan import PreparationPlan, shard_folder
 from bakeoff.preparation.planning.planner import Planner
 from bakeoff.preparation.progress import ReadingProgress, ShowProgress
 from bakeoff.preparation.shards import encode_shard, encode_whole
+from bakeoff.same_settings import require_same
 
 
 class Preparation:
@@ -61,8 +62,8 @@ class Preparation:
                     f"{self._out}: is being made in {plan.shards} shards; give --shard or --merge, or remove "
                     f"{self._work}"
                 )
-            if plan is not None and (names := plan.differences(self._planner.arguments())):
-                shown.note(f"starting anew, for an unfinished corpus here had another {_listed(names)}")
+            if plan is not None and (other := plan.difference(self._planner.arguments())):
+                shown.note(f"starting anew, for an unfinished corpus here was begun with {other}")
                 plan = None
             try:
                 with full_disk(self._work, self._kept):
@@ -128,7 +129,7 @@ class Preparation:
         made = self.made()
         if made is not None:
             plan = PreparationPlan.load(self._work)
-            if plan is not None and not plan.differences(self._planner.arguments()):  # killed before it was removed
+            if plan is not None and not plan.difference(self._planner.arguments()):  # killed before it was removed
                 remove(self._work)
             return made
         check_target(self._out, self._overwrite)
@@ -205,15 +206,8 @@ class Preparation:
             raise UserError(
                 f"{self._out}: is being made in {made}, not in {shards} shards; go on so, or remove {self._work}"
             )
-        if names := plan.differences(self._planner.arguments()):
-            raise UserError(
-                f"{self._out}: its shards are being made with another {_listed(names)}; give the same, or remove "
-                f"{self._work} to start anew"
-            )
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        before, now, unnamed = plan.compared(self._planner.arguments())
+        require_same(self._out, before, now, f"give the same, or remove {self._work} to start anew", unnamed)
 
 
 def _empty(folder: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from bakeoff import checksums
 from bakeoff.durable import held, holds_something, own_folder, removed_after_an_error, write_atomically
 from bakeoff.errors import UserError
+from bakeoff.unfinished import ELSEWHERE, taken
 
 MARK = ".bakeoff-begun"
 """The file that stands in a directory while its first files are written."""
@@ -74,7 +75,7 @@ def _make(path: Path) -> None:
 
 def _taken(path: Path) -> UserError:
     what = "a run" if (path / "recipe.yaml").exists() else "something else"
-    return UserError(f"{path}: holds {what} already; choose another --out, or --resume an unfinished run")
+    return taken(path, what, f"{ELSEWHERE}, or --resume an unfinished run")
 
 
 def _names(texts: Mapping[str, str]) -> set[str]:

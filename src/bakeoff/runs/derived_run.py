@@ -4,20 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bakeoff.durable import fresh, holds_something, remove, sync
-from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.runs.run import Run
-
-
-def require_free(path: Path, advice: str) -> None:
-    """Refuse a place that is taken.
-
-    Raises:
-        UserError: the path holds something already; the message ends with the advice.
-    """
-    if holds_something(path):
-        raise UserError(f"{path}: holds something already; {advice}")
+from bakeoff.unfinished import unfinished
 
 
 def write_derived(
@@ -43,19 +32,11 @@ def write_derived(
     Raises:
         UserError: something stands at `path`, or another process is writing there.
     """
-    folder = path.with_name(f".{path.name}.unfinished")
-    try:
-        with fresh(folder, path):
-            made = Run.create(folder, run.recipe, run.tokenizer, environment)
-            written = lines()
-            for line in written:
-                made.metrics_file.append(line)
-            made.metrics_file.sync()
-            made.finish(module, summary(written[-1]), path)
-            sync(folder)
-            require_free(path, advice)
-            folder.rename(path)
-            sync(path.absolute().parent)
-    finally:
-        remove(folder)
+    with unfinished(path, advice=advice) as folder:
+        made = Run.create(folder, run.recipe, run.tokenizer, environment)
+        written = lines()
+        for line in written:
+            made.metrics_file.append(line)
+        made.metrics_file.sync()
+        made.finish(module, summary(written[-1]), path)
     return Run(path)

@@ -44,15 +44,15 @@ from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.task_config import TaskConfig
 from bakeoff.tasks.unfinished_run import (
     done_already,
-    require_free,
-    require_same,
+    require_no_run,
+    require_same_inputs,
+    resumable,
     saved_if_interrupted,
-    unfinished,
-    unfinished_folder,
     what_is_kept,
 )
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.training.progress import Shown
+from bakeoff.unfinished import ELSEWHERE, unfinished_folder
 from bakeoff.yaml_files import dump_yaml
 
 
@@ -93,7 +93,7 @@ def finetune(
     """
     out, config = Path(out), config or FinetuneConfig()
     if not (done := resume and done_already(out)):
-        require_free(out)
+        require_no_run(out)
     begun = open_source(source, tokenizer)
     task.require_model(begun.recipe)
     config = resolve_finetuning(begun.continued(config), begun.recipe, task)
@@ -113,7 +113,7 @@ def finetune(
     setting = Setting(config, data.task, format, seed, Placement(on, precision))
     asked = _asked(recipe, begun, setting, splits)
     if done:
-        require_same(out, asked, f"{out}: holds a fine-tuned run that", "choose another --out")
+        require_same_inputs(out, out, asked, f"what is there is finished: {ELSEWHERE}")
         return FinetunedRun.open(out).results
     begun = begun._replace(recipe=recipe)
     if on.type == "cpu":
@@ -124,7 +124,7 @@ def finetune(
     told = [*data.notes, *notes_on_items(splits, cut, config), *notes_on_epochs(planned, setting, splits["train"])]
     notes = list(dict.fromkeys(told))  # some of train are among both of the first
     machine = {"seed": seed, "source": None if begun.run is None else str(begun.run.path), **environment(on, precision)}
-    with full_disk(out, lambda: what_is_kept(out)), unfinished(out, asked, resume) as folder, ExitStack() as stack:
+    with full_disk(out, lambda: what_is_kept(out)), resumable(out, asked, resume) as folder, ExitStack() as stack:
         _write_settings(folder, recipe, begun, task, config, machine)
         head, best, transferred, trials, save = run_trials(begun, splits, setting, folder, progress)
         stack.enter_context(saved_if_interrupted(save))
@@ -206,7 +206,7 @@ def _asked(recipe: Recipe, source: StartingPoint, setting: Setting, splits: dict
     weights = None if source.run is None else digest(source.run.path / "model.safetensors")
     device, precision = setting.placement
     return {
-        "recipe": recipe.to_yaml(),
+        "recipe": recipe.model_dump(mode="json"),
         "run_to_start_from": weights,
         "task": setting.task.config.model_dump(mode="json"),
         "setting_of_the_training": setting.config.model_dump(mode="json"),

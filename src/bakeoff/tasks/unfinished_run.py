@@ -3,29 +3,33 @@
 import json
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from bakeoff import checksums
-from bakeoff.durable import fresh, held, holds_something, own_folder, remove, sync, write_atomically
-from bakeoff.errors import Diverged, Interrupted, UserError
+from bakeoff.config import with_defaults
+from bakeoff.durable import own_folder, remove, sync, write_atomically
+from bakeoff.errors import Diverged, Interrupted
 from bakeoff.json_files import read_json
 from bakeoff.machine.launch import require_one_process
+from bakeoff.recipe import Recipe
+from bakeoff.same_settings import require_same
 from bakeoff.signals import stop_signals
 from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.unfinished import require_free, unfinished, unfinished_folder
+from bakeoff.yaml_files import parse_yaml
 
 
-def require_free(out: Path) -> None:
+def require_no_run(out: Path) -> None:
     """Refuse a directory that holds something, or that several processes of a launcher would write to.
 
     Raises:
         UserError: `out` is not empty, or not a directory; or a launcher has started more than this process.
     """
     require_one_process(out)
-    if holds_something(out):
-        what = "a fine-tuned run" if FinetunedRun.at(out) else "something else"
-        raise UserError(f"{out}: holds {what} already; choose another --out")
+    require_free(out, "a fine-tuned run" if FinetunedRun.at(out) else "something else")
 
 
 CHECKPOINT = "checkpoint-"
@@ -40,8 +44,12 @@ ASKED = "asked.json"
 """The file with the inputs of a fine-tuning, by which --resume recognises it."""
 
 
+UNNAMED = ("run to start from", "set of labels", "content of the files")
+"""Inputs that are compared by a digest, or too long for a message."""
+
+
 @contextmanager
-def unfinished(out: Path, asked: dict[str, Any], resume: bool = False) -> Iterator[Path]:
+def resumable(out: Path, asked: dict[str, Any], resume: bool = False) -> Iterator[Path]:
     """A folder beside `out` that takes its place at the end.
 
     After a stop by a signal or a kill the folder stays and can be resumed. After an error it stays if it has a
@@ -55,45 +63,30 @@ def unfinished(out: Path, asked: dict[str, Any], resume: bool = False) -> Iterat
     Raises:
         UserError: `out` holds something, its folder cannot be written to, or the folder to be resumed had other inputs.
     """
-    require_free(out)
-    folder = unfinished_folder(out)
-    with ExitStack() as stack:
-        try:
-            if resume and (folder / ASKED).is_file():
-                stack.enter_context(held(own_folder(folder), out))
+    require_no_run(out)
+    begun = resume and (unfinished_folder(out) / ASKED).is_file()
+
+    def keeps(error: BaseException) -> bool:
+        # Memory that was short, a disk that was full, or Ctrl-C behind the trainings, where no loop looks for it.
+        return isinstance(error, Interrupted) or (not isinstance(error, Diverged) and _has_checkpoint(out))
+
+    try:
+        with unfinished(out, resume=begun, keeps=keeps, last=_finish) as folder:
+            if begun:
                 remove(folder / PARTIAL)
                 (folder / checksums.NAME).unlink(missing_ok=True)  # a kill came as the folder was to get its name
-                require_same(folder, asked, f"{out}: cannot be resumed, because it", "leave --resume out to begin anew")
+                require_same_inputs(out, folder, asked, "leave --resume out to begin anew")
             else:
-                stack.enter_context(fresh(folder, out))
                 write_atomically(folder / ASKED, json.dumps(asked))
-        except OSError as error:
-            raise UserError(f"{out}: cannot be made: {error.strerror}") from None
-        kept = False
-        try:
             yield folder
-            with stop_signals() as stopping:
-                _finish(folder, out)
-            if stopping:
-                raise Interrupted(f"stopped when the fine-tuning was over: {out} is whole", stopping[0])
-        except Interrupted:
-            kept = True
+    except KeyboardInterrupt:
+        if not _has_checkpoint(out):
             raise
-        except Diverged:  # and would again
-            raise
-        except BaseException as error:
-            # Memory that was short, a disk that was full, or Ctrl-C behind the trainings, where no loop looks for it.
-            kept = any(folder.glob(f"{CHECKPOINT}*"))
-            if kept and isinstance(error, KeyboardInterrupt):
-                raise Interrupted("stopped; the same command with --resume goes on", signal.SIGINT) from None
-            raise
-        finally:
-            if not kept:
-                remove(folder)
+        raise Interrupted("stopped; the same command with --resume goes on", signal.SIGINT) from None
 
 
-def _finish(folder: Path, out: Path) -> None:
-    """Give a folder with all results its final place; its checkpoints go last, for until then a kill needs them."""
+def _finish(folder: Path) -> None:
+    """Record checksums, and remove the checkpoints last, for until then a kill needs them."""
     checkpoints = [*folder.glob(f"{CHECKPOINT}*")]
     remove(folder / PARTIAL)
     files = [file for file in folder.iterdir() if file not in checkpoints]
@@ -101,11 +94,12 @@ def _finish(folder: Path, out: Path) -> None:
         sync(file)
     checksums.record(folder, [file.name for file in files])
     sync(folder)
-    require_free(out)
     for checkpoint in checkpoints:
         remove_checkpoint(checkpoint)
-    folder.rename(out)
-    sync(out.absolute().parent)
+
+
+def _has_checkpoint(out: Path) -> bool:
+    return any(unfinished_folder(out).glob(f"{CHECKPOINT}*"))
 
 
 def remove_checkpoint(checkpoint: Path) -> None:
@@ -134,30 +128,32 @@ def done_already(out: Path) -> bool:
 
 def what_is_kept(out: Path) -> str:
     """A sentence for an error: what is left of the fine-tuning of `out`, and what to type."""
-    if any(unfinished_folder(out).glob(f"{CHECKPOINT}*")):
+    if _has_checkpoint(out):
         return "a checkpoint is kept: with more space, the same command with --resume goes on"
     return "nothing of this fine-tuning was kept"
 
 
-def unfinished_folder(out: Path) -> Path:
-    """The folder of the unfinished fine-tuning of `out`."""
-    return out.absolute().with_name(f".{out.absolute().name}.unfinished")
-
-
-def require_same(folder: Path, asked: dict[str, Any], refusal: str, advice: str) -> None:
-    """Refuse a fine-tuning, finished or not, that was begun with other inputs.
+def require_same_inputs(out: Path, folder: Path, asked: dict[str, Any], advice: str) -> None:
+    """Refuse to go on with a fine-tuning, finished or not, that was begun with other inputs.
 
     Args:
+        out: the fine-tuning, as the user names it.
         folder: its folder.
         asked: the inputs that are asked for now.
-        refusal: the beginning of the error, up to "was begun with another".
         advice: the end of the error.
 
     Raises:
         UserError: an input differs; the message names the first one.
     """
-    before = read_json(folder / ASKED)
-    for key in asked:
-        own = before.get(key) if isinstance(before, dict) else None
-        if own != asked[key]:
-            raise UserError(f"{refusal} was begun with another {key.replace('_', ' ')}; {advice}")
+    before, now = (_readable(inputs) for inputs in (read_json(folder / ASKED), asked))
+    require_same(out, before, now, advice, UNNAMED)
+
+
+def _readable(inputs: dict[str, Any]) -> dict[str, Any]:
+    """Inputs by the words with which an error names them, with defaults for keys that configs have got since."""
+    named = {key.replace("_", " "): value for key, value in inputs.items()}
+    if isinstance(named["recipe"], str):  # as older versions wrote it
+        named["recipe"] = parse_yaml(named["recipe"], ASKED)
+    for key, config in (("recipe", Recipe), ("setting of the training", FinetuneConfig)):
+        named[key] = with_defaults(named.get(key), config)
+    return named

@@ -30,7 +30,6 @@ from bakeoff.resources.thread_choice import Asked, quickest, resolve_threads
 from bakeoff.resources.threads import default_threads, restoring_threads
 from bakeoff.runs.beginning import alone_in, require_no_run
 from bakeoff.runs.checkpoint import list_checkpoints
-from bakeoff.runs.derived_run import require_free
 from bakeoff.runs.environment import environment
 from bakeoff.runs.run import Run
 from bakeoff.signals import stop_signals
@@ -48,6 +47,7 @@ from bakeoff.training.stages import Stages, make_batches
 from bakeoff.training.step_cost import step_cost
 from bakeoff.training.summary import summary_of
 from bakeoff.training.validation import HeldOut
+from bakeoff.unfinished import require_free
 
 
 @restoring_threads
@@ -167,7 +167,7 @@ def pretrain(
     if not run:
         require_no_run(Path(out))
     if beside is not None:
-        require_free(beside, ELSEWHERE)
+        require_free(beside, advice=ELSEWHERE)
     resolved = run.recipe if run else resolve_recipe(recipe, opened, budget, device)
     precision = resolve_precision(resolved.training.precision, on)
     reset_peak_memory(on)

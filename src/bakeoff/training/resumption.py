@@ -2,14 +2,16 @@
 
 from typing import Any
 
-from bakeoff.config import differing, with_defaults
+from bakeoff.config import with_defaults
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
 from bakeoff.runs.checkpoint import checkpoint_step, list_checkpoints
 from bakeoff.runs.rules import OF_TRAINING, changes_since
 from bakeoff.runs.run import Run
+from bakeoff.same_settings import require_same
 from bakeoff.training.averaging import snapshot_file, snapshot_steps
+from bakeoff.unfinished import ELSEWHERE
 
 
 def require_same_request(run: Run, request: dict[str, Any]) -> None:
@@ -22,18 +24,23 @@ def require_same_request(run: Run, request: dict[str, Any]) -> None:
     Raises:
         UserError: one of them differs; the message names it.
     """
-    begun = run.environment
-    if begun["seed"] != request["seed"]:
-        raise UserError(f"{run.path}: --resume: the run was begun with seed {begun['seed']}, not {request['seed']}")
-    if begun.get("origin") != request["origin"]:
-        old, new = (origin or "from random weights" for origin in (begun.get("origin"), request["origin"]))
-        raise UserError(f"{run.path}: --resume: the run was begun {old}, not {new}")
-    if begun["corpus"]["fingerprint"] != request["corpus"]["fingerprint"]:
-        raise UserError(f"{run.path}: --resume: the run was begun on another corpus ({begun['corpus']['path']})")
+    before, now = (_compared(each) for each in (run.environment, request))
     # An older run may have recorded another tokenizer than the corpus's; the corpus is the same, and its tokenizer too.
-    recipe = {**with_defaults(begun["recipe"], Recipe), "tokenizer": request["recipe"]["tokenizer"]}
-    for key, old, new in differing(recipe, request["recipe"]):
-        raise UserError(f"{run.path}: --resume: the run was begun with {key} {old!r}, not {new!r}")
+    before["tokenizer"] = now["tokenizer"]
+    if run.environment["corpus"]["fingerprint"] == request["corpus"]["fingerprint"]:
+        before["corpus"] = now["corpus"]  # wherever it stands now
+    require_same(run.path, before, now, f"--resume goes on with the same; {ELSEWHERE}")
+
+
+def _compared(request: dict[str, Any]) -> dict[str, Any]:
+    """What a resumed training has to share with its beginning, by the words with which an error names it."""
+    corpus = request["corpus"]
+    return {
+        "seed": request["seed"],
+        "first weights": request.get("origin") or "random",
+        "corpus": f"{corpus['path']} ({corpus['fingerprint'][:8]})",
+        **with_defaults(request["recipe"], Recipe),
+    }
 
 
 def older_rules(run: Run) -> list[str]:

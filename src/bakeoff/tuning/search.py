@@ -8,10 +8,10 @@ from typing import Any, Literal
 import torch
 
 from bakeoff import checksums
-from bakeoff.config import differing, with_defaults
+from bakeoff.config import with_defaults
 from bakeoff.corpus.mixture import open_corpus
 from bakeoff.durable import held, holds_something, own_folder, remove
-from bakeoff.errors import Diverged, Interrupted, UserError
+from bakeoff.errors import Diverged, Interrupted
 from bakeoff.jobs.job import Job, Note, Outcome, Workers
 from bakeoff.jobs.processes import Processes
 from bakeoff.jobs.runner import Runner, Say
@@ -20,6 +20,7 @@ from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
 from bakeoff.resources.threads import SharedMachine, side_by_side, using_threads
 from bakeoff.runs.run import SEARCH
+from bakeoff.same_settings import require_same
 from bakeoff.tuning.candidates import Values, candidates, recipe_with, shown
 from bakeoff.tuning.engine import TrialPart
 from bakeoff.tuning.findings import best, cautions, coming_cost
@@ -27,6 +28,7 @@ from bakeoff.tuning.halving import chosen, going_on
 from bakeoff.tuning.outputs import budget_change, carried_recipe, write_outputs
 from bakeoff.tuning.planning import Planning
 from bakeoff.tuning.results import SearchJournal, SeedRun, Trial, TuningResults
+from bakeoff.unfinished import ELSEWHERE, taken
 
 
 class RecipeSearch:
@@ -65,7 +67,7 @@ class RecipeSearch:
                 recipe_with(recipe, budget_change(self.for_budget), f"--for-budget {self.for_budget}")
         if not (self.out / SEARCH).is_file() and holds_something(self.out, besides=SEARCH):
             checksums.require_present(self.out / SEARCH)
-            raise UserError(f"{self.out}: holds something else already; choose another --out")
+            raise taken(self.out, "something else", ELSEWHERE)
         shared = self._side_by_side(jobs, found)
         with using_threads(None if shared is None else shared.threads):
             return self._search(trials, found, shared, workers)
@@ -152,11 +154,7 @@ class RecipeSearch:
         begun = {"seeds": 1, **journal.settings}  # searches of older versions have one seed each
         if "recipe" in begun:
             begun["recipe"] = with_defaults(begun["recipe"], Recipe)
-        for key, old, new in differing(begun, settings):
-            raise UserError(
-                f"{self.out}: this search was begun with {key} {old!r}, not {new!r}; give the same again, or choose "
-                "another --out"
-            )
+        require_same(self.out, begun, settings, f"give the same again, or {ELSEWHERE}")
         return journal
 
     def _run(self, runner: Runner) -> TuningResults:

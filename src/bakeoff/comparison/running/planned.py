@@ -15,7 +15,7 @@ from bakeoff.comparison.facts import StartFacts
 from bakeoff.comparison.plan import Plan, SearchPlan, TaskPlan, directory_name
 from bakeoff.comparison.recipe_plan import RecipePlan
 from bakeoff.comparison.results import Initialisation
-from bakeoff.config import Record, differing, with_defaults
+from bakeoff.config import Record, with_defaults
 from bakeoff.display.wording import quoted
 from bakeoff.durable import own_folder, remove
 from bakeoff.errors import UserError
@@ -23,8 +23,10 @@ from bakeoff.json_files import read_json
 from bakeoff.models.model import ModelConfig
 from bakeoff.recipe import Recipe
 from bakeoff.regular_files import open_regular
+from bakeoff.same_settings import differences, require_same
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.registry import TASKS
+from bakeoff.unfinished import ELSEWHERE
 
 FAILURE = "failure.json"
 """The file in the directory of a training that has diverged."""
@@ -84,18 +86,16 @@ class PlannedTraining:
                 or no comparison has made it.
         """
         if self._settings_file.is_file():
-            old, above = _completed(read_json(self._settings_file)), f"{key}." if key else ""
-            changed = [each for each in differing(old, self.settings) if f"{each[0]}.".startswith(above)]
+            old, now = _completed(read_json(self._settings_file)), self.settings
+            if key:
+                old, now = ({key: settings.get(key)} for settings in (old, now))
+            changed = any(True for _ in differences(old, now))
             if not self.directory.exists() or (changed and self.failure is not None):
                 self.discard()
                 checksums.forget(self._settings_file.parent, [self._settings_file.name])
                 self._settings_file.unlink()
                 return
-            for key, before, now in changed:
-                raise UserError(
-                    f"{self.directory}: made with {key} {_short(before)}, the plan now says {_short(now)}; restore the "
-                    "plan, choose another --out, or delete that directory"
-                )
+            require_same(self.directory, old, now, f"restore the plan, {ELSEWHERE}, or delete that directory")
         elif self.directory.exists():
             checksums.require_present(self._settings_file)
             raise UserError(f"{self.directory}: not made by a comparison; move it away or choose another --out")
@@ -288,8 +288,3 @@ def _digest(path: Path | None) -> str | None:
         return None
     with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -6,10 +6,11 @@ from pathlib import Path
 from bakeoff import checksums
 from bakeoff.comparison.facts import BudgetFacts
 from bakeoff.comparison.running.correction import Pace
-from bakeoff.errors import UserError
 from bakeoff.jobs.runner import Say
 from bakeoff.json_files import read_json
 from bakeoff.optimization.budget import Budget
+from bakeoff.same_settings import require_same
+from bakeoff.unfinished import ELSEWHERE
 
 BUDGET = "budget.json"
 """The name of the file that a comparison's directory has before any result."""
@@ -39,11 +40,7 @@ class Spendable:
             checksums.require_present(self.path)
             return
         self.facts = BudgetFacts.parse(read_json(self.path), str(self.path), strict=True)
-        if self.facts.text != text:
-            raise UserError(
-                f"{out}: made with budget {self.facts.text}, the plan now says {text}; restore the plan or choose "
-                "another --out"
-            )
+        require_same(out, {"budget": self.facts.text}, {"budget": text}, f"restore the plan, or {ELSEWHERE}")
 
     def write(self) -> None:
         """Write budget.json for the next call."""

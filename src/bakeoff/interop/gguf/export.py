@@ -7,7 +7,8 @@ import numpy as np
 
 from bakeoff.display.wording import listed
 from bakeoff.errors import UserError
-from bakeoff.interop.export_folder import Exported, appearing, library, require_free
+from bakeoff.extras import library
+from bakeoff.interop.exported import Exported
 from bakeoff.interop.gguf.architectures import ARCHITECTURES, Architecture, Tensors
 from bakeoff.interop.gguf.readme import readme
 from bakeoff.interop.gguf.unigram import Unigram
@@ -18,6 +19,7 @@ from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tensors import load_tensors
 from bakeoff.tokenizer.long_words import LONGEST_WORD
+from bakeoff.unfinished import require_free, unfinished
 
 MODEL = "model.gguf"
 """The name of the model's file."""
@@ -52,7 +54,7 @@ def export(run: Path, out: Path, *, pooling: str | None = None) -> Exported:
         raise UserError(f"{run}: {reason}; use --to hf")
     vocabulary = vocabulary_of(opened, architecture.name, str(run))
     tensors, left = _tensors(opened, chosen, architecture, gguf)
-    with appearing(out) as folder:
+    with unfinished(out) as folder:
         _write(gguf, folder / MODEL, opened, chosen, vocabulary, tensors, POOLINGS[pooling or "mean"])
         _require_read_back(gguf, folder / MODEL, tensors, run)
         text = readme(opened.recipe.name, architecture.name, pooling or "mean")

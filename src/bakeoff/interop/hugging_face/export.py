@@ -9,7 +9,7 @@ from torch import Tensor
 
 from bakeoff.errors import UserError
 from bakeoff.extras import missing
-from bakeoff.interop.export_folder import Exported, appearing, require_free, write_json
+from bakeoff.interop.exported import Exported, write_json
 from bakeoff.interop.families.task_heads import ANSWERS
 from bakeoff.interop.hugging_face import own_settings
 from bakeoff.interop.hugging_face.family_choice import FamilyChoice, choose
@@ -26,6 +26,7 @@ from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tensors import load_tensors, save_tensors
 from bakeoff.tokenizer.tokenizer import Tokenizer
+from bakeoff.unfinished import require_free, unfinished
 
 PURPOSES = {
     "ForMaskedLM": "fill-mask",
@@ -69,7 +70,7 @@ def export(run: Path, out: Path) -> Exported:
     if isinstance(chosen, dict) and find_spec("transformers") is None:
         raise missing("the check of this model's export needs transformers", "hub")
     largest: float | None
-    with appearing(out) as folder:
+    with unfinished(out) as folder:
         if isinstance(chosen, dict):
             # Here, because it takes a second to import: it reads the source of all parts.
             from bakeoff.interop.remote_code.export import export as write_with_code

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from bakeoff.errors import UserError
 from bakeoff.interop.config_reader import ConfigReader
-from bakeoff.interop.export_folder import appearing, require_free
 from bakeoff.interop.families import FAMILIES, Family, NotSaid
 from bakeoff.interop.hugging_face.finetuned_writing import write_finetuned
 from bakeoff.interop.hugging_face.folder import DTYPES, Folder, folder_of
@@ -25,6 +24,7 @@ from bakeoff.tensors import save_tensors
 from bakeoff.tokenizer import file as tokenizer_file
 from bakeoff.tokenizer.special_tokens import SPECIAL_TOKENS
 from bakeoff.tokenizer.tokenizer import Tokenizer
+from bakeoff.unfinished import require_free, unfinished
 
 LEFT = "imported.safetensors"
 """The file of tensors that the run does not use, kept for a later export."""
@@ -100,7 +100,7 @@ def import_model(source: str | Path, out: str | Path, *, head: bool = True, pair
         **environment(torch.device("cpu"), "float32"),
     }
     kept = taken.left | taken.partly
-    with appearing(out) as partial:
+    with unfinished(out) as partial:
         if found is not None:
             if kept:
                 save_tensors(kept, partial / LEFT)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bakeoff.errors import UserError
-from bakeoff.interop.export_folder import library
+from bakeoff.extras import library
 from bakeoff.interop.onnx.graphs import Graph, Input
 from bakeoff.interop.onnx.steps import at_least_two_steps, forget_dispatch
 from bakeoff.signals import kept_interrupts

@@ -8,8 +8,9 @@ import numpy as np
 from torch import nn
 
 from bakeoff.errors import UserError
+from bakeoff.extras import library
 from bakeoff.inference.writer import next_token_head
-from bakeoff.interop.export_folder import Exported, appearing, library, require_free
+from bakeoff.interop.exported import Exported
 from bakeoff.interop.onnx.conversion import CLOSE, check_file, convert, largest_difference, open_session
 from bakeoff.interop.onnx.graphs import Graph, OfEncoder, OfHead
 from bakeoff.interop.onnx.measuring import by_agreement, by_loss, by_metric, random_rows, rows_of, texts_of
@@ -28,6 +29,7 @@ from bakeoff.tasks.heads.heads import LinearHead
 from bakeoff.tasks.heads.writing_head import WritingHead
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tokenizer.tokenizer import Tokenizer, TwoVocabularies
+from bakeoff.unfinished import require_free, unfinished
 
 MODEL, ENCODER, DECODER = "model.onnx", "encoder.onnx", "decoder.onnx"
 """Names of files: a whole model's, or an encoder's and a decoder's."""
@@ -71,7 +73,7 @@ def export(run: Path, out: Path, *, quantize: str | None = None, measure_on: Pat
     source = _opened(run)
     measure = None if quantize is None else _measure(source, measure_on)
     longest = min(source.format.length, source.run.recipe.model.longest_input or source.format.length)
-    with appearing(out) as folder:
+    with unfinished(out) as folder:
         difference = max(_written(source, folder / name, run, longest) for name in source.graphs)
         small = None if measure is None else _quantized(source, folder, measure, longest)
         _save_tokenizer(source.run.tokenizer, folder)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bakeoff.interop.export_folder import library
+from bakeoff.extras import library
 
 LINEAR = ["MatMul", "Gemm"]
 """The ONNX operators of linear layers."""

@@ -17,6 +17,7 @@ from bakeoff.json_files import read_json
 from bakeoff.preparation.planning.held_out import Survey
 from bakeoff.preparation.planning.sampling import CutPoint
 from bakeoff.preparation.planning.selection import DocumentSelection
+from bakeoff.same_settings import differences
 from bakeoff.text.sentences import LINES
 from bakeoff.text.word_order import NgramShuffle
 from bakeoff.tokenizer.tokenizer import Tokenizer
@@ -126,14 +127,18 @@ class PreparationPlan(Config):
         except (OSError, ValueError) as error:
             raise UserError(f"{folder / _LEFT_OUT}: damaged ({error}); remove {folder} to start anew") from None
 
-    def differences(self, arguments: Mapping[str, Any]) -> list[str]:
-        """Names of the arguments that differ from those of this plan; for a file that has changed, its path."""
-        new = json.loads(json.dumps(arguments))
-        names = [key for key in self.arguments if key != "files" and self.arguments[key] != new.get(key)]
-        old_files, new_files = self.arguments["files"], new["files"]
-        if [path for path, *_ in old_files] != [path for path, *_ in new_files]:
-            return [*names, "input files"]
-        return names + [path for (path, *old), (_, *now) in zip(old_files, new_files, strict=True) if old != now]
+    def difference(self, arguments: Mapping[str, Any]) -> str | None:
+        """The first difference of arguments from those of this plan, in words; None: there is none."""
+        return next(differences(*self.compared(arguments)), None)
+
+    def compared(self, arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
+        """The arguments of this plan and others, for `require_same`, and the names whose values are not shown.
+
+        A file stands by its path with its size and time, so that a file that has changed is named.
+        """
+        known = {key: arguments.get(key) for key in self.arguments}
+        before, now = (_by_file(each) for each in (self.arguments, known))
+        return before, now, ["input files", *before["input files"], "content of the tokenizer"]
 
     def provenance(self, recorded: int, opened: int, empty: int, given: int) -> dict[str, Any]:
         """The fields of `Manifest` about the origin of the corpus.
@@ -160,3 +165,8 @@ class PreparationPlan(Config):
 def shard_folder(work: Path, shard: int, shards: int) -> Path:
     """The folder in which shard number `shard`, from 1, of a corpus grows; the shard's journal stands beside it."""
     return work / f"part-{shard:05}-of-{shards:05}"
+
+
+def _by_file(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    files = {str(path): facts for path, *facts in arguments["files"]}
+    return {"input files": [*files], **files, **{key: value for key, value in arguments.items() if key != "files"}}
