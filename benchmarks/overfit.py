@@ -19,8 +19,9 @@ from bakeoff.models.dropouts import with_dropout
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe, recipe_names
 from bakeoff.resources.device import Placement, processor_name, resolve_device, resolve_precision
+from bakeoff.trainer.step import optimize
+from bakeoff.training.pretraining import Pretraining
 from bakeoff.training.stages import make_batches
-from bakeoff.training.step import optimize
 
 GOAL = 0.1
 
@@ -31,11 +32,11 @@ def overfit(recipe: Recipe, corpus: Corpus, rows: int, steps: int) -> tuple[int,
     precision = resolve_precision(recipe.training.precision, device)
     torch.manual_seed(0)
     module = PretrainingModel(recipe, corpus.tokenizer.size).train()
-    optimizer = recipe.training.optimizer.build(module)
+    unit = Pretraining(recipe, module, Placement(device, precision))
     parts = make_batches(recipe, module, corpus, seed=0).fixed(rows)
     first = last = float("nan")
     for step in range(steps):
-        means = optimize(module, optimizer, parts, recipe, 0, step, Placement(device, precision))
+        means = optimize(unit, parts, step)
         last = sum(weight * float(means[name]) for name, weight in module.weights.items())
         first = last if step == 0 else first
         if last < GOAL * first:

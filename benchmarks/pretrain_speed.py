@@ -34,8 +34,9 @@ from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
 from bakeoff.resources.device import Placement, autocast, processor_name, resolve_device, resolve_precision
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
+from bakeoff.trainer.step import optimize
+from bakeoff.training.pretraining import Pretraining
 from bakeoff.training.stages import make_batches
-from bakeoff.training.step import optimize
 
 ROWS, LENGTH, VOCABULARY = 32, 128, 8192
 CPU = torch.device("cpu")
@@ -75,12 +76,12 @@ def ours(
     module = PretrainingModel(recipe, VOCABULARY).train()
     if compiled:
         module.model.compile_layers()
-    optimizer = recipe.training.optimizer.build(module, precision)
+    unit = Pretraining(recipe, module, Placement(CPU, precision))
     batches = ahead(make_batches(recipe, module, corpus, seed=0).step, 0, steps)
     count = iter(range(steps))
 
     def step() -> None:
-        optimize(module, optimizer, next(batches), recipe, 0, next(count), Placement(CPU, precision))
+        optimize(unit, next(batches), next(count))
 
     return step, module.flops_per_token()
 

@@ -15,7 +15,7 @@ from bakeoff.cli import run as command_line
 from bakeoff.corpus.store import Corpus
 from bakeoff.errors import UserError
 from bakeoff.runs.run import Run
-from bakeoff.training import loop
+from bakeoff.trainer import loop
 from bakeoff.training.pretrain import pretrain
 from tests.conftest import shrink
 
@@ -121,10 +121,10 @@ def test_a_corpus_from_before_there_were_lists_is_compared_with_its_manifest(cop
 def test_an_unfinished_run_is_checked_as_far_as_it_has_come(corpus, tmp_path, capsys, monkeypatch):
     exact = loop.optimize
 
-    def fails(module, optimizer, parts, recipe, seed, index, *rest):
+    def fails(unit, parts, index):
         if index == 4:
             raise RuntimeError
-        return exact(module, optimizer, parts, recipe, seed, index, *rest)
+        return exact(unit, parts, index)
 
     monkeypatch.setattr(loop, "optimize", fails)
     recipe = shrink("bert-tiny", **{"training.checkpoint_minutes": 1e-9})

@@ -12,7 +12,7 @@ import torch
 from bakeoff.cli import run as command_line
 from bakeoff.comparison import execution
 from bakeoff.tensors import save_tensors
-from bakeoff.training import loop
+from bakeoff.trainer import loop
 from bakeoff.training.pretrain import pretrain
 from bakeoff.yaml_files import parse_value
 from tests.conftest import shrink
@@ -46,10 +46,10 @@ def place(corpus, tmp_path_factory):
     pretrain(recipe, folder / "corpus", folder / "run", progress=False, device="cpu")
     with pytest.MonkeyPatch.context() as patch:
 
-        def fails(module, optimizer, parts, recipe, seed, index, *rest):
+        def fails(unit, parts, index):
             if index == 3:
                 raise KeyboardInterrupt
-            return exact(module, optimizer, parts, recipe, seed, index, *rest)
+            return exact(unit, parts, index)
 
         exact = loop.optimize
         patch.setattr(loop, "optimize", fails)

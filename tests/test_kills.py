@@ -10,8 +10,9 @@ import torch
 from bakeoff.comparison import execution
 from bakeoff.demo import run as demo
 from bakeoff.preparation.prepare import prepare
-from bakeoff.tasks.fitting import fitting, trials
+from bakeoff.tasks.fitting import trials
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
+from bakeoff.trainer import loop
 from bakeoff.training.pretrain import pretrain
 from bakeoff.tuning import outputs
 from tests.conftest import shrink
@@ -54,8 +55,8 @@ def quick(monkeypatch):
     monkeypatch.setattr(execution, "_report", lambda results, path: path.write_text("the report"))
     monkeypatch.setattr(outputs, "write_report", lambda results, recipe, path: path.write_text("the report"))
     monkeypatch.setattr(trials, "SAVED_EVERY", 0.0)
-    monkeypatch.setattr(fitting, "FIRST_SAVE", 0.0)
-    monkeypatch.setattr(fitting, "SAVED_BETWEEN_LOOKS", 0.0)
+    monkeypatch.setattr(trials, "SAVED_BETWEEN_LOOKS", 0.0)
+    monkeypatch.setattr(loop, "FIRST_CHECKPOINT", 0.0)
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,14 @@
 """What was begun with other settings is not gone on with, and a folder has its name once it is whole."""
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
-from bakeoff.errors import UserError
+from bakeoff.errors import Interrupted, UserError
 from bakeoff.same_settings import LONGEST, require_same
+from bakeoff.signals import stop_signals
 from bakeoff.unfinished import unfinished, unfinished_folder
 
 BEGUN = {"seed": 0, "recipe": {"model": {"dropout": 0.1}}, "files": "a1b2", "over": "x" * 2 * LONGEST}
@@ -53,3 +56,16 @@ def test_an_unfinished_folder_stays_only_to_be_gone_on_with(keeps, tmp_path):
     (out / "mine").touch()
     with pytest.raises(UserError, match="out: holds something already; choose"), unfinished(out):
         raise AssertionError
+
+
+def test_a_signal_while_the_folder_gets_its_name_is_told_once_it_has_it(tmp_path):
+    def signalled(folder):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    with pytest.raises(Interrupted, match="one is whole"), unfinished(tmp_path / "one", last=signalled):
+        pass
+    with stop_signals() as noted:  # whose caller has more to save
+        with unfinished(tmp_path / "two", last=signalled):
+            pass
+        assert noted == [signal.SIGTERM]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "two"]

@@ -114,9 +114,9 @@ def test_a_run_with_links_is_not_resumed(tmp_path, corpus, precious, name):
 
 
 def test_a_finetuning_refuses_a_link_in_the_place_of_its_work_folder(tmp_path, precious):
-    from bakeoff.tasks.unfinished_run import unfinished
+    from bakeoff.tasks.unfinished_run import resumable
 
-    with refused(link(tmp_path / ".tuned.unfinished", precious)), unfinished(tmp_path / "tuned", {}):
+    with refused(link(tmp_path / ".tuned.unfinished", precious)), resumable(tmp_path / "tuned", {}):
         pass
 
 

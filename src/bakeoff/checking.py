@@ -12,13 +12,14 @@ from bakeoff import checksums
 from bakeoff.config import Config
 from bakeoff.corpus.store import MANIFEST, Corpus
 from bakeoff.errors import UserError
-from bakeoff.json_files import MOST_OF_LINES, read_json
+from bakeoff.json_files import MOST_OF_LINES
 from bakeoff.recipe_files import load_recipe
 from bakeoff.regular_files import require_regular
-from bakeoff.runs.checkpoint import CheckpointState, list_checkpoints
+from bakeoff.runs.checkpoint import list_checkpoints
 from bakeoff.runs.run import SEARCH, Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tensors import load_tensors
+from bakeoff.trainer.checkpoint import read_state
 from bakeoff.tuning.results import RECIPE, RESULTS, SearchJournal
 
 Kind = Literal["corpus", "run", "fine-tuned run", "comparison", "search"]
@@ -198,7 +199,7 @@ def _read(file: Path) -> None:
     elif file.name == MANIFEST:
         Corpus.open(folder)
     elif file.name == "state.json":
-        CheckpointState.check(read_json(file), str(file))
+        read_state(file.parent)
     elif (folder / SEARCH).is_file():
         if file.name == SEARCH:
             SearchJournal.read(file)
@@ -226,6 +227,6 @@ def _metrics(run: Run) -> None:
         run.metrics()
         return
     for checkpoint in list_checkpoints(run.checkpoints)[-1:]:
-        state = CheckpointState.check(read_json(checkpoint / "state.json"), str(checkpoint / "state.json"))
+        state = read_state(checkpoint)
         if state.get("metrics") is not None:
             run.metrics_file.marked(state["metrics"], state["step"])

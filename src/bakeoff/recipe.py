@@ -1,6 +1,7 @@
 """A recipe: the tree of all parts' configs."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
@@ -267,14 +268,15 @@ class Recipe(Config):
         """The recipe as it is trained on a corpus with that tokenizer."""
         return self.changed({"tokenizer": tokenizer.model_dump()})
 
-    def fitted(self, steps: int) -> "Recipe":
-        """The recipe for a training of `steps`, its warm-up and a rate that follows the length fitted to them."""
+    def fitted(self, steps: int, changes: Mapping[str, Any] = MappingProxyType({})) -> "Recipe":
+        """`changed` for a training of `steps`, its warm-up and a rate that follows the length fitted to them."""
         schedule = self.training.schedule.fitted(steps, self.training.budget.steps)
         return self.changed(
             {
                 "training.budget": {"steps": steps},
                 "training.schedule": schedule.model_dump(mode="json"),
                 "training.optimizer": self.training.optimizer.fitted(steps).model_dump(mode="json"),
+                **changes,
             }
         )
 

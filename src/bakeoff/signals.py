@@ -150,6 +150,11 @@ def stop_signals() -> Iterator[list[int]]:
             signal.signal(each, handler)
 
 
+def are_noted() -> bool:
+    """Whether this is inside of `stop_signals`, so that whoever opened it hears of a signal."""
+    return bool(_answer.noting)
+
+
 @contextmanager
 def kept_interrupts() -> Iterator[None]:
     """A context that raises the KeyboardInterrupt of a signal at its end, in case a library inside has caught it."""

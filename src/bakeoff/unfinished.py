@@ -7,7 +7,7 @@ from pathlib import Path
 from bakeoff.durable import as_new, fresh, held, holds_something, own_folder, remove, sync
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.full_disk import full_disk
-from bakeoff.signals import stop_signals
+from bakeoff.signals import are_noted, stop_signals
 
 ELSEWHERE = "choose another --out"
 """Advice where something stands at the place of an output."""
@@ -59,7 +59,7 @@ def unfinished(
     Raises:
         UserError: `out` is taken, cannot be made, or another process is making it.
         DiskFull: there is no space for it.
-        Interrupted: a signal came while the folder got its name; it has it.
+        Interrupted: a signal came while the folder got its name; it has it. Inside of `stop_signals` it is noted there.
     """
     require_free(out, advice=advice)
     folder = unfinished_folder(out)
@@ -74,7 +74,7 @@ def unfinished(
             if not keeps(error):
                 remove(folder)
             raise
-        if stopping:
+        if stopping and not are_noted():
             raise Interrupted(f"stopped when all was done: {out} is whole", stopping[0])
 
 

@@ -163,7 +163,7 @@ def test_an_export_without_space_leaves_nothing(form, runs, tmp_path, capsys):
         assert command(["export", str(runs["embed"]), "--to", form, "--out", str(tmp_path / "out")]) == 2
     said = capsys.readouterr().err
     assert said.startswith(f"bakeoff: {tmp_path}{os.sep}")
-    assert said.endswith("File too large\n")
+    assert said.endswith("File too large; nothing was kept\n")
     assert said.count("\n") == 1
     assert not list(tmp_path.iterdir())
 

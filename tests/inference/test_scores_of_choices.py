@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from bakeoff.inference.text_files import in_memory
 from tests.conftest import sentences
 from tests.inference.naive_scores import Naive
 from tests.inference.untrained_runs import untrained
@@ -19,6 +18,7 @@ from bakeoff.inference.scoring import TextScores, scorer_of, scoring_objective
 from bakeoff.inference.sentences import score_sentences
 from bakeoff.inference.token_scores import ScoredText
 from bakeoff.preparation.prepare import prepare
+from bakeoff.reading.text_files import in_memory
 from bakeoff.tasks.language.score_texts import heading, open_scores
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 

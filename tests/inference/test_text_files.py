@@ -8,10 +8,10 @@ import os
 import threading
 
 import pytest
-from bakeoff.inference.text_files import TextFile, in_memory, is_blank, read_ahead
 
 from bakeoff.errors import UserError
-from bakeoff.inference import text_files
+from bakeoff.reading import text_files
+from bakeoff.reading.text_files import TextFile, in_memory, is_blank, read_ahead
 
 TEXTS = ["  The river ", "", "a\u00a0b \u2003", "   ", "cafe\u0301, 字", "last"]
 OTHERS = ["one", "", " two", "\u00e9", "3 ", "x"]

@@ -17,9 +17,9 @@ from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.legality import TRAITS, legality_table, refusal
 from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.recipe import Recipe
-from bakeoff.resources.device import Placement
+from bakeoff.trainer.step import optimize
+from bakeoff.training.pretraining import Pretraining
 from bakeoff.training.stages import make_batches
-from bakeoff.training.step import optimize
 
 MIXERS = {
     "attention": {"heads": 2, "positions": "rotary"},
@@ -114,11 +114,10 @@ def trains(family, block, kind, corpus):
     torch.manual_seed(0)
     module = PretrainingModel(crossed, corpus.tokenizer.size).train()
     before = [parameter.detach().clone() for parameter in module.parameters()]
-    optimizer = crossed.training.optimizer.build(module)
     batches = make_batches(crossed, module, corpus, seed=0)
-    placement = Placement(torch.device("cpu"), "float32")
+    unit = Pretraining(crossed, module)
     for step in range(3):
-        means = optimize(module, optimizer, batches.step(step), crossed, 0, step, placement)
+        means = optimize(unit, batches.step(step), step)
         assert all(math.isfinite(float(mean)) for mean in means.values())
         assert float(means["gradient_norm"]) > 0
     assert any(not torch.equal(old, new) for old, new in zip(before, module.parameters(), strict=True))

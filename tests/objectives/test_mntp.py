@@ -12,9 +12,9 @@ from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.objectives.mntp import MaskedNextTokenConfig
 from bakeoff.randomness.draws import Draws
 from bakeoff.recipe_files import load_recipe
-from bakeoff.resources.device import Placement
+from bakeoff.trainer.step import optimize
+from bakeoff.training.pretraining import Pretraining
 from bakeoff.training.stages import make_batches
-from bakeoff.training.step import optimize
 
 CHANCE = 1e-6
 MNTP, CLM = {"kind": "mntp", "causal": 0.5, "weight": 0.5}, {"kind": "clm", "weight": 0.5}
@@ -136,8 +136,9 @@ def test_one_head_learns_both_and_each_mean_counts_with_its_weight(corpus):
     before = {name: parameter.detach().clone() for name, parameter in module.named_parameters()}
     module.zero_grad()
     optimizer = torch.optim.SGD(module.parameters(), lr=1.0)
+    unit = Pretraining(recipe, module, optimizer=optimizer)
     batches = make_batches(recipe.changed({"training.micro_batch": 3}), module, corpus, seed=0)
-    found = optimize(module, optimizer, batches.step(0), recipe, 0, 0, Placement(torch.device("cpu"), "float32"))
+    found = optimize(unit, batches.step(0), 0)
     for kind, mean in means.items():
         torch.testing.assert_close(found[kind], mean.detach())
     for name, parameter in module.named_parameters():

@@ -13,9 +13,9 @@ from bakeoff.models.stack import Stack
 from bakeoff.optimization.optimizers import MuonConfig
 from bakeoff.optimization.optimizers.muon import orthogonal
 from bakeoff.recipe_files import load_recipe
-from bakeoff.resources.device import Placement
+from bakeoff.trainer.step import optimize
+from bakeoff.training.pretraining import Pretraining
 from bakeoff.training.stages import make_batches
-from bakeoff.training.step import optimize
 
 
 def muon(**changes):
@@ -179,5 +179,5 @@ def test_the_rates_of_both_follow_the_schedule(corpus):
     module = PretrainingModel(recipe, corpus.tokenizer.size)
     optimizer = recipe.training.optimizer.build(module)
     batch = make_batches(recipe, module, corpus, seed=0).step(0)
-    optimize(module, optimizer, batch, recipe, 0, 1, Placement(torch.device("cpu"), "float32"))
+    optimize(Pretraining(recipe, module, optimizer=optimizer), batch, 1)
     assert [group["lr"] for group in optimizer.param_groups] == pytest.approx([0.01, 0.0025, 0.0025])

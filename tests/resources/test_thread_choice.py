@@ -97,7 +97,7 @@ def test_a_resumed_run_keeps_its_threads(corpus, tmp_path, monkeypatch):
     out, before = tmp_path / "out", torch.get_num_threads()
     pretrain(RECIPE, corpus.path, out, device="cpu", threads=2, until=5, progress=False)
     assert torch.get_num_threads() == before
-    monkeypatch.setattr("bakeoff.training.pretrain.quickest", None)
+    monkeypatch.setattr("bakeoff.training.settling.quickest", None)
     resumed = pretrain(None, None, out, device="cpu", threads="auto", resume=True, progress=False)
     assert resumed.environment["threads"] == 2
     assert weights(resumed) == weights(whole)
@@ -110,7 +110,7 @@ def test_minutes_are_measured_with_the_threads_that_were_found(corpus, tmp_path,
         seen.append(torch.get_num_threads())
         raise UserError("measured")
 
-    monkeypatch.setattr("bakeoff.training.pretrain.quickest", lambda *arguments: 3)
+    monkeypatch.setattr("bakeoff.training.settling.quickest", lambda *arguments: 3)
     monkeypatch.setattr("bakeoff.training.resolution.step_times", measured)
     with pytest.raises(UserError, match="measured"):
         pretrain(RECIPE, corpus.path, tmp_path / "out", budget=Budget(minutes=1), device="cpu", threads="auto")

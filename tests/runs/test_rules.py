@@ -14,7 +14,7 @@ from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.tasks.predict import predict
-from bakeoff.training import loop
+from bakeoff.trainer import loop
 from bakeoff.training.pretrain import pretrain
 
 
@@ -38,9 +38,9 @@ def forget(run, *paths):
 def interrupted(recipe, corpus, out, monkeypatch):
     exact = loop.optimize
 
-    def stops(module, optimizer, parts, recipe, seed, index, *rest):
+    def stops(unit, parts, index):
         os.kill(os.getpid(), signal.SIGINT)
-        return exact(module, optimizer, parts, recipe, seed, index, *rest)
+        return exact(unit, parts, index)
 
     with monkeypatch.context() as patch:
         patch.setattr(loop, "optimize", stops)

@@ -10,7 +10,7 @@ import yaml
 from keyword_task import labelled, write_tsv
 from safetensors.torch import load_file
 
-from bakeoff.errors import UserError
+from bakeoff.errors import Interrupted, UserError
 from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetune_results import FinetuneResult
 from bakeoff.tasks.finetuned_run import FinetunedRun
@@ -19,7 +19,6 @@ from bakeoff.tasks.fitting.resolution import default_learning_rate
 from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.tasks.predict import predict
 from bakeoff.tokenizer.tokenizer import Tokenizer
-from bakeoff.training.loop import Interrupted
 
 QUIET = {"device": "cpu", "progress": False}
 BRIEF = FinetuneConfig(learning_rate=[1e-3], epochs=1, least_steps=0, evaluations=3)

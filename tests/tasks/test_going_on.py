@@ -16,6 +16,7 @@ from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.fitting import trials
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.fitting.fitting import Fitting
+from bakeoff.trainer import loop
 
 QUIET = {"device": "cpu", "progress": False}
 SEVERAL = FinetuneConfig(learning_rate=[1e-4, 3e-3], epochs=[1, 2], least_steps=0, evaluations=4, patience=None)
@@ -28,22 +29,17 @@ def whole(run, task, tmp_path_factory):
 
 
 def stop_at(monkeypatch, training, step):
-    """Have a signal come in a step of the training of that number; returns how many looks at dev were saved."""
-    began, own = [], Fitting.run
+    """Have a signal come in a step of the training of that number."""
+    began, own = [], loop.optimize
 
-    def run(self, log, stopping, progress, save):
-        began.append(self)
+    def stops(unit, parts, index):
+        if unit not in began:
+            began.append(unit)
+        if len(began) == training and index == step - 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return own(unit, parts, index)
 
-        def counted(number, *figures):
-            if len(began) == training and number == step:
-                os.kill(os.getpid(), signal.SIGTERM)
-            progress_step(number, *figures)
-
-        progress_step = progress.step
-        progress.step = counted
-        return own(self, log, stopping, progress, save)
-
-    monkeypatch.setattr(Fitting, "run", run)
+    monkeypatch.setattr(loop, "optimize", stops)
 
 
 def without_times(lines):
@@ -76,22 +72,22 @@ def test_after_a_kill_the_last_look_is_gone_on_from(run, whole, task, tmp_path, 
     class Killed(BaseException):
         pass
 
-    own = trials.save_checkpoint
+    own = loop.save_checkpoint
     saved = []
 
-    def save(folder, fitting, found):
-        own(folder, fitting, found)
-        saved.append(fitting.course.step)
+    def save(unit, run, position, average):
+        own(unit, run, position, average)
+        saved.append(position.step)
         if len(saved) == 7:
-            os.rename(folder, tmp_path / "kept")  # what a kill leaves is not removed
+            os.rename(run.path, tmp_path / "kept")  # what a kill leaves is not removed
             raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(trials, "save_checkpoint", save)
+        patch.setattr(loop, "save_checkpoint", save)
         with pytest.raises(Killed):
             finetune(run, task, tmp_path / "out", config=SEVERAL, **QUIET)
     os.rename(tmp_path / "kept", tmp_path / ".out.unfinished")
-    (tmp_path / ".out.unfinished" / ".checkpoint.partial").mkdir()  # one that the kill has cut
+    (tmp_path / ".out.unfinished" / "checkpoints" / ".step-00000099.partial").mkdir()  # one that the kill has cut
     with open(tmp_path / ".out.unfinished" / "metrics.jsonl", "a") as file:
         file.write('{"kind": "dev", "step"')  # a line that the kill has cut
     found = finetune(run, task, tmp_path / "out", config=SEVERAL, resume=True, **QUIET)
@@ -108,8 +104,8 @@ def test_a_kill_while_a_finished_fine_tuning_loses_its_checkpoint_blocks_nothing
         pass
 
     def dies(path, **options):
-        if (tmp_path / ".out.unfinished" / "results.json").exists() and (path / "state.json").exists():
-            (path / "state.json").unlink()
+        if (tmp_path / ".out.unfinished" / "results.json").exists() and path.name == ".checkpoints.removed":
+            next(path.glob("*/state.json")).unlink()
             os.rename(tmp_path / ".out.unfinished", tmp_path / "kept")
             raise Killed
         own(path, **options)
@@ -193,7 +189,7 @@ def test_what_was_begun_with_other_settings_is_not_gone_on_with(run, task, tmp_p
     for options, what in others:
         with pytest.raises(UserError, match=f"begun with {what}; leave --resume out"):
             finetune(run, **{"task": task, **options}, out=tmp_path / "out", resume=True, **QUIET)
-    assert (tmp_path / ".out.unfinished" / "checkpoint-1").is_dir()  # it is still there to go on with
+    assert (tmp_path / ".out.unfinished" / "checkpoints" / "step-00000002").is_dir()  # it is still there to go on with
     found = finetune(run, task, tmp_path / "out", config=SEVERAL, resume=True, **QUIET)
     with monkeypatch.context() as patch:  # what is finished is not trained again
         patch.setattr(finetuning, "run_trials", None)
@@ -210,9 +206,9 @@ def test_a_checkpoint_that_is_damaged_is_told_in_one_line(run, task, tmp_path, m
         stop_at(patch, 1, 2)
         with pytest.raises(Interrupted):
             finetune(run, task, tmp_path / "out", config=SEVERAL, **QUIET)
-    weights = tmp_path / ".out.unfinished" / "checkpoint-1" / "model.safetensors"
+    weights = tmp_path / ".out.unfinished" / "checkpoints" / "step-00000002" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-8])
-    with pytest.raises(UserError, match="checkpoint-1"):
+    with pytest.raises(UserError, match=r"step-00000002: this checkpoint is damaged .*; delete it, and --resume b"):
         finetune(run, task, tmp_path / "out", config=SEVERAL, resume=True, **QUIET)
     finetune(run, task, tmp_path / "out", config=SEVERAL, **QUIET)
 

@@ -9,9 +9,11 @@ import torch
 from tests.conftest import shrink, without_dropout
 from tests.tasks.test_training_options import head_of, setting_of
 
-from bakeoff.tasks.fitting.fitting import Fitting, FittingTrial, optimize_items
-from bakeoff.tasks.fitting.trials import new_head
+from bakeoff.tasks.fitting.fitting import Fitting
+from bakeoff.tasks.fitting.starting_point import new_head
+from bakeoff.tasks.fitting.trial import FittingTrial
 from bakeoff.tasks.heads.depths import with_rates
+from bakeoff.trainer.step import optimize
 
 LAYERS = 12
 PUBLISHED = {
@@ -52,19 +54,27 @@ def test_multiples_of_twelve_layers_are_those_of_the_published_code(name, rule):
 @pytest.mark.parametrize("clip", [1e-6, 1.0])
 def test_a_step_is_adams_of_the_multiplied_gradient_or_of_the_multiplied_rate(recipe, corpus, task, rule, clip):
     """Gradients clipped to almost nothing are smaller than Adam's epsilon, so that the two differ."""
-    options = {"clip": clip, "weight_decay": 0.0, "layer_decay": 0.5, "layer_decay_rule": rule, "dropout": 0.0}
+    options = {
+        "schedule": "constant",
+        "warmup": 0.0,
+        "clip": clip,
+        "weight_decay": 0.0,
+        "layer_decay": 0.5,
+        "layer_decay_rule": rule,
+        "dropout": 0.0,
+    }
     setting, part, source = setting_of(without_dropout(recipe), corpus, task, **options)
     head = new_head(source, setting)[0].double()
     fitting = Fitting(head, part, part, FittingTrial(0.01, 1), setting)
-    for group in fitting.optimizer.param_groups:
-        group["lr"] = 0.01 * group["factor"]
-    twin, chosen = copy.deepcopy(head), np.arange(8)
+    fitting.begin()
+    (micro_batch,) = fitting.batches(0)
+    twin, chosen = copy.deepcopy(head), micro_batch.chosen
     batch = setting.task.collate(part.items, chosen, setting.format)
     setting.task.loss(twin.read(batch, False)[0], part.items, chosen).backward()
     gradients = {name: each.grad.numpy() for name, each in twin.named_parameters()}
     norm = np.sqrt(sum((gradient**2).sum() for gradient in gradients.values()))
     before = {name: each.detach().numpy().copy() for name, each in head.named_parameters()}
-    optimize_items(head, fitting.optimizer, part.items, chosen, setting, 0)
+    optimize(fitting, [micro_batch], 0)
     layers = recipe.model.stack.layers
     powers = {
         "ulmfit": {"head": 0, "embedding": layers + 1, **{layer: layers - layer for layer in range(layers)}},

@@ -3,16 +3,18 @@
 from pathlib import Path
 
 import pytest
+import torch
 from safetensors.torch import load_file
 
 from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.fitting import fitting
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
-from bakeoff.tasks.fitting.fitting import Evaluation
+from bakeoff.tasks.fitting.fitting import Fitting
+from bakeoff.tasks.fitting.trial import Look
 from bakeoff.tasks.kinds.classification import Classification, ClassificationConfig
 from bakeoff.tasks.kinds.regression import Regression, RegressionConfig
 from bakeoff.tasks.kinds.sequence_to_sequence import SequenceToSequence, SequenceToSequenceConfig
+from bakeoff.trainer import loop
 
 COLUMNS = {"train": Path("none"), "text_column": "text", "label_column": "label"}
 TASKS = {
@@ -31,12 +33,12 @@ def test_the_metric_decides_by_its_direction_and_then_the_lower_loss(metric):
     assert task.metric == metric
 
     def rank(value, loss):
-        return Evaluation(1, {metric: value}, loss).rank(task)
+        return Look(1, {metric: value}, loss).rank(task)
 
     assert rank(better, 9.0) > rank(worse, 0.1)
     assert rank(better, 0.1) > rank(better, 0.2)
     perfect = 0.0 if metric in LESS else 1.0
-    assert [Evaluation(1, {metric: each}, 0.5).perfect(task) for each in (perfect, 1.0 - perfect)] == [True, False]
+    assert [Look(1, {metric: each}, 0.5).perfect(task) for each in (perfect, 1.0 - perfect)] == [True, False]
 
 
 @pytest.mark.parametrize("patience", [1, 3])
@@ -52,15 +54,16 @@ def test_the_weights_are_those_of_the_best_look_of_all_trainings(recipe, corpus,
     """Neither those of the last training nor those of the last look."""
     steps = []
 
-    def moved(head, *_):
+    def moved(unit, *_):
         """A step after which every class is equally probable if it is the second of all, and none if it is not."""
         steps.append(len(steps))
-        for parameter in head.output.parameters():
+        output = unit.head.output
+        for parameter in output.parameters():
             parameter.data.zero_()
-        head.output.bias.data[0] = abs(steps[-1] - 1)
-        return 1.0
+        output.bias.data[0] = abs(steps[-1] - 1)
+        return {"task": torch.ones(())}
 
-    monkeypatch.setattr(fitting, "optimize_items", moved)
+    monkeypatch.setattr(loop, "optimize", moved)
     config = FinetuneConfig(learning_rate=[1e-3, 1e-4], epochs=3, batch=240, least_steps=0, evaluations=3)
     result = finetune(recipe, task, tmp_path / "out", config=config, tokenizer=corpus, device="cpu", progress=False)
     assert len(steps) == 6
@@ -69,13 +72,13 @@ def test_the_weights_are_those_of_the_best_look_of_all_trainings(recipe, corpus,
 
 
 def test_every_epoch_has_every_row_once_and_an_order_of_its_own(recipe, corpus, task, tmp_path, monkeypatch):
-    steps, optimize = [], fitting.optimize_items
+    steps, optimize = [], loop.optimize
 
-    def watched(head, optimizer, items, chosen, setting, step):
-        steps.append(chosen.tolist())
-        return optimize(head, optimizer, items, chosen, setting, step)
+    def watched(unit, parts, step):
+        steps.append(parts[0].chosen.tolist())
+        return optimize(unit, parts, step)
 
-    monkeypatch.setattr(fitting, "optimize_items", watched)
+    monkeypatch.setattr(loop, "optimize", watched)
     config = FinetuneConfig(learning_rate=[1e-3], epochs=3, batch=60, least_steps=0, evaluations=1)
     finetune(recipe, task, tmp_path / "out", config=config, tokenizer=corpus, device="cpu", progress=False)
     assert len(steps) == 12
@@ -97,11 +100,11 @@ def test_of_all_trainings_the_metric_chooses_and_then_the_loss(
 ):
     given = iter(looks)
 
-    def evaluated(head, dev, setting, step):
+    def looked(self, step):
         score, loss = next(given)
-        return Evaluation(step, {"accuracy": score, "macro_f1": 1 - score}, loss)
+        return Look(step, {"accuracy": score, "macro_f1": 1 - score}, loss)
 
-    monkeypatch.setattr(fitting, "_evaluate", evaluated)
+    monkeypatch.setattr(Fitting, "_look", looked)
     rates = [1e-3, 2e-3, 3e-3]
     config = FinetuneConfig(learning_rate=rates, epochs=1, batch=240, least_steps=0, evaluations=1)
     result = finetune(recipe, task, tmp_path / "out", config=config, tokenizer=corpus, device="cpu", progress=False)

@@ -16,16 +16,19 @@ from bakeoff.tasks.data import load_task
 from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
-from bakeoff.tasks.fitting.fitting import Fitting, FittingTrial, Setting, TaskSplit
+from bakeoff.tasks.fitting.fitting import Fitting, Setting, TaskSplit
 from bakeoff.tasks.fitting.resolution import default_learning_rate, resolve_finetuning
-from bakeoff.tasks.fitting.trials import StartingPoint, new_head
+from bakeoff.tasks.fitting.starting_point import StartingPoint, new_head
+from bakeoff.tasks.fitting.trial import FittingTrial
 from bakeoff.tasks.heads.depths import depths, fresh_tensors
 from bakeoff.tasks.heads.heads import RowHead
 from bakeoff.tasks.heads.layer_reading import layer_states
 from bakeoff.tasks.rows.batches import InputBatch, collate
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tokenizer.tokenizer import Tokenizer
-from bakeoff.training.progress import TrainingProgress
+from bakeoff.trainer.loop import steps
+from bakeoff.trainer.position import Position
+from bakeoff.trainer.step import optimize
 
 QUIET = {"device": "cpu", "progress": False}
 BRIEF = {"learning_rate": [1e-3], "epochs": 1, "least_steps": 0, "evaluations": 2}
@@ -94,9 +97,9 @@ def test_what_is_frozen_keeps_the_weights_of_the_run(run, task, tmp_path, frozen
 def first_loss(source, setting, part):
     """The loss of the first step, over all of train."""
     fitting = Fitting(new_head(source, setting)[0], part, part, FittingTrial(1e-9, 1), setting)
-    losses = []
-    fitting.run(lambda line: losses.append(line["train_loss"]), [], progress(), lambda at_once: None)
-    return losses[0]
+    fitting.begin()
+    means = optimize(fitting, fitting.batches(0), 0)
+    return sum(fitting.weights(0)[name] * float(mean) for name, mean in means.items() if name != "gradient_norm")
 
 
 WHOLE = {"batch": 240, "evaluations": 1, "dropout": 0.0}
@@ -108,10 +111,6 @@ def test_features_of_a_frozen_model_have_no_dropout(recipe, corpus, task):
         scores = new_head(source, setting)[0].eval()(collate(part.items.encoded, np.arange(240), setting.format))
         expected = torch.nn.functional.cross_entropy(scores, torch.tensor(part.items.targets)).item()
         assert (first_loss(source, setting, part) == pytest.approx(expected, abs=1e-5)) == same
-
-
-def progress():
-    return TrainingProgress("", 1, False).__enter__()
 
 
 def test_the_last_layers_begin_anew_and_the_others_with_the_weights_of_the_run(run, recipe, corpus, task):
@@ -181,14 +180,11 @@ def test_the_rate_follows_the_schedule(recipe, corpus, task, schedule):
     settings = {"warmup": 0.25, "schedule": schedule, "epochs": 2, "batch": 20, "evaluations": 100, "patience": None}
     setting, part, source = setting_of(recipe, corpus, task, **settings, layer_decay=0.5)
     head, _ = new_head(source, setting)
-    few = TaskSplit(part.examples[:4], setting.task.encode(part.examples[:4], setting.format))
-    fitting = Fitting(head, part, few, FittingTrial(0.1, 2), setting)
-    rates = []
-
-    def note(line):
-        rates.append({group["factor"]: group["lr"] for group in fitting.optimizer.param_groups})
-
-    fitting.run(note, [], progress(), lambda at_once: None)
+    fitting = Fitting(head, part, part, FittingTrial(0.1, 2), setting)
+    rates = [
+        {group["factor"]: group["lr"] for group in fitting.optimizer.param_groups}
+        for _ in steps(fitting, Position(), fitting.steps)
+    ]
     assert len(rates) == 24
     assert all(each[0.125] == pytest.approx(each[1.0] / 8) for each in rates)
     for step, rate in enumerate(each[1.0] for each in rates):

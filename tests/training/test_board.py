@@ -1,8 +1,8 @@
 """What is told of trainings side by side where there is no terminal."""
 
 from bakeoff.display import pace
-from bakeoff.training.board import Board
-from bakeoff.training.progress import Remarked, TrainingProgress
+from bakeoff.display.board import Board
+from bakeoff.display.progress import Remarked, TrainingProgress
 
 
 def test_lines_of_a_training_come_through_and_figures_now_and_then(monkeypatch):

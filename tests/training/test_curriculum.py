@@ -11,11 +11,11 @@ from bakeoff.errors import Interrupted, UserError
 from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe_files import load_recipe
-from bakeoff.resources.device import Placement
-from bakeoff.training import loop
+from bakeoff.trainer.step import optimize
+from bakeoff.training import pretraining
+from bakeoff.training.pretraining import Pretraining
 from bakeoff.training.resolution import resolve_recipe
 from bakeoff.training.stages import Stages, make_batches
-from bakeoff.training.step import optimize
 
 STAGES = [{"until": 0.5, "length": 24, "weights": {"nsp": 0}}, {"until": 0.75, "weights": {"mlm": 0.5}}]
 
@@ -45,11 +45,11 @@ def test_an_objective_of_weight_0_is_not_trained(corpus):
     recipe = staged(**{"training.optimizer.weight_decay": 0.0})
     torch.manual_seed(0)
     module = PretrainingModel(recipe, corpus.tokenizer.size).train()
-    optimizer = recipe.training.optimizer.build(module)
+    unit = Pretraining(recipe, module)
     stages = Stages(recipe, module, corpus, seed=0)
     before = {name: parameter.clone() for name, parameter in module.heads["nsp"].named_parameters()}
     for step in range(5):
-        optimize(module, optimizer, stages.step(step), recipe, 0, step, Placement(torch.device("cpu"), "float32"))
+        optimize(unit, stages.step(step), step)
         kept = all(torch.equal(before[name], now) for name, now in module.heads["nsp"].named_parameters())
         assert kept == (step < 4)
 
@@ -65,7 +65,7 @@ def test_an_objective_of_weight_0_leaves_the_text_alone(corpus, weights):
     recipe = recipe.changed({"training.curriculum": stages_of})
     torch.manual_seed(0)
     module = PretrainingModel(recipe, corpus.tokenizer.size).train()
-    optimizer = recipe.training.optimizer.build(module)
+    unit = Pretraining(recipe, module)
     stages, own = (
         Stages(each, module, corpus, seed=0) for each in (recipe, recipe.changed({"training.curriculum": []}))
     )
@@ -97,7 +97,7 @@ def test_an_objective_of_weight_0_leaves_the_text_alone(corpus, weights):
                 piece = torch.cat([row[1:first], row[first + 1 : second]]).tolist()
                 assert corpus.tokenizer.decode(piece) in corpus.tokenizer.decode(corpus.train.tokens.tolist())
         before = {name: parameter.clone() for name, parameter in module.heads.named_parameters()}
-        figures = optimize(module, optimizer, parts, recipe, 0, step, Placement(torch.device("cpu"), "float32"))
+        figures = optimize(unit, parts, step)
         assert all(torch.isfinite(figure) for figure in figures.values())
         assert list(figures) == [*kinds, "gradient_norm"]
         for name, now in module.heads.named_parameters():
@@ -115,7 +115,7 @@ def test_what_is_not_trained_is_neither_counted_nor_reported(corpus, tmp_path, m
     alone = recipe.changed({"training.curriculum": [], "objective": [{"kind": "mlm"}, {"kind": "sop"}]})
     assert stages.flops_per_token[0] == build_on_meta(alone, corpus.tokenizer.size).flops_per_token()
     assert stages.flops_per_token[0] < stages.flops_per_token[1]
-    monkeypatch.setattr(loop, "TRAIN_LINES", 2)
+    monkeypatch.setattr(pretraining, "TRAIN_LINES", 2)
     lines = train(recipe, corpus, tmp_path / "run").metrics()
     losses = {line["step"]: list(line["losses"]) for line in lines if line["kind"] == "train"}
     kinds = ["mlm", "word_structure", "sentence_structure"]

@@ -14,7 +14,8 @@ from bakeoff.optimization.early_stopping import EarlyStopping
 from bakeoff.optimization.save_points import SavePoints
 from bakeoff.overview.listing import list_runs, state_text
 from bakeoff.runs.run import Run
-from bakeoff.training import loop
+from bakeoff.trainer import loop
+from bakeoff.training import pretraining
 from bakeoff.training.pretrain import pretrain
 
 LOSSES = [4.0, 3.0, 3.5, 3.2, 2.9, 3.1, 3.0, 3.3]
@@ -40,14 +41,14 @@ def recipe(**changes):
 @pytest.fixture(autouse=True)
 def losses(monkeypatch):
     """The held-out losses are those above, whatever the model has learnt."""
-    measured = loop.Training._measured
+    measured = pretraining.Pretraining.measured
 
-    def known(self):
-        figures, step = measured(self), self.position.step
+    def known(self, position):
+        figures, step = measured(self, position), position.step
         return figures | {"loss": 5.0 if step == 0 else LOSSES[(step - 1) // 2]}
 
-    monkeypatch.setattr(loop, "FEWEST_STEPS_BETWEEN_VALIDATIONS", 2)
-    monkeypatch.setattr(loop.Training, "_measured", known)
+    monkeypatch.setattr(pretraining, "FEWEST_STEPS_BETWEEN_VALIDATIONS", 2)
+    monkeypatch.setattr(pretraining.Pretraining, "measured", known)
 
 
 def after(corpus, folder, step):
@@ -86,10 +87,10 @@ def test_an_interrupted_training_ends_alike(step, corpus, tmp_path, monkeypatch)
     whole = train(asked, corpus, tmp_path / "whole")
     exact = loop.optimize
 
-    def stops(module, optimizer, parts, recipe, seed, index, *rest):
+    def stops(unit, parts, index):
         if index == step - 1:
             os.kill(os.getpid(), signal.SIGINT)
-        return exact(module, optimizer, parts, recipe, seed, index, *rest)
+        return exact(unit, parts, index)
 
     with monkeypatch.context() as patch:
         patch.setattr(loop, "optimize", stops)
@@ -109,7 +110,9 @@ def test_a_lost_file_of_best_weights_is_told(corpus, tmp_path):
     asked = recipe(**{"training.early_stopping": {"patience": 2, "keep_best": True}})
     run = train(asked, corpus, tmp_path / "run", until=6)
     (run.weights_file().parent / "best.safetensors").unlink()
-    with pytest.raises(UserError, match=r"best\.safetensors: missing; delete .*step-00000006, and --resume goes on"):
+    with pytest.raises(
+        UserError, match=r"step-00000006: this checkpoint is damaged \(.*best\.safetensors.*; delete it, and --res"
+    ):
         train(asked, corpus, tmp_path / "run", resume=True)
 
 

@@ -16,7 +16,7 @@ from bakeoff.optimization.budget import Budget
 from bakeoff.preparation.prepare import prepare
 from bakeoff.recipe import Recipe
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
-from bakeoff.training import loop
+from bakeoff.trainer import loop
 from bakeoff.training.initial_weights import Start
 from bakeoff.training.pretrain import pretrain
 
@@ -33,10 +33,10 @@ def interrupted(monkeypatch, step, call):
     """A training that SIGINT reaches while that step is made."""
     exact = loop.optimize
 
-    def stops(module, optimizer, parts, recipe, seed, index, *rest):
+    def stops(unit, parts, index):
         if index == step:
             os.kill(os.getpid(), signal.SIGINT)
-        return exact(module, optimizer, parts, recipe, seed, index, *rest)
+        return exact(unit, parts, index)
 
     with monkeypatch.context() as patch:
         patch.setattr(loop, "optimize", stops)
@@ -121,7 +121,7 @@ def test_a_resumed_training_does_not_need_the_run_it_came_from(bert, corpus, tmp
         for key, value in load_file(parts.path / "model.safetensors").items():
             assert torch.equal(value, expected[key]), key
         assert validations(parts) == validations(whole)
-    with pytest.raises(UserError, match=r"begun from .*source, grown to 3 layers by repeat, not from random weights"):
+    with pytest.raises(UserError, match=r'begun with first weights "from .*, not "random"; --resume goes on'):
         train(whole.recipe, corpus, tmp_path / "later", resume=True)
 
 

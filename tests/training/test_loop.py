@@ -5,9 +5,9 @@ import torch
 from tests.conftest import shrink
 
 from bakeoff.learner.pretraining_model import PretrainingModel
-from bakeoff.resources.device import Placement
+from bakeoff.trainer.step import optimize
+from bakeoff.training.pretraining import Pretraining
 from bakeoff.training.stages import make_batches
-from bakeoff.training.step import optimize
 
 RATE = 0.5
 
@@ -26,7 +26,7 @@ def one_step(recipe, module, parts, lr=RATE, seed=0, step=0):
     before = [parameter.detach().clone() for parameter in module.parameters()]
     optimizer = torch.optim.SGD(module.parameters(), lr=1.0)
     recipe = recipe.changed({"training.optimizer.lr": lr})
-    means = optimize(module, optimizer, parts, recipe, seed, step, Placement(torch.device("cpu"), "float32"))
+    means = optimize(Pretraining(recipe, module, seed=seed, optimizer=optimizer), parts, step)
     moved = [parameter.detach() - old for parameter, old in zip(module.parameters(), before, strict=True)]
     return means, float(torch.stack([each.square().sum() for each in moved]).sum().sqrt()) / lr
 

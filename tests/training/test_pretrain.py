@@ -26,7 +26,8 @@ from bakeoff.resources.device import resolve_precision
 from bakeoff.runs import beginning
 from bakeoff.runs.run import Run
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
-from bakeoff.training import loop
+from bakeoff.trainer import loop
+from bakeoff.training import pretraining
 from bakeoff.training.pretrain import pretrain
 from bakeoff.training.resolution import resolve_recipe
 from bakeoff.training.speed import step_times
@@ -53,10 +54,10 @@ def interrupt_at(monkeypatch, step):
     """As if SIGINT came while that step was made."""
     exact = loop.optimize
 
-    def stops(module, optimizer, parts, recipe, seed, index, *rest):
+    def stops(unit, parts, index):
         if index == step:
             os.kill(os.getpid(), signal.SIGINT)
-        return exact(module, optimizer, parts, recipe, seed, index, *rest)
+        return exact(unit, parts, index)
 
     monkeypatch.setattr(loop, "optimize", stops)
 
@@ -64,7 +65,7 @@ def interrupt_at(monkeypatch, step):
 @pytest.mark.parametrize("name", [*RECIPES, "transformer-translation-tiny"])
 def test_interrupted_and_resumed_equals_uninterrupted_bit_for_bit(name, corpus, parallel_corpus, tmp_path, monkeypatch):
     """With a validation between the interruptions."""
-    monkeypatch.setattr(loop, "FEWEST_STEPS_BETWEEN_VALIDATIONS", 10)
+    monkeypatch.setattr(pretraining, "FEWEST_STEPS_BETWEEN_VALIDATIONS", 10)
     changes = {"training.budget": {"steps": 20}, "training.micro_batch": 5, "model.dropout": 0.1}
     if name == "transformer-translation-tiny":
         corpus = parallel_corpus
@@ -101,7 +102,7 @@ OPTIMIZERS = [
 @pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=[optimizer["kind"] for optimizer in OPTIMIZERS])
 def test_every_optimizer_and_the_plateau_resume_bit_for_bit(optimizer, corpus, tmp_path, monkeypatch):
     """The plateau's losses come from the metrics; here none is low enough, so that every second one halves the rate."""
-    monkeypatch.setattr(loop, "FEWEST_STEPS_BETWEEN_VALIDATIONS", 4)
+    monkeypatch.setattr(pretraining, "FEWEST_STEPS_BETWEEN_VALIDATIONS", 4)
     changes = {
         "training.budget": {"steps": 36},
         "training.optimizer": optimizer,
@@ -219,10 +220,10 @@ def test_a_loss_that_is_no_number_stops_and_keeps_the_last_good_checkpoint(corpu
     recipe = shrink("bert-tiny", **{"training.checkpoint_minutes": 1e-9})
     exact = loop.optimize
 
-    def breaks(module, optimizer, parts, recipe, seed, index, *rest):
+    def breaks(unit, parts, index):
         if index == 6:
-            next(module.parameters()).data.fill_(float("nan"))
-        return exact(module, optimizer, parts, recipe, seed, index, *rest)
+            next(unit.module.parameters()).data.fill_(float("nan"))
+        return exact(unit, parts, index)
 
     with monkeypatch.context() as patch:
         patch.setattr(loop, "optimize", breaks)
@@ -239,7 +240,7 @@ def test_figures_read_seldom_are_the_same_and_name_the_same_step(corpus, tmp_pat
     recipe = shrink("bert-tiny", **{"training.budget": {"steps": 40}})
     often = train(recipe, corpus, tmp_path / "often")
     monkeypatch.setitem(loop.READ_EVERY, "cpu", 7)
-    monkeypatch.setattr(loop, "TRAIN_LINES", 4)
+    monkeypatch.setattr(pretraining, "TRAIN_LINES", 4)
     seldom = train(recipe, corpus, tmp_path / "seldom")
     assert torch.equal(weights(often)["heads.mlm.bias"], weights(seldom)["heads.mlm.bias"])
     first = [line["loss"] for line in often.metrics() if line["kind"] == "train"]
@@ -247,10 +248,10 @@ def test_figures_read_seldom_are_the_same_and_name_the_same_step(corpus, tmp_pat
     assert second == pytest.approx([sum(first[i : i + 10]) / 10 for i in range(0, 40, 10)])
     exact = loop.optimize
 
-    def breaks(module, optimizer, parts, recipe, seed, index, *rest):
+    def breaks(unit, parts, index):
         if index == 23:
-            next(module.parameters()).data.fill_(float("nan"))
-        return exact(module, optimizer, parts, recipe, seed, index, *rest)
+            next(unit.module.parameters()).data.fill_(float("nan"))
+        return exact(unit, parts, index)
 
     monkeypatch.setattr(loop, "optimize", breaks)
     with pytest.raises(UserError, match="mlm is not a finite number at step 24;"):
@@ -259,7 +260,7 @@ def test_figures_read_seldom_are_the_same_and_name_the_same_step(corpus, tmp_pat
 
 def test_a_signal_during_validation_saves_too(corpus, tmp_path, monkeypatch):
     recipe = shrink("bert-tiny", **{"training.budget": {"steps": 60}})
-    exact, calls = loop.validate, []
+    exact, calls = pretraining.validate, []
 
     def interrupted(*arguments):
         calls.append(1)
@@ -268,7 +269,7 @@ def test_a_signal_during_validation_saves_too(corpus, tmp_path, monkeypatch):
         return exact(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "validate", interrupted)
+        patch.setattr(pretraining, "validate", interrupted)
         with pytest.raises(Interrupted, match="stopped at step 30"):
             train(recipe, corpus, tmp_path / "run")
     assert [path.name for path in Run.open(tmp_path / "run").checkpoints.iterdir()] == ["step-00000030"]
@@ -472,7 +473,7 @@ def test_what_fails_before_the_first_step_leaves_no_directory_behind(error, made
     def fails(*arguments):
         raise error
 
-    for place in ((loop, "optimize"), (loop, "validate"), (beginning, "write_atomically")):
+    for place in ((loop, "optimize"), (pretraining, "validate"), (beginning, "write_atomically")):
         with monkeypatch.context() as patch:
             patch.setattr(*place, fails)
             with pytest.raises(type(error)):
@@ -484,7 +485,7 @@ def test_what_fails_behind_a_step_stays(corpus, tmp_path, monkeypatch):
     exact = loop.optimize
 
     def fails(*arguments):
-        if arguments[5] == 3:
+        if arguments[2] == 3:
             raise RuntimeError("out of memory")
         return exact(*arguments)
 

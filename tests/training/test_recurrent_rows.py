@@ -13,8 +13,9 @@ from bakeoff.learner.recurrent_memory import Memory
 from bakeoff.models.inputs import Inputs
 from bakeoff.recipe_files import load_recipe, recipe_names
 from bakeoff.resources.device import Placement
+from bakeoff.trainer.step import optimize
+from bakeoff.training.pretraining import Pretraining
 from bakeoff.training.stages import make_batches
-from bakeoff.training.step import optimize
 
 RECURRENT = [name for name in recipe_names() if load_recipe(name).input.continues]
 PLACEMENT = Placement(torch.device("cpu"), "float32")
@@ -51,7 +52,7 @@ def test_rows_read_in_turn_are_one_long_row(name, corpus):
     memory = Memory(module.model)
     found = []
     for part in parts:
-        (state,) = memory.before([part])
+        state = memory.before(0, part)
         hidden, after = module.model.extend(part.ids, state, remembered=part.advance, banded=False)
         memory.keep(0, after)
         found.append(hidden)
@@ -100,10 +101,10 @@ def test_the_seed_says_where_the_lanes_begin(corpus):
 
 def test_no_gradient_goes_into_the_step_before(corpus):
     recipe, module, batches = made("lstm-lm-tiny", corpus)
-    memory = Memory(module.model)
-    optimizer = recipe.training.optimizer.build(module)
+    unit = Pretraining(recipe, module)
+    memory = unit.memory
     for step in range(2):
-        optimize(module, optimizer, batches.step(step), recipe, 0, step, PLACEMENT, memory=memory)
+        optimize(unit, batches.step(step), step)
     assert memory.tensors()
     assert not any(tensor.requires_grad for tensor in memory.tensors().values())
 
@@ -114,13 +115,12 @@ def test_the_parts_of_a_batch_do_not_matter(name, corpus):
     found = []
     for micro_batch in (8, 3):
         recipe, module, batches = made(name, corpus, **{"training.micro_batch": micro_batch})
-        optimizer = recipe.training.optimizer.build(module)
-        memory = Memory(module.model)
+        unit = Pretraining(recipe, module)
         for step in range(2):
-            optimize(module, optimizer, batches.step(step), recipe, 0, step, PLACEMENT, memory=memory)
-        again = Memory(module.model)
-        again.load(memory.tensors())
-        means = optimize(module, optimizer, batches.step(2), recipe, 0, 2, PLACEMENT, memory=again)
+            optimize(unit, batches.step(step), step)
+        saved, unit.memory = unit.memory.tensors(), Memory(module.model)
+        unit.memory.load(saved)
+        means, again = optimize(unit, batches.step(2), 2), unit.memory
         found.append((means, again.tensors()))
     (means, tensors), (others, other_tensors) = found
     for name in means:
@@ -137,8 +137,9 @@ def test_what_is_remembered_moves_to_other_parts(name, corpus):
 
     def trained(module, memory, micro_batch, step):
         recipe, _, batches = made(name, corpus, **{"training.micro_batch": micro_batch})
-        optimizer = recipe.training.optimizer.build(module)
-        return optimize(module, optimizer, batches.step(step), recipe, 0, step, PLACEMENT, memory=memory)
+        unit = Pretraining(recipe, module)
+        unit.memory = memory
+        return optimize(unit, batches.step(step), step)
 
     _, module, _ = made(name, corpus)
     memory = Memory(module.model)
@@ -263,10 +264,10 @@ def test_compiled_layers_remember_the_same(name, corpus):
         if compiled:
             torch.compiler.reset()
             module.model.compile_layers()
-        memory = Memory(module.model)
-        optimizer = recipe.training.optimizer.build(module)
+        unit = Pretraining(recipe, module)
+        memory = unit.memory
         for step in range(5):  # until the memory is full
-            means = optimize(module, optimizer, batches.step(step), recipe, 0, step, PLACEMENT, memory=memory)
+            means = optimize(unit, batches.step(step), step)
         found.append((means, memory.tensors()))
     (means, tensors), (others, other_tensors) = found
     for key, mean in means.items():

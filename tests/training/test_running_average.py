@@ -15,7 +15,7 @@ from bakeoff.learner.running_average import RunningAverage
 from bakeoff.recipe_files import load_recipe
 from bakeoff.resources.memory_need import memory_need
 from bakeoff.runs.run import Run
-from bakeoff.training import loop
+from bakeoff.training import pretraining
 
 STEPS, SHARE = 20, 0.2
 AVERAGED = {"training.budget": {"steps": STEPS}, "training.running_average": SHARE, "training.optimizer.lr": 0.01}
@@ -69,7 +69,7 @@ def test_held_out_losses_are_those_of_the_mean(corpus, tmp_path):
 
 @pytest.mark.parametrize("name", ["gpt-tiny", "transformer-xl-tiny", "cnn-lm-tiny"])
 def test_interrupted_and_resumed_ends_with_the_same_bits(name, corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr(loop, "FEWEST_STEPS_BETWEEN_VALIDATIONS", 10)
+    monkeypatch.setattr(pretraining, "FEWEST_STEPS_BETWEEN_VALIDATIONS", 10)
     recipe = shrink(name, **AVERAGED, **{"training.validations": 3})
     with monkeypatch.context() as patch:
         behind = course_of_weights(patch)

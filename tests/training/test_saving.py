@@ -16,7 +16,7 @@ from bakeoff.optimization.save_points import SavePoint, SavePoints, amount_text
 from bakeoff.overview.listing import list_runs
 from bakeoff.runs.run import Run
 from bakeoff.tasks.evaluate import evaluate
-from bakeoff.training import loop
+from bakeoff.trainer import loop
 from bakeoff.training.pretrain import pretrain
 
 
@@ -35,10 +35,10 @@ def recipe(steps=12, **changes):
 def interrupt_at(monkeypatch, step):
     exact = loop.optimize
 
-    def stops(module, optimizer, parts, recipe, seed, index, *rest):
+    def stops(unit, parts, index):
         if index == step:
             os.kill(os.getpid(), signal.SIGINT)
-        return exact(module, optimizer, parts, recipe, seed, index, *rest)
+        return exact(unit, parts, index)
 
     monkeypatch.setattr(loop, "optimize", stops)
 

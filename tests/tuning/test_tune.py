@@ -69,7 +69,7 @@ class Stopping(TrialEngine):
 
 @pytest.mark.parametrize("training", [2, *(pytest.param(place, marks=pytest.mark.slow) for place in (1, 5))])
 def test_a_search_that_is_stopped_within_a_trial_goes_on_bit_for_bit(whole, corpus, tmp_path, training, monkeypatch):
-    monkeypatch.setattr("bakeoff.training.progress.NOTE_SECONDS", -1.0)
+    monkeypatch.setattr("bakeoff.display.progress.NOTE_SECONDS", -1.0)
     results, out = whole
     with pytest.raises(Interrupted, match="the same command goes on"):
         tune(RECIPE, corpus.path, tmp_path / "out", over=OVER, budget=STEPS, device="cpu", engine=Stopping(training))

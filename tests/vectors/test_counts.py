@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from bakeoff.inference.text_files import in_memory
 from tests.inference.untrained_runs import untrained
 
 import bakeoff
+from bakeoff.reading.text_files import in_memory
 from bakeoff.vectors import embed as embedding
 from bakeoff.vectors.embed import embed_file, embedded, vectors_of
 from bakeoff.vectors.embedder import Embedder

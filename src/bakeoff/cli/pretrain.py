@@ -128,6 +128,7 @@ def pretrain(
 
     Example: bakeoff pretrain --out runs/bert --resume --budget minutes=20
     """
+    from bakeoff.display.progress import Remarked, duration
     from bakeoff.optimization.budget import Budget
     from bakeoff.optimization.early_stopping import EarlyStopping
     from bakeoff.optimization.save_points import SavePoints
@@ -137,7 +138,6 @@ def pretrain(
     from bakeoff.training.averaging import average_path
     from bakeoff.training.initial_weights import Start
     from bakeoff.training.pretrain import pretrain as pretrain_model
-    from bakeoff.training.progress import Remarked, duration
 
     refuse_tokenizer(set)
     given = {"run": from_run, "grow": grow, "encoder": encoder_from, "decoder": decoder_from}

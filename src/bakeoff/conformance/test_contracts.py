@@ -21,9 +21,9 @@ from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.inputs import Inputs
 from bakeoff.models.matrices import declared_matrices, own_parameters
 from bakeoff.resources.costs import costs_of
-from bakeoff.resources.device import Placement
+from bakeoff.trainer.step import optimize
+from bakeoff.training.pretraining import Pretraining
 from bakeoff.training.stages import make_batches
-from bakeoff.training.step import optimize
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_accumulation_changes_nothing(recipe, corpus):
         optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
         micro_batches = make_batches(cut, module, corpus, seed=0).step(0)
         assert len(micro_batches) == -(-8 // micro_batch)
-        means = optimize(module, optimizer, micro_batches, cut, 0, 0, Placement(torch.device("cpu"), "float32"))
+        means = optimize(Pretraining(cut, module, optimizer=optimizer), micro_batches, 0)
         results.append((means, module.state_dict()))
     (whole, weights), (cut_means, cut_weights) = results
     for name, value in whole.items():

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bakeoff.config import Config
-from bakeoff.training.progress import Shown
+from bakeoff.display.progress import Shown
 
 Note = dict[str, Any]
 """What a job says while it runs, in values that JSON can hold: progress for the display, or a word for its queue."""

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bakeoff.display.progress import Shown
 from bakeoff.jobs.job import Job
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
-from bakeoff.training.progress import Shown
 
 if TYPE_CHECKING:
     from bakeoff.runs.run import Run

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Hashable
 from typing import Any, Protocol
 
+from bakeoff.display.board import Board
+from bakeoff.display.progress import Remarked, Shown
 from bakeoff.jobs.job import Job, Note, Outcome, Workers
-from bakeoff.training.board import Board
-from bakeoff.training.progress import Remarked, Shown
 
 Say = Callable[[str], None]
 """A function that prints a line of progress."""

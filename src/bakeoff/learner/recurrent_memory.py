@@ -1,7 +1,5 @@
 """A model's memory from one step to the next, where rows continue each other; it is kept for the whole batch."""
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
@@ -21,19 +19,17 @@ class Memory:
         self.model = model
         self._states: list[ModelState] = []  # of each micro-batch
         self._loaded: list[Tensor] = []  # of all lanes, before it is known which micro-batches there are
+        self._taken = 0  # lanes of these
 
-    def before(self, micro_batches: Sequence[Batch]) -> list[ModelState]:
-        """The states from which each micro-batch of the next batch continues."""
-        if not self._states:
-            self._states = [self.model.start(len(batch.ids)) for batch in micro_batches]
-        if self._loaded:
-            first = 0
-            for index, state in enumerate(self._states):
-                rows = slice(first, first + len(micro_batches[index].ids))
-                self._states[index] = _filled(state, [tensor[rows] for tensor in self._loaded])
-                first = rows.stop
-            self._loaded = []
-        return self._states
+    def before(self, number: int, batch: Batch) -> ModelState:
+        """The state from which micro-batch `number` of the next batch continues."""
+        if number == len(self._states):
+            state = self.model.start(len(batch.ids))
+            if self._loaded:
+                rows = slice(self._taken, self._taken + len(batch.ids))
+                state, self._taken = _filled(state, [tensor[rows] for tensor in self._loaded]), rows.stop
+            self._states.append(state)
+        return self._states[number]
 
     def keep(self, index: int, state: ModelState) -> None:
         """Store the state behind micro-batch `index`."""
@@ -52,7 +48,7 @@ class Memory:
     def load(self, tensors: dict[str, Tensor]) -> None:
         """Restore the memory from the tensors of a checkpoint, as `tensors` gave them."""
         device = self.model.embedding.table.device
-        self._states = []
+        self._states, self._taken = [], 0
         self._loaded = [tensors[str(place)].to(device) for place in range(len(tensors))]
 
 

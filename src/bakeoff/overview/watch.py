@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from bakeoff.display.board import Board
+from bakeoff.display.progress import TrainingProgress, duration
 from bakeoff.display.terminal import tell
 from bakeoff.display.wording import number
 from bakeoff.durable import is_held
@@ -11,8 +13,6 @@ from bakeoff.errors import WHERE_RUNS_ARE, UserError
 from bakeoff.overview.entries import ENDED, RunEntry, entry_of, folder_of, planned_steps
 from bakeoff.overview.lines import Follower, Line
 from bakeoff.overview.listing import run_folders, state_text
-from bakeoff.training.board import Board
-from bakeoff.training.progress import TrainingProgress, duration
 
 LOOKS = 2
 """Looks in a row without a process at a training, before it counts as stopped; it may be about to go on."""

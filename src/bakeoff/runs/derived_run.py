@@ -1,6 +1,6 @@
 """A finished run that is made of another run: a mean of its weights, or its weights at some point."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,8 @@ def write_derived(
     path: Path,
     module: PretrainingModel,
     environment: dict[str, Any],
-    lines: Callable[[], list[dict[str, Any]]],
-    summary: Callable[[dict[str, Any]], dict[str, Any]],
+    lines: Sequence[dict[str, Any]],
+    summary: dict[str, Any],
     advice: str,
 ) -> Run:
     """Write a finished run with a module's weights, whole or not at all.
@@ -25,8 +25,8 @@ def write_derived(
         path: the place of the new run.
         module: the weights.
         environment: the content of its environment.json.
-        lines: makes the lines of its metrics.jsonl; the last is a validation of the weights.
-        summary: makes its summary of the last line.
+        lines: the lines of its metrics.jsonl.
+        summary: its summary.
         advice: what to do where something stands at `path`.
 
     Raises:
@@ -34,9 +34,8 @@ def write_derived(
     """
     with unfinished(path, advice=advice) as folder:
         made = Run.create(folder, run.recipe, run.tokenizer, environment)
-        written = lines()
-        for line in written:
+        for line in lines:
             made.metrics_file.append(line)
         made.metrics_file.sync()
-        made.finish(module, summary(written[-1]), path)
+        made.finish(module, summary, path)
     return Run(path)

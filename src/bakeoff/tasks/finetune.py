@@ -1,27 +1,21 @@
 """Fine-tuning: from a pre-trained run, or from scratch, to a model that does a task, and its scores."""
 
-import hashlib
 import json
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
-from bakeoff.digests import digest
+from bakeoff.display.progress import Shown
 from bakeoff.durable import write_atomically
-from bakeoff.errors import UserError
 from bakeoff.full_disk import full_disk
 from bakeoff.json_files import read_json
 from bakeoff.learner.pretraining_model import build_on_meta
-from bakeoff.models.dropouts import with_dropout
-from bakeoff.models.layer_map import unshared
-from bakeoff.optimization.optimizers.adamw import AdamWConfig
 from bakeoff.reading.hub import on_hub
 from bakeoff.recipe import Recipe
-from bakeoff.resources.device import Placement, resolve_device, resolve_precision
+from bakeoff.resources.device import Placement
 from bakeoff.resources.thread_choice import Asked, quickest, resolve_threads
 from bakeoff.resources.threads import default_threads, restoring_threads
 from bakeoff.runs.environment import environment
@@ -29,18 +23,15 @@ from bakeoff.runs.records import Environment
 from bakeoff.runs.run import Run
 from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.checks.hidden_text import hidden_notes
-from bakeoff.tasks.cut_rows import CutRows
-from bakeoff.tasks.data import load_task
-from bakeoff.tasks.finetune_notes import notes_on_epochs, notes_on_items, notes_on_stopping
+from bakeoff.tasks.finetune_notes import notes_before, notes_on_stopping
 from bakeoff.tasks.finetune_results import FinetuneResult
 from bakeoff.tasks.finetuned_run import FinetunedRun, write_labels, write_results
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
-from bakeoff.tasks.fitting.fitting import Setting, TaskSplit, optimize_items
-from bakeoff.tasks.fitting.resolution import lengthened, resolve_finetuning
-from bakeoff.tasks.fitting.trials import StartingPoint, new_head, planned_trials, run_trials
+from bakeoff.tasks.fitting.fitting import Fitting
+from bakeoff.tasks.fitting.settling import Settled, settle
+from bakeoff.tasks.fitting.starting_point import new_head, open_source
+from bakeoff.tasks.fitting.trials import Fitted, planned_trials, run_trials
 from bakeoff.tasks.model_card import model_card
-from bakeoff.tasks.rows.batches import shuffled_batches
-from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.task_config import TaskConfig
 from bakeoff.tasks.unfinished_run import (
     done_already,
@@ -50,8 +41,7 @@ from bakeoff.tasks.unfinished_run import (
     saved_if_interrupted,
     what_is_kept,
 )
-from bakeoff.tokenizer.tokenizer import Tokenizer
-from bakeoff.training.progress import Shown
+from bakeoff.trainer.step import NORM, optimize
 from bakeoff.unfinished import ELSEWHERE, unfinished_folder
 from bakeoff.yaml_files import dump_yaml
 
@@ -91,134 +81,75 @@ def finetune(
         Diverged: the loss is not a number any more, with every learning rate.
         Interrupted: SIGINT or SIGTERM came; it can be resumed.
     """
-    out, config = Path(out), config or FinetuneConfig()
-    if not (done := resume and done_already(out)):
+    out, done = Path(out), resume and done_already(Path(out))
+    if not done:
         require_no_run(out)
-    begun = open_source(source, tokenizer)
-    task.require_model(begun.recipe)
-    config = resolve_finetuning(begun.continued(config), begun.recipe, task)
-    data = load_task(task)
-    on = resolve_device(device)
-    precision = resolve_precision(begun.precision, on)
-    recipe = begun.recipe.changed({"training.precision": precision})
-    if config.model_dropout is not None:
-        recipe = recipe.changed({"model": with_dropout(recipe.model, config.model_dropout).model_dump(mode="json")})
-    if config.unshare:
-        recipe = recipe.changed(unshared(recipe.model))
-    assert config.length is not None
-    format = InputFormat(begun.tokenizer, recipe, config.length, config.truncate, config.separators)
-    examples_of = {"train": data.train, "dev": data.dev, "test": data.test}
-    splits = {name: TaskSplit(examples, data.task.encode(examples, format)) for name, examples in examples_of.items()}
-    planned, config = config.epochs, lengthened(config, len(splits["train"].items.owners))
-    setting = Setting(config, data.task, format, seed, Placement(on, precision))
-    asked = _asked(recipe, begun, setting, splits)
+    settled = settle(open_source(source, tokenizer), task, config or FinetuneConfig(), seed, device)
+    asked = settled.asked()
     if done:
         require_same_inputs(out, out, asked, f"what is there is finished: {ELSEWHERE}")
         return FinetunedRun.open(out).results
-    begun = begun._replace(recipe=recipe)
-    if on.type == "cpu":
-        train, kept = splits["train"], threads_of_unfinished(out) if resume else None
-        found = kept or resolve_threads(threads, None, lambda: _quickest_threads(begun, train, setting))
-        torch.set_num_threads(found or torch.get_num_threads())
-    cut = {name: CutRows.of(split.items, format.length) for name, split in splits.items()}
-    told = [*data.notes, *notes_on_items(splits, cut, config), *notes_on_epochs(planned, setting, splits["train"])]
-    notes = list(dict.fromkeys(told))  # some of train are among both of the first
-    machine = {"seed": seed, "source": None if begun.run is None else str(begun.run.path), **environment(on, precision)}
+    _choose_threads(settled, threads, _threads_of_unfinished(out) if resume else None)
+    run = settled.source.run
+    machine = {"seed": seed, "source": None if run is None else str(run.path), **environment(*settled.placement)}
     with full_disk(out, lambda: what_is_kept(out)), resumable(out, asked, resume) as folder, ExitStack() as stack:
-        _write_settings(folder, recipe, begun, task, config, machine)
-        head, best, transferred, trials, save = run_trials(begun, splits, setting, folder, progress)
-        stack.enter_context(saved_if_interrupted(save))
-        diverged = [each.learning_rate for each in trials if each.score is None]
-        notes += [f"learning rate {rate:g} diverged and was left out" for rate in diverged]
-        # Reported numbers are computed in float32, as in `predict`, to depend on the machine as little as possible.
-        exact = Placement(on, "float32")
-        answers = {
-            name: answers_of(head, splits[name].items, data.task, format, exact).answers for name in ("dev", "test")
-        }
-        notes += notes_on_stopping(best, config, len(splits["train"].items.owners))
-        learned = data.task.resolve(data.dev, answers["dev"])
-        write_labels(folder, learned)
-        epoch_steps = config.epoch_steps(len(splits["train"].items.owners))
-        result = FinetuneResult(
-            path=out,
-            kind=task.kind,
-            task=task.title,
-            metric=data.task.metric,
-            recipe=recipe.name,
-            source=machine["source"],
-            seed=seed,
-            scores={name: learned.score(splits[name].examples, found) for name, found in answers.items()},
-            labels=learned.score_labels(data.test, answers["test"]),
-            simplest=learned.simplest(data.train, data.test),
-            transferred_tensors=transferred,
-            total_tensors=len(head.state_dict()),
-            parameters=sum(parameter.numel() for parameter in head.parameters()),
-            learning_rate=best.trial.learning_rate,
-            epochs=round(best.steps / epoch_steps, 3),
-            planned_epochs=best.trial.epochs,
-            best_epoch=round(best.best.step / epoch_steps, 3),
-            seconds=round(sum(each.seconds for each in trials), 3),
-            trials=trials if len(trials) > 1 else [],
-            classes=data.task.classes,
-            rows={name: len(split.examples) for name, split in splits.items()},
-            cut=cut,
-            default_epochs=[] if config.epochs == planned else planned,
-            notes=[*notes, *hidden_notes(begun.tokenizer, examples_of)],
-        )
-        lines = [learned.line(*pair) for pair in zip(data.test, answers["test"], strict=True)]
-        write_results(folder, head, result, lines, model_card(task, config, result, machine))
+        _write_settings(folder, settled, machine)
+        fitted = run_trials(settled.source, settled.splits, settled.setting, folder, progress)
+        stack.enter_context(saved_if_interrupted(fitted.save))
+        return _finish(folder, out, settled, fitted, machine)
+
+
+def _finish(folder: Path, out: Path, settled: Settled, fitted: Fitted, machine: dict[str, Any]) -> FinetuneResult:
+    """Score dev and test, and write the results, the answers and the weights."""
+    head, best, setting, splits = fitted.head, fitted.best, settled.setting, settled.splits
+    task, config = setting.task, setting.config
+    # Reported numbers are computed in float32, as in `predict`, to depend on the machine as little as possible.
+    exact = Placement(settled.placement.device, "float32")
+    answers = {
+        name: answers_of(head, splits[name].items, task, setting.format, exact).answers for name in ("dev", "test")
+    }
+    learned = task.resolve(splits["dev"].examples, answers["dev"])
+    write_labels(folder, learned)
+    test, train, epoch_steps = splits["test"].examples, splits["train"], config.epoch_steps(settled.items)
+    diverged = [each.learning_rate for each in fitted.trials if each.score is None]
+    notes = [
+        *notes_before(settled),
+        *(f"learning rate {rate:g} diverged and was left out" for rate in diverged),
+        *notes_on_stopping(best, config, settled.items),
+        *hidden_notes(settled.source.tokenizer, {name: split.examples for name, split in splits.items()}),
+    ]
+    result = FinetuneResult(
+        path=out,
+        kind=task.config.kind,
+        task=task.config.title,
+        metric=task.metric,
+        recipe=settled.source.recipe.name,
+        source=machine["source"],
+        seed=setting.seed,
+        scores={name: learned.score(splits[name].examples, found) for name, found in answers.items()},
+        labels=learned.score_labels(test, answers["test"]),
+        simplest=learned.simplest(train.examples, test),
+        transferred_tensors=fitted.transferred,
+        total_tensors=len(head.state_dict()),
+        parameters=sum(parameter.numel() for parameter in head.parameters()),
+        learning_rate=best.trial.learning_rate,
+        epochs=round(best.steps / epoch_steps, 3),
+        planned_epochs=best.trial.epochs,
+        best_epoch=round(best.best.step / epoch_steps, 3),
+        seconds=round(sum(each.seconds for each in fitted.trials), 3),
+        trials=fitted.trials if len(fitted.trials) > 1 else [],
+        classes=task.classes,
+        rows={name: len(split.examples) for name, split in splits.items()},
+        cut=settled.cut,
+        default_epochs=[] if config.epochs == settled.planned_epochs else settled.planned_epochs,
+        notes=notes,
+    )
+    lines = [learned.line(*pair) for pair in zip(test, answers["test"], strict=True)]
+    write_results(folder, head, result, lines, model_card(task.config, config, result, machine))
     return result
 
 
-def open_source(source: str | Path | Run | Recipe, tokenizer: str | Path | None) -> StartingPoint:
-    """The starting point of a fine-tuning.
-
-    Raises:
-        UserError: no finished pre-trained run, or not exactly one tokenizer.
-    """
-    if isinstance(source, Recipe):
-        if tokenizer is None:
-            raise UserError(f"{source.name}: from scratch, the tokenizer is needed; give --corpus or --tokenizer")
-        loaded = Tokenizer.load(tokenizer)
-        return StartingPoint(source.with_tokenizer(loaded.config), loaded, None)
-    path = source.path if isinstance(source, Run) else Path(source)
-    if tokenizer is not None:
-        raise UserError(f"{path}: a run has its own tokenizer; leave --corpus and --tokenizer out, or name a recipe")
-    if FinetunedRun.at(path):
-        tuned = FinetunedRun.open(path)
-        tuned.require_current()
-        tuned.require_sizes()
-        return StartingPoint(tuned.recipe, tuned.tokenizer, Run(path), tuned.learned, tuned.config)
-    run = Run.open_finished(path)
-    run.require_sizes()
-    return StartingPoint(run.recipe, run.tokenizer, run)
-
-
-def _asked(recipe: Recipe, source: StartingPoint, setting: Setting, splits: dict[str, TaskSplit]) -> dict[str, Any]:
-    """All inputs on which the result of a fine-tuning depends, by the words with which an error names them."""
-    data = hashlib.sha256()
-    for split in splits.values():
-        encoded, targets = split.items.encoded, split.items.targets
-        for array in (*encoded.ids, encoded.second, split.items.bounds, split.items.owners):
-            data.update(array.tobytes())
-        for target in targets:
-            data.update(target.tobytes() if isinstance(target, np.ndarray) else repr(target).encode())
-    weights = None if source.run is None else digest(source.run.path / "model.safetensors")
-    device, precision = setting.placement
-    return {
-        "recipe": recipe.model_dump(mode="json"),
-        "run_to_start_from": weights,
-        "task": setting.task.config.model_dump(mode="json"),
-        "setting_of_the_training": setting.config.model_dump(mode="json"),
-        "set_of_labels": json.loads(json.dumps(setting.task.labels)),
-        "content_of_the_files": data.hexdigest(),
-        "seed": setting.seed,
-        "device": device.type,
-        "precision": precision,
-    }
-
-
-def threads_of_unfinished(out: Path) -> int | None:
+def _threads_of_unfinished(out: Path) -> int | None:
     """The threads with which the unfinished fine-tuning of `out` was begun; None: there is none."""
     path = unfinished_folder(out) / "environment.json"
     if not path.is_file():
@@ -226,39 +157,40 @@ def threads_of_unfinished(out: Path) -> int | None:
     return int(Environment.check(read_json(path), str(path))["threads"])
 
 
-def _quickest_threads(source: StartingPoint, train: TaskSplit, setting: Setting) -> int:
+def _choose_threads(settled: Settled, asked: Asked, kept: int | None) -> None:
+    """Set torch's threads on a CPU: those of an unfinished fine-tuning (`kept`), or those that are asked for."""
+    if settled.placement.device.type == "cpu":
+        chosen = kept or resolve_threads(asked, None, lambda: _quickest_threads(settled))
+        torch.set_num_threads(chosen or torch.get_num_threads())
+
+
+def _quickest_threads(settled: Settled) -> int:
     """The quickest number of threads in a short measurement, on a head of its own."""
-    config, items = setting.config, train.items
-    order = shuffled_batches(items.lengths, config.batch, setting.seed, 0)
-    steps = config.epoch_steps(len(items.owners)) * sum(trial.epochs for trial in planned_trials(config))
-    tokens = int(items.lengths.sum()) / len(order)
+    setting, source, train = settled.setting, settled.source, settled.splits["train"]
+    trials, epoch_steps = planned_trials(setting.config), setting.config.epoch_steps(settled.items)
+    steps = epoch_steps * sum(trial.epochs for trial in trials)
+    tokens = int(train.items.lengths.sum()) / epoch_steps
     flops = build_on_meta(source.recipe, source.tokenizer.size).flops_per_token()
 
     def begin() -> Callable[[int], float]:
-        head, _ = new_head(source, setting)
-        optimizer = AdamWConfig(lr=1e-4).build(head)
-        return lambda step: optimize_items(head, optimizer, items, order[step % len(order)], setting, step)
+        unit = Fitting(new_head(source, setting)[0], train, settled.splits["dev"], trials[0], setting)
+        unit.begin()
+        return lambda step: float(optimize(unit, unit.batches(step % unit.steps), step)[NORM])
 
     default = default_threads(source.recipe, source.tokenizer.size)
     return quickest(begin, tokens * flops, lambda seconds: steps * seconds, default)
 
 
-def _write_settings(
-    folder: Path,
-    recipe: Recipe,
-    source: StartingPoint,
-    task: TaskConfig,
-    config: FinetuneConfig,
-    machine: dict[str, Any],
-) -> None:
+def _write_settings(folder: Path, settled: Settled, machine: dict[str, Any]) -> None:
     """Write the tokenizer, the recipe, the settings with everything decided, and the description of the machine."""
+    source, task = settled.source, settled.setting.task.config
     source.tokenizer.save(folder / "tokenizer.json")
     # Absolute paths, because an evaluation may run in another folder.
     paths = {name: value for name in type(task).model_fields if isinstance(value := getattr(task, name), Path)}
     whole = task.model_copy(update={name: path if on_hub(path) else path.absolute() for name, path in paths.items()})
-    settings = {"task": whole.model_dump(mode="json"), "finetune": config.model_dump(mode="json")}
+    settings = {"task": whole.model_dump(mode="json"), "finetune": settled.setting.config.model_dump(mode="json")}
     files = {
-        "recipe.yaml": recipe.to_yaml(),
+        "recipe.yaml": source.recipe.to_yaml(),
         "task.yaml": dump_yaml(settings),
         "environment.json": json.dumps(machine, indent=2) + "\n",
     }

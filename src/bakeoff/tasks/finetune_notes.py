@@ -3,7 +3,20 @@
 from bakeoff.display.wording import counted, listed
 from bakeoff.tasks.cut_rows import CutRows
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
-from bakeoff.tasks.fitting.fitting import Fit, Setting, TaskSplit
+from bakeoff.tasks.fitting.fitting import Setting, TaskSplit
+from bakeoff.tasks.fitting.settling import Settled
+from bakeoff.tasks.fitting.trial import Fit
+
+
+def notes_before(settled: Settled) -> list[str]:
+    """Notes on the data and the epochs, which are known before the training."""
+    setting, splits = settled.setting, settled.splits
+    notes = [
+        *settled.data_notes,
+        *notes_on_items(splits, settled.cut, setting.config),
+        *notes_on_epochs(settled.planned_epochs, setting, splits["train"]),
+    ]
+    return list(dict.fromkeys(notes))  # some of train are among both of the first
 
 
 def notes_on_items(splits: dict[str, TaskSplit], cut: dict[str, CutRows], config: FinetuneConfig) -> list[str]:

@@ -148,6 +148,13 @@ class Task(ABC):
             chosen: the indices of the items in the batch.
         """
 
+    def targets(self, items: Items, chosen: NDArray[np.int64]) -> float:
+        """The number of targets of some items, of whose losses `loss` is the mean; by default one for each item.
+
+        It weights the losses of micro-batches, so that a batch has one loss however it is cut.
+        """
+        return float(len(chosen))
+
     @abstractmethod
     def read_outputs(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:
         """The part of the head's outputs that is kept for each of some items; arguments as of `loss`."""

@@ -10,10 +10,11 @@ from typing import Any
 from bakeoff import checksums
 from bakeoff.config import with_defaults
 from bakeoff.durable import own_folder, remove, sync, write_atomically
-from bakeoff.errors import Diverged, Interrupted
+from bakeoff.errors import Diverged, Interrupted, UserError
 from bakeoff.json_files import read_json
 from bakeoff.machine.launch import require_one_process
 from bakeoff.recipe import Recipe
+from bakeoff.runs.checkpoint import list_checkpoints
 from bakeoff.same_settings import require_same
 from bakeoff.signals import stop_signals
 from bakeoff.tasks.finetuned_run import FinetunedRun
@@ -30,14 +31,6 @@ def require_no_run(out: Path) -> None:
     """
     require_one_process(out)
     require_free(out, "a fine-tuned run" if FinetunedRun.at(out) else "something else")
-
-
-CHECKPOINT = "checkpoint-"
-"""The beginning of the names of checkpoint folders in an unfinished run; a number follows."""
-
-
-PARTIAL = ".checkpoint.partial"
-"""The folder in which a checkpoint is written until it is whole."""
 
 
 ASKED = "asked.json"
@@ -65,17 +58,20 @@ def resumable(out: Path, asked: dict[str, Any], resume: bool = False) -> Iterato
     """
     require_no_run(out)
     begun = resume and (unfinished_folder(out) / ASKED).is_file()
+    refused = begun  # until it is known that it is gone on with
 
     def keeps(error: BaseException) -> bool:
-        # Memory that was short, a disk that was full, or Ctrl-C behind the trainings, where no loop looks for it.
-        return isinstance(error, Interrupted) or (not isinstance(error, Diverged) and _has_checkpoint(out))
+        # Memory that was short, a disk that was full, or Ctrl-C after the trainings, where no loop looks for it.
+        return refused or isinstance(error, Interrupted) or (not isinstance(error, Diverged) and _has_checkpoint(out))
 
     try:
         with unfinished(out, resume=begun, keeps=keeps, last=_finish) as folder:
             if begun:
-                remove(folder / PARTIAL)
-                (folder / checksums.NAME).unlink(missing_ok=True)  # a kill came as the folder was to get its name
+                _require_current(out, folder)
                 require_same_inputs(out, folder, asked, "leave --resume out to begin anew")
+                refused = False
+                remove(_aside(folder))
+                (folder / checksums.NAME).unlink(missing_ok=True)  # a kill came as the folder was to get its name
             else:
                 write_atomically(folder / ASKED, json.dumps(asked))
             yield folder
@@ -87,27 +83,35 @@ def resumable(out: Path, asked: dict[str, Any], resume: bool = False) -> Iterato
 
 def _finish(folder: Path) -> None:
     """Record checksums, and remove the checkpoints last, for until then a kill needs them."""
-    checkpoints = [*folder.glob(f"{CHECKPOINT}*")]
-    remove(folder / PARTIAL)
-    files = [file for file in folder.iterdir() if file not in checkpoints]
+    files = [file for file in folder.iterdir() if file.is_file()]
     for file in files:
         sync(file)
     checksums.record(folder, [file.name for file in files])
     sync(folder)
-    for checkpoint in checkpoints:
-        remove_checkpoint(checkpoint)
+    if (checkpoints := own_folder(_checkpoints(folder))).exists():  # in one step: a kill leaves all or none
+        checkpoints.rename(_aside(folder))
+        remove(_aside(folder))
+
+
+def _checkpoints(folder: Path) -> Path:
+    return folder / "checkpoints"
+
+
+def _aside(folder: Path) -> Path:
+    return folder / ".checkpoints.removed"
 
 
 def _has_checkpoint(out: Path) -> bool:
-    return any(unfinished_folder(out).glob(f"{CHECKPOINT}*"))
+    return bool(list_checkpoints(_checkpoints(unfinished_folder(out))))
 
 
-def remove_checkpoint(checkpoint: Path) -> None:
-    """Remove a checkpoint of an unfinished run in one step: a kill leaves all of it, or none under its name."""
-    partial = own_folder(checkpoint).with_name(PARTIAL)
-    remove(partial)
-    checkpoint.rename(partial)
-    remove(partial)
+def _require_current(out: Path, folder: Path) -> None:
+    """Refuse the checkpoints of an older version, which stood beside the other files."""
+    if any(folder.glob("checkpoint-*")):
+        raise UserError(
+            f"{out}: stopped in a version that saved in another form; leave --resume out to begin anew, or go on with "
+            "that version"
+        )
 
 
 @contextmanager
@@ -152,7 +156,7 @@ def require_same_inputs(out: Path, folder: Path, asked: dict[str, Any], advice: 
 def _readable(inputs: dict[str, Any]) -> dict[str, Any]:
     """Inputs by the words with which an error names them, with defaults for keys that configs have got since."""
     named = {key.replace("_", " "): value for key, value in inputs.items()}
-    if isinstance(named["recipe"], str):  # as older versions wrote it
+    if isinstance(named.get("recipe"), str):  # as older versions wrote it
         named["recipe"] = parse_yaml(named["recipe"], ASKED)
     for key, config in (("recipe", Recipe), ("setting of the training", FinetuneConfig)):
         named[key] = with_defaults(named.get(key), config)

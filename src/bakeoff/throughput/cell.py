@@ -18,7 +18,8 @@ from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement, autocast, peak_memory, reset_peak_memory, resolve_precision
 from bakeoff.throughput.results import Measurement
 from bakeoff.throughput.text import RandomText, numbered_tokenizer
-from bakeoff.training.step import optimize
+from bakeoff.trainer.step import NORM, optimize
+from bakeoff.training.pretraining import Pretraining
 
 STEPS = 1_000_000
 """Number of steps of the schedule; measured steps lie in its warm-up, where weights hardly change."""
@@ -151,7 +152,7 @@ class Cell:
             changes["input.isolate"] = False
         if self.position_table is not None:
             changes["model.embedding.length"] = self.position_table
-        return self.recipe.changed(changes).fitted(STEPS)
+        return self.recipe.fitted(STEPS, changes)
 
     def _batch(self, recipe: Recipe, module: PretrainingModel, rows: int) -> Batch:
         tokenizer = numbered_tokenizer(self.vocabulary)
@@ -163,13 +164,12 @@ class Cell:
 
     def _training(self, recipe: Recipe, module: PretrainingModel, batch: Batch) -> Callable[[int], float]:
         """A function that times a training step: forward, backward and optimizer."""
-        optimizer = recipe.training.optimizer.build(module, self.precision)
+        unit = Pretraining(recipe, module, Placement(self.device, self.precision))
 
         def step(turn: int) -> float:
             module.train()
             began = time.perf_counter()
-            means = optimize(module, optimizer, [batch], recipe, 0, turn, Placement(self.device, self.precision))
-            float(means["gradient_norm"])  # waits for the device
+            float(optimize(unit, [batch], turn)[NORM])  # waits for the device
             return time.perf_counter() - began
 
         return step

@@ -1,6 +1,6 @@
 """The mean of a training's last weights, as a run of its own (Vaswani et al. 2017, section 6.1; Wu et al. 2019)."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from torch import Tensor, nn
@@ -14,6 +14,7 @@ from bakeoff.resources.device import Placement
 from bakeoff.runs.derived_run import write_derived
 from bakeoff.runs.run import Run
 from bakeoff.tensors import load_tensors, save_tensors
+from bakeoff.trainer.position import Position
 from bakeoff.training.validation import HeldOut, validate
 
 SNAPSHOTS = 100
@@ -21,7 +22,7 @@ SNAPSHOTS = 100
 one in ten minutes of twelve hours (Vaswani et al. 2017), one an epoch of about a hundred (Wu et al. 2019, WMT)."""
 
 
-ELSEWHERE = "move it, choose another --out, or switch the average off (--average-last 0)"
+MOVED = "move it, choose another --out, or switch the average off (--average-last 0)"
 """Advice where something stands at the average's place."""
 
 
@@ -51,16 +52,33 @@ def _origin(run: Run) -> str:
     return f"from {run.path}: the mean of its weights"
 
 
-def save_snapshot(run: Run, step: int, module: nn.Module) -> None:
-    """Write the weights after a step to their file, whole or not at all."""
-    own_folder(run.snapshots).mkdir(exist_ok=True)
-    file = snapshot_file(run, step)
-    partial = beside(file)
-    save_tensors(module.state_dict(), partial)
-    checksums.forget(run.snapshots, [file.name])
-    partial.replace(file)
-    checksums.record(run.snapshots, [file.name])
-    sync(run.snapshots)
+class Snapshots:
+    """Keeps the weights after some steps, for their mean.
+
+    Args:
+        run: the run.
+        module: the module.
+        steps: the steps.
+    """
+
+    def __init__(self, run: Run, module: nn.Module, steps: Collection[int]) -> None:
+        self.run, self.module, self.steps = run, module, set(steps)
+
+    def due(self, step: int, before: int, after: int) -> bool:
+        """Whether weights are kept after a step."""
+        return step in self.steps
+
+    def keep(self, position: Position) -> None:
+        """Write the weights to the file of their step, whole or not at all."""
+        run = self.run
+        own_folder(run.snapshots).mkdir(exist_ok=True)
+        file = snapshot_file(run, position.step)
+        partial = beside(file)
+        save_tensors(self.module.state_dict(), partial)
+        checksums.forget(run.snapshots, [file.name])
+        partial.replace(file)
+        checksums.record(run.snapshots, [file.name])
+        sync(run.snapshots)
 
 
 def write_average(run: Run, module: PretrainingModel, held_out: HeldOut, placement: Placement) -> Run:
@@ -78,18 +96,11 @@ def write_average(run: Run, module: PretrainingModel, held_out: HeldOut, placeme
     count, summary = run.recipe.training.average_last, run.summary
     steps = snapshot_steps(summary["steps"], count)
     module.load_state_dict(_mean(run, steps))
-    path = average_path(run.path, count)
     counters = {name: run.metrics()[-1][name] for name in ("step", "tokens", "flops", "seconds")}
-    origin = f"{_origin(run)} behind steps {', '.join(map(str, steps))}"
-    averaged = write_derived(
-        run,
-        path,
-        module,
-        {**run.environment, "origin": origin},
-        lambda: [{"kind": "validation", **counters, **validate(module, held_out, placement)}],
-        lambda line: {**summary, "validation": line},
-        ELSEWHERE,
-    )
+    line = {"kind": "validation", **counters, **validate(module, held_out, placement)}
+    about = {**run.environment, "origin": f"{_origin(run)} behind steps {', '.join(map(str, steps))}"}
+    path = average_path(run.path, count)
+    averaged = write_derived(run, path, module, about, [line], {**summary, "validation": line}, MOVED)
     remove(run.snapshots)
     return averaged
 

@@ -7,7 +7,6 @@ from typing import Any
 from torch import Tensor, nn
 
 from bakeoff.display.wording import counted
-from bakeoff.errors import UserError
 from bakeoff.optimization.early_stopping import EarlyStopping
 from bakeoff.tensors import load_tensors
 
@@ -67,15 +66,12 @@ class EarlyStop:
         """Go on from a checkpoint, whose lines on validations are given.
 
         Raises:
-            UserError: the best weights are missing or damaged.
+            Damaged: the best weights are missing or damaged.
         """
         self.validations = [line for line in lines if line["step"] > 0 and line["loss"] is not None]
         self.losses = [line["loss"] for line in self.validations]
         if self._keeps and self.losses:
-            file = checkpoint / f"{BEST}.safetensors"
-            if not file.is_file():
-                raise UserError(f"{file}: missing; delete {checkpoint}, and --resume goes on from before it")
-            self.best = load_tensors(file)
+            self.best = load_tensors(checkpoint / f"{BEST}.safetensors")
 
     def measured(self, last: dict[str, Any]) -> dict[str, Any]:
         """The validation of the weights that the run will have; `last` is the last one."""

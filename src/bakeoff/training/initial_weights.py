@@ -156,7 +156,8 @@ class WeightSource(NamedTuple):
 def _encoder(run: Run, module: PretrainingModel) -> WeightSource:
     """The tensors of the encoder and of the input's embedding, the token table among them."""
     needed = [name for name in module.state_dict() if name.startswith(("model.encoder.", "model.embedding."))]
-    names = _stack_names(run, module, "encoder") | {name: name for name in needed if "model.embedding." in name}
+    old = build_on_meta(run.recipe, run.tokenizer.size)
+    names = _stack_names(run, old, module, "encoder") | {name: name for name in needed if "model.embedding." in name}
     return WeightSource(run, names, needed)
 
 
@@ -165,9 +166,10 @@ def _decoder(run: Run, module: PretrainingModel) -> WeightSource:
 
     Encoder and decoder share one embedding config, so the decoder's embedding may have, say, a norm that the run lacks.
     """
-    names = _stack_names(run, module, "decoder")
+    old = build_on_meta(run.recipe, run.tokenizer.size)
+    names = _stack_names(run, old, module, "decoder")
     embedding = "model.target_embedding." if run.recipe.model.sequence_to_sequence else "model.embedding."
-    there = build_on_meta(run.recipe, run.tokenizer.size).state_dict()
+    there = old.state_dict()
     for name in module.state_dict():
         source = name.replace("model.target_embedding.", embedding)
         if name.startswith("model.target_embedding.") and source in there:
@@ -175,12 +177,12 @@ def _decoder(run: Run, module: PretrainingModel) -> WeightSource:
     return WeightSource(run, names, [])
 
 
-def _stack_names(run: Run, module: PretrainingModel, side: str) -> dict[str, str]:
-    old = build_on_meta(run.recipe, run.tokenizer.size).model.stacks().get(side)
-    if old is None:
+def _stack_names(run: Run, old: PretrainingModel, module: PretrainingModel, side: str) -> dict[str, str]:
+    stack = old.model.stacks().get(side)
+    if stack is None:
         raise UserError(f"--{side}-from {run.path}: that run's model has no {side}")
     try:
-        found = stack_sources(old, module.model.stacks()[side], side)
+        found = stack_sources(stack, module.model.stacks()[side], side)
     except UserError as error:
         raise UserError(f"--{side}-from {run.path}: {error}") from None
     return {f"model.{side}.{name}": f"model.{side}.{source}" for name, source in found.items()}

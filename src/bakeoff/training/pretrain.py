@@ -1,53 +1,45 @@
-"""Pre-training from a recipe and a corpus to a finished run."""
+"""Pre-training from a recipe and a corpus to a finished run: open, settle, prepare, fit, finish."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from itertools import chain
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
 
-from bakeoff import checksums
 from bakeoff.config import differing
-from bakeoff.corpus.mixture import AnyCorpus, open_corpus
+from bakeoff.display.progress import Shown, TrainingProgress
 from bakeoff.display.wording import number
-from bakeoff.durable import held, is_held, remove, without_links
-from bakeoff.errors import Interrupted, UserError
+from bakeoff.durable import held, remove
+from bakeoff.errors import Interrupted
 from bakeoff.full_disk import full_disk
-from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.machine.launch import require_one_process
 from bakeoff.optimization.budget import Budget
 from bakeoff.optimization.early_stopping import EarlyStopping
 from bakeoff.optimization.save_points import SavePoints
 from bakeoff.recipe import Recipe
-from bakeoff.resources.device import (
-    Placement,
-    reset_peak_memory,
-    resolve_device,
-    resolve_precision,
-)
-from bakeoff.resources.thread_choice import Asked, quickest, resolve_threads
-from bakeoff.resources.threads import default_threads, restoring_threads
-from bakeoff.runs.beginning import alone_in, require_no_run
-from bakeoff.runs.checkpoint import list_checkpoints
+from bakeoff.resources.device import Placement, reset_peak_memory, resolve_precision
+from bakeoff.resources.thread_choice import Asked as AskedThreads
+from bakeoff.resources.threads import restoring_threads
+from bakeoff.runs.beginning import alone_in
 from bakeoff.runs.environment import environment
 from bakeoff.runs.run import Run
 from bakeoff.signals import stop_signals
-from bakeoff.training.averaging import ELSEWHERE, average_path, is_average_of, write_average
+from bakeoff.trainer.loop import SavePlan, Trainer
+from bakeoff.trainer.position import Position
+from bakeoff.training.averaging import Snapshots, snapshot_steps, write_average
 from bakeoff.training.initial_weights import Start
-from bakeoff.training.loop import Training
-from bakeoff.training.position import Position
-from bakeoff.training.progress import Shown, TrainingProgress
-from bakeoff.training.remarks import changed_settings, falls_later, hidden, other_tokenizer, require_known, unread
-from bakeoff.training.resolution import resolve_recipe
-from bakeoff.training.resumption import begun_recipe, changes_budget, older_rules, require_same_request, with_budget
+from bakeoff.training.opening import Asked, open_training
+from bakeoff.training.pretraining import Pretraining
+from bakeoff.training.remarks import changed_settings, falls_later, hidden, other_tokenizer, unread
 from bakeoff.training.saving import Saver
-from bakeoff.training.speed import stepper
+from bakeoff.training.settling import Settled, settle
 from bakeoff.training.stages import Stages, make_batches
 from bakeoff.training.step_cost import step_cost
 from bakeoff.training.summary import summary_of
 from bakeoff.training.validation import HeldOut
-from bakeoff.unfinished import require_free
 
 
 @restoring_threads
@@ -59,7 +51,7 @@ def pretrain(
     seed: int | None = None,
     budget: Budget | None = None,
     device: str = "auto",
-    threads: Asked = None,
+    threads: AskedThreads = None,
     start: Start | None = None,
     average_last: int | None = None,
     save_at: SavePoints | None = None,
@@ -104,197 +96,196 @@ def pretrain(
         Interrupted: SIGINT, SIGTERM or SIGHUP came; the run is saved and can be resumed.
     """
     require_one_process(out)
-    begun = (resume or finish_now) and (Path(out) / "recipe.yaml").exists()
-    checksums.require_present(Path(out) / "recipe.yaml")
-    run = Run.open(out) if begun else None
-    if run:
-        if not run.finished and is_held(run.path):  # before anything in it is changed
-            raise UserError(f"{out}: another process is writing here; wait for it, or choose another --out")
-        run.complete_beginning()
-        run.verify()
-        if run.environment["corpus"] is None:
-            raise UserError(f"{out}: imported, and has no training to go on with; train it further: --from {out}")
-    if finish_now and not (run and (run.finished or list_checkpoints(run.checkpoints))):
-        raise UserError(f"{out}: --finish-now: there is no training with a checkpoint to finish")
-    if corpus is None:
-        if run is None:
-            nothing = "there is no run to resume; give a recipe and its corpus"
-            raise UserError(f"{out}: {nothing if resume else 'give the corpus to train on'} (--corpus DIR)")
-        corpus = run.environment["corpus"]["path"]
-    opened = open_corpus(corpus)
-    require_known(opened)
-    on = resolve_device(device)
-    origin = None if start is None else str(start)
-    if run and recipe is None and start is None:
-        recipe, origin = begun_recipe(run), run.environment.get("origin")
-    recipe = _recipe(recipe, start, run)
     given = {"average_last": average_last, "save_at": save_at, "early_stopping": early_stopping}
-    recipe = recipe.changed({f"training.{key}": value for key, value in given.items() if value is not None})
-    if seed is None:
-        seed = run.environment["seed"] if run else 0
-    wanted = recipe.tokenizer
-    recipe = recipe.with_tokenizer(opened.tokenizer.config)
-    if on.type == "cpu":
-        recorded = None if run is None else int(run.environment["threads"])
-        fitting = recipe
-        chosen = resolve_threads(threads, recorded, lambda: _quickest_threads(fitting, opened, budget, device))
-        torch.set_num_threads(chosen or torch.get_num_threads())
-    request = {
-        "recipe": recipe.model_dump(mode="json"),
-        "budget": None if budget is None else str(budget),
-        "seed": seed,
-        "corpus": {"path": str(corpus), "fingerprint": opened.fingerprint},
-        "origin": origin,
-    }
-    changed: list[str] = []
-    older: list[str] = []
-    if run:
-        without_links(run.path)
-        require_same_request(run, request)
-        older = older_rules(run)
-        if budget is not None and changes_budget(run, budget):
-            longer = resolve_recipe(recipe, opened, budget, device).training.budget.steps or 0
-            changed = with_budget(run, budget, longer)
-        if run.finished:
-            remove(run.checkpoints)  # where a kill came before this
-            if not run.snapshots.exists():
-                return run
-    count = 0 if finish_now else recipe.training.average_last
-    beside = average_path(Path(out), count) if count else None
-    if run and run.finished and beside is not None and is_average_of(run, beside):
-        remove(run.snapshots)  # a kill came between the average and this
-        return run
-    if not run:
-        require_no_run(Path(out))
-    if beside is not None:
-        require_free(beside, advice=ELSEWHERE)
-    resolved = run.recipe if run else resolve_recipe(recipe, opened, budget, device)
-    precision = resolve_precision(resolved.training.precision, on)
-    reset_peak_memory(on)
-    torch.manual_seed(seed)
-    module = PretrainingModel(resolved, opened.tokenizer.size).to(on)
-    if resolved.training.compile is True:
-        module.compile_layers()
-    batches = Stages(resolved, module, opened, seed)
-    held_out = make_batches(resolved, module, opened, seed, split="validation")
-    batches.first_rows()  # a corpus without rows is refused before there is a directory
-    placement = Placement(on, precision)
-    measured = HeldOut(opened.validation, held_out.fixed(resolved.training.validation_examples))
-    here = environment(on, precision)
-    taken = None
-    if start is not None and not (run and (run.finished or list_checkpoints(run.checkpoints))):
-        taken = start.load(module, opened)
-    steps = resolved.training.budget.steps or 0
-    if run:
-        kept: AbstractContextManager[None] = nullcontext()
-    else:
-        facts = {**request, "steps": steps, "initial_weights": taken, **here}
-        with full_disk(Path(out), lambda: "nothing was kept"), alone_in(Path(out)):
-            run = Run.create(out, resolved, opened.tokenizer, facts)
-        kept = run.removed_before_a_step()
-    with (
-        full_disk(run.path, run.what_is_kept),
-        held(run.path),
-        kept,
-        TrainingProgress(resolved.name, steps, progress) as shown,
-    ):
-        saver = Saver(run, opened, batches, seed)
-        training = Training(run, resolved, module, batches, measured, seed, placement, shown, watch, saver)
-        if not run.finished:  # another process may have finished it since the run was opened
-            resumed = begun and training.resume()
-            if not finish_now:
-                saver.forget(training.position.step)
-            for line in changed:
-                shown.line(f"{resolved.name}: {line}")
-            if resumed:
-                shown.line(f"{resolved.name}: resumed at step {training.position.step}")
-                for change in older:
-                    shown.line(
-                        f"{resolved.name}: ATTENTION: begun before {change}; the rest is trained by that rule, so "
-                        "begin the run anew where its result counts"
-                    )
-                for key in ("device", "device_name", "threads", "versions"):
-                    for name, old, new in differing(run.environment[key], here[key], key):
-                        shown.line(
-                            f"{resolved.name}: {name} was {old}, now {new}: the last bits of the result may differ"
-                        )
-            elif resume:
-                shown.line(f"{resolved.name}: nothing to resume in {out}; starting at step 0")
-            if taken is not None and not resumed:
-                shown.line(f"{resolved.name}: begun {start}: {taken['tensors']} of {taken['of']} tensors")
-                training.save()  # so that a resumed training does not need the runs that it started from
-            if progress and start is None and not resumed:
-                for line in other_tokenizer(recipe, wanted, opened):
-                    shown.remark(f"{resolved.name}: {line}")
-            if progress and not finish_now:
-                tokens, flops = batches.means()
-                for line in chain(
-                    changed_settings(recipe, resolved),
-                    () if resumed else step_cost(resolved, budget or recipe.training.budget, tokens, flops, on.type),
-                    hidden(opened),
-                    unread(resolved, opened, seed),
-                    saver.beyond(tokens),
-                    falls_later(resolved),
-                ):
-                    shown.remark(f"{resolved.name}: {line}")
-            if finish_now:
-                training.end_here()
-            with stop_signals() as stopping:  # what finishes a run takes as long as a checkpoint, and replaces it
-                if not finish_now:
-                    training.train(until)
-                    if not training.over:
-                        return run
-                    if training.position.step < steps:
-                        shown.line(f"{resolved.name}: {training.early_stop.told(training.position.step, steps)}")
-                training.take_run_weights()
-                run.finish(module, summary_of(training, opened, seed))
-            if finish_now:
-                remove(run.snapshots)
-                shown.line(f"{resolved.name}: cut short at step {training.position.step:,} of {steps:,}")
-            if stopping:
-                raise Interrupted(
-                    f"stopped when the training was over: {run.path} is whole{_without(beside)}", stopping[0]
-                )
-        if beside is not None and run.snapshots.exists():
-            averaged = write_average(run, module, measured, placement)
-            loss = averaged.summary["validation"]["loss"]
-            shown.line(
-                f"{resolved.name}: the average of its last weights is {averaged.path}: held-out loss {number(loss)}"
-            )
+    changes = {key: value for key, value in given.items() if value is not None}
+    asked = Asked(recipe, corpus, Path(out), seed, budget, device, threads, start, changes, resume, finish_now)
+    settled = settle(open_training(asked))
+    if settled.done is not None:
+        return settled.done
+    prepared, bar = prepare(settled), TrainingProgress(settled.recipe.name, settled.steps, progress)
+    with running(settled, prepared) as run, bar as shown:
+        training = Training(run, settled, prepared, shown, watch)
+        if run.finished or training.train(until):  # else a stop at `until`
+            training.average()
     return run
 
 
-def _without(average: Path | None) -> str:
-    """The end of a sentence on a run that has finished, but not its average."""
-    return "" if average is None else f", and the same command with --resume writes {average}"
+class Prepared(NamedTuple):
+    """All that is built before there is a directory, so that a mistake leaves none."""
+
+    module: PretrainingModel
+    """The model with its heads, with the weights with which the training begins."""
+    stages: Stages
+    """The batches of the training text."""
+    held_out: HeldOut
+    """The rows of the held-out text that the loss is measured on."""
+    placement: Placement
+    here: dict[str, Any]
+    """Machine and versions."""
+    taken: dict[str, Any] | None
+    """What the module has from other runs; None: nothing."""
 
 
-def _quickest_threads(recipe: Recipe, corpus: AnyCorpus, budget: Budget | None, device: str) -> int:
-    """The number of threads that is quickest in a short measurement of the first stage's steps."""
-    budget, on = budget or recipe.training.budget, resolve_device(device)
-    minutes = budget.minutes
-    # Minutes are turned into steps after the measurement, which does not depend on the number of steps.
-    fitted = resolve_recipe(recipe, corpus, budget if minutes is None else Budget(steps=1000), device)
-    steps, first = fitted.training.budget.steps or 1, fitted.stages()[0]
-    _, flops = Stages(fitted, build_on_meta(fitted, corpus.tokenizer.size), corpus, seed=0).means()
-
-    def whole(seconds: float) -> float:
-        return seconds * steps if minutes is None else 60 * minutes
-
-    default = default_threads(fitted, corpus.tokenizer.size)
-    return quickest(lambda: stepper(first, corpus, on), flops, whole, default)
-
-
-def _recipe(recipe: Recipe | None, start: Start | None, begun: Run | None) -> Recipe:
-    """The recipe to train: the given one or that of the run that it starts from, as deep as `start` says.
+def prepare(settled: Settled) -> Prepared:
+    """Build the module and its batches.
 
     Raises:
-        UserError: neither is given, or the run cannot be grown.
+        UserError: the corpus has no rows for the recipe, or weights of other runs do not fit.
     """
-    if recipe is not None:
-        return recipe if start is None else start.fit(recipe)
-    if start is None:
-        raise UserError("give a recipe, or a run to start from (--from RUN)")
-    if begun is not None:
-        return begun_recipe(begun)
-    return start.recipe()
+    opened, recipe = settled.opened, settled.recipe
+    corpus, device = opened.corpus, opened.device
+    placement = Placement(device, resolve_precision(recipe.training.precision, device))
+    reset_peak_memory(device)
+    torch.manual_seed(opened.seed)
+    module = PretrainingModel(recipe, corpus.tokenizer.size).to(device)
+    if recipe.training.compile is True:
+        module.compile_layers()
+    stages = Stages(recipe, module, corpus, opened.seed)
+    held_out = make_batches(recipe, module, corpus, opened.seed, split="validation")
+    stages.first_rows()
+    measured = HeldOut(corpus.validation, held_out.fixed(recipe.training.validation_examples))
+    here = environment(*placement)
+    start = None if opened.trained else opened.asked.start
+    taken = None if start is None else start.load(module, corpus)
+    return Prepared(module, stages, measured, placement, here, taken)
+
+
+@contextmanager
+def running(settled: Settled, prepared: Prepared) -> Iterator[Run]:
+    """The directory of the run, for this process alone; a new one that comes to no step is removed after an error."""
+    opened, run = settled.opened, settled.opened.run
+    begins = run is None
+    if run is None:
+        facts = {**opened.request, "steps": settled.steps, "initial_weights": prepared.taken, **prepared.here}
+        out = opened.asked.out
+        with full_disk(out, lambda: "nothing was kept"), alone_in(out):
+            run = Run.create(out, settled.recipe, opened.corpus.tokenizer, facts)
+    of_use = run.removed_before_a_step() if begins else nullcontext()
+    with full_disk(run.path, run.what_is_kept), held(run.path), of_use:
+        yield run
+
+
+class Training:
+    """A pre-training in its directory: fresh, resumed, with another budget, or to be finished as it is.
+
+    Args:
+        run: the run.
+        settled: what was decided.
+        prepared: what was built.
+        shown: where figures are shown.
+        watch: see `pretrain`.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        settled: Settled,
+        prepared: Prepared,
+        shown: TrainingProgress,
+        watch: Callable[[Position], None] | None,
+    ) -> None:
+        self.run, self.settled, self.prepared, self.shown = run, settled, prepared, shown
+        self.opened, self.asked = settled.opened, settled.opened.asked
+        recipe, (module, stages, held_out, placement, *_) = settled.recipe, prepared
+        self.unit = Pretraining(recipe, module, placement, self.opened.seed, None, stages, held_out, run)
+        self.saver = Saver(run, self.unit, self.opened.corpus)
+        snapshots = Snapshots(run, module, snapshot_steps(settled.steps, recipe.training.average_last))
+        plan = SavePlan(60 * recipe.training.checkpoint_minutes)
+        self.trainer = Trainer(self.unit, run, shown, plan, [snapshots, self.saver], watch)
+
+    def train(self, until: int | None) -> bool:
+        """Train to the end, or to `until`, and finish the run; returns whether it is finished.
+
+        Raises:
+            Interrupted: a signal came; what was done is saved.
+        """
+        self._begin()
+        with stop_signals() as stopping:  # what finishes a run takes as long as a checkpoint, and replaces it
+            if self.asked.finish_now:
+                self._end_here()
+            else:
+                self.trainer.train(stopping, until)
+                if not self.trainer.over:
+                    return False
+            self._finish()
+        if stopping:
+            average = self.settled.average
+            rest = "" if average is None else f", and the same command with --resume writes {average}"
+            raise Interrupted(f"stopped when the training was over: {self.run.path} is whole{rest}", stopping[0])
+        return True
+
+    def _begin(self) -> None:
+        """Go on from the newest checkpoint, if there is one, and say what is to be known."""
+        trainer, asked, taken = self.trainer, self.asked, self.prepared.taken
+        resumed = self.opened.run is not None and trainer.resume()
+        if not asked.finish_now:
+            self.saver.forget(trainer.position.step)
+        for line in self.settled.changed:
+            self._say(line)
+        if resumed:
+            self._say_resumed()
+        elif asked.resume:
+            self._say(f"nothing to resume in {asked.out}; starting at step 0")
+        if taken is not None and not resumed:
+            self._say(f"begun {asked.start}: {taken['tensors']} of {taken['of']} tensors")
+            trainer.save()  # so that a resumed training does not need the runs that it started from
+        if self.shown.shown:
+            self._remark(resumed)
+
+    def _say(self, line: str) -> None:
+        self.shown.line(f"{self.settled.recipe.name}: {line}")
+
+    def _say_resumed(self) -> None:
+        """Say where the training goes on, and what is no longer as it was."""
+        self._say(f"resumed at step {self.trainer.position.step}")
+        for change in self.settled.older:
+            self._say(
+                f"ATTENTION: begun before {change}; the rest is trained by that rule, so begin the run anew where its "
+                "result counts"
+            )
+        begun, here = self.run.environment, self.prepared.here
+        for key in ("device", "device_name", "threads", "versions"):
+            for name, old, new in differing(begun[key], here[key], key):
+                self._say(f"{name} was {old}, now {new}: the last bits of the result may differ")
+
+    def _remark(self, resumed: bool) -> None:
+        """Remark on settings that are allowed, but may not be meant."""
+        opened, asked, recipe = self.opened, self.asked, self.settled.recipe
+        lines: list[Iterator[str]] = []
+        if asked.start is None and not resumed:
+            lines.append(other_tokenizer(opened.recipe, opened.tokenizer, opened.corpus))
+        if not asked.finish_now:
+            tokens, flops = self.prepared.stages.means()
+            lines.append(changed_settings(opened.recipe, recipe))
+            if not resumed:
+                budget = asked.budget or opened.recipe.training.budget
+                lines.append(step_cost(recipe, budget, tokens, flops, opened.device.type))
+            lines += [hidden(opened.corpus), unread(recipe, self.prepared.stages.modules, opened.corpus, opened.seed)]
+            lines += [self.saver.beyond(tokens), falls_later(recipe)]
+        for line in chain(*lines):
+            self.shown.remark(f"{recipe.name}: {line}")
+
+    def _end_here(self) -> None:
+        """End the training at its present step, with a last measurement of the held-out loss."""
+        if self.unit.last_validation.get("step") != self.trainer.position.step:
+            self.trainer.evaluate()
+
+    def _finish(self) -> None:
+        """Finish the run with its final weights: the best, the running average, or those of the last step."""
+        step, steps = self.trainer.position.step, self.settled.steps
+        if step < steps and not self.asked.finish_now:
+            self._say(self.unit.early_stop.told(step, steps))
+        self.trainer.take_average()
+        self.unit.take_best()
+        self.run.finish(self.unit.module, summary_of(self.unit, self.trainer.position, self.opened.corpus))
+        if self.asked.finish_now:
+            remove(self.run.snapshots)
+            self._say(f"cut short at step {step:,} of {steps:,}")
+
+    def average(self) -> None:
+        """Write the mean of the last weights as a run beside the finished one, where it is asked for."""
+        if self.settled.average is None or not self.run.snapshots.exists():
+            return
+        averaged = write_average(self.run, self.unit.module, self.prepared.held_out, self.prepared.placement)
+        loss = averaged.summary["validation"]["loss"]
+        self._say(f"the average of its last weights is {averaged.path}: held-out loss {number(loss)}")

@@ -1,6 +1,6 @@
 """Remarks at the start of a training on settings that are allowed, but may not be meant."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -9,11 +9,11 @@ from bakeoff.corpus.split import Split
 from bakeoff.corpus.store import Corpus
 from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
-from bakeoff.learner.pretraining_model import build_on_meta
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.recipe import Recipe
 from bakeoff.tokenizer.hidden import MOST_HIDDEN
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
-from bakeoff.training.loop import FEWEST_STEPS_BETWEEN_VALIDATIONS, validation_steps
+from bakeoff.training.pretraining import FEWEST_STEPS_BETWEEN_VALIDATIONS, validation_steps
 from bakeoff.training.row_use import row_use_of
 
 LEAST_READ = 0.5
@@ -87,11 +87,10 @@ def require_known(corpus: AnyCorpus) -> None:
             )
 
 
-def unread(recipe: Recipe, corpus: AnyCorpus, seed: int) -> Iterator[str]:
+def unread(recipe: Recipe, modules: Sequence[PretrainingModel], corpus: AnyCorpus, seed: int) -> Iterator[str]:
     """A line for each stage, and each corpus, whose rows leave out most of the text."""
     stages = recipe.stages()
-    for number, (stage, idle) in enumerate(zip(stages, recipe.idle(), strict=True)):
-        module = build_on_meta(stage, corpus.tokenizer.size)
+    for number, (stage, module, idle) in enumerate(zip(stages, modules, recipe.idle(), strict=True)):
         for each in corpora_of(corpus):
             packing = row_use_of(stage, module, each, seed, held_out=False, idle=idle)
             if packing is None or packing.read is None or packing.read >= LEAST_READ:

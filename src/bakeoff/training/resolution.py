@@ -41,9 +41,12 @@ def resolve_recipe(recipe: Recipe, corpus: AnyCorpus, budget: Budget | None = No
     compiled = recipe.training.compile
     if compiled == "auto":
         compiled = steps * flops > COMPILE_FROM_FLOPS.get(on.type, math.inf)
-    precision = resolve_precision(recipe.training.precision, on)
-    changes = {"training.compile": compiled, "training.precision": precision}
-    return recipe.fitted(steps).changed(changes).with_tokenizer(corpus.tokenizer.config)
+    changes = {
+        "training.compile": compiled,
+        "training.precision": resolve_precision(recipe.training.precision, on),
+        "tokenizer": corpus.tokenizer.config.model_dump(),
+    }
+    return recipe.fitted(steps, changes)
 
 
 def _words_per_token(budget: Budget, corpus: AnyCorpus) -> float:

@@ -120,12 +120,3 @@ def with_budget(run: Run, budget: Budget, steps: int) -> list[str]:
         f"{steps:,} steps in place of {old:,}, from step {done:,} on: there the learning rate {rate}, and it ends at "
         f"{last:.3g} (schedule {training.schedule.kind})"
     ]
-
-
-def begun_recipe(run: Run) -> Recipe:
-    """The recipe that a run was begun with, its budget as it was written.
-
-    Raises:
-        UserError: it is not a valid recipe any more.
-    """
-    return Recipe.parse(run.environment["recipe"], str(run.path))

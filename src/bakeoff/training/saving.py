@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from bakeoff.corpus.mixture import AnyCorpus
 from bakeoff.durable import own_folder, remove, sync
@@ -10,11 +9,9 @@ from bakeoff.errors import UserError
 from bakeoff.optimization.save_points import SavePoint
 from bakeoff.runs.derived_run import write_derived
 from bakeoff.runs.run import Run
-from bakeoff.training.stages import Stages
+from bakeoff.trainer.position import Position
+from bakeoff.training.pretraining import Pretraining
 from bakeoff.training.summary import summary_of
-
-if TYPE_CHECKING:
-    from bakeoff.training.loop import Training
 
 MISSED_AT_THE_END = 0.01
 """Share of a point in tokens by which the end of the training may miss it and still be that point, because a budget in
@@ -26,30 +23,25 @@ class Saver:
 
     Args:
         run: the run.
+        unit: what is trained.
         corpus: the text.
-        stages: its batches.
-        seed: the run's seed.
     """
 
-    def __init__(self, run: Run, corpus: AnyCorpus, stages: Stages, seed: int) -> None:
-        self.run, self.corpus, self.seed = run, corpus, seed
-        self.steps = run.planned_steps
+    def __init__(self, run: Run, unit: Pretraining, corpus: AnyCorpus) -> None:
+        self.run, self.unit, self.corpus = run, unit, corpus
         asked = run.recipe.training.save_at
+        self.steps = unit.steps
         self.points = [] if asked is None else asked.points()
-        a_unit = {"tokens": 1.0, "words": stages.words_per_token, "epochs": 1 / max(1, corpus.train_tokens)}
+        self.reached: list[SavePoint] = []
+        a_unit = {"tokens": 1.0, "words": unit.stages.words_per_token, "epochs": 1 / max(1, corpus.train_tokens)}
         self.in_steps = {each: round(self._steps(each)) for each in self.points if each.unit not in a_unit}
-        self.in_tokens = {each: each.amount / unit for each in self.points if (unit := a_unit.get(each.unit, 0.0)) > 0}
+        self.in_tokens = {each: each.amount / one for each in self.points if (one := a_unit.get(each.unit, 0.0)) > 0}
 
     def _steps(self, point: SavePoint) -> float:
         return max(1.0, point.amount * self.steps) if point.unit == "shares" else point.amount
 
-    def reached(self, training: "Training", tokens: int) -> list[SavePoint]:
-        """The points that the step just made reaches, in which so many tokens were seen."""
-        before = training.position.tokens + sum(own for own, _ in training.unread)
-        return self.due(training.position.step, before, before + tokens)
-
-    def due(self, step: int, before: int, after: int) -> list[SavePoint]:
-        """The points that a step reaches; at the last step also those in tokens that the end just misses.
+    def due(self, step: int, before: int, after: int) -> bool:
+        """Whether a step reaches points; at the last step also those in tokens that the end just misses.
 
         Args:
             step: number of steps done, that step included.
@@ -57,8 +49,9 @@ class Saver:
             after: tokens seen after it.
         """
         reach = after if step < self.steps else max(after / (1 - MISSED_AT_THE_END), 2 * after - before)
-        reached = [point for point, own in self.in_steps.items() if own == step]
-        return reached + [point for point, tokens in self.in_tokens.items() if before < tokens <= reach]
+        self.reached = [point for point, own in self.in_steps.items() if own == step]
+        self.reached += [point for point, tokens in self.in_tokens.items() if before < tokens <= reach]
+        return bool(self.reached)
 
     def beyond(self, tokens_a_step: float) -> Iterator[str]:
         """A line on the points that the training will not reach, as far as its mean batch tells."""
@@ -70,30 +63,19 @@ class Saver:
             shown = ", ".join(map(str, lost[:3])) + (f" and {len(lost) - 3} more" if len(lost) > 3 else "")
             yield f"it ends at step {self.steps:,}, so that nothing is saved at {shown}: give a larger --budget"
 
-    def save(self, training: "Training", points: list[SavePoint]) -> None:
+    def keep(self, position: Position) -> None:
         """Write the present weights as a finished run for each of the points, with the metrics so far."""
         own_folder(self.run.saved).mkdir(exist_ok=True)
-        with training.run_weights():
-            validation = training.measured_here()
-            lines = self.run.metrics()
-            if validation not in lines:
-                lines = [*lines, validation]
-            for point in points:
-                path = self.run.saved / point.folder
-                remove(path)  # of a course that was given up, see `forget`
-                write_derived(
-                    self.run,
-                    path,
-                    training.module,
-                    self.run.environment,
-                    lambda: lines,
-                    lambda line, point=point: self._summary(training, point, line),  # type: ignore[misc]
-                    "move it",
-                )
-
-    def _summary(self, training: "Training", point: SavePoint, validation: dict[str, Any]) -> dict[str, Any]:
-        summary = summary_of(training, self.corpus, self.seed)
-        return {**summary, "validation": validation, "saved_at": str(point)}
+        validation = self.unit.measured_here(position)
+        lines = self.run.metrics()
+        if validation not in lines:
+            lines = [*lines, validation]
+        summary = {**summary_of(self.unit, position, self.corpus), "validation": validation}
+        for point in self.reached:
+            path = self.run.saved / point.folder
+            remove(path)  # of a course that was given up, see `forget`
+            saved = {**summary, "saved_at": str(point)}
+            write_derived(self.run, path, self.unit.module, self.run.environment, lines, saved, "move it")
 
     def forget(self, step: int) -> None:
         """Remove what was saved after a step from which the training goes on, and what a kill left half-written."""

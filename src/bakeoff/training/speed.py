@@ -11,12 +11,12 @@ import torch
 from bakeoff.corpus.mixture import AnyCorpus, Mixture, open_corpus
 from bakeoff.corpus.store import Corpus
 from bakeoff.learner.pretraining_model import PretrainingModel
-from bakeoff.learner.recurrent_memory import Memory
 from bakeoff.optimization.curriculum import middles, shares
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement, resolve_device, resolve_precision, work_clock
+from bakeoff.trainer.step import NORM, optimize
+from bakeoff.training.pretraining import Pretraining
 from bakeoff.training.stages import make_batches
-from bakeoff.training.step import optimize
 
 MEASURE_SECONDS = 5.0
 """Seconds of measurement of each recipe, after its first step, which is slower."""
@@ -100,17 +100,13 @@ def stepper(recipe: Recipe, corpus: AnyCorpus, device: torch.device) -> Callable
     precision = resolve_precision(recipe.training.precision, device)
     with torch.random.fork_rng(devices=[]):
         module = PretrainingModel(recipe, corpus.tokenizer.size).to(device).train()
-    optimizer = recipe.training.optimizer.build(module, precision)
+    unit = Pretraining(recipe, module, Placement(device, precision))
     batches = make_batches(recipe, module, corpus, seed=0)
-    memory = Memory(module.model) if recipe.input.continues else None
 
     def step(index: int) -> StepTime:
         began, worked = time.perf_counter(), work_clock(device)
         micro_batches = batches.step(index)  # in training the batch is made at the same time, but on the same cores
-        means = optimize(
-            module, optimizer, micro_batches, recipe, 0, index, Placement(device, precision), memory=memory
-        )
-        float(means["gradient_norm"])  # waits for the device
+        float(optimize(unit, micro_batches, index)[NORM])  # waits for the device
         return StepTime(time.perf_counter() - began, work_clock(device) - worked)
 
     return step

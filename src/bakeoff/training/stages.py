@@ -102,7 +102,9 @@ class Stages:
             make_batches(each, module, corpus, seed, idle=own) for each, own in zip(recipes, idle, strict=True)
         ]
         others = [build_on_meta(each, corpus.tokenizer.size) for each in recipes[:-1]]  # the last is the recipe's own
-        self.flops_per_token = [each.flops_per_token(own) for each, own in zip((*others, module), idle, strict=True)]
+        self.modules = [*others, module]
+        """The model and heads of each stage, all but the last without memory."""
+        self.flops_per_token = [each.flops_per_token(own) for each, own in zip(self.modules, idle, strict=True)]
         """Floating-point operations of a token in each stage; if they change from step to step, those at its middle."""
         self._rise = [0] * len(recipes)  # change of each stage's operations, from its first step to its last
         if any(each.at(0.0).objective != each.objective for each in recipes):

@@ -7,12 +7,12 @@ from typing import Any
 from pydantic import Field
 
 from bakeoff.corpus.mixture import open_corpus
+from bakeoff.display.progress import Shown
 from bakeoff.errors import Diverged, UserError
 from bakeoff.jobs.job import Job, Note, Outcome
 from bakeoff.jobs.pretraining import Pretraining
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
-from bakeoff.training.progress import Shown
 
 WHOLE_TRIALS = {"training.save_at": None, "training.early_stopping": None}
 """Values of recipes for trials, which the search itself stops, and whose weights nobody asks for."""

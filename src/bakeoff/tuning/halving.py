@@ -10,7 +10,7 @@ of one recipe in three was among the stopped ones (docs/results.md).
 import math
 from collections.abc import Sequence
 
-from bakeoff.training.loop import validation_steps
+from bakeoff.training.pretraining import validation_steps
 
 LOOKS = ((0.25, 0.5), (0.5, 0.75))
 """Each look: the share of a trial's steps after which it may be stopped, and the share of the trials that goes on."""

@@ -10,12 +10,12 @@ from typing import Any
 from bakeoff.comparison.facts import CorpusFacts, StartFacts
 from bakeoff.comparison.plan import TaskPlan
 from bakeoff.corpus.mixture import corpora_of, open_corpus
+from bakeoff.display.progress import Shown
 from bakeoff.errors import UserError
 from bakeoff.jobs.job import Job, Note, Outcome
 from bakeoff.jobs.runner import Say
 from bakeoff.tasks.checks.hidden_text import hidden_notes
 from bakeoff.tasks.data import TaskData, load_task
-from bakeoff.training.progress import Shown
 
 
 class Engine:

@@ -7,11 +7,11 @@ from typing import Any
 from bakeoff.comparison.plan import TaskPlan
 from bakeoff.comparison.running.correction import Corrected, FirstTenth, Pace
 from bakeoff.corpus.mixture import mixture_entries
+from bakeoff.display.progress import Shown
 from bakeoff.errors import Diverged
 from bakeoff.jobs.job import Job, Note, Outcome
 from bakeoff.jobs.pretraining import Pretraining
 from bakeoff.recipe import Recipe
-from bakeoff.training.progress import Shown
 
 LOOKED = {"looked": True}
 """The note that a training goes on as planned, after its speed was checked."""

@@ -65,7 +65,7 @@ class MuonConfig(DecayConfig):
         """The optimizer of a module's parameters; matrices are multiplied in the training's precision."""
         trained = list(_trained(module))
         chosen = {id(matrix) for matrix in trained}
-        groups = [{"params": trained, "weight_decay": self.weight_decay}]
+        groups = [{"params": trained, "weight_decay": self.weight_decay, "matrices": True}]
         for group in self.groups(module):
             others = [parameter for parameter in group["params"] if id(parameter) not in chosen]
             groups.append({**group, "params": others, "lr_multiple": self.rest})
@@ -85,35 +85,32 @@ class Muon(torch.optim.Optimizer):
     x <- a x + (b x x^T + c (x x^T)^2) x from m / |m|. With five of them every singular value of at least 0.0016 |m|
     ends between 0.68 and 1.21; a smaller one grows by no more than a^5 = 485, so that 0 stays 0 and a matrix of low
     rank stays far from an orthogonal one. Matrices of one shape go through the iterations together. All dimensions of a
-    convolution's weight but the first count as one. Weight decay is decoupled. All groups but the first are trained by
-    torch's AdamW.
+    convolution's weight but the first count as one. Weight decay is decoupled. Groups that are not
+    `matrices` are trained by torch's AdamW.
 
     torch's own Muon does the same for linear layers alone, one after the other and always in bfloat16, which takes
     longer for small matrices, and longer still where a machine has no products of that type.
 
     Args:
-        groups: the matrices, and groups of other parameters.
+        groups: the matrices, in groups with `matrices`, and groups of other parameters.
         config: the settings.
         dtype: type of the numbers in the iterations.
     """
 
     def __init__(self, groups: Iterable[dict[str, Any]], config: MuonConfig, dtype: torch.dtype) -> None:
-        super().__init__(groups, {"lr": config.rate, "lr_multiple": 1.0})
+        super().__init__(groups, {"lr": config.rate, "lr_multiple": 1.0, "matrices": False})
         self.config, self.dtype = config, dtype
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
         """One update of all parameters that have a gradient."""
-        matrices, *others = self.param_groups
-        self._step_matrices(matrices, [p for p in matrices["params"] if p.grad is not None])
-        for group in others:
+        for group in self.param_groups:
             parameters = [p for p in group["params"] if p.grad is not None]
             if parameters:
-                self._step_adamw(group, parameters)
+                step = self._step_matrices if group["matrices"] else self._step_adamw
+                step(group, parameters)
 
     def _step_matrices(self, group: dict[str, Any], parameters: list[Tensor]) -> None:
-        if not parameters:
-            return
         for parameter in parameters:
             if not self.state[parameter]:
                 self.state[parameter]["momentum"] = torch.zeros_like(parameter)

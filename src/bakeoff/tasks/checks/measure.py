@@ -6,7 +6,7 @@ from typing import NamedTuple
 from bakeoff.errors import UserError
 from bakeoff.recipe_files import load_recipe
 from bakeoff.runs.checkpoint import run_folder
-from bakeoff.tasks.finetune import open_source
+from bakeoff.tasks.fitting.starting_point import open_source
 from bakeoff.tasks.rows.inputs import InputFormat
 
 _ROWS_OF = "bert-tiny"

@@ -1,10 +1,14 @@
 """The settings with which a model is fine-tuned."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, FieldSerializationInfo, ValidationInfo, field_serializer, field_validator
 
 from bakeoff.config import Config
+from bakeoff.optimization.optimizers import OptimizerConfig
+from bakeoff.optimization.optimizers.adamw import AdamWConfig
+from bakeoff.optimization.schedules import LinearConfig, ScheduleBaseConfig, ScheduleConfig
 
 SEARCHED_RATES = (0.5, 1.0, 2.0, 4.0)
 """Learning rates that a search tries, as multiples of the default one."""
@@ -14,6 +18,12 @@ EPOCHS = (10,)
 """The number of epochs of a training where none is given."""
 LEAST_STEPS = 300
 """The fewest steps of a training whose number of epochs is not given."""
+
+BESIDE = {
+    "optimizer": {"lr": "learning_rate", "weight_decay": "weight_decay"},
+    "schedule": {"warmup": "warmup"},
+}
+"""Keys of parts of recipes that fine-tuning has beside the part, with the names that it has for them."""
 
 LayerDecayRule = Literal["ulmfit", "electra", "xlnet"]
 """The ways in which published code lets lower layers learn less."""
@@ -31,6 +41,9 @@ class FinetuneConfig(Config):
     768 / width."""
     batch: int = Field(default=32, gt=0)
     """Rows of a batch."""
+    micro_batch: int | None = Field(default=None, gt=0)
+    """Rows that go through the model at once; gradients of a batch's micro-batches are added. Absent: the whole
+    batch."""
     search: bool = False
     """Try half, one, two and four times the default learning rate, each with 3 and with 10 epochs; dev decides.
     Learning rates that are given replace these, and so do numbers of epochs."""
@@ -42,8 +55,13 @@ class FinetuneConfig(Config):
     absent, else 0."""
     warmup: float = Field(default=0.1, ge=0, lt=1)
     """Share of the steps in which the learning rate rises linearly."""
-    schedule: Literal["linear", "cosine", "constant"] = "linear"
-    """The learning rate behind the warm-up: a line to zero, half a cosine wave to zero, or the same to the end."""
+    schedule: ScheduleConfig = LinearConfig()
+    """The learning rate after the warm-up: any schedule of recipes, by its name or as `{kind: cosine, final: 0.1}`,
+    without its `warmup`, which stands beside it. `plateau` looks at the losses on dev."""
+    optimizer: OptimizerConfig = AdamWConfig(lr=1.0)
+    """Any optimizer of recipes, by its name or as `{kind: lamb, betas: [0.9, 0.98]}`, without `lr` and `weight_decay`,
+    which stand beside it as `learning_rate` and `weight_decay`; with another than adamw `learning_rate` has to be
+    given."""
     layer_decay: float = Field(default=1.0, gt=0, le=1)
     """Factor of the learning rate from each layer to the layer below it; `layer_decay_rule` says where it begins and
     ends."""
@@ -64,7 +82,10 @@ class FinetuneConfig(Config):
     """Weight of the next-token loss on the same texts beside the task's (GPT: Radford et al. 2018, section 3.2: 0.5);
     for models with the objective clm."""
     weight_decay: float = Field(default=0.01, ge=0)
-    """Decoupled weight decay; norms and biases have none."""
+    """Weight decay, decoupled in all optimizers but sgd; norms and biases have none, and adafactor has none at all."""
+    running_average: float = Field(default=0.0, ge=0, lt=1)
+    """Dev judges, and the run has, a running mean of the weights that are trained, over this share of the steps: an
+    exponential mean with a decay of 1 - 1 / (share * steps). 0: the weights that are trained."""
     clip: float = Field(default=1.0, gt=0)
     """Largest norm of the gradient, over all parameters."""
     evaluations: int = Field(default=20, gt=0)
@@ -95,6 +116,25 @@ class FinetuneConfig(Config):
     """The part of a long text that is read: its beginning; a quarter of the room from its beginning and the rest from
     its end (Sun et al. 2019, arXiv:1905.05583); or all, in windows, whose answers are averaged."""
 
+    @field_validator("optimizer", "schedule", mode="before")
+    @classmethod
+    def _by_name(cls, value: Any, info: ValidationInfo) -> Any:
+        """A part by its name alone, or with its settings, without those that stand beside it."""
+        part = value.model_dump(exclude_unset=True) if isinstance(value, Config) else value
+        part = {"kind": part} if isinstance(part, str) else part
+        if not isinstance(part, Mapping):
+            return part
+        assert info.field_name is not None
+        beside = BESIDE[info.field_name]
+        for key in part:
+            if key in beside:
+                raise ValueError(f"{key}: it stands beside `{info.field_name}`, as `{beside[key]}`")
+        return {**part, "lr": 1.0} if info.field_name == "optimizer" else part
+
+    @field_serializer("optimizer", "schedule")
+    def _without_beside(self, part: Config, info: FieldSerializationInfo) -> dict[str, Any]:
+        return part.model_dump(mode=info.mode, exclude={*BESIDE[info.field_name]})
+
     @field_validator("learning_rate", "epochs", mode="before")
     @classmethod
     def _one_or_several(cls, value: Any) -> Any:
@@ -113,3 +153,14 @@ class FinetuneConfig(Config):
     def epoch_steps(self, items: int) -> int:
         """The steps of a pass over `items` items."""
         return -(-items // self.batch)
+
+    def optimizer_at(self, learning_rate: float) -> OptimizerConfig:
+        """The optimizer of a training with a learning rate."""
+        own = {"lr": learning_rate, "weight_decay": self.weight_decay}
+        return self.optimizer.model_copy(
+            update={k: v for k, v in own.items() if k in type(self.optimizer).model_fields}
+        )
+
+    def schedule_of(self, steps: int) -> ScheduleBaseConfig:
+        """The schedule of a training of so many steps."""
+        return self.schedule.model_copy(update={"warmup": self.warmup}).fitted(steps, None)

@@ -43,6 +43,7 @@ def resolve_finetuning(config: FinetuneConfig, recipe: Recipe, task: TaskConfig)
         raise UserError("pooling: the first position of a causal model has seen nothing; use last, mean or max")
     if config.pooling == "cls" and recipe.model.directions == 2:
         raise UserError("pooling: at the first position one of the two directions has seen nothing; use mean or max")
+    _require_rates(config)
     rates = SEARCHED_RATES if config.search else (1.0,)
     least_steps = config.least_steps
     if least_steps is None:  # what is given is what is trained
@@ -58,6 +59,16 @@ def resolve_finetuning(config: FinetuneConfig, recipe: Recipe, task: TaskConfig)
             "search": False,
         }
     )
+
+
+def _require_rates(config: FinetuneConfig) -> None:
+    """Refuse an optimizer without a learning rate, or with a weight decay that it has no use for."""
+    kind = config.optimizer.kind
+    if not config.learning_rate and kind != "adamw":
+        raise UserError(f"learning_rate: no default is known for the optimizer {kind}; give one, or several to try")
+    default = FinetuneConfig.model_fields["weight_decay"].default
+    if config.weight_decay != default and "weight_decay" not in type(config.optimizer).model_fields:
+        raise UserError(f"weight_decay: the optimizer {kind} has none; leave it out")
 
 
 def lengthened(config: FinetuneConfig, items: int) -> FinetuneConfig:

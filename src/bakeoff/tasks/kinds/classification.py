@@ -210,6 +210,12 @@ class Classification(Task):
         return F.cross_entropy(scores, labels, weights, label_smoothing=self.config.label_smoothing)
 
     @override
+    def targets(self, items: Items, chosen: NDArray[np.int64]) -> float:
+        if self.weights is None:
+            return super().targets(items, chosen)
+        return float(self.weights[[items.targets[item] for item in chosen]].sum())
+
+    @override
     def read_outputs(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:
         """(C,) log-probabilities of the classes, for each item."""
         return list(scores.log_softmax(-1).cpu().numpy())

@@ -187,6 +187,10 @@ class QuestionAnswering(Task):
         return window_loss(scores, [items.targets[item] for item in chosen])
 
     @override
+    def targets(self, items: Items, chosen: NDArray[np.int64]) -> float:
+        return float(sum(items.targets[item].target is not None for item in chosen))
+
+    @override
     def read_outputs(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:
         """(1 + n, 2) scores of no answer and of a window's n tokens, as beginning and as end, for each window."""
         own = scores.cpu().numpy()

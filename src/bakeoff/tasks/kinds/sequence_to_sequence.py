@@ -229,6 +229,10 @@ class SequenceToSequence(Task):
         return cross_entropy(scores.float(), labels, self.config.label_smoothing) / len(labels)
 
     @override
+    def targets(self, items: Items, chosen: NDArray[np.int64]) -> float:
+        return float(sum(len(items.targets[item]) for item in chosen))
+
+    @override
     def read_outputs(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:
         """(tokens of the target,) log-probabilities of the target's tokens, for each item."""
         return of_targets(scores, items, chosen)

@@ -231,6 +231,10 @@ class Tagging(Task):
         return F.cross_entropy(found, tags, label_smoothing=self.config.label_smoothing)
 
     @override
+    def targets(self, items: Items, chosen: NDArray[np.int64]) -> float:
+        return float(sum(len(items.targets[item].tags) for item in chosen))
+
+    @override
     def read_outputs(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:
         """(n, C) log-probabilities of the tags of a window's n words, for each window."""
         ends = np.cumsum([len(items.targets[item].places) for item in chosen])[:-1]

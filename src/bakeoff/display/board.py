@@ -10,8 +10,8 @@ from rich.progress import TaskID
 from bakeoff.display.console import Console
 from bakeoff.display.pace import Pace
 from bakeoff.display.printing import PRINTING
+from bakeoff.display.progress import bars
 from bakeoff.display.wording import counted
-from bakeoff.training.progress import bars
 
 
 class Board:

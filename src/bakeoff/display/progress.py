@@ -11,7 +11,6 @@ from rich.progress import Progress as Bar
 from bakeoff.display.console import Console, column
 from bakeoff.display.pace import Pace
 from bakeoff.display.printing import PRINTING
-from bakeoff.display.wording import number
 
 NOTE_SECONDS = 0.25
 """Seconds between two notes of figures to a function that shows them elsewhere."""
@@ -52,7 +51,7 @@ class TrainingProgress:
         self.console = Console(stderr=True)
         self.bar: Bar | None = None
         self.pace = Pace()
-        self.held_out = ""
+        self.beside = ""
         if self.shown and self.note is None and self.console.is_terminal:
             self.bar = bars(self.console)
             self.task = self.bar.add_task(title, total=total, figures="")
@@ -73,7 +72,7 @@ class TrainingProgress:
     def step(self, done: int, loss: float, rate: float, seconds_left: float) -> None:
         """Show the figures after a step: its loss, tokens a second, and the time left."""
         if self.shown:
-            self.figures(done, f"loss {loss:.3f}{self.held_out}  {rate:,.0f} tokens/s  {duration(seconds_left)} left")
+            self.figures(done, f"loss {loss:.3f}{self.beside}  {rate:,.0f} tokens/s  {duration(seconds_left)} left")
 
     def figures(self, done: int, figures: str) -> None:
         """Show figures in words after a step."""
@@ -90,10 +89,6 @@ class TrainingProgress:
                 PRINTING.record(line)
             else:
                 self.line(line)
-
-    def validated(self, step: int, losses: dict[str, float | None]) -> None:
-        """Show the held-out losses beside the next figures."""
-        self.held_out = "  held-out " + " ".join(f"{name} {number(loss, 3)}" for name, loss in losses.items())
 
     def line(self, text: str) -> None:
         """Print a line, or note it where a function gets the notes."""

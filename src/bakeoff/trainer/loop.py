@@ -1,0 +1,241 @@
+"""The loop of every training: steps, and between them figures, evaluations, checkpoints and the end."""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Generic, NamedTuple, Protocol
+
+import torch
+
+from bakeoff.batching.ahead import ahead
+from bakeoff.display.progress import TrainingProgress
+from bakeoff.errors import Interrupted
+from bakeoff.learner.running_average import RunningAverage
+from bakeoff.resources.device import work_clock
+from bakeoff.runs.checkpoint import list_checkpoints
+from bakeoff.runs.run import Run
+from bakeoff.trainer.checkpoint import load_checkpoint, save_checkpoint
+from bakeoff.trainer.position import Position
+from bakeoff.trainer.step import optimize
+from bakeoff.trainer.unit import M, Unit
+
+READ_EVERY = {"cpu": 1, "cuda": 16, "mps": 16}
+"""Number of steps after which figures are read from the device; every reading waits for the device."""
+
+FIRST_CHECKPOINT = 60.0
+"""Seconds until a training's first checkpoint; a training that is killed early would else begin at its start."""
+
+
+class Taken(NamedTuple):
+    """A step that was taken; its figures are still on the device."""
+
+    tokens: int
+    """The number of tokens of the step."""
+    figures: dict[str, torch.Tensor]
+    """Each mean loss and the gradient's norm, as scalars on the device."""
+
+
+def steps(unit: Unit[M], position: Position, last: int, average: RunningAverage | None = None) -> Iterator[Taken]:
+    """Take the steps from a position up to `last`, and move the position; between them the caller does what is due."""
+    unit.begin()
+    for micro_batches in ahead(unit.batches, position.step, last):
+        figures = optimize(unit, micro_batches, position.step)
+        if average is not None:
+            average.update()
+        tokens = sum(batch.tokens for batch in micro_batches)
+        position.flops += tokens * unit.flops(position.step)
+        position.step += 1
+        position.tokens += tokens
+        yield Taken(tokens, figures)
+
+
+class SavePlan(NamedTuple):
+    """The times at which a training is saved, in seconds since it was saved last."""
+
+    between: float
+    """The longest time between checkpoints; the first one comes after `FIRST_CHECKPOINT`, if that is sooner."""
+    after_evaluation: float = math.inf
+    """The time from which an evaluation is followed by a checkpoint."""
+    at_end: bool = False
+    """Whether the last step may be followed by a checkpoint; else what is made of the weights replaces it."""
+
+    def due(self, seconds: float, first: bool, evaluated: bool) -> bool:
+        """Whether a checkpoint is due.
+
+        Args:
+            seconds: time since the last one, or since the training began or was resumed.
+            first: whether there is none yet.
+            evaluated: whether this step is followed by an evaluation.
+        """
+        between = min(self.between, FIRST_CHECKPOINT) if first else self.between
+        return seconds > between or (evaluated and seconds >= self.after_evaluation)
+
+
+class Keeper(Protocol):
+    """Keeps the weights as they are after some steps."""
+
+    def due(self, step: int, before: int, after: int) -> bool:
+        """Whether weights are to be kept after a step that has read the tokens from `before` to `after`."""
+        ...
+
+    def keep(self, position: Position) -> None:
+        """Keep the present weights, those of the running average where there is one."""
+        ...
+
+
+class Trainer(Generic[M]):
+    """A training of a unit, from its start or a checkpoint to its end.
+
+    Args:
+        unit: what is trained.
+        run: the directory of its metrics and checkpoints.
+        shown: where figures are shown.
+        plan: the times of checkpoints.
+        keepers: keep weights on the way.
+        watch: called with the position whenever figures are read; an exception of it ends the training.
+
+    Attributes:
+        position: the progress; its sums and seconds go up to the step whose figures were read last.
+    """
+
+    def __init__(
+        self,
+        unit: Unit[M],
+        run: Run,
+        shown: TrainingProgress,
+        plan: SavePlan,
+        keepers: Sequence[Keeper] = (),
+        watch: Callable[[Position], None] | None = None,
+    ) -> None:
+        self.unit, self.run, self.shown, self.plan, self.keepers, self.watch = unit, run, shown, plan, keepers, watch
+        self.position = Position()
+        self.average = RunningAverage(unit.module, unit.average_steps) if unit.average_steps else None
+        self.unread: list[Taken] = []
+        self.read_every = READ_EVERY[unit.placement.device.type]
+        self.read_at = (0.0, 0.0)
+        self.saved_at = time.monotonic()
+        self.saved_step = 0
+
+    @property
+    def over(self) -> bool:
+        """Whether the training has reached its end, or what is trained has ended it."""
+        return self.position.step >= self.unit.steps or self.unit.over
+
+    def resume(self) -> bool:
+        """Go on from the newest checkpoint; returns False, and clears the metrics, if there is none."""
+        checkpoints = list_checkpoints(self.run.checkpoints)
+        if not checkpoints:
+            self.run.metrics_file.clear()
+            return False
+        self.position = load_checkpoint(checkpoints[-1], self.unit, self.run, self.average)
+        self.saved_step = self.position.step
+        return True
+
+    def train(self, stopping: Sequence[int], until: int | None = None) -> None:
+        """Train to the end, or until a step and save a checkpoint there.
+
+        Args:
+            stopping: the signals that have come and ask to stop; see `stop_signals`.
+            until: the step; None: the end.
+
+        Raises:
+            Interrupted: a signal came; everything is saved.
+            Diverged: a loss is not a number any more; the last checkpoint stays.
+        """
+        position, unit = self.position, self.unit
+        if position.step == 0 and 0 in unit.evaluations:
+            self.evaluate()
+        self.saved_at, self.read_at = time.monotonic(), self._now()
+        last = position.step if self.over else max(position.step, min(until or unit.steps, unit.steps))
+        for taken in steps(unit, position, last, self.average):
+            self.unread.append(taken)
+            caught = self._between_steps(position.step == until, stopping)
+            if self.over:
+                break
+            if caught is not None:
+                raise Interrupted(f"stopped at step {position.step}; {unit.how_to_go_on}", caught)
+
+    def _between_steps(self, saves: bool, stopping: Sequence[int]) -> int | None:
+        """Do what is due after a step; `saves`: a checkpoint is. Returns the signal that was answered, if any."""
+        position, unit = self.position, self.unit
+        step, tokens = position.step, self.unread[-1].tokens
+        logs, evaluates = unit.logs(step), step in unit.evaluations
+        keepers = [each for each in self.keepers if each.due(step, position.tokens - tokens, position.tokens)]
+        saves |= self.plan.due(time.monotonic() - self.saved_at, not self.saved_step, evaluates)
+        waits = logs or evaluates or saves or bool(keepers)
+        if waits or len(self.unread) >= self.read_every:
+            self._read()
+        if logs:
+            self.run.metrics_file.append(unit.log(position))
+            position.begin_line()
+        if evaluates:
+            self.evaluate()
+        for keeper in keepers:
+            with self.run_weights():
+                keeper.keep(position)
+        caught = stopping[0] if stopping else None  # read once, because a signal may come at any time
+        if (saves or caught is not None) and (self.plan.at_end or step < unit.steps):
+            self._read()
+            self.save()
+        if waits:
+            self.read_at = self._now()
+        return caught
+
+    def evaluate(self) -> None:
+        """Evaluate the present weights, and write and show the figures."""
+        with self.run_weights():
+            began = time.perf_counter()
+            found = self.unit.evaluate(self.position)
+            self.position.evaluation_seconds += time.perf_counter() - began
+        self.run.metrics_file.append(found.line)
+        self.shown.beside = f"  {found.shown}"
+        self.unit.begin()
+
+    def save(self) -> None:
+        """Write the metrics and then a checkpoint; a resumed training reads its evaluations from the metrics."""
+        self.run.metrics_file.sync()
+        with self.run_weights():
+            save_checkpoint(self.unit, self.run, self.position, self.average)
+        self.saved_step, self.saved_at = self.position.step, time.monotonic()
+
+    def take_average(self) -> None:
+        """Give the module the running average, where there is one, for good."""
+        if self.average is not None:
+            self.average.exchange()
+            self.average = None
+
+    def run_weights(self) -> AbstractContextManager[None]:
+        """A context in which the module has the weights that are measured and saved."""
+        return nullcontext() if self.average is None else self.average.in_use()
+
+    def _now(self) -> tuple[float, float]:
+        """Seconds on the clock, and seconds of work by `work_clock`."""
+        return time.perf_counter(), work_clock(self.unit.placement.device)
+
+    def _read(self) -> None:
+        """Wait for the device and add up the figures of the steps since the last reading, in their order.
+
+        Raises:
+            Diverged: a figure is not a finite number.
+        """
+        position, unit = self.position, self.unit
+        if not self.unread:
+            return
+        names = list(self.unread[-1].figures)
+        rows = torch.stack([torch.stack(list(each.figures.values())) for each in self.unread]).tolist()
+        tokens = sum(each.tokens for each in self.unread)
+        self.unread.clear()
+        for step, row in enumerate(rows, position.step - len(rows) + 1):
+            figures = dict(zip(names, row, strict=True))
+            unit.require_finite(figures, step)
+            for name, value in figures.items():
+                position.sums[name] = position.sums.get(name, 0.0) + value
+        before, self.read_at = self.read_at, self._now()
+        position.add(len(rows), tokens, self.read_at[0] - before[0], self.read_at[1] - before[1])
+        weights = unit.weights(position.step - 1)
+        loss = sum(weights[name] * value for name, value in zip(names, rows[-1], strict=True) if name in weights)
+        left = (unit.steps - position.step) * position.seconds / position.step
+        self.shown.step(position.step, loss, position.since_tokens / position.since_seconds, left)
+        if self.watch is not None:
+            self.watch(position)

@@ -1,0 +1,155 @@
+"""What is trained, as the loop sees it: pre-training, a trial of fine-tuning, and whatever comes to them."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from bakeoff.errors import Diverged
+from bakeoff.resources.device import Placement
+from bakeoff.trainer.position import Position
+
+
+class MicroBatch(Protocol):
+    """The rows that go through the model at once; the unit of randomness."""
+
+    @property
+    def tokens(self) -> int:
+        """The number of tokens, padding not counted."""
+        ...
+
+
+M = TypeVar("M", bound=MicroBatch)
+
+
+class Evaluation(NamedTuple):
+    """A measurement of the present weights on data that nothing is learned from."""
+
+    line: dict[str, Any]
+    """The line of metrics.jsonl."""
+    shown: str
+    """The measurement in words, which stand beside the figures of the steps that follow."""
+
+
+class Unit(ABC, Generic[M]):
+    """The batches, the losses, the evaluation and the state of a training.
+
+    The loop, the step, the checkpoint and the guard are the same for all units.
+    """
+
+    module: nn.Module
+    """The model with its heads, on the device."""
+    optimizer: torch.optim.Optimizer
+    """The optimizer of the module's parameters."""
+    placement: Placement
+    """The device of the module, and the precision of its products."""
+    seed: int
+    """The seed of order and dropout."""
+    steps: int
+    """The number of steps of the whole training."""
+    steps_before: int = 0
+    """The number of steps of earlier trainings whose checkpoints stand in the same folder."""
+    learning_rate: float
+    """The learning rate where the schedule's factor is 1."""
+    clip: float | None
+    """Largest norm of the gradient, over all parameters; None: no clipping."""
+    average_steps: float = 0.0
+    """The number of steps over which a running average of the weights is kept; 0: there is none."""
+    evaluations: Collection[int]
+    """The steps after which the module is evaluated; 0: before the first."""
+
+    @property
+    @abstractmethod
+    def over(self) -> bool:
+        """Whether the training ends here, whatever is left of its steps."""
+
+    @property
+    @abstractmethod
+    def how_to_go_on(self) -> str:
+        """The end of the sentence on a training that a signal has stopped."""
+
+    def begin(self) -> None:
+        """Set the module to training; called before the first step and after each evaluation."""
+        self.module.train()
+
+    @abstractmethod
+    def batches(self, step: int) -> list[M]:
+        """The micro-batches of a step, as a function of the step alone; called in a thread that stays ahead."""
+
+    @abstractmethod
+    def counts(self, micro_batches: Sequence[M]) -> dict[str, float]:
+        """The number of targets of each loss in the whole batch, by which its sum is divided once."""
+
+    @abstractmethod
+    def losses(self, batch: M, number: int, counts: dict[str, float]) -> dict[str, Tensor]:
+        """The share of a micro-batch in each mean loss of the whole batch.
+
+        Args:
+            batch: the micro-batch.
+            number: its number in the batch.
+            counts: the result of `counts`.
+        """
+
+    @abstractmethod
+    def weights(self, step: int) -> dict[str, float]:
+        """The weight of each loss in a step."""
+
+    @abstractmethod
+    def factor(self, step: int) -> float:
+        """The factor of the learning rate in a step, counted from 0."""
+
+    def flops(self, step: int) -> int:
+        """Floating-point operations of a token in a step; 0: they are not counted."""
+        return 0
+
+    def logs(self, step: int) -> bool:
+        """Whether metrics.jsonl gets a line on the training after so many steps."""
+        return False
+
+    def log(self, position: Position) -> dict[str, Any]:
+        """The line of metrics.jsonl on the steps since the last line."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def evaluate(self, position: Position) -> Evaluation:
+        """Evaluate the module, and note what follows from it, such as better weights than before."""
+
+    def require_finite(self, figures: dict[str, float], step: int) -> None:
+        """Refuse figures of a step that are not finite numbers.
+
+        Raises:
+            Diverged: one of them is not.
+        """
+        for name, value in figures.items():
+            if not math.isfinite(value):
+                raise Diverged(self.diverged(name.replace("_", " "), step))
+
+    @abstractmethod
+    def diverged(self, name: str, step: int) -> str:
+        """The message where a loss, or the gradient's norm, is not a finite number at a step."""
+
+    @abstractmethod
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint holds in state.json beside the position."""
+
+    @abstractmethod
+    def tensors(self) -> dict[str, dict[str, Tensor]]:
+        """What a checkpoint holds beside the weights and the optimizer, by the names of files."""
+
+    @abstractmethod
+    def load(self, checkpoint: Path, state: dict[str, Any], lines: Sequence[dict[str, Any]]) -> None:
+        """Go on from a checkpoint.
+
+        Args:
+            checkpoint: its folder.
+            state: the content of its state.json.
+            lines: the lines of metrics.jsonl up to it.
+
+        Raises:
+            UserError: a file is damaged.
+            KeyError: a tensor is missing.
+        """

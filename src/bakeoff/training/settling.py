@@ -1,0 +1,104 @@
+"""What is decided before the module of a pre-training is built: threads, steps, and whether all is done already."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from bakeoff.durable import remove, without_links
+from bakeoff.learner.pretraining_model import build_on_meta
+from bakeoff.optimization.budget import Budget
+from bakeoff.recipe import Recipe
+from bakeoff.resources.thread_choice import quickest, resolve_threads
+from bakeoff.resources.threads import default_threads
+from bakeoff.runs.beginning import require_no_run
+from bakeoff.runs.run import Run
+from bakeoff.training.averaging import MOVED, average_path, is_average_of
+from bakeoff.training.opening import Opened
+from bakeoff.training.resolution import resolve_recipe
+from bakeoff.training.resumption import changes_budget, older_rules, require_same_request, with_budget
+from bakeoff.training.speed import stepper
+from bakeoff.training.stages import Stages
+from bakeoff.unfinished import require_free
+
+
+class Settled(NamedTuple):
+    """A pre-training as it will be run."""
+
+    opened: Opened
+    recipe: Recipe
+    """The recipe with everything decided, its budget in steps."""
+    average: Path | None
+    """The place of the run with the mean of the last weights; None: there will be none."""
+    done: Run | None
+    """The run, where all is done already."""
+    changed: list[str]
+    """Lines on another number of steps than the run was begun with."""
+    older: list[str]
+    """Rules that have changed since the run was begun, in the words that follow `begun before`."""
+
+    @property
+    def steps(self) -> int:
+        """The number of steps of the whole training."""
+        return self.recipe.training.budget.steps or 0
+
+
+def settle(opened: Opened) -> Settled:
+    """Decide on a pre-training, and change the files of a run whose budget changes.
+
+    Raises:
+        UserError: the run was begun with other settings, its budget cannot change, or a place is taken.
+    """
+    asked, run = opened.asked, opened.run
+    if opened.device.type == "cpu":
+        recorded = None if run is None else int(run.environment["threads"])
+        chosen = resolve_threads(asked.threads, recorded, lambda: _quickest_threads(opened))
+        torch.set_num_threads(chosen or torch.get_num_threads())
+    count = 0 if asked.finish_now else opened.recipe.training.average_last
+    average = average_path(asked.out, count) if count else None
+    if run is None:
+        require_no_run(asked.out)
+        older, changed, done = list[str](), list[str](), None
+    else:
+        older, changed = _gone_on_with(run, opened)
+        done = run if run.finished and _whole(run, average) else None
+    if average is not None and done is None:
+        require_free(average, advice=MOVED)
+    recipe = run.recipe if run else resolve_recipe(opened.recipe, opened.corpus, asked.budget, asked.device)
+    return Settled(opened, recipe, average, done, changed, older)
+
+
+def _gone_on_with(run: Run, opened: Opened) -> tuple[list[str], list[str]]:
+    """Rules that have changed since a run was begun, and lines on a change of its budget, which is made."""
+    without_links(run.path)
+    require_same_request(run, opened.request)
+    older, budget = older_rules(run), opened.asked.budget
+    if budget is None or not changes_budget(run, budget):
+        return older, []
+    longer = resolve_recipe(opened.recipe, opened.corpus, budget, opened.asked.device).training.budget.steps or 0
+    return older, with_budget(run, budget, longer)
+
+
+def _whole(run: Run, average: Path | None) -> bool:
+    """Whether a finished run needs nothing more; what a kill has left beside it is removed."""
+    remove(run.checkpoints)
+    if average is not None and is_average_of(run, average):
+        remove(run.snapshots)
+    return not run.snapshots.exists()
+
+
+def _quickest_threads(opened: Opened) -> int:
+    """The number of threads that is quickest in a short measurement of the first stage's steps."""
+    recipe, corpus, device = opened.recipe, opened.corpus, opened.device
+    budget = opened.asked.budget or recipe.training.budget
+    minutes = budget.minutes
+    # Minutes are turned into steps after the measurement, which does not depend on the number of steps.
+    fitted = resolve_recipe(recipe, corpus, budget if minutes is None else Budget(steps=1000), opened.asked.device)
+    steps, first = fitted.training.budget.steps or 1, fitted.stages()[0]
+    _, flops = Stages(fitted, build_on_meta(fitted, corpus.tokenizer.size), corpus, seed=0).means()
+
+    def whole(seconds: float) -> float:
+        return seconds * steps if minutes is None else 60 * minutes
+
+    default = default_threads(fitted, corpus.tokenizer.size)
+    return quickest(lambda: stepper(first, corpus, device), flops, whole, default)
