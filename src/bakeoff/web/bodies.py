@@ -83,7 +83,8 @@ async def _read(http: HttpRequest, limits: Limits) -> bytes:
     content_type = http.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type != "application/json":
         raise Problem(415, "the body is to be JSON: send Content-Type: application/json")
-    parts, length, most = [], 0, limits.body_bytes
+    parts: list[bytes] = []
+    length, most = 0, limits.body_bytes
     ends = asyncio.get_running_loop().time() + limits.body_seconds
     try:
         async with asyncio.timeout_at(ends) as waiting:
