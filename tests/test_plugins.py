@@ -332,11 +332,16 @@ def test_an_optimizer_and_a_schedule_of_a_plugin_train_and_go_on_exactly(lion, c
 
 def test_an_optimizer_and_a_schedule_of_a_plugin_are_searched_and_compared(lion, corpus):
     over = {"training.optimizer.lr": [1e-4, 1e-3], "training.schedule.fall": [0.1, 0.5]}
-    found = bakeoff.tune(lion, corpus.path, "searched", trials=2, budget="steps=8", over=over, progress=False)
+    found = bakeoff.tune(lion, corpus.path, "searched", trials=2, budget=bakeoff.Budget(steps=8), over=over)
     assert load_recipe("searched/recipe.yaml").training.schedule.kind == "staircase"
     assert found.winner.values.keys() == over.keys()
     plan = {"corpus": str(corpus.path), "budget": "steps=3", "seeds": 1, "recipes": ["small.yaml"], "device": "cpu"}
-    Path("plan.yaml").write_text(json.dumps({**plan, "tasks": []}), encoding="utf-8")
+    rows = "".join(f"{'warm' if i % 3 else 'cold'} {i % 7}\t{i % 3 > 0}\n" for i in range(30))
+    for name in ("train", "dev", "test"):
+        Path(f"{name}.tsv").write_text(f"text\tlabel\n{rows}", encoding="utf-8")
+    files = {name: f"{name}.tsv" for name in ("train", "dev", "test")}
+    task = {"name": "warmth", **files, "text_column": "text", "label_column": "label", "finetune": {"epochs": 1}}
+    Path("plan.yaml").write_text(json.dumps({**plan, "tasks": [task]}), encoding="utf-8")
     (entry,) = bakeoff.compare("plan.yaml", "out", report=lambda results, path: None).recipes
     assert entry.recipe["training"]["optimizer"]["kind"] == "lion"
 

@@ -88,6 +88,22 @@ def test_a_word_of_a_long_sentence_is_tagged_where_it_has_context_on_both_sides(
             assert right == 69 - word or right >= format.room // 4
 
 
+def test_an_answer_is_placed_without_the_white_space_around_it():
+    begin, end = np.array([0, 3]), np.array([3, 8])  # as of tokens that begin with their space
+    window = AnswerWindow(Question(1, ("Who?", "Ann met ")), begin, end, second=0, whole=0, target=None)
+    encoded = EncodedRows([np.zeros(1, np.int64)], np.zeros(1, np.int64), 0)
+    items = Items(encoded, np.arange(2), np.zeros(1, np.int64), [window])
+    (found,) = gathered([np.array([[0, 0], [0, 0], [9, 9]], np.float32)], items, 1, 1)
+    assert found.candidates == ((" met ".strip(), 4, 7, 18.0),)
+
+
+def test_a_move_that_train_has_is_legal_whatever_the_scheme():
+    tags = ["B-X", "I-X", "O"]
+    likeliest = np.log(np.array([[0.1, 0.1, 0.8], [0.2, 0.7, 0.1]], np.float32))
+    for seen, last in (([], "B-X"), ([("O", "I-X")], "I-X")):
+        assert [tags[place] for place in LegalMoves(tags, seen).likeliest(likeliest)] == ["O", last]
+
+
 def test_spans_that_end_with_e_never_end_otherwise():
     tags = ["B-X", "E-X", "I-X", "O", "S-X"]
     moves, random = LegalMoves(tags, []), np.random.default_rng(0)

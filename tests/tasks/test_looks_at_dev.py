@@ -112,3 +112,20 @@ def test_of_all_trainings_the_metric_chooses_and_then_the_loss(
     assert [(each.learning_rate, each.score) for each in result.trials] == [
         (rate, score) for rate, (score, _) in zip(rates, looks, strict=True)
     ]
+
+
+@pytest.mark.parametrize(("scores", "looks"), [([0.5, 1.0, 1.0, 1.0, 1.0], 4), ([0.5, 0.6, 0.7, 0.8, 0.9], 5)])
+def test_after_a_perfect_score_lower_losses_do_not_put_off_the_end(
+    scores, looks, recipe, corpus, task, tmp_path, monkeypatch
+):
+    given = iter([(score, 1.0 / place) for place, score in enumerate(scores, 1)])
+
+    def looked(self, step):
+        score, loss = next(given)
+        return Look(step, {"accuracy": score, "macro_f1": score}, loss)
+
+    monkeypatch.setattr(Fitting, "_look", looked)
+    config = FinetuneConfig(learning_rate=[1e-3], epochs=5, batch=240, least_steps=0, evaluations=5, patience=2)
+    result = finetune(recipe, task, tmp_path / "out", config=config, tokenizer=corpus, device="cpu", progress=False)
+    assert result.epochs == looks
+    assert result.best_epoch == looks

@@ -10,10 +10,11 @@ from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_su
 
 from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.fitting import fitting
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.tasks.kinds.question_answering import QuestionAnswering, QuestionAnsweringConfig
+from bakeoff.trainer import loop
+from bakeoff.trainer import step as one_step
 
 STEPS = 4  # of an epoch
 RATES = [2e-3, 1e-6]
@@ -29,17 +30,17 @@ def made(recipe, corpus, tmp_path_factory):
     parts = {"train": labelled(100, 1), "dev": labelled(31, 2)[:-1] + labelled(9, 4)[::3], "test": labelled(47, 3)[2:]}
     paths = {name: write_tsv(folder / f"{name}.tsv", rows) for name, rows in parts.items()}
     task = ClassificationConfig(**paths, text_column="text", label_column="label", positive="tool", metric="macro_f1")
-    optimize, seed, seeds = fitting.optimize_items, fitting.seed_torch, list[int]()
+    optimize, seed, seeds = loop.optimize, one_step.seed_torch, list[int]()
 
-    def watched(head, optimizer, items, chosen, setting, step):
-        decays = {group["weight_decay"] for group in optimizer.param_groups}
-        loss = optimize(head, optimizer, items, chosen, setting, step)
-        steps.append((step, loss, decays, seeds[-1]))
-        return steps[-1][1]
+    def watched(unit, micro_batches, step):
+        decays = {group["weight_decay"] for group in unit.optimizer.param_groups}
+        figures = optimize(unit, micro_batches, step)
+        steps.append((step, float(figures["task"]), decays, seeds[-1]))
+        return figures
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fitting, "optimize_items", watched)
-        patch.setattr(fitting, "seed_torch", lambda own, device: seeds.append(own) or seed(own, device))
+        patch.setattr(loop, "optimize", watched)
+        patch.setattr(one_step, "seed_torch", lambda own, device: seeds.append(own) or seed(own, device))
         result = finetune(recipe, task, folder / "run", config=CONFIG, tokenizer=corpus, device="cpu", progress=False)
     return result, steps, FinetunedRun.open(folder / "run"), parts
 

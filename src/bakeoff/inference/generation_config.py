@@ -2,7 +2,7 @@
 
 from pydantic import Field, model_validator
 
-from bakeoff.config import Config
+from bakeoff.config import LARGEST, Config
 
 
 class GenerationConfig(Config):
@@ -23,7 +23,7 @@ class GenerationConfig(Config):
     length_penalty: float = Field(default=0.6, ge=0)
     """How much the beam search favours long texts: a text's score is its log-probability divided by
     ((5 + length) / 6) to this power."""
-    seed: int = 0
+    seed: int = Field(default=0, ge=0, le=LARGEST)
     """Seed of sampling."""
 
     @property

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from bakeoff.config import Config
+from bakeoff.config import LARGEST, Config
 from bakeoff.preparation.encoding.pair_encoding import LengthFilter
 from bakeoff.preparation.planning.selection import SelectionOptions
 from bakeoff.reading.aligned import PairOptions
@@ -23,7 +23,7 @@ class CorpusOptions(Config):
     """Config of the tokenizer to train, or the path of a `tokenizer.json` that is used as it is."""
     tokenizer_sample: int = 50_000_000
     """Largest sample of text to train a tokenizer on, in UTF-8 bytes."""
-    seed: int = Field(default=0)
+    seed: int = Field(default=0, ge=0, le=LARGEST)
     """Seed of the tokenizer's sample, of the choice of held-out text or pairs, and of shuffles."""
 
     @field_validator("tokenizer", mode="before")
@@ -50,7 +50,7 @@ class PrepareOptions(SourceOptions, SelectionOptions, CorpusOptions):
     share. Or files of held-out text, which keep their order; then all of the other text is trained on."""
     test: list[str] | None = None
     """Files of text for a third split, which training never reads."""
-    shuffle_ngrams: int | None = None
+    shuffle_ngrams: int | None = Field(default=None, ge=1)
     """Shuffle n-grams of this number of words within each sentence (1: single words), as a control for word order;
     None: keep the order of words."""
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args
 
 import typer
 from pydantic.fields import FieldInfo
@@ -88,9 +88,24 @@ def _option(name: str, field: FieldInfo, about: str) -> inspect.Parameter:
         annotation, default, metavar = str, ",".join(map(str, field.default)), "N,N"
     elif annotation == tuple[Path, ...] or annotation == list[str] | None:
         annotation, default, metavar = list[str] | None, None, "FILE"
-    option = typer.Option(*switch, help=re.sub(r"[;.] None: (.*)", r". Default: \1", words), metavar=metavar)
+    bounds = {} if metavar else _bounds(field)
+    option = typer.Option(*switch, help=re.sub(r"[;.] None: (.*)", r". Default: \1", words), metavar=metavar, **bounds)
     kind = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, kind, annotation=Annotated[annotation, option], default=default)
+
+
+def _bounds(field: FieldInfo) -> dict[str, float]:
+    """The bounds of a number that typer can check, and that the help then shows."""
+    found: dict[str, float] = {}
+    for bound in field.metadata:
+        for name, value in (("min", getattr(bound, "ge", None)), ("max", getattr(bound, "le", None))):
+            found |= {} if value is None else {name: value}
+        if isinstance(above := getattr(bound, "gt", None), int) and int in (
+            field.annotation,
+            *get_args(field.annotation),
+        ):
+            found["min"] = above + 1
+    return found
 
 
 def _dashed(name: str) -> str:

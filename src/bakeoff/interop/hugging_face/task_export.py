@@ -48,8 +48,7 @@ def require_bias(run: FinetunedRun, head: TaskHead) -> str | None:
 def task_config(run: FinetunedRun) -> dict[str, Any]:
     """The keys `id2label`, `label2id` and `problem_type`, as far as the class and the kind of task have them."""
     exported = run.task.exported
-    assert exported is not None
-    if exported.ending not in NAMED:
+    if exported is None or exported.ending not in NAMED:
         return {}
     names = run.learned.output_names
     found: dict[str, Any] = {
