@@ -79,11 +79,11 @@ def unfinished(
 
 
 def _name(folder: Path, out: Path, advice: str, last: Callable[[Path], None]) -> None:
-    last(folder)
     for file in folder.rglob("*"):
         if file.is_file():
             as_new(file)
         sync(file)
+    last(folder)
     sync(folder)
     require_free(out, advice=advice)
     if out.is_dir():

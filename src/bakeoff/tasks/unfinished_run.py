@@ -70,8 +70,9 @@ def resumable(out: Path, asked: dict[str, Any], resume: bool = False) -> Iterato
                 _require_current(out, folder)
                 require_same_inputs(out, folder, asked, "leave --resume out to begin anew")
                 refused = False
-                remove(_aside(folder))
-                (folder / checksums.NAME).unlink(missing_ok=True)  # a kill came as the folder was to get its name
+                remove(_aside(folder))  # a kill came as the folder was to get its name
+                for left in (folder / checksums.NAME, *folder.glob(".*.partial")):
+                    left.unlink(missing_ok=True)
             else:
                 write_atomically(folder / ASKED, json.dumps(asked))
             yield folder
@@ -83,10 +84,7 @@ def resumable(out: Path, asked: dict[str, Any], resume: bool = False) -> Iterato
 
 def _finish(folder: Path) -> None:
     """Record checksums, and remove the checkpoints last, for until then a kill needs them."""
-    files = [file for file in folder.iterdir() if file.is_file()]
-    for file in files:
-        sync(file)
-    checksums.record(folder, [file.name for file in files])
+    checksums.record(folder, [file.name for file in folder.iterdir() if file.is_file()])
     sync(folder)
     if (checkpoints := own_folder(_checkpoints(folder))).exists():  # in one step: a kill leaves all or none
         checkpoints.rename(_aside(folder))
