@@ -35,6 +35,16 @@ def test_imports_run_from_top_to_bottom():
     assert not back
 
 
+def test_no_kind_of_task_is_known_by_its_name():
+    """But to the registry and to the package, which offers their configs: all others ask a task's config."""
+    naming = {
+        str(path.relative_to(PACKAGE))
+        for path in PACKAGE.rglob("*.py")
+        if re.search(r"^\s*(?:from|import) bakeoff\.tasks\.kinds", path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    assert naming == {"__init__.py", "tasks/registry.py"}
+
+
 @pytest.mark.parametrize("name", ["planted", "harmless"])
 def test_faults_by_hand_have_their_places_in_the_code(name):
     named = yaml.safe_load((ROOT / "tests" / "mutants" / f"{name}.yaml").read_text(encoding="utf-8"))
