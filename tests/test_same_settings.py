@@ -35,6 +35,8 @@ def test_the_same_is_gone_on_with_and_long_values_are_cut():
     with pytest.raises(UserError, match=r"over \"x+\.\.\., not 1;") as raised:
         require_same(Path("out"), BEGUN, {**BEGUN, "over": 1}, "")
     assert len(str(raised.value)) < 2 * LONGEST
+    with pytest.raises(UserError, match=r"over \.\.\.x{10}y\", not \.\.\.x{10}z\";"):
+        require_same(Path("out"), {"over": "x" * 200 + "y"}, {"over": "x" * 200 + "z"}, "")
 
 
 @pytest.mark.parametrize("keeps", [False, True])

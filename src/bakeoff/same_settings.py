@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterator, Mapping
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ from bakeoff.errors import UserError
 
 LONGEST = 60
 """The most characters of a value in an error; longer ones are cut."""
+
+SHARED = 10
+"""The characters of a long beginning that both values share that are left."""
 
 
 def require_same(
@@ -39,9 +43,13 @@ def differences(begun: Mapping[str, Any], now: Mapping[str, Any], unnamed: Colle
             if name in unnamed:
                 yield f"another {name}"
                 break
-            yield f"{key} {_short(old)}, not {_short(new)}"
+            yield "{} {}, not {}".format(key, *_short(old, new))
 
 
-def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
+def _short(*values: Any) -> list[str]:
+    """Values as JSON; a long beginning that they share, and what is too long, is left out."""
+    texts = [json.dumps(value, ensure_ascii=False) for value in values]
+    shared = sum(1 for _ in takewhile(lambda letters: len({*letters}) == 1, zip(*texts, strict=False)))
+    if max(map(len, texts)) > LONGEST and shared > SHARED:
+        texts = [f"...{text[shared - SHARED :]}" for text in texts]
+    return [text if len(text) <= LONGEST else text[: LONGEST - 3] + "..." for text in texts]

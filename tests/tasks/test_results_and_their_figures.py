@@ -14,7 +14,7 @@ from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.tasks.kinds.question_answering import QuestionAnswering, QuestionAnsweringConfig
 from bakeoff.trainer import loop
-from bakeoff.trainer import step as one_step
+from bakeoff.trainer import step as steps_of
 
 STEPS = 4  # of an epoch
 RATES = [2e-3, 1e-6]
@@ -30,17 +30,17 @@ def made(recipe, corpus, tmp_path_factory):
     parts = {"train": labelled(100, 1), "dev": labelled(31, 2)[:-1] + labelled(9, 4)[::3], "test": labelled(47, 3)[2:]}
     paths = {name: write_tsv(folder / f"{name}.tsv", rows) for name, rows in parts.items()}
     task = ClassificationConfig(**paths, text_column="text", label_column="label", positive="tool", metric="macro_f1")
-    optimize, seed, seeds = loop.optimize, one_step.seed_torch, list[int]()
+    optimize, seed, seeds = loop.optimize, steps_of.seed_torch, list[int]()
 
     def watched(unit, micro_batches, step):
         decays = {group["weight_decay"] for group in unit.optimizer.param_groups}
-        figures = optimize(unit, micro_batches, step)
-        steps.append((step, float(figures["task"]), decays, seeds[-1]))
-        return figures
+        means = optimize(unit, micro_batches, step)
+        steps.append((step, float(means["task"]), decays, seeds[-1]))
+        return means
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop, "optimize", watched)
-        patch.setattr(one_step, "seed_torch", lambda own, device: seeds.append(own) or seed(own, device))
+        patch.setattr(steps_of, "seed_torch", lambda own, device: seeds.append(own) or seed(own, device))
         result = finetune(recipe, task, folder / "run", config=CONFIG, tokenizer=corpus, device="cpu", progress=False)
     return result, steps, FinetunedRun.open(folder / "run"), parts
 
