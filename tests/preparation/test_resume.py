@@ -25,7 +25,7 @@ from bakeoff.preparation.encoding import text_encoding
 shards._SAVE_EVERY, shards._SAVE_SHARE, text_encoding._JOB = 0.0, 1e9, 1 << 14
 """
 PREPARE = f"""
-import json, sys, time
+import json, sys
 {OFTEN}
 from bakeoff.preparation.prepare import prepare
 from bakeoff.tokenizer.tokenizer import TokenizerConfig
@@ -34,8 +34,6 @@ def progress(*call):
     calls.append(call)
     if len(calls) == 1:
         print(call[0], call[1], flush=True)
-    if call[0] == "encoding":
-        time.sleep(0.02)  # so that it still goes on when the first of it is written
 prepare(sys.argv[1], sys.argv[2], tokenizer=TokenizerConfig(size=300), progress=progress, **json.loads(sys.argv[3]))
 """
 SIZE = TokenizerConfig(size=300)

@@ -14,6 +14,7 @@ import bakeoff
 from bakeoff.cli.app import app
 from bakeoff.comparison.running.work import ComparedPretraining
 from bakeoff.errors import Interrupted, UserError
+from bakeoff.jobs.job import Outcome
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe_files import load_recipe
 from bakeoff.runs.run import Run
@@ -213,7 +214,8 @@ def test_the_command_says_where_the_average_is(corpus, tmp_path):
 def test_a_comparison_writes_no_averages(corpus, tmp_path):
     recipe = shrink("gpt-tiny", **{"training.average_last": 3})
     options = {"title": "a", "out": tmp_path / "run", "corpus": str(corpus.path), "seed": 0, "device": "cpu"}
-    ComparedPretraining(recipe=recipe.model_dump(mode="json"), budget="steps=4", **options).train(progress=False)
+    job = ComparedPretraining(recipe=recipe.model_dump(mode="json"), budget="steps=4", **options)
+    assert job.carry_out(False, lambda note: None) == Outcome()
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
     assert not Run.open_finished(tmp_path / "run").snapshots.exists()
 
