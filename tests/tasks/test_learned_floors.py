@@ -14,6 +14,7 @@ from bakeoff.tasks.kinds.question_answering import QuestionAnswering, QuestionAn
 from bakeoff.tasks.reading.gold_answers import placed
 from bakeoff.tasks.reading.questions import Question
 
+LABELLED = LabelledText(1, ("ab cd",), "x")
 TAGGED = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("XYZ")), min_size=1, max_size=9)
 
 
@@ -55,3 +56,10 @@ def test_both_texts_of_a_pair_have_features_and_their_cosine_is_one():
         np.testing.assert_allclose(np.linalg.norm(second, axis=1), 1)
         np.testing.assert_allclose(table[:, 2 * count : -1], first * second)
         np.testing.assert_allclose(table[:, -1], (first * second).sum(1))
+
+
+def test_features_are_words_and_characters_with_those_behind_them():
+    """Up to two words, up to three characters, in lower case."""
+    names = {name: features([LabelledText(1, ("Ab cd",), "x")]) for name, features in counted([LABELLED])}
+    shapes = {name: (table.shape[1], table.nnz) for name, table in names.items()}
+    assert shapes == {"word 1-2-grams": (3, 3), "character 1-3-grams": (5 + 4 + 3, 5 + 4 + 3)}

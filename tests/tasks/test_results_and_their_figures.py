@@ -142,3 +142,12 @@ def test_what_dev_settles_is_settled_by_dev(recipe, corpus, tmp_path, monkeypatc
     config = FinetuneConfig(learning_rate=[1e-3], epochs=1, least_steps=0, evaluations=1)
     finetune(recipe, task, tmp_path / "run", config=config, tokenizer=corpus, device="cpu", progress=False)
     assert {*seen} == {8}
+
+
+@pytest.mark.parametrize(("sides", "given"), [(1, '"TEXT"'), (2, '"TEXT" --pair "TEXT"')])
+def test_the_card_asks_for_as_many_texts_as_the_run_reads(made, sides, given):
+    result, _, run, _ = made
+    task = run.task.model_copy(update={"pair_column": "pair" if sides == 2 else None})
+    card = model_card(task, run.config, result, run.environment)
+    assert f"bakeoff predict {run.path} {given}\n" in card
+    assert f"| input | {' and '.join(['text', 'pair'][:sides])}, at most 32 tokens, pooling cls |" in card
