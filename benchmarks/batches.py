@@ -21,8 +21,7 @@ import numpy as np
 import torch
 
 from bakeoff.batching.batches import Batches, BatchSizes
-from bakeoff.batching.rows import TextRows
-from bakeoff.batching.target_drawing import TargetDrawing
+from bakeoff.batching.rows import TargetDrawing, TextRows
 from bakeoff.batching.token_batches import TokenBatch
 from bakeoff.corpus.manifest import SplitCounts
 from bakeoff.corpus.split import Split, map_array

@@ -45,6 +45,7 @@ from bakeoff.interop.onnx.stand_in import OnnxHead
 from bakeoff.ops.cpu.matrix_products import Float32Products
 from bakeoff.recipe_files import load_recipe
 from bakeoff.resources.device import Placement, processor_name
+from bakeoff.row import Row
 from bakeoff.runs.run import Run
 from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.finetuned_run import FinetunedRun
@@ -279,7 +280,7 @@ def growth(tokenizer: Tokenizer, folder: Path) -> None:
         costs, before, done, begin = [], 0.0, 0, time.process_time()
         with torch.inference_mode():
             for place in range(1, max(LENGTHS) + 1):
-                _, state = model.extend(ids, state)
+                _, state = model(Row(ids), state)
                 if place in LENGTHS:
                     now = time.process_time() - begin
                     costs.append(f"to {place}: {1000 * (now - before) / (place - done):.3f} ms")

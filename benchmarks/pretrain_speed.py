@@ -25,7 +25,7 @@ from statistics import median
 import torch
 import transformers
 
-from bakeoff.batching.ahead import ahead
+from bakeoff.batching.batches import ahead
 from bakeoff.corpus.store import Corpus
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.ops.cpu.matrix_products import Float32Products

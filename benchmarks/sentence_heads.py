@@ -29,11 +29,11 @@ from sklearn.preprocessing import StandardScaler
 import bakeoff
 from bakeoff.corpus.store import Corpus
 from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
-from bakeoff.models.inputs import Inputs
 from bakeoff.objectives.heads import SentenceHead
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
+from bakeoff.row import Row
 from bakeoff.runs.run import Run
 from bakeoff.training.stages import make_batches
 
@@ -63,7 +63,7 @@ def vectors(module: PretrainingModel, corpus: Corpus, kind: str, pairs: int, hel
     found: dict[str, list[torch.Tensor]] = {"[CLS]": [], **({"pooler": []} if poolers else {})}
     labels = []
     for batch in batches.fixed(pairs):
-        state = module.model(Inputs(batch.ids, batch.segments, batch.real))[:, 0]  # (B, D)
+        state = module.model(Row(batch.row.ids, batch.row.segments, batch.row.real))[0][:, 0]  # (B, D)
         found["[CLS]"].append(state)
         for pooler in poolers:
             found["pooler"].append(pooler(state).tanh())

@@ -102,9 +102,9 @@ class TheirBatches:
             self.order = self.generator.permutation(self.rows.size)
         chosen, self.order = self.order[: self.batch], self.order[self.batch :]
         examples = self.rows.examples(np.sort(chosen), Draws(0, np.zeros_like(chosen), chosen))
-        lengths = (examples.documents > 0).sum(1)
+        lengths = (examples.row.documents > 0).sum(1)
         return dict(
-            self.collator([{"input_ids": row[:n].tolist()} for row, n in zip(examples.ids, lengths, strict=True)])
+            self.collator([{"input_ids": row[:n].tolist()} for row, n in zip(examples.row.ids, lengths, strict=True)])
         )
 
 
@@ -114,8 +114,8 @@ def their_loss(kind: str, model: Any, batches: list[Batch]) -> float:
     model.eval()
     total, count = 0.0, 0
     for batch in batches:
-        real = torch.ones_like(batch.ids) if batch.documents is None else (batch.documents > 0).long()
-        logits = model(input_ids=batch.ids, attention_mask=real).logits.flatten(0, 1)
+        real = torch.ones_like(batch.row.ids) if batch.row.documents is None else (batch.row.documents > 0).long()
+        logits = model(input_ids=batch.row.ids, attention_mask=real).logits.flatten(0, 1)
         ((places, labels),) = batch.targets.values()
         total += float(F.cross_entropy(logits[places], labels, reduction="sum"))
         count += len(labels)

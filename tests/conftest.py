@@ -68,6 +68,11 @@ PLAIN = {"training.optimizer": {"kind": "adamw", "lr": 1e-3}}
 """An optimizer whose rate another length leaves as it is, and which keeps two numbers for each weight."""
 
 
+def gathered_of(module, batch, state=None):
+    """The (N, D) rows of hidden states and the (N,) labels of each objective, and the state behind the batch."""
+    return module(batch, state, lambda head, rows, labels, table: (rows, labels))
+
+
 def shrink(name, **changes):
     """A registered recipe with its own shape of parts, but 32 wide, two layers, and quick to train."""
     values = load_recipe(name).model_dump(mode="json")

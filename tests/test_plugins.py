@@ -57,9 +57,9 @@ class Copy:
         self.head = transformed_head(model, vocabulary, "gelu")
 
     def targets(self, examples, split, tokenizer, draws):
-        free = (examples.documents > 0) & ~np.isin(examples.ids, tokenizer.special_ids)
-        rows = np.flatnonzero(free & (draws.uniform("copied", examples.ids.shape[1]) < self.share))
-        return Targets(rows, examples.ids.ravel()[rows])
+        free = (examples.row.documents > 0) & ~np.isin(examples.row.ids, tokenizer.special_ids)
+        rows = np.flatnonzero(free & (draws.uniform("copied", examples.row.ids.shape[1]) < self.share))
+        return Targets(rows, examples.row.ids.ravel()[rows])
 '''
 
 
@@ -93,8 +93,8 @@ class Parity:
         self.head = SentenceHead(model.stack.output_width, 2)
 
     def targets(self, examples, split, tokenizer, draws):
-        rows = np.flatnonzero(examples.documents > 0)
-        return Targets(rows, examples.ids.ravel()[rows] % 2)
+        rows = np.flatnonzero(examples.row.documents > 0)
+        return Targets(rows, examples.row.ids.ravel()[rows] % 2)
 '''
 
 
@@ -193,7 +193,8 @@ def test_classes_of_tokens_are_counted_and_are_no_relations_of_segments(folder, 
     recipe = load_recipe("roberta-tiny", {"objective": [{"kind": "parity"}]})
     found = bakeoff.peek(recipe, corpus.path, examples=5)
     batches = make_batches(recipe, PretrainingModel(recipe, corpus.tokenizer.size), corpus, seed=0).step(0)
-    odd = [(batch.ids[i][batch.real[i]] % 2).sum().item() for batch in batches for i in range(len(batch.ids))][:5]
+    texts = [ids[real] for batch in batches for ids, real in zip(batch.row.ids, batch.row.real, strict=True)]
+    odd = [(ids % 2).sum().item() for ids in texts[:5]]
     for row, count in zip(found.rows, odd, strict=True):
         assert row.classes == {"parity": {"even": row.tokens - count, "odd": count}}
         assert row.targets == {"parity": row.tokens}

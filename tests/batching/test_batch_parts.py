@@ -6,10 +6,11 @@ import torch
 from tests.batching.test_batches import same, tensors
 from tests.conftest import shrink
 
+from bakeoff.batching.batches import batches_of
 from bakeoff.batching.rows import joined
-from bakeoff.batching.tensors import batches_of
 from bakeoff.corpus.mixture import open_corpus
 from bakeoff.learner.pretraining_model import build_on_meta
+from bakeoff.row import Source
 from bakeoff.training.stages import make_batches
 
 WORKERS = (1, 2, 4, 8)
@@ -40,17 +41,17 @@ def parts_for(name, workers, corpus, mixture, parallel_corpus):
 def rows_of(batch, directions):
     """Each row of a batch alone: its tensors, without what only says that there is nothing, and its targets' places."""
     own = tensors(batch)
-    real = torch.ones_like(batch.ids) if batch.real is None else batch.real.long()
-    own["segments"] = torch.zeros_like(batch.ids) if batch.segments is None else batch.segments
-    own["documents"] = real if batch.documents is None else batch.documents
+    real = torch.ones_like(batch.row.ids) if batch.row.real is None else batch.row.real.long()
+    own["segments"] = torch.zeros_like(batch.row.ids) if batch.row.segments is None else batch.row.segments
+    own["documents"] = real if batch.row.documents is None else batch.row.documents
     names = ("ids", "segments", "documents", "backwards", "prefix", "positions", "visible")
-    slots = directions * (batch.ids.shape[1] if batch.queries is None else batch.queries.visible.shape[1])
+    slots = directions * (batch.row.ids.shape[1] if batch.row.queries is None else batch.row.queries.visible.shape[1])
     found = []
-    for row in range(len(batch.ids)):
+    for row in range(len(batch.row.ids)):
         values = {name: own[name][row].tolist() for name in names if own[name] is not None}
-        if batch.source is not None:
-            given = slice(None) if batch.source.real is None else batch.source.real[row]
-            values["source"] = batch.source.ids[row][given].tolist()
+        if batch.row.source is not None:
+            given = slice(None) if batch.row.source.real is None else batch.row.source.real[row]
+            values["source"] = batch.row.source.ids[row][given].tolist()
         for name, (places, labels) in batch.targets.items():
             mine = places // slots == row
             values[name] = (places[mine] - row * slots).tolist(), labels[mine].tolist()
@@ -107,22 +108,25 @@ def test_shorter_rows_are_padded_where_nothing_is_seen_or_asked(changes, corpus)
         found.append(batches.texts[0].make(some, np.zeros_like(some), 5, None, even=False))
     places = [np.array([0, 2, 4, 6]), np.array([1, 3, 5, 7])]
     (batch,) = batches_of(joined(found, places, corpus.tokenizer.pad), [(0, 8)], None)
-    assert batch.ids.shape == (8, 24)
-    assert batch.ids[places[0], 16:].eq(corpus.tokenizer.pad).all()
-    assert not batch.real[places[0], 16:].any()
+    assert batch.row.ids.shape == (8, 24)
+    assert batch.row.ids[places[0], 16:].eq(corpus.tokenizer.pad).all()
+    assert not batch.row.real[places[0], 16:].any()
     directions = recipe.model.directions
     for rows, own in zip(found, places, strict=True):
         (alone,) = batches_of(rows, [(0, 4)], None)
-        narrow = alone.ids.shape[1]
-        assert batch.ids[own, :narrow].equal(alone.ids)
+        narrow = alone.row.ids.shape[1]
+        assert batch.row.ids[own, :narrow].equal(alone.row.ids)
         wide, few = (
-            each.ids.shape[1] if each.queries is None else each.queries.visible.shape[1] for each in (batch, alone)
+            each.row.ids.shape[1] if each.row.queries is None else each.row.queries.visible.shape[1]
+            for each in (batch, alone)
         )
-        if alone.queries is not None:
-            queries = alone.queries.positions.shape[1]
-            assert batch.queries.positions[own, :queries].equal(alone.queries.positions)
-            assert batch.queries.visible[own, 24 : 24 + queries, :narrow].equal(alone.queries.visible[:, narrow:])
-            assert not batch.queries.visible[own][:, :, narrow:].any()
+        if alone.row.queries is not None:
+            queries = alone.row.queries.positions.shape[1]
+            assert batch.row.queries.positions[own, :queries].equal(alone.row.queries.positions)
+            assert batch.row.queries.visible[own, 24 : 24 + queries, :narrow].equal(
+                alone.row.queries.visible[:, narrow:]
+            )
+            assert not batch.row.queries.visible[own][:, :, narrow:].any()
         for kind, (places_alone, labels) in alone.targets.items():
             row, place = places_alone // (few * directions), places_alone % (few * directions)
             moved = place + (place >= narrow * directions) * (24 - narrow) * directions
@@ -155,11 +159,12 @@ def test_sources_of_unequal_lengths_are_padded_with_the_padding(parallel_corpus)
     rows, chosen = batches.texts[0], batches.order.steps(0)
     found = [rows.make(chosen.indices[:4], chosen.epochs[:4], 5, None, even=True) for _ in range(2)]
     shorter = found[1].examples
-    shorter.source_ids, shorter.source_real = shorter.source_ids[:, :3], shorter.source_real[:, :3]
+    source = shorter.row.source
+    shorter.row = shorter.row._replace(source=Source(source.ids[:, :3], source.real[:, :3]))
     (batch,) = batches_of(joined(found, [np.arange(4), np.arange(4, 8)], 7), [(0, 8)], None)
-    assert batch.source.ids.shape[1] == found[0].examples.source_ids.shape[1] > 3
-    assert batch.source.ids[4:, 3:].eq(7).all()
-    assert not batch.source.real[4:, 3:].any()
+    assert batch.row.source.ids.shape[1] == found[0].examples.row.source.ids.shape[1] > 3
+    assert batch.row.source.ids[4:, 3:].eq(7).all()
+    assert not batch.row.source.real[4:, 3:].any()
 
 
 def test_a_step_of_a_mixture_has_as_many_tokens_as_it_says(mixture):

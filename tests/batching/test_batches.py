@@ -4,7 +4,7 @@ import pytest
 import torch
 from tests.conftest import shrink
 
-from bakeoff.batching.ahead import ahead
+from bakeoff.batching.batches import ahead
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
 
@@ -18,10 +18,10 @@ def tensors(batch):
     """All tensors of a batch by their names, None for those that it lacks."""
     return {
         **{name: getattr(batch, name) for name in ("ids", "segments", "real", "documents", "backwards", "prefix")},
-        "source": batch.source and batch.source.ids,
-        "source's real": batch.source and batch.source.real,
-        "positions": batch.queries and batch.queries.positions,
-        "visible": batch.queries and batch.queries.visible,
+        "source": batch.row.source and batch.row.source.ids,
+        "source's real": batch.row.source and batch.row.source.real,
+        "positions": batch.row.queries and batch.row.queries.positions,
+        "visible": batch.row.queries and batch.row.queries.visible,
         **{f"{name}'s rows": rows for name, (rows, _) in batch.targets.items()},
         **{f"{name}'s labels": labels for name, (_, labels) in batch.targets.items()},
     }
@@ -62,9 +62,9 @@ def test_a_batch_is_a_function_of_seed_and_step_alone(corpus, name):
 def test_micro_batches_are_the_batch_in_parts(corpus, name):
     whole = batches(corpus, name).step(5)[0]
     parts = batches(corpus, name, **{"training.micro_batch": 3}).step(5)
-    assert [len(part.ids) for part in parts] == [3, 3, 2]
-    assert torch.equal(torch.cat([part.ids for part in parts]), whole.ids)
-    length = whole.ids.shape[1]
+    assert [len(part.row.ids) for part in parts] == [3, 3, 2]
+    assert torch.equal(torch.cat([part.row.ids for part in parts]), whole.row.ids)
+    length = whole.row.ids.shape[1]
     for objective, (rows, labels) in whole.targets.items():
         shifted = [part.targets[objective][0] + 3 * i * length for i, part in enumerate(parts)]
         assert torch.equal(torch.cat(shifted), rows)
@@ -74,14 +74,14 @@ def test_micro_batches_are_the_batch_in_parts(corpus, name):
 
 def test_the_batch_size_does_not_change_what_an_example_is(corpus):
     """Steps of 8 rows and steps of 4 see the same rows in the same order."""
-    large = [batches(corpus).step(step)[0].ids for step in range(3)]
-    small = [batches(corpus, **{"training.batch": 4}).step(step)[0].ids for step in range(6)]
+    large = [batches(corpus).step(step)[0].row.ids for step in range(3)]
+    small = [batches(corpus, **{"training.batch": 4}).step(step)[0].row.ids for step in range(6)]
     assert torch.equal(torch.cat(large), torch.cat(small))
 
 
 def test_fixed_batches_do_not_depend_on_the_seed(corpus):
     assert same(batches(corpus, seed=0).fixed(20), batches(corpus, seed=5).fixed(20))
-    assert sum(len(part.ids) for part in batches(corpus).fixed(20)) == 20
+    assert sum(len(part.row.ids) for part in batches(corpus).fixed(20)) == 20
 
 
 def test_results_made_ahead_come_in_order_and_errors_reach_the_loop():
@@ -110,7 +110,7 @@ def test_static_masking_repeats_an_example_whole(corpus, name):
     """In another epoch a row comes at another place of the order, but it is the same row with the same masks."""
     made = batches(corpus, name, **{"objective.0.masking": "static"})
     epochs = made.texts[0].format.size // 8 + 1
-    rows = [row for step in range(2 * epochs) for row in made.step(step)[0].ids.tolist()]
+    rows = [row for step in range(2 * epochs) for row in made.step(step)[0].row.ids.tolist()]
     first, second = rows[: made.texts[0].format.size], rows[made.texts[0].format.size : 2 * made.texts[0].format.size]
     assert first != second
     assert sorted(first) == sorted(second)

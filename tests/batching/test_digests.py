@@ -50,13 +50,14 @@ def digest(values):
 
 def contents(batch: Batch):
     """Everything that a model and its losses read."""
-    yield from (batch.ids, batch.segments, batch.real, batch.documents, batch.backwards, batch.prefix, batch.advance)
+    row = batch.row
+    yield from (row.ids, row.segments, row.real, row.documents, row.backwards, row.prefix, batch.advance)
     for name in sorted(batch.targets):
         yield from batch.targets[name]
-    if batch.source is not None:
-        yield from (batch.source.ids, batch.source.real)
-    if batch.queries is not None:
-        yield from batch.queries
+    if row.source is not None:
+        yield from (row.source.ids, row.source.real)
+    if row.queries is not None:
+        yield from row.queries
 
 
 def digest_of(name, corpus, changes, seed=3):

@@ -7,8 +7,7 @@ import pytest
 from tests.conftest import shrink
 
 from bakeoff.batching.batches import Batches, BatchSizes
-from bakeoff.batching.rows import TextRows
-from bakeoff.batching.target_drawing import TargetDrawing
+from bakeoff.batching.rows import TargetDrawing, TextRows
 from bakeoff.corpus.manifest import SplitCounts
 from bakeoff.corpus.split import Split, map_array
 from bakeoff.learner.pretraining_model import build_on_meta
@@ -73,5 +72,5 @@ def test_a_batch_takes_memory_for_itself_alone(text, corpus, name, format, kinds
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert len(parts[0].ids) == 32
+    assert len(parts[0].row.ids) == 32
     assert peak < MOST

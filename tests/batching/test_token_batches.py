@@ -89,7 +89,7 @@ def test_parts_are_the_batch_cut_where_so_many_tokens_are_full(parallel_corpus):
         """Sources and targets without padding."""
         found = []
         for part in parts:
-            for sources, targets in zip(part.source.ids.tolist(), part.ids.tolist(), strict=True):
+            for sources, targets in zip(part.row.source.ids.tolist(), part.row.ids.tolist(), strict=True):
                 found.append(([i for i in sources if i], [i for i in targets if i]))
         return found
 
@@ -97,15 +97,15 @@ def test_parts_are_the_batch_cut_where_so_many_tokens_are_full(parallel_corpus):
     parts = batches(parallel_corpus, **{"training.micro_batch": {"tokens": 60}})
     for step in range(6):
         cut = parts.step(step)
-        assert all(max(part.ids.numel(), part.source.ids.numel()) <= 60 for part in cut)
+        assert all(max(part.row.ids.numel(), part.row.source.ids.numel()) <= 60 for part in cut)
         assert pairs(cut) == pairs(whole.step(step))
         (one,) = whole.step(step)
-        assert max(one.ids.numel(), one.source.ids.numel()) <= TOKENS
+        assert max(one.row.ids.numel(), one.row.source.ids.numel()) <= TOKENS
         labels = torch.cat([part.targets["translation"][1] for part in cut])
         assert torch.equal(labels, one.targets["translation"][1])
     fixed = whole.fixed(20)
-    assert sum(len(part.ids) for part in fixed) == 20
-    assert all(max(part.ids.numel(), part.source.ids.numel()) <= TOKENS for part in fixed)
+    assert sum(len(part.row.ids) for part in fixed) == 20
+    assert all(max(part.row.ids.numel(), part.row.source.ids.numel()) <= TOKENS for part in fixed)
 
 
 @pytest.mark.parametrize("rows", [{"format": "doc_sentences"}, {"format": "sentence_pair"}])
@@ -115,8 +115,8 @@ def test_other_rows_of_unequal_lengths(corpus, rows):
     total = 0
     for step in range(made.order.batches):
         parts = made.step(step)
-        assert sum(part.ids.numel() for part in parts) <= TOKENS
-        total += sum(len(part.ids) for part in parts)
+        assert sum(part.row.ids.numel() for part in parts) <= TOKENS
+        total += sum(len(part.row.ids) for part in parts)
         assert all(len(part.targets["mlm"][0]) > 0 for part in parts)
     assert total == made.texts[0].format.size
 

@@ -8,11 +8,11 @@ from bakeoff.conformance import test_what_is_seen as contracts
 from bakeoff.conformance.built_models import length_of
 from bakeoff.models import neighbour_convolution, part
 from bakeoff.models.blocks import convolution, transformer
-from bakeoff.models.inputs import Inputs
 from bakeoff.models.mixers import attention, light_conv, short_convolution
 from bakeoff.models.mixers.attention import Attention
 from bakeoff.models.model import Model
 from bakeoff.ops.dropout import dropout
+from bakeoff.row import Row
 
 
 def built(name):
@@ -160,7 +160,7 @@ def test_rounding_that_depends_on_the_future_is_found(monkeypatch):
 
 def test_padding_that_is_seen_is_found(monkeypatch):
     exact = Model.forward
-    monkeypatch.setattr(Model, "forward", lambda self, inputs: exact(self, Inputs(inputs.ids, inputs.segments)))
+    monkeypatch.setattr(Model, "forward", lambda self, row, state=None: exact(self, Row(row.ids, row.segments), state))
     for name in ("bert-base", "conv-light-encoder-tiny", "tcn-encoder-tiny"):
         module, length = built(name)
         fails(contracts.test_padding_is_not_seen, module, length, "evaluation")
@@ -171,7 +171,7 @@ def test_padding_that_is_seen_by_one_deep_layer_is_found(monkeypatch):
     module, length = built("conv-dilated-encoder-base")
     last = module.model.stack.layers[-1][0].function
     exact = last.convolved
-    last.convolved = lambda x, context: exact(x, context._replace(real=None))
+    last.convolved = lambda x, context: exact(x, context._replace(row=context.row._replace(real=None)))
     fails(contracts.test_padding_is_not_seen, module, length, "evaluation")
     fails(contracts.test_more_padding_changes_nothing, module, length)
 
@@ -181,7 +181,7 @@ def test_padding_that_is_seen_by_a_convolution_of_neighbours_is_found(monkeypatc
     monkeypatch.setattr(
         neighbour_convolution.NeighbourConvolution,
         "forward",
-        lambda self, x, context, left: exact(self, x, context._replace(real=None), left),
+        lambda self, x, context, left: exact(self, x, context._replace(row=context.row._replace(real=None)), left),
     )
     module, length = built("bert-base with options")
     fails(contracts.test_padding_is_not_seen, module, length, "evaluation")

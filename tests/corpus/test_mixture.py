@@ -31,7 +31,7 @@ def batches_on(corpus, name="gpt-tiny", seed=0, held_out=False, **changes):
 
 
 def rows_of(parts):
-    return [tuple(row) for part in parts for row in part.ids.tolist()]
+    return [tuple(row) for part in parts for row in part.row.ids.tolist()]
 
 
 @settings(max_examples=50, deadline=None)
@@ -73,8 +73,8 @@ def test_the_parts_of_a_batch_do_not_matter(name, mixture, corpus):
         torch.manual_seed(0)
         module = PretrainingModel(recipe, corpus.tokenizer.size).eval()
         parts = make_batches(recipe, module, open_corpus(mixture), 1).step(4)
-        assert [len(part.ids) for part in parts] == ([8] if micro_batch == 8 else [3, 3, 2])
-        losses = [module(part) for part in parts]
+        assert [len(part.row.ids) for part in parts] == ([8] if micro_batch == 8 else [3, 3, 2])
+        losses = [module(part)[0] for part in parts]
         counts = {kind: sum(len(part.targets[kind][0]) for part in parts) for kind in losses[0]}
         found.append(({kind: sum(float(each[kind].detach()) for each in losses) for kind in counts}, counts))
         assert sum(part.tokens for part in parts) > 0
@@ -93,8 +93,8 @@ def test_a_second_stream_is_joined_too(mixture, corpus):
     )
     assert len(parts) == 8
     for kind in ("mlm", "permutation"):
-        total = sum(float(module(part)[kind].detach()) for part in parts)
-        assert float(module(whole[0])[kind].detach()) == pytest.approx(total, rel=1e-5)
+        total = sum(float(module(part)[0][kind].detach()) for part in parts)
+        assert float(module(whole[0])[0][kind].detach()) == pytest.approx(total, rel=1e-5)
 
 
 def test_held_out_rows_are_of_each_corpus(corpus, other, mixture):

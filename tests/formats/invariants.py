@@ -17,26 +17,26 @@ def joined(parts, directions):
     """A step's parts as one batch, whatever each of them leaves out: arrays by name, and targets by objective."""
 
     def owners(part):
-        every = torch.ones_like(part.ids) if part.real is None else part.real.long()
-        return every if part.documents is None else part.documents
+        every = torch.ones_like(part.row.ids) if part.row.real is None else part.row.real.long()
+        return every if part.row.documents is None else part.row.documents
 
-    whole = {"ids": [part.ids for part in parts], "documents": [owners(part) for part in parts]}
-    if parts[0].segments is not None:
-        whole["segments"] = [part.segments for part in parts]
-    if parts[0].source is not None:
-        whole["source"] = [part.source.ids for part in parts]
-        read = [part.source.real for part in parts]
+    whole = {"ids": [part.row.ids for part in parts], "documents": [owners(part) for part in parts]}
+    if parts[0].row.segments is not None:
+        whole["segments"] = [part.row.segments for part in parts]
+    if parts[0].row.source is not None:
+        whole["source"] = [part.row.source.ids for part in parts]
+        read = [part.row.source.real for part in parts]
         whole["read"] = [
             torch.ones_like(a, dtype=bool) if b is None else b for a, b in zip(whole["source"], read, strict=True)
         ]
-    if parts[0].prefix is not None:
-        whole["prefix"] = [part.prefix for part in parts]
-    if parts[0].queries is not None:
-        whole["queries"] = [part.queries.positions for part in parts]
-        whole["visible"] = [part.queries.visible for part in parts]
+    if parts[0].row.prefix is not None:
+        whole["prefix"] = [part.row.prefix for part in parts]
+    if parts[0].row.queries is not None:
+        whole["queries"] = [part.row.queries.positions for part in parts]
+        whole["visible"] = [part.row.queries.visible for part in parts]
     whole = {name: torch.cat(arrays).numpy() for name, arrays in whole.items()}
     slots = directions * whole["visible" if "visible" in whole else "ids"].shape[1]
-    before = np.cumsum([0, *(len(part.ids) for part in parts)])
+    before = np.cumsum([0, *(len(part.row.ids) for part in parts)])
     for name in parts[0].targets:
         rows = [part.targets[name][0] + slots * first for part, first in zip(parts, before, strict=False)]
         whole[f"{name} rows"] = torch.cat(rows).numpy()
@@ -101,7 +101,7 @@ def check_originals(made, step, whole, slots, kinds, directions):
         indices, epochs = Lanes(made.texts[0].format, 8, made.texts[0].seed).examples_of(step, 1)
     draws = Draws(made.texts[0].seed, epochs, indices)
     examples = made.texts[0].format.examples(indices, made.texts[0].drawing.draws(draws))
-    expected, separator = examples.ids, made.texts[0].tokenizer.separator
+    expected, separator = examples.row.ids, made.texts[0].tokenizer.separator
     ids = whole["ids"].copy()
     for kind in kinds:
         example, slot = np.divmod(whole[f"{kind} rows"], slots)
@@ -114,22 +114,22 @@ def check_originals(made, step, whole, slots, kinds, directions):
             ids[example, slot + 1] = labels
             assert np.array_equal(labels, examples.following[example, slot])
             assert not np.isin(labels, made.texts[0].tokenizer.special_ids).any()
-            assert np.array_equal(examples.documents[example, slot], examples.documents[example, slot + 1])
-            assert set(whole["prefix"][example]) <= set((examples.documents > 0).sum(1).tolist())
+            assert np.array_equal(examples.row.documents[example, slot], examples.row.documents[example, slot + 1])
+            assert set(whole["prefix"][example]) <= set((examples.row.documents > 0).sum(1).tolist())
             assert (whole["prefix"][example] > 0).all()
         elif kind in ("clm", "prefix_clm"):
             assert np.array_equal(labels, examples.following[example, slot])
             if kind == "clm" and "prefix" in whole:
                 assert (whole["prefix"][example] == 0).all()
             if kind == "prefix_clm":
-                last = (examples.documents > 0).sum(1)
+                last = (examples.row.documents > 0).sum(1)
                 assert ((whole["prefix"] >= 1) & (whole["prefix"] <= last)).all()
                 behind = np.arange(ids.shape[1]) >= whole["prefix"][:, None] - 1
-                assert np.array_equal(np.argwhere(behind & (examples.documents > 0)), np.stack([example, slot], 1))
+                assert np.array_equal(np.argwhere(behind & (examples.row.documents > 0)), np.stack([example, slot], 1))
         elif kind == "bilm":
             place, backwards = np.divmod(slot, directions)
             text = np.concatenate([expected, examples.following[:, -1:]], axis=1)
-            last = (examples.documents > 0).sum(1)
+            last = (examples.row.documents > 0).sum(1)
             text[np.arange(8), last] = examples.following[np.arange(8), last - 1]
             assert np.array_equal(labels, text[example, place + 1 - 2 * backwards])
         elif kind in ("nsp", "sop", "sentence_structure"):
@@ -139,7 +139,7 @@ def check_originals(made, step, whole, slots, kinds, directions):
             assert len(np.unique(labels)) > len(labels) // 2
         else:
             for i in range(8):
-                text = expected[i][examples.documents[i] > 0].tolist()
+                text = expected[i][examples.row.documents[i] > 0].tolist()
                 source = whole["source"][i][whole["read"][i]].tolist()
                 target = labels[example == i].tolist()
                 assert source.pop() == target.pop() == separator
@@ -168,16 +168,16 @@ def check_epoch(made, rows, corpus):
     split, tokenizer, format = corpus.train, corpus.tokenizer, made.texts[0].format
     indices = np.arange(format.size)
     examples = format.examples(indices, Draws(made.texts[0].seed, np.zeros_like(indices), indices))
-    real, sources = examples.documents > 0, examples.sources
+    real, sources = examples.row.documents > 0, examples.sources
     ordinary = sources >= 0
-    assert examples.ids.shape[1] <= rows.length
+    assert examples.row.ids.shape[1] <= rows.length
     assert not ordinary[~real].any()
-    assert np.array_equal(examples.ids[ordinary], split.tokens[sources[ordinary]])
-    assert np.isin(examples.ids[~ordinary], [tokenizer.start, tokenizer.separator, tokenizer.pad]).all()
+    assert np.array_equal(examples.row.ids[ordinary], split.tokens[sources[ordinary]])
+    assert np.isin(examples.row.ids[~ordinary], [tokenizer.start, tokenizer.separator, tokenizer.pad]).all()
     assert ordinary.any(1).all() or rows.continues  # whose short rows may be all separators
     assert (sources[ordinary] < len(split.tokens)).all()
     owners = np.searchsorted(split.documents, sources, side="right")
-    for own, apart, inside in zip(owners, examples.documents, ordinary, strict=True):
+    for own, apart, inside in zip(owners, examples.row.documents, ordinary, strict=True):
         if rows.isolates:
             assert (
                 len(set(zip(own[inside], apart[inside], strict=True)))

@@ -18,8 +18,7 @@ from tests.formats.invariants import check_batch, check_epoch, check_originals, 
 
 from bakeoff.batching import order
 from bakeoff.batching.batches import Batches, BatchSizes
-from bakeoff.batching.rows import TextRows
-from bakeoff.batching.target_drawing import TargetDrawing
+from bakeoff.batching.rows import TargetDrawing, TextRows
 from bakeoff.errors import UserError
 from bakeoff.formats.registry import FORMATS
 from bakeoff.objectives.legality import memory_refusal, refusal
@@ -168,7 +167,7 @@ def test_all_objectives_on_any_text(characters, text, data):
                 check_batch(whole, slots, rows, configs, corpus.tokenizer, model.directions)
                 check_originals(made, step, whole, slots, [config.kind for config in configs], model.directions)
             again = batches_of(corpus, rows, configs, model, 3, micro_batch=3).step(6)
-            assert [len(part.ids) for part in again] == [3, 3, 2]
+            assert [len(part.row.ids) for part in again] == [3, 3, 2]
             again, _ = joined(again, model.directions)
             assert again.keys() == whole.keys()
             assert all(np.array_equal(again[key], whole[key]) for key in whole)

@@ -132,14 +132,14 @@ def test_rows_of_whole_sentences_hold_the_whole_text(corpus):
         format = config.build(split, tokenizer, "ends", None)
         indices = np.arange(format.size)
         examples = format.examples(indices, Draws(0, np.zeros_like(indices), indices))
-        real = examples.documents > 0
+        real = examples.row.documents > 0
         assert format.tokens_per_example == pytest.approx(real.sum(1).mean())
-        assert (examples.ids[:, 0] == tokenizer.start).all()
-        assert (examples.ids[indices, real.sum(1) - 1] == tokenizer.separator).all()
-        assert (examples.ids[~real] == tokenizer.pad).all()
+        assert (examples.row.ids[:, 0] == tokenizer.start).all()
+        assert (examples.row.ids[indices, real.sum(1) - 1] == tokenizer.separator).all()
+        assert (examples.row.ids[~real] == tokenizer.pad).all()
         sources = examples.sources[examples.sources >= 0]
         assert np.array_equal(sources, np.arange(len(split.tokens)))
-        assert np.array_equal(examples.ids[examples.sources >= 0], split.tokens[sources])
+        assert np.array_equal(examples.row.ids[examples.sources >= 0], split.tokens[sources])
         for row in indices:
             own = examples.sources[row][examples.sources[row] >= 0]
             documents = np.searchsorted(split.documents, own, side="right")
@@ -150,7 +150,7 @@ def test_rows_of_whole_sentences_hold_the_whole_text(corpus):
             assert inner.sum() == len(set(documents))  # a separator between documents, and one at the end
             if config.format == "doc_sentences":
                 assert len(set(documents)) == 1
-            told_apart = len(set(examples.documents[row][real[row]]))
+            told_apart = len(set(examples.row.documents[row][real[row]]))
             assert told_apart == (len(set(documents)) if config.isolates else 1)
 
 

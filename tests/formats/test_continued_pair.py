@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from tests.conftest import shrink, without_dropout
+from tests.conftest import gathered_of, shrink, without_dropout
 
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel
-from bakeoff.models.inputs import Inputs
 from bakeoff.objectives.target_choice import TargetChoice
 from bakeoff.randomness.draws import Draws
+from bakeoff.row import Row
 from bakeoff.training.stages import make_batches
 
 REUSE, LENGTH = 12, 32
@@ -32,7 +32,7 @@ def test_layout(corpus):
     examples, format = rows(corpus)
     separator, start = corpus.tokenizer.separator, corpus.tokenizer.start
     for ids, sources, segments, backwards in zip(
-        examples.ids, examples.sources, examples.segments, examples.backwards, strict=True
+        examples.row.ids, examples.sources, examples.row.segments, examples.row.backwards, strict=True
     ):
         second = int(np.flatnonzero(segments == 1)[0])
         assert REUSE + 1 < second < LENGTH - 2
@@ -44,8 +44,8 @@ def test_layout(corpus):
         for part in (sources[: second - 1], sources[second:-2]):
             inside = part[part >= 0]
             assert (np.diff(inside) == (-1 if backwards else 1)).all()
-    assert examples.backwards.any()
-    assert not examples.backwards.all()
+    assert examples.row.backwards.any()
+    assert not examples.row.backwards.all()
     assert format.advance == REUSE
 
 
@@ -56,9 +56,9 @@ def test_a_row_begins_behind_what_the_one_before_reused(corpus):
         indices = np.arange(20) + backwards * length
         own = format.examples(indices, Draws(0, indices * 0, indices))
         for row in range(19):
-            second = int(np.flatnonzero(own.segments[row] == 1)[0]) - 1
-            known = own.ids[row, REUSE : min(second, 2 * REUSE)]
-            assert known.tolist() == own.ids[row + 1, : len(known)].tolist()
+            second = int(np.flatnonzero(own.row.segments[row] == 1)[0]) - 1
+            known = own.row.ids[row, REUSE : min(second, 2 * REUSE)]
+            assert known.tolist() == own.row.ids[row + 1, : len(known)].tolist()
             assert len(known) > 0
 
 
@@ -66,7 +66,7 @@ def test_segment_b_comes_from_elsewhere_as_often_as_it_should(corpus):
     for share in (0.0, 0.5, 1.0):
         examples, _ = rows(corpus, 600, **{"input.unrelated": share, "input.backwards": False})
         follows = []
-        for sources, segments in zip(examples.sources, examples.segments, strict=True):
+        for sources, segments in zip(examples.sources, examples.row.segments, strict=True):
             second = int(np.flatnonzero(segments == 1)[0])
             before, behind = sources[second - 2], sources[second]
             if before >= 0 and behind >= 0:
@@ -79,10 +79,10 @@ def test_segment_b_comes_from_elsewhere_as_often_as_it_should(corpus):
 def test_an_unrelated_segment_comes_from_anywhere_in_the_text(corpus):
     """A quarter of them from each quarter of it, in either direction."""
     examples, _ = rows(corpus, 1200, **{"input.unrelated": 1.0})
-    begins = (examples.segments == 1).argmax(1)
+    begins = (examples.row.segments == 1).argmax(1)
     sources = examples.sources[np.arange(1200), begins]
     for backwards in (False, True):
-        found = sources[(examples.backwards == backwards) & (sources >= 0)]
+        found = sources[(examples.row.backwards == backwards) & (sources >= 0)]
         quarters = np.bincount(found * 4 // len(corpus.train.tokens), minlength=4)
         assert (abs(quarters - len(found) / 4) < 5 * math.sqrt(len(found) * 3 / 16)).all()
 
@@ -92,10 +92,12 @@ def test_boundaries_are_those_of_sentences(corpus):
     examples, _ = rows(corpus)
     starts = set(corpus.train.sentences.tolist())
     clean = 0
-    for sources, segments, backwards in zip(examples.sources, examples.segments, examples.backwards, strict=True):
+    for sources, segments, backwards in zip(
+        examples.sources, examples.row.segments, examples.row.backwards, strict=True
+    ):
         last = sources[int(np.flatnonzero(segments == 1)[0]) - 2]
         clean += last < 0 or (last if backwards else last + 1) in starts
-    assert clean > 0.95 * len(examples.ids)
+    assert clean > 0.95 * len(examples.row.ids)
 
 
 def test_the_first_part_knows_nothing_of_the_second(corpus):
@@ -104,16 +106,18 @@ def test_the_first_part_knows_nothing_of_the_second(corpus):
     torch.manual_seed(0)
     module = PretrainingModel(recipe, corpus.tokenizer.size).eval()
     (batch,) = make_batches(recipe, module, corpus, seed=0).step(0)
-    others = batch.ids.clone()
+    others = batch.row.ids.clone()
     others[:, REUSE:] = (others[:, REUSE:] + 1) % corpus.tokenizer.size
-    real = batch.queries.visible[:, LENGTH:].any(-1)  # others only fill a row
-    first = (batch.queries.positions < REUSE) & real
+    real = batch.row.queries.visible[:, LENGTH:].any(-1)  # others only fill a row
+    first = (batch.row.queries.positions < REUSE) & real
     with torch.no_grad():
-        one, two = (module.model(Inputs(ids, batch.segments, queries=batch.queries)) for ids in (batch.ids, others))
+        one, two = (
+            module.model(Row(ids, batch.row.segments, queries=batch.row.queries))[0] for ids in (batch.row.ids, others)
+        )
     torch.testing.assert_close(one[:, :REUSE], two[:, :REUSE])
     torch.testing.assert_close(one[:, LENGTH:][first], two[:, LENGTH:][first])
     assert not torch.allclose(one[:, REUSE:LENGTH], two[:, REUSE:LENGTH])
-    seen = batch.queries.visible[:, LENGTH:][real & ~first][:, :REUSE]
+    seen = batch.row.queries.visible[:, LENGTH:][real & ~first][:, :REUSE]
     assert seen.all()
     assert first.any()
 
@@ -124,7 +128,9 @@ def test_each_part_has_an_order_of_its_own_and_the_second_sees_all_of_the_first(
     module = PretrainingModel(recipe, corpus.tokenizer.size)
     (batch,) = make_batches(recipe, module, corpus, seed=0).step(0)
     both = 0
-    for row, (visible, positions) in enumerate(zip(batch.queries.visible, batch.queries.positions, strict=True)):
+    for row, (visible, positions) in enumerate(
+        zip(batch.row.queries.visible, batch.row.queries.positions, strict=True)
+    ):
         asked = (batch.targets["permutation"][0] // (LENGTH + len(positions)) == row).sum()
         order = positions[:asked].tolist()
         parts = [[place for place in order if (place >= REUSE) == second] for second in (False, True)]
@@ -145,10 +151,10 @@ def test_words_are_whole_in_both_directions(kind, corpus):
     options = {"whole_word": True} if kind == "mlm" else {"ngram": 3}
     examples, _ = rows(corpus)
     choice = TargetChoice(0.2, **options)
-    count = np.arange(len(examples.ids))
-    chosen = choice.choose(examples.sources, corpus.train, Draws(0, count * 0, count), examples.backwards)
+    count = np.arange(len(examples.row.ids))
+    chosen = choice.choose(examples.sources, corpus.train, Draws(0, count * 0, count), examples.row.backwards)
     assert chosen.any(1).all()
-    for picked, sources, backwards in zip(chosen, examples.sources, examples.backwards, strict=True):
+    for picked, sources, backwards in zip(chosen, examples.sources, examples.row.backwards, strict=True):
         text = sources[::-1] if backwards else sources
         picks = picked[::-1] if backwards else picked
         for place in range(1, LENGTH):
@@ -160,7 +166,7 @@ def test_runs_of_tokens_are_those_of_the_published_code(corpus):
     """From the start of a word on n tokens; the next run begins with the first word behind it."""
     examples, _ = rows(corpus, **{"input.backwards": False})
     choice = TargetChoice(0.2, 4, span_end="token")
-    count = np.arange(len(examples.ids))
+    count = np.arange(len(examples.row.ids))
     draws = Draws(0, count * 0, count)
     units = choice.units(examples.sources, corpus.train, draws)
     lengths = np.searchsorted(choice.bounds, draws.uniform("ngram", LENGTH), side="right") + 1
@@ -193,14 +199,14 @@ def test_a_model_is_told_which_rows_read_backwards(corpus, in_turn):
     for parameter in module.parameters():
         torch.nn.init.normal_(parameter, std=0.1)
     for part in make_batches(recipe, module, corpus, seed=0).step(3):
-        assert part.backwards.tolist() == [False, True]  # every other lane
+        assert part.row.backwards.tolist() == [False, True]  # every other lane
         found = []
-        for batch in (part, replace(part, backwards=None)):
+        for row in (part.row, part.row._replace(backwards=None)):
             with torch.no_grad():
-                state = module.model.start(2)
-                hidden = module.gather_on(batch, state)[0] if in_turn else module.gather(batch)
+                state = module.model.start(2) if in_turn else None
+                hidden, _ = gathered_of(module, replace(part, row=row), state)
             found.append(hidden["permutation"][0])
-        row = part.targets["permutation"][0] // part.queries.visible.shape[1]
+        row = part.targets["permutation"][0] // part.row.queries.visible.shape[1]
         torch.testing.assert_close(found[0][row == 0], found[1][row == 0])
         assert (found[0] - found[1])[row == 1].abs().max() > 1e-4
 
@@ -235,9 +241,9 @@ def test_no_state_that_is_remembered_knows_a_token_that_is_predicted_later(kind,
         parts = [batches.step(step)[0] for step in range(last - steps + 1, last + 1)]
         rows, _ = parts[-1].targets[kind]
         row, place = rows // LENGTH, rows % LENGTH
-        inside = parts[-1].segments[row, place] == 0
+        inside = parts[-1].row.segments[row, place] == 0
         sources = sources_of(batches, last)
-        changed = [part.ids.clone() for part in parts]
+        changed = [part.row.ids.clone() for part in parts]
         for step, ids in enumerate(changed[:-1], start=last - steps + 1):
             before = sources_of(batches, step)
             for lane in range(len(ids)):
@@ -246,10 +252,10 @@ def test_no_state_that_is_remembered_knows_a_token_that_is_predicted_later(kind,
                 ids[lane, there] = (ids[lane, there] + 1) % corpus.tokenizer.size
                 seen_before += int(there.sum())
         found = []
-        for given in ([part.ids for part in parts], changed):
-            state = module.model.start(len(parts[0].ids))
+        for given in ([part.row.ids for part in parts], changed):
+            state = module.model.start(len(parts[0].row.ids))
             for part, ids in zip(parts, given, strict=True):
-                gathered, state = module.gather_on(replace(part, ids=ids), state)
+                gathered, state = gathered_of(module, replace(part, row=part.row._replace(ids=ids)), state)
             found.append(gathered[kind][0][inside])
         assert torch.equal(*found)
         assert len(found[0]) > 8
@@ -260,11 +266,11 @@ def test_no_state_that_is_remembered_knows_a_token_that_is_predicted_later(kind,
 def test_what_is_remembered_does_not_depend_on_the_second_part(corpus):
     module, batches = dae(corpus)
     (part,) = batches.step(0)
-    others = part.ids.clone()
+    others = part.row.ids.clone()
     others[:, REUSE:] = (others[:, REUSE:] + 1) % corpus.tokenizer.size
     hidden, states = [], []
-    for ids in (part.ids, others):
-        own, state = module.model.extend(ids, module.model.start(len(ids)), part.segments, remembered=REUSE)
+    for ids in (part.row.ids, others):
+        own, state = module.model(Row(ids, part.row.segments), module.model.start(len(ids)), remembered=REUSE)
         hidden.append(own)
         states.append([memory for layer in state.layers for memory in layer if memory is not None])
     assert torch.equal(hidden[0][:, :REUSE], hidden[1][:, :REUSE])
@@ -272,9 +278,9 @@ def test_what_is_remembered_does_not_depend_on_the_second_part(corpus):
     assert len(states[0]) == 2
     assert all(torch.equal(one, other) for one, other in zip(*states, strict=True))
     assert all(memory.shape[1] == REUSE for memory in states[0])
-    first = part.ids.clone()
+    first = part.row.ids.clone()
     first[:, 0] = (first[:, 0] + 1) % corpus.tokenizer.size  # which the second part does see
-    own, _ = module.model.extend(first, module.model.start(len(first)), part.segments, remembered=REUSE)
+    own, _ = module.model(Row(first, part.row.segments), module.model.start(len(first)), remembered=REUSE)
     assert ((own - hidden[0]).abs().amax(-1) > 1e-6).all()
 
 
@@ -297,12 +303,12 @@ def test_both_directions_are_masked_and_shuffled_alike(kind, corpus):
         sources = sources_of(batches, step)
         chosen = np.zeros(sources.shape, bool)
         chosen.ravel()[part.targets[kind][0].numpy()] = True
-        counts += [chosen[part.backwards.numpy() == turned].sum() for turned in (False, True)]
+        counts += [chosen[part.row.backwards.numpy() == turned].sum() for turned in (False, True)]
         if kind == "word_structure":
             runs = sources[chosen].reshape(-1, 3)
             assert (np.abs(np.diff(runs)) == 1).all()
             continue
-        for own, text, turned in zip(chosen, sources, part.backwards, strict=True):
+        for own, text, turned in zip(chosen, sources, part.row.backwards, strict=True):
             for here, before in ((p, p + 1 if turned else p - 1) for p in range(1, LENGTH - 1)):
                 if text[here] == text[before] + 1 > 0 and not corpus.train.starts_word(text[here : here + 1])[0]:
                     assert own[here] == own[before]
@@ -333,7 +339,7 @@ def test_a_ends_at_the_nearest_end_of_a_sentence(backwards, corpus):
     ends = np.minimum(ends, total)
     ends = np.sort(total - ends if backwards else ends)
     decided = 0
-    for number, cut, segments in zip(numbers, cuts, found.segments, strict=True):
+    for number, cut, segments in zip(numbers, cuts, found.row.segments, strict=True):
         begin = (number + 1) * REUSE
         wished = begin + 1 + int(cut * (format.own - 1))
         end = number * REUSE + int(np.flatnonzero(segments == 1)[0]) - 1

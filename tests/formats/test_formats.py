@@ -34,9 +34,9 @@ def stream(corpus):
 def test_running_blocks_hold_the_whole_text_once_and_every_token_is_a_target(corpus):
     format = BlocksConfig(length=32).build(corpus.train, corpus.tokenizer, marks="documents")
     examples = format.examples(np.arange(format.size), draws_for(format.size))
-    real = examples.documents > 0
+    real = examples.row.documents > 0
     text = stream(corpus)
-    assert examples.ids[real].tolist() == text
+    assert examples.row.ids[real].tolist() == text
     assert examples.following[real].tolist() == [*text[1:], corpus.tokenizer.separator]
     assert real[:-1].all()
     assert format.tokens_per_example * format.size == real.sum()
@@ -47,8 +47,8 @@ def test_what_is_only_read_was_a_target_in_the_row_before(corpus, context):
     format = BlocksConfig(length=32, context=context).build(corpus.train, corpus.tokenizer, marks="documents")
     indices = np.arange(format.size)
     examples = format.examples(indices, draws_for(format.size))
-    real = examples.documents > 0
-    assert np.array_equal(examples.ids[1:, :context], examples.ids[:-1, -context:])
+    real = examples.row.documents > 0
+    assert np.array_equal(examples.row.ids[1:, :context], examples.row.ids[:-1, -context:])
     objective = CausalLanguageModelConfig().build(shrink("gpt-tiny").model, corpus.tokenizer.size)
     targets = objective.targets(examples, corpus.train, corpus.tokenizer, draws_for(format.size))
     text = stream(corpus)
@@ -61,24 +61,24 @@ def test_what_is_only_read_was_a_target_in_the_row_before(corpus, context):
 def test_blocks_tell_documents_apart(corpus):
     format = BlocksConfig(length=32).build(corpus.train, corpus.tokenizer, marks="documents")
     examples = format.examples(np.arange(format.size), draws_for(format.size))
-    begins = (examples.ids == corpus.tokenizer.separator) & (examples.documents > 0)
+    begins = (examples.row.ids == corpus.tokenizer.separator) & (examples.row.documents > 0)
     begins[:, 0] = False
-    changes = np.diff(examples.documents, axis=1, prepend=examples.documents[:, :1]) == 1
+    changes = np.diff(examples.row.documents, axis=1, prepend=examples.row.documents[:, :1]) == 1
     assert np.array_equal(begins, changes)
     joined = BlocksConfig(length=32, isolate=False).build(corpus.train, corpus.tokenizer, marks="documents")
-    assert set(np.unique(joined.examples(np.arange(joined.size), draws_for(joined.size)).documents)) <= {0, 1}
+    assert set(np.unique(joined.examples(np.arange(joined.size), draws_for(joined.size)).row.documents)) <= {0, 1}
 
 
 def test_wrapped_blocks_stand_between_start_and_separator(corpus):
     format = BlocksConfig(length=32).build(corpus.train, corpus.tokenizer, marks="ends")
     examples = format.examples(np.arange(format.size), draws_for(format.size))
-    assert (examples.ids[:, 0] == corpus.tokenizer.start).all()
-    last = (examples.documents > 0).sum(1) - 1
-    assert (examples.ids[np.arange(format.size), last] == corpus.tokenizer.separator).all()
-    inner = [row[1:end].tolist() for row, end in zip(examples.ids, last, strict=True)]
+    assert (examples.row.ids[:, 0] == corpus.tokenizer.start).all()
+    last = (examples.row.documents > 0).sum(1) - 1
+    assert (examples.row.ids[np.arange(format.size), last] == corpus.tokenizer.separator).all()
+    inner = [row[1:end].tolist() for row, end in zip(examples.row.ids, last, strict=True)]
     assert list(chain.from_iterable(inner)) == stream(corpus)
     ordinary = examples.sources >= 0
-    assert np.array_equal(corpus.train.tokens[examples.sources[ordinary]], examples.ids[ordinary])
+    assert np.array_equal(corpus.train.tokens[examples.sources[ordinary]], examples.row.ids[ordinary])
 
 
 RELATIONS = {
@@ -96,7 +96,7 @@ def pairs(corpus, relation, epoch=0, length=32):
 
 def segment_sources(examples):
     """Of each row the places in the text of its first and of its second segment."""
-    for sources, segments in zip(examples.sources, examples.segments, strict=True):
+    for sources, segments in zip(examples.sources, examples.row.segments, strict=True):
         yield sources[(segments == 0) & (sources >= 0)], sources[(segments == 1) & (sources >= 0)]
 
 
@@ -104,7 +104,7 @@ def segment_sources(examples):
 def test_pairs_are_laid_out_as_published(corpus, relation):
     _, examples = pairs(corpus, relation)
     for ids, documents, sources, segments in zip(
-        examples.ids, examples.documents, examples.sources, examples.segments, strict=True
+        examples.row.ids, examples.row.documents, examples.sources, examples.row.segments, strict=True
     ):
         real = int((documents > 0).sum())
         assert ids[0] == corpus.tokenizer.start
@@ -144,7 +144,7 @@ def test_the_length_does_not_tell_whether_a_sentence_follows(corpus):
     lengths = {0: [], 1: []}
     for epoch in range(40):
         _, examples = pairs(corpus, "nsp", epoch, length=64)
-        for label, length in zip(examples.relation, (examples.documents > 0).sum(1), strict=True):
+        for label, length in zip(examples.relation, (examples.row.documents > 0).sum(1), strict=True):
             lengths[int(label)].append(length)
     means = {label: np.mean(own) for label, own in lengths.items()}
     assert means[1] == pytest.approx(means[0], abs=1.0)
@@ -170,8 +170,8 @@ def test_no_segment_is_longer_where_it_follows_than_a_replacement_could_be(objec
 def test_pairs_are_cut_anew_in_each_epoch(corpus):
     format, first = pairs(corpus, "sop", epoch=0, length=64)
     _, second = pairs(corpus, "sop", epoch=1, length=64)
-    assert not np.array_equal(first.ids, second.ids)
-    assert format.tokens_per_example == pytest.approx((first.documents > 0).sum(1).mean())
+    assert not np.array_equal(first.row.ids, second.row.ids)
+    assert format.tokens_per_example == pytest.approx((first.row.documents > 0).sum(1).mean())
 
 
 def test_next_sentence_prediction_refuses_a_single_document(tmp_path):
@@ -188,7 +188,7 @@ def test_full_rows_are_cut_where_a_sentence_starts_else_a_word(corpus):
     format = SegmentPairConfig(length=24).build(corpus.train, corpus.tokenizer, "ends", None)
     examples = format.examples(np.arange(format.size), draws_for(format.size))
     assert examples.relation is None
-    assert (examples.documents > 0).sum(1).max() == 24
+    assert (examples.row.documents > 0).sum(1).max() == 24
     starts = corpus.train.sentences
     for first, second in segment_sources(examples):
         inside = ((starts > first[0]) & (starts <= second[-1])).any()

@@ -2,7 +2,8 @@
 
 import torch
 
-from bakeoff.models.inputs import Inputs, Queries, Source
+from bakeoff.batching.batch import Batch
+from bakeoff.row import Queries, Row, Source
 
 
 class Naive:
@@ -25,7 +26,7 @@ class Naive:
         """(V,) log-probabilities of the token that follows ids, which begin as the model's rows do."""
         if source is not None:
             source = Source(torch.tensor([source]))
-        hidden = self.module.model(Inputs(torch.tensor([ids]), source=source))[0, -1]
+        hidden = self.module.model(Row(torch.tensor([ids]), source=source))[0][0, -1]
         return self._spread(hidden[: self.recipe.model.stack.output_width])
 
     @torch.no_grad()
@@ -35,22 +36,24 @@ class Naive:
         masked = [tokenizer.mask if each in unseen else token for each, token in enumerate(ids)]
         if self.objective.from_before:
             row = torch.tensor([[tokenizer.separator, *masked]])
-            return self._spread(self._hidden(Inputs(row, prefix=torch.tensor([row.shape[1]])))[place])
+            return self._spread(self._hidden(Row(row, prefix=torch.tensor([row.shape[1]])))[place])
         if not self.recipe.input.start_last:
             return self._spread(
-                self._hidden(Inputs(torch.tensor([[tokenizer.start, *masked, tokenizer.separator]])))[place + 1]
+                self._hidden(Row(torch.tensor([[tokenizer.start, *masked, tokenizer.separator]])))[place + 1]
             )
         segments = torch.tensor([[0] * (len(ids) + 1) + [2]])  # the last [CLS] has a segment of its own
         if self.objective.scoring == "masked":
             row = torch.tensor([[*masked, tokenizer.separator, tokenizer.start]])
-            return self._spread(self._hidden(Inputs(row, segments))[place])
+            return self._spread(self._hidden(Row(row, segments))[place])
         row = torch.tensor([[*ids, tokenizer.separator, tokenizer.start]])
         visible = torch.ones(1, row.shape[1] + 1, row.shape[1], dtype=torch.bool)
         visible[:, :, sorted(unseen)] = False
-        return self._spread(self._hidden(Inputs(row, segments, queries=Queries(torch.tensor([[place]]), visible)))[-1])
+        return self._spread(self._hidden(Row(row, segments, queries=Queries(torch.tensor([[place]]), visible)))[-1])
 
-    def _hidden(self, inputs):
-        return self.module.hidden(self.objective.kind, inputs)[0]
+    def _hidden(self, row):
+        count = row.ids.shape[1] + (0 if row.queries is None else row.queries.positions.shape[1])
+        batch = Batch(row, {self.objective.kind: (torch.arange(count), torch.arange(count))})
+        return self.module(batch, score=lambda head, rows, labels, table: rows)[0][self.objective.kind]
 
     def _spread(self, state):
         return self.head.scores(state[None], self.module.model.embedding.table)[0].log_softmax(-1)

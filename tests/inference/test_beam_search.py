@@ -14,6 +14,7 @@ from bakeoff.inference.generation import Generator
 from bakeoff.inference.generation_config import GenerationConfig
 from bakeoff.inference.prompts import source_of
 from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.row import Row
 
 VOCABULARY, END = 5, 4
 
@@ -159,10 +160,9 @@ def test_states_of_attention_and_convolution_follow_their_candidates(name):
         with torch.inference_mode():
             for token in [*own.ids, *([3] if len(own.ids) < 6 else [])]:
                 ids = torch.tensor([prompt])
-                state = module.model.start(1, source_of(given, torch.device("cpu")))
                 prefix = torch.tensor([len(prompts[row])]) if module.reads_prefix else None
-                hidden, _ = module.model.extend(ids, state, prefix=prefix)
-                total += float(generator.scores(hidden[:, -1])[0, token])
+                row = Row(ids, source=source_of(given, torch.device("cpu")), prefix=prefix)
+                total += float(generator.writer(row, module.model.start(1))[0][0, token])
                 prompt.append(token)
         assert own.log_probability == pytest.approx(total, abs=1e-3)
 

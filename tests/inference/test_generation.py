@@ -14,10 +14,10 @@ from bakeoff.inference.generation_config import GenerationConfig
 from bakeoff.inference.sampling import PromptSeed, chooser, draw, filtered
 from bakeoff.inference.writer import next_token_head
 from bakeoff.learner.pretraining_model import PretrainingModel
-from bakeoff.models.inputs import Inputs, Source
 from bakeoff.models.mixers.attention import Attention
 from bakeoff.models.model import ModelConfig
 from bakeoff.recipe_files import load_recipe, recipe_names
+from bakeoff.row import Row, Source
 
 VOCABULARY = 60
 CAUSAL = [name for name in recipe_names() if load_recipe(name).model.causal]
@@ -47,7 +47,7 @@ def by_whole_passes(module, prompt, source, tokens, end):
     head = next_token_head(module)
     prefix = torch.tensor([len(prompt)]) if module.reads_prefix else None
     for _ in range(tokens):
-        hidden = module.model(Inputs(torch.tensor([ids]), source=read, prefix=prefix))[:, -1]
+        hidden = module.model(Row(torch.tensor([ids]), source=read, prefix=prefix))[0][:, -1]
         token = int(head.log_probabilities(hidden, module.model.embedding.table).argmax())
         if token == end:
             break
@@ -110,7 +110,7 @@ def test_a_wide_search_finds_the_best_of_all_texts(penalty):
     head, table = next_token_head(module), module.model.embedding.table
 
     def log_probability(ids):
-        hidden = module.model(Inputs(torch.tensor([prompt + ids])))[0, len(prompt) - 1 : -1]
+        hidden = module.model(Row(torch.tensor([prompt + ids])))[0][0, len(prompt) - 1 : -1]
         every = head.log_probabilities(hidden, table)
         return float(every[torch.arange(len(ids)), torch.tensor(ids)].double().sum())
 
@@ -175,10 +175,10 @@ def test_a_memory_written_in_place_gives_what_one_that_is_copied_gives(name):
     model = build(name).model
     source = Source(torch.tensor(SOURCES[:1] * 2)) if model.config.sequence_to_sequence else None
     ids = torch.randint(7, VOCABULARY, (2, 200), generator=torch.Generator().manual_seed(1))
-    copied, written = model.start(2, source), model.start(2, source, in_place=True)
+    copied, written = model.start(2), model.start(2, in_place=True)
     for chunk in ids[:, : min(200, model.config.longest_input or 200)].split([1, 5, 1, 60, 1, 1, 70, 61], dim=1):
-        expected, copied = model.extend(chunk, copied)
-        found, written = model.extend(chunk, written)
+        row = Row(chunk, source=None if copied.tokens else source)
+        (expected, copied), (found, written) = model(row, copied), model(row, written)
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
 
@@ -233,17 +233,17 @@ def compare_rows_read_at_once_with_each_alone(model):
     ids = torch.randint(7, VOCABULARY, (4, 30 + behind), generator=generator)
     source = Source(torch.tensor(SOURCES[:1] * 4)) if model.config.sequence_to_sequence else None
     real = torch.arange(30) >= 30 - lengths[:, None]
-    read, state = model.extend(ids[:, :30], model.start(4, source, in_place=True), real=real)
+    read, state = model(Row(ids[:, :30], real=real, source=source), model.start(4, in_place=True))
     found = [read]
     for chunk in ids[:, 30:].split([1, 4, behind - 5], dim=1):
-        hidden, state = model.extend(chunk, state)
+        hidden, state = model(Row(chunk), state)
         found.append(hidden)
     together = torch.cat(found, dim=1)
     assert together.isfinite().all()
     for row, length in enumerate(lengths.tolist()):
         alone = None if source is None else Source(source.ids[:1])
-        first, state = model.extend(ids[row : row + 1, 30 - length : 30], model.start(1, alone))
-        others, _ = model.extend(ids[row : row + 1, 30:], state)
+        first, state = model(Row(ids[row : row + 1, 30 - length : 30], source=alone), model.start(1))
+        others, _ = model(Row(ids[row : row + 1, 30:]), state)
         expected = torch.cat([first, others], dim=1)[0]
         torch.testing.assert_close(together[row, 30 - length :], expected, rtol=2e-4, atol=2e-4)
 
@@ -253,32 +253,22 @@ def test_models_with_parts_that_remember_padding_read_prompts_of_one_length_toge
     module = build("gpt2-tiny")
     expected = Generator(module, None).write(PROMPTS + PROMPTS, GREEDY)
     monkeypatch.setattr(Attention, "skips_padding", False)
-    chunks, extend = [], module.model.extend
-
-    def watched(ids, state, **options):
-        chunks.append((ids.shape, options.get("real")))
-        return extend(ids, state, **options)
-
-    monkeypatch.setattr(module.model, "extend", watched)
+    chunks = []
+    module.model.register_forward_pre_hook(lambda _, given: chunks.append(given[0]))
     assert Generator(module, None).write(PROMPTS + PROMPTS, GREEDY) == expected
-    assert all(real is None for _, real in chunks)
-    assert (2, len(PROMPTS[0])) in [tuple(shape) for shape, _ in chunks]
+    assert all(row.real is None for row in chunks)
+    assert (2, len(PROMPTS[0])) in [tuple(row.ids.shape) for row in chunks]
 
 
-def test_rows_that_have_ended_are_read_no_further(monkeypatch):
+def test_rows_that_have_ended_are_read_no_further():
     module = build("gpt2-tiny")
     prompts, config = PROMPTS[:1] + PROMPTS, GenerationConfig(tokens=20, temperature=0)
     free = Generator(module, None).write(prompts, config)
     end = free[0][0]
     expected = [row[: row.index(end)] if end in row else row for row in free]
     assert [len(row) for row in expected].count(20) == 2, "half of them end early"
-    rows, extend = [], module.model.extend
-
-    def watched(ids, state, **options):
-        rows.append(len(ids))
-        return extend(ids, state, **options)
-
-    monkeypatch.setattr(module.model, "extend", watched)
+    rows = []
+    module.model.register_forward_pre_hook(lambda _, given: rows.append(len(given[0].ids)))
     assert Generator(module, end).write(prompts, config) == expected
     assert rows[0] == 4
     assert rows[-1] == 2

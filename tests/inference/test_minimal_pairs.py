@@ -19,7 +19,7 @@ from bakeoff.errors import UserError
 from bakeoff.inference.minimal_pairs import TIE, MinimalPair, judge, preferences, read_minimal_pairs
 from bakeoff.inference.readings import readings
 from bakeoff.inference.sentences import score_sentences
-from bakeoff.models.inputs import Inputs, Queries
+from bakeoff.row import Queries, Row
 
 EXPECTED = {
     "gpt-tiny": ["forwards"],
@@ -62,19 +62,19 @@ def naive(run, text, reading):
             hidden = [other for other in range(place, len(ids)) if words[other] == words[place]]
         masked = [tokenizer.mask if other in hidden else each for other, each in enumerate(ids)]
         if objective.kind == "clm":
-            state = module.model(Inputs(torch.tensor([[tokenizer.separator, *ids[:place]]])))[0, -1]
+            state = module.model(Row(torch.tensor([[tokenizer.separator, *ids[:place]]])))[0][0, -1]
         elif objective.kind == "mntp":
             row = torch.tensor([[tokenizer.separator, *masked]])
-            state = module.model(Inputs(row, prefix=torch.tensor([row.shape[1]])))[0, place]
+            state = module.model(Row(row, prefix=torch.tensor([row.shape[1]])))[0][0, place]
         elif objective.kind == "mlm":
-            state = module.model(Inputs(torch.tensor([[tokenizer.start, *masked, tokenizer.separator]])))[0, place + 1]
+            state = module.model(Row(torch.tensor([[tokenizer.start, *masked, tokenizer.separator]])))[0][0, place + 1]
         else:
             row = [*ids, tokenizer.separator, tokenizer.start]
             visible = torch.ones(len(row) + 1, len(row), dtype=torch.bool)
             visible[:, hidden] = False
             queries = Queries(torch.tensor([[place]]), visible[None])
             segments = torch.tensor([[0] * (len(row) - 1) + [2]])
-            state = module.model(Inputs(torch.tensor([row]), segments, queries=queries))[0, -1]
+            state = module.model(Row(torch.tensor([row]), segments, queries=queries))[0][0, -1]
         total += float(head.scores(state[None], module.model.embedding.table)[0].log_softmax(-1)[token])
     return total
 

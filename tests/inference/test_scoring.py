@@ -17,7 +17,7 @@ import bakeoff
 from bakeoff.errors import UserError
 from bakeoff.inference import scoring, token_scores
 from bakeoff.inference.windows import windows_around, windows_behind
-from bakeoff.models.inputs import Inputs, Queries, Source
+from bakeoff.row import Queries, Row, Source
 
 LENGTH = 12
 MEMORY = 5
@@ -99,7 +99,7 @@ def forwards(run, text, stride=LENGTH // 2):
         else:
             until = LENGTH if place < LENGTH else min(len(ids), LENGTH + stride * ((place - LENGTH) // stride + 1))
             begin = max(0, until - LENGTH)
-            hidden = module.model(Inputs(torch.tensor([read[begin : place + 1]])))
+            hidden = module.model(Row(torch.tensor([read[begin : place + 1]])))[0]
         found.append(spread(hidden[0, -1, :width]))
     return ids, found
 
@@ -107,8 +107,8 @@ def forwards(run, text, stride=LENGTH // 2):
 def in_one_pass(run, module, read):
     """All that is read, in which a token sees its own row up to itself, and the memory before it."""
     if run.recipe.name != "transformer-xl-tiny":
-        return module.model(Inputs(torch.tensor([read])))
-    x, context = module.model.stack_inputs(Inputs(torch.tensor([read])))
+        return module.model(Row(torch.tensor([read])))[0]
+    x, context = module.model.stack_inputs(Row(torch.tensor([read])))
     place = torch.arange(len(read))
     seen = place >= (place // LENGTH * LENGTH - MEMORY)[:, None]
     mask = seen & (place <= place[:, None])
@@ -159,7 +159,7 @@ def test_a_stride_is_what_each_window_behind_the_first_adds(stride, runs, tmp_pa
             row = [run.tokenizer.start, *ids[begin:end], run.tokenizer.separator]
             row[1 + place - begin] = run.tokenizer.mask
             with torch.no_grad():
-                total += float(spread(module.model(Inputs(torch.tensor([row])))[0, 1 + place - begin])[ids[place]])
+                total += float(spread(module.model(Row(torch.tensor([row])))[0][0, 1 + place - begin])[ids[place]])
     found = evaluated(run, tmp_path, [text], stride=stride)
     assert found["log_probability"] == pytest.approx(total, abs=2e-4)
 
@@ -219,7 +219,7 @@ def test_a_prefix_is_seen_from_both_sides(last_word, runs, tmp_path):
             for place in range(scored, until):
                 read = torch.tensor([[run.tokenizer.separator, *ids][begin : place + 1]])
                 with torch.no_grad():
-                    total += float(spread(module.model(Inputs(read, prefix=prefix))[0, -1])[ids[place]])
+                    total += float(spread(module.model(Row(read, prefix=prefix))[0][0, -1])[ids[place]])
         assert result["log_probability"] == pytest.approx(total, abs=2e-4)
 
 
@@ -255,14 +255,14 @@ def around(run, text):
         if scoring.scoring_objective(run).kind == "mlm":
             row = [tokenizer.start, *ids, tokenizer.separator]
             row[place + 1] = tokenizer.mask
-            state = module.model(Inputs(torch.tensor([row])))[0, place + 1]
+            state = module.model(Row(torch.tensor([row])))[0][0, place + 1]
         else:
             row = [*ids, tokenizer.separator, tokenizer.start]
             visible = torch.ones(len(row) + 1, len(row), dtype=torch.bool)
             visible[:, place] = False
             segments = torch.tensor([[0] * (len(row) - 1) + [2]])
             queries = Queries(torch.tensor([[place]]), visible[None])
-            state = module.model(Inputs(torch.tensor([row]), segments, queries=queries))[0, -1]
+            state = module.model(Row(torch.tensor([row]), segments, queries=queries))[0][0, -1]
         total += float(spread(state)[token])
     return len(ids), total
 
@@ -312,7 +312,7 @@ def of_target(run, source, target):
     wanted = [*tokenizer.encode_targets([target])[0].tolist(), tokenizer.separator]
     total, written = 0.0, [roles[role] for role in objective.decoder_begins]
     for token in wanted:
-        hidden = module.model(Inputs(torch.tensor([written]), source=Source(torch.tensor([read]))))
+        hidden = module.model(Row(torch.tensor([written]), source=Source(torch.tensor([read]))))[0]
         total += float(spread(hidden[0, -1])[token])
         written.append(token)
     return len(wanted), total

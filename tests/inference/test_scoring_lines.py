@@ -6,8 +6,8 @@ from tests.conftest import sentences
 from tests.inference.untrained_runs import untrained
 
 from bakeoff.inference.sentences import score_sentences
-from bakeoff.models.inputs import Inputs
 from bakeoff.preparation.prepare import prepare
+from bakeoff.row import Row
 from bakeoff.tasks.evaluate import evaluate
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
@@ -24,7 +24,7 @@ def test_a_line_is_scored_behind_the_end_of_another_and_with_its_own(tmp_path):
     ids = [end, *corpus.tokenizer.encode(["The river"])[0][0].tolist(), end]
     module = run.load()
     with torch.no_grad():
-        hidden = module.model(Inputs(torch.tensor([ids])))[0]
+        hidden = module.model(Row(torch.tensor([ids])))[0][0]
         scores = module.heads["clm"].log_probabilities(hidden, module.model.embedding.table)
     expected = sum(float(scores[place, label]) for place, label in enumerate(ids[1:]))
     assert found["tokens"] == 3

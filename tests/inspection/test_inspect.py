@@ -37,9 +37,15 @@ def test_distances_are_those_of_states_that_hooks_see(name, corpus):
             before.clear()
             after.clear()
             module(batch)
-            encodes = side == "encoder" and batch.source is not None
-            ids = batch.source.ids if encodes else batch.ids
-            real = batch.source.real if encodes else batch.real if batch.documents is None else batch.documents > 0
+            encodes = side == "encoder" and batch.row.source is not None
+            ids = batch.row.source.ids if encodes else batch.row.ids
+            real = (
+                batch.row.source.real
+                if encodes
+                else batch.row.real
+                if batch.row.documents is None
+                else batch.row.documents > 0
+            )
             if side == "backward_decoder" and real is not None:
                 real = real.flip(1)
             for row in range(len(ids)):

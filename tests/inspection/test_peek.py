@@ -31,7 +31,7 @@ def batches_of(recipe, corpus, seed=0, held_out=False):
 def batch_rows(recipe, corpus):
     """Batch and row of the first rows of a training."""
     batches = batches_of(recipe, corpus)
-    return [(part, i) for step in range(2) for part in batches.step(step) for i in range(len(part.ids))][:ROWS]
+    return [(part, i) for step in range(2) for part in batches.step(step) for i in range(len(part.row.ids))][:ROWS]
 
 
 def read_ids(row, sources=False):
@@ -46,9 +46,9 @@ def shown_targets(row, objective):
 
 
 def real_of(batch, i):
-    if batch.documents is not None:
-        return batch.documents[i] > 0
-    return torch.ones_like(batch.ids[i], dtype=torch.bool) if batch.real is None else batch.real[i]
+    if batch.row.documents is not None:
+        return batch.row.documents[i] > 0
+    return torch.ones_like(batch.row.ids[i], dtype=torch.bool) if batch.row.real is None else batch.row.real[i]
 
 
 def compact(text):
@@ -74,31 +74,31 @@ def test_what_is_shown_is_what_training_reads_and_predicts(name, rows, corpus, p
     targets = dict.fromkeys((drawn.objective for drawn in found.drawn), 0)
     for row, (batch, i) in zip(found.rows, batch_rows(recipe, corpus), strict=True):
         real = real_of(batch, i)
-        ids = batch.ids[i][real].tolist()
+        ids = batch.row.ids[i][real].tolist()
         assert read_ids(row) == ids
         assert (row.length, row.tokens) == (len(real), len(ids))
         assert corpus.tokenizer.pad not in ids
         names = [line.name for line in row.lines if line.name != "source"]
-        if batch.segments is not None:
+        if batch.row.segments is not None:
             reused = getattr(recipe.input, "reuse", 0)
             assert names == ["reused"] * (reused > 0) + ["A", "B"]
             sizes = [sum(len(piece.ids) for piece in line.pieces) for line in row.lines]
-            first = int((batch.segments[i][real] == 0).sum())
+            first = int((batch.row.segments[i][real] == 0).sum())
             assert sizes == [reused] * (reused > 0) + [first - reused, len(ids) - first]
-        elif batch.documents is not None:
+        elif batch.row.documents is not None:
             numbers = {name.split()[-1] for name in names if " " in name}
-            assert max(1, len(numbers)) == len(batch.documents[i][real].unique())
+            assert max(1, len(numbers)) == len(batch.row.documents[i][real].unique())
         else:
-            whole = "input" if batch.source is None else "target"
+            whole = "input" if batch.row.source is None else "target"
             assert [name for name in names if name not in ("context", "prefix")] in ([whole], [])
-            assert whole in names or int(batch.prefix[i]) == len(ids)
+            assert whole in names or int(batch.row.prefix[i]) == len(ids)
             assert not any(config.from_before for config in recipe.objective) or names == ["input"]
-        if batch.source is not None:
-            source = batch.source.ids[i]
-            source = source if batch.source.real is None else source[batch.source.real[i]]
+        if batch.row.source is not None:
+            source = batch.row.source.ids[i]
+            source = source if batch.row.source.real is None else source[batch.row.source.real[i]]
             assert read_ids(row, sources=True) == source.tolist()
-            assert (row.source_length, row.source_tokens) == (batch.source.ids.shape[1], len(source))
-        width = len(real) if batch.queries is None else batch.queries.visible.shape[1]
+            assert (row.source_length, row.source_tokens) == (batch.row.source.ids.shape[1], len(source))
+        width = len(real) if batch.row.queries is None else batch.row.queries.visible.shape[1]
         for config in recipe.objective:
             rows, labels = batch.targets[config.kind]
             slots = width * recipe.model.directions
@@ -121,7 +121,7 @@ def test_what_is_shown_is_what_training_reads_and_predicts(name, rows, corpus, p
                 continue
             if config.from_before:
                 own = [(slot + 1, y) for slot, y in own]
-                assert row.both_sides == (int(batch.prefix[i]) > 0)
+                assert row.both_sides == (int(batch.row.prefix[i]) > 0)
                 assert row.both_sides or not own
                 assert shown_targets(row, config.kind) == own
             elif config.row_marks != "ends" and row.both_sides:
@@ -138,13 +138,13 @@ def test_what_is_shown_is_what_training_reads_and_predicts(name, rows, corpus, p
                 if recipe.reads_prefix:
                     context = [line for line in row.lines if line.name.startswith("prefix")]
                     first += 1
-                    assert first == int(batch.prefix[i])
+                    assert first == int(batch.row.prefix[i])
                 assert sum(len(piece.ids) for line in context for piece in line.pieces) == first
-                assert batch.prefix is not None or first in (0, getattr(recipe.input, "context", 0))
+                assert batch.row.prefix is not None or first in (0, getattr(recipe.input, "context", 0))
                 contexts += first * (not recipe.reads_prefix)
                 assert all(y == text[slot // 2 - 1] for slot, y in own if slot % directions == 1)
-            elif batch.queries is not None:
-                positions = batch.queries.positions[i]
+            elif batch.row.queries is not None:
+                positions = batch.row.queries.positions[i]
                 own = [(int(positions[slot - len(real)]), y) for slot, y in own]
                 assert sorted(shown_targets(row, config.kind)) == sorted(own)
             else:
@@ -223,8 +223,8 @@ def test_the_order_of_a_permutation_is_what_its_targets_may_see(corpus):
     for row, (batch, i) in zip(found.rows, batch_rows(recipe, corpus), strict=False):
         orders = {p.place: p.order for line in row.lines for p in line.pieces if p.kind == "ordered"}
         assert sorted(orders.values()) == list(range(1, len(orders) + 1))
-        for query, place in enumerate(batch.queries.positions[i, : len(orders)].tolist()):
-            visible = batch.queries.visible[i, row.length + query, : row.tokens].tolist()
+        for query, place in enumerate(batch.row.queries.positions[i, : len(orders)].tolist()):
+            visible = batch.row.queries.visible[i, row.length + query, : row.tokens].tolist()
             seen = [orders.get(other, 0) < orders[place] for other in range(row.tokens)]
             last = recipe.input.reuse if place < recipe.input.reuse else row.tokens
             assert visible == [each and other < last for other, each in enumerate(seen)]
@@ -287,7 +287,7 @@ def test_held_out_rows_are_those_that_the_loss_is_measured_on(corpus):
     (part, *_) = batches_of(recipe, corpus, held_out=True).fixed(recipe.training.validation_examples)
     rows = {seed: bakeoff.peek(recipe, corpus.path, held_out=True, seed=seed, examples=8).rows for seed in (0, 1)}
     assert rows[0] == rows[1]
-    assert [read_ids(row) for row in rows[0]] == [part.ids[i][real_of(part, i)].tolist() for i in range(8)]
+    assert [read_ids(row) for row in rows[0]] == [part.row.ids[i][real_of(part, i)].tolist() for i in range(8)]
     assert bakeoff.peek(recipe, corpus.path, seed=0).rows != bakeoff.peek(recipe, corpus.path, seed=1).rows
     assert len(bakeoff.peek(recipe, corpus.path, held_out=True, examples=999).rows) == 16
 
@@ -334,7 +334,7 @@ def test_rows_that_are_read_from_the_end_say_so_and_spell_whole_words(kind, tmp_
     recipe = shrink("xlnet-tiny")
     found = bakeoff.peek(recipe, corpus.path, examples=8)
     batches = batch_rows(recipe, corpus)[:8]
-    assert [row.backwards for row in found.rows] == [bool(batch.backwards[i]) for batch, i in batches]
+    assert [row.backwards for row in found.rows] == [bool(batch.row.backwards[i]) for batch, i in batches]
     assert {row.backwards for row in found.rows} == {True, False}
     for line in (line for row in found.rows if row.backwards for line in row.lines):
         for special, group in groupby(line.pieces, key=lambda piece: piece.kind == "special"):

@@ -10,7 +10,7 @@ from bakeoff.inference.generate import generate
 from bakeoff.inference.generation_config import GenerationConfig
 from bakeoff.interop.export import export
 from bakeoff.interop.hugging_face.importing import import_model
-from bakeoff.models.inputs import Inputs, Source
+from bakeoff.row import Row, Source
 from bakeoff.runs.run import Run
 from tests.interop.decoder_models import PAGE, byte_bpe, char_bpe, saved, unigram
 from tests.models.conftest import double, marked_dropout  # noqa: F401 fixtures
@@ -122,16 +122,16 @@ def answers(theirs, run: Run, module, training: bool = False):
     real = torch.arange(LENGTH) < torch.tensor([[LENGTH], [19], [1]])
     module.train(training)
     given = {"input_ids": ids, "attention_mask": real.long()}
-    inputs = Inputs(ids, real=real)
+    inputs = Row(ids, real=real)
     shown = real
     if module.model.config.sequence_to_sequence:
         target = torch.randint(0, rows, (3, 13), generator=generator)
         given["decoder_input_ids"], shown = target, torch.ones_like(target, dtype=torch.bool)
-        inputs = Inputs(target, source=Source(ids, real))
+        inputs = Row(target, source=Source(ids, real))
     with torch.no_grad():
         expected = theirs.train(training)(**given).logits
         (head,) = module.heads.values()
-        found = head.scores(module.model(inputs), module.model.embedding.table)[..., :rows]
+        found = head.scores(module.model(inputs)[0], module.model.embedding.table)[..., :rows]
     return found[shown], expected[shown]
 
 

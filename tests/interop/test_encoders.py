@@ -5,7 +5,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import bakeoff
-from bakeoff.models.inputs import Inputs
+from bakeoff.row import Row
 from tests.interop.elsewhere import randomise, write_byte_bpe, write_unigram, write_wordpiece
 
 transformers = pytest.importorskip("transformers")
@@ -85,7 +85,7 @@ def test_same_numbers_and_the_same_bits_again(name, rows_more, tmp_path):
     )
     ours, theirs = run.load().double(), theirs.double()
     with torch.no_grad():
-        hidden = ours.model(Inputs(ids, segments, real))
+        hidden = ours.model(Row(ids, segments, real))[0]
         answers = theirs(**given, output_hidden_states=True)
         last = answers.hidden_states[-1]
         torch.testing.assert_close(hidden[real], last[real], rtol=1e-12, atol=1e-12 * float(last.abs().max()))

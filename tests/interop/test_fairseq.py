@@ -9,7 +9,7 @@ from safetensors.torch import save_file
 
 from bakeoff.errors import UserError
 from bakeoff.interop.hugging_face.importing import import_model
-from bakeoff.models.inputs import Inputs, Source
+from bakeoff.row import Row, Source
 from tests.models.conftest import double, marked_dropout  # noqa: F401 fixtures
 from tests.models.parity import marked
 
@@ -174,7 +174,7 @@ def test_it_computes_what_fairseq_computes(loaded, mode):
     real = torch.arange(9) < torch.tensor([[9], [6]])
     module.train(mode == "training")
     with torch.no_grad():
-        hidden = module.model(Inputs(target, source=Source(source, real)))
+        hidden = module.model(Row(target, source=Source(source, real)))[0]
         found = module.heads["translation"].scores(hidden, module.model.embedding.table)[..., :TOKENS]
         expected = Twin(tensors(kind), kind, mode == "training").logits(source, real, target)
     assert float((found - expected).abs().max()) <= 1e-12 * float(expected.abs().max())

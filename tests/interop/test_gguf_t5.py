@@ -12,7 +12,7 @@ from bakeoff.errors import UserError
 from bakeoff.inference.generate import encoded
 from bakeoff.interop.export import export
 from bakeoff.interop.hugging_face.sentencepiece import unigram_of
-from bakeoff.models.inputs import Inputs, Source
+from bakeoff.row import Row, Source
 from bakeoff.tensors import load_tensors
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from tests.inference.untrained_runs import untrained
@@ -217,7 +217,7 @@ def test_llama_cpp_gives_the_tokens_and_the_logits(name, unigram, tmp_path):
         ids = [*objective.prompt(run.tokenizer), *target]
         found = logits(llama, model, row, ids)
         with torch.inference_mode():
-            hidden = module.model(Inputs(torch.tensor([ids]), source=Source(torch.tensor([row]))))[0]
+            hidden = module.model(Row(torch.tensor([ids]), source=Source(torch.tensor([row]))))[0][0]
             right = module.objectives[0].head.scores(hidden, module.model.embedding.table).numpy()
         assert np.abs(found - right).max() < 1e-3 * np.abs(right).max()
 

@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import load_file
 
 import bakeoff
-from bakeoff.models.inputs import Inputs
+from bakeoff.row import Row
 from tests.interop.elsewhere import randomise, write_byte_bpe
 from tests.interop.finetuned_models import MODERNBERT
 
@@ -76,7 +76,7 @@ def test_same_numbers_and_the_same_bits_again(name, tmp_path, in_double):
     real = torch.arange(160) < torch.tensor([[160], [31], [2]])
     ours, theirs = run.load().double(), theirs.double()
     with torch.no_grad():
-        hidden = ours.model(Inputs(ids, real=real))
+        hidden = ours.model(Row(ids, real=real))[0]
         answers = theirs(input_ids=ids, attention_mask=real.long(), output_hidden_states=True)
         last = answers.hidden_states[-1]
         torch.testing.assert_close(hidden[real], last[real], rtol=1e-12, atol=1e-12 * float(last.abs().max()))

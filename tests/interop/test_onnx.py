@@ -33,9 +33,9 @@ def test_padding_changes_nothing_of_an_encoder(encoder, written):
     session, module = open_session(written.path / "model.onnx"), encoder.load()
     ids = torch.randint(0, encoder.tokenizer.size, (1, 9))
     with torch.inference_mode():
-        from bakeoff.models.inputs import Inputs
+        from bakeoff.row import Row
 
-        right = module.model(Inputs(ids))
+        right = module.model(Row(ids))[0]
     longer = torch.cat([ids, torch.randint(0, encoder.tokenizer.size, (1, 6))], 1)
     mask = (torch.arange(15) < 9).long()[None]
     found = session.run(["hidden_states"], {"input_ids": longer.numpy(), "attention_mask": mask.numpy()})[0][:, :9]
@@ -58,10 +58,10 @@ def test_a_causal_text_is_the_same_in_parts_as_in_one(corpus, tmp_path, monkeypa
     config = json.loads((made.path / "config.json").read_text())
     ids = torch.randint(0, corpus.tokenizer.size, (2, 11))
     with torch.inference_mode():
-        from bakeoff.models.inputs import Inputs
+        from bakeoff.row import Row
 
         head = module.objectives[0].head
-        right = head.scores(module.model(Inputs(ids)), module.model.embedding.table)
+        right = head.scores(module.model(Row(ids))[0], module.model.embedding.table)
     assert [each["name"] for each in config["inputs"][:2]] == ["input_ids", "past.0"]
     state = {
         each["name"]: torch.zeros([{"batch": 2, "past": 0}.get(axis, axis) for axis in each["axes"]]).numpy()
@@ -160,14 +160,14 @@ def test_the_loss_of_eight_bits_on_texts_is_that_of_the_same_hidden_tokens(encod
 def test_recurrent_networks_read_padded_rows_as_documents(name, corpus):
     from bakeoff.interop.onnx.padded_rows import with_padded_rows
     from bakeoff.learner.pretraining_model import PretrainingModel
-    from bakeoff.models.inputs import Inputs
+    from bakeoff.row import Row
 
     model = PretrainingModel(shrink(name), corpus.tokenizer.size).eval().model
     steps = torch.arange(9)
     real = torch.stack([steps < 9, steps < 4, steps >= 3, (steps > 2) & (steps < 6), steps < 1])
-    inputs = Inputs(torch.randint(0, corpus.tokenizer.size, (5, 9)), real=real)
+    inputs = Row(torch.randint(0, corpus.tokenizer.size, (5, 9)), real=real)
     with torch.inference_mode():
-        right = model(inputs)
+        right = model(inputs)[0]
         with_padded_rows(model)
-        found = model(inputs)
+        found = model(inputs)[0]
     assert torch.allclose(found[real], right[real], atol=1e-6)

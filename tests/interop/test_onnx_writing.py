@@ -11,7 +11,7 @@ from bakeoff.inference.generate import encoded, generate, never_written
 from bakeoff.inference.generation import Generator
 from bakeoff.inference.generation_config import GenerationConfig
 from bakeoff.interop.export import export
-from bakeoff.models.inputs import Inputs, Source
+from bakeoff.row import Row, Source
 from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
@@ -94,7 +94,7 @@ def test_an_encoder_and_a_decoder_write_what_ours_do(corpus, tmp_path, monkeypat
     module = run.load()
     with torch.inference_mode():
         right = module.objectives[0].head.scores(
-            module.model(Inputs(ids, source=Source(source, real))), module.model.embedding.table
+            module.model(Row(ids, source=Source(source, real)))[0], module.model.embedding.table
         )
     assert torch.allclose(torch.cat(parts, 1), right, atol=1e-4)
 
@@ -238,7 +238,7 @@ def test_a_graph_reads_a_text_in_parts_as_the_model_does_in_one(name, corpus, tm
             logits, *after = graph(ids[:, begin:end], *given)
             state |= dict(zip(past, after, strict=True))
             parts.append(logits)
-        hidden, _ = module.model.extend(ids, module.model.start(2))
+        hidden, _ = module.model(Row(ids), module.model.start(2))
         head = module.objectives[0].head
         right = head.scores(hidden.flatten(0, 1), module.model.embedding.table).unflatten(0, (2, 14))
     assert torch.allclose(torch.cat(parts, 1), right, atol=1e-4)

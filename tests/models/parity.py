@@ -97,4 +97,4 @@ def assert_equal(found: Tensor, expected: Tensor, what: str = "") -> None:
 
 def loss_of(module: PretrainingModel, batch) -> Tensor:
     """The sum of the objectives' mean losses."""
-    return sum(total / len(batch.targets[name][1]) for name, total in module(batch).items())
+    return sum(total / len(batch.targets[name][1]) for name, total in module(batch)[0].items())

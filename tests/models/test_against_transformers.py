@@ -10,6 +10,7 @@ from bakeoff.batching.batch import Batch
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.mixers.attention import AttentionConfig
+from bakeoff.row import Row
 
 transformers = pytest.importorskip("transformers")
 qwen3 = pytest.importorskip("transformers.models.qwen3.modeling_qwen3")
@@ -53,7 +54,7 @@ def masked(inputs, relation=None):
     targets = {"mlm": (chosen.flatten().nonzero()[:, 0], labels[chosen])}
     if relation is not None:
         targets[relation] = (torch.arange(3) * LENGTH, torch.tensor([1, 0, 1]))
-    batch = Batch(ids, segments if relation else None, real, None, targets, tokens=int(real.sum()))
+    batch = Batch(Row(ids, segments if relation else None, real), targets, tokens=int(real.sum()))
     return batch, labels.masked_fill(~chosen, IGNORED)
 
 
@@ -62,18 +63,18 @@ def next_tokens(inputs):
     ids, _, real = inputs
     predicts = real[:, :-1] & real[:, 1:]
     rows = torch.nn.functional.pad(predicts, (0, 1)).flatten().nonzero()[:, 0]
-    batch = Batch(ids, None, real, None, {"clm": (rows, ids[:, 1:][predicts])}, tokens=int(real.sum()))
+    batch = Batch(Row(ids, real=real), {"clm": (rows, ids[:, 1:][predicts])}, tokens=int(real.sum()))
     return batch, ids.masked_fill(~torch.nn.functional.pad(predicts, (1, 0)), IGNORED)
 
 
 def check(ours, links, batch, expected, logits):
     """Scores where a token is, loss and all gradients; `logits` are theirs for each head."""
     loss = loss_of(ours, batch)
-    hidden, table = ours.model(batch.inputs), ours.model.embedding.table
+    hidden, table = ours.model(batch.row)[0], ours.model.embedding.table
     for name, scores in logits.items():
         if scores.dim() == 3:
             found = ours.heads[name].scores(hidden, table)
-            assert_equal(found[batch.real], scores[batch.real], name)
+            assert_equal(found[batch.row.real], scores[batch.row.real], name)
         else:
             assert_equal(ours.heads[name].scores(hidden[:, 0], table), scores, name)
     assert_equal(loss, expected.loss, "loss")
@@ -228,7 +229,7 @@ def test_gpt(inputs, training):
     for block, parts in zip(theirs.transformer.h, ours.model.stack.layers, strict=True):
         link_gpt_block(links, parts, block)
     batch, labels = next_tokens(inputs)
-    expected = theirs(batch.ids, attention_mask=batch.real.long(), labels=labels)
+    expected = theirs(batch.row.ids, attention_mask=batch.row.real.long(), labels=labels)
     check(ours, links, batch, expected, {"clm": expected.logits})
 
 
@@ -245,7 +246,7 @@ def test_gpt2(inputs, training):
     links.linear(ours.model.stack.norm, theirs.transformer.ln_f)
     batch, labels = next_tokens(inputs)
     positions = torch.arange(LENGTH).expand(3, -1)
-    expected = theirs(batch.ids, attention_mask=batch.real.long(), position_ids=positions, labels=labels)
+    expected = theirs(batch.row.ids, attention_mask=batch.row.real.long(), position_ids=positions, labels=labels)
     check(ours, links, batch, expected, {"clm": expected.logits})
 
 

@@ -12,9 +12,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from bakeoff.errors import UserError
-from bakeoff.models.context import BuildContext, Context
+from bakeoff.models.context import UNKNOWN, BuildContext, Context
 from bakeoff.models.mixers.attention import AttentionConfig
-from bakeoff.models.mixers.head_norm import HeadNorm
+from bakeoff.models.mixers.attention_heads import HeadNorm
 from bakeoff.recipe_files import load_recipe
 
 B, T, D, H, KEY, VALUE, EPSILON = 2, 9, 6, 2, 4, 3, 1e-3
@@ -122,11 +122,11 @@ def test_attention_is_its_equation(settings, causal):
     documents = torch.tensor([[1, 1, 1, 1, 2, 2, 3, 0, 0], [1, 2, 2, 2, 2, 2, 2, 2, 2]])
     seen = documents[:, None, :, None] == documents[:, None, None]
     mask = seen.tril() if causal else seen
-    found = part(x, Context(documents=documents, attention_mask=mask))[0]
+    found = part(x, Context(UNKNOWN._replace(documents=documents), attention_mask=mask))[0]
     torch.testing.assert_close(found, naive(part, x, documents), **exact)
     real = torch.arange(T) < torch.tensor([[5], [T]])
     mask = (real[:, None, None] & torch.ones(T, T).tril().bool()) if causal else real[:, None, None]
-    found = part(x, Context(real=real, attention_mask=mask))[0]
+    found = part(x, Context(UNKNOWN._replace(real=real), attention_mask=mask))[0]
     for row, length in enumerate((5, T)):
         torch.testing.assert_close(found[row, :length], naive(part, x[row : row + 1, :length])[0], **exact)
 

@@ -10,7 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.models.blocks.cnn import CnnBlockConfig
-from bakeoff.models.context import BuildContext, Context
+from bakeoff.models.context import UNKNOWN, BuildContext, Context
 
 WIDTH, WINDOW = 4, 6
 VARIANTS = {
@@ -45,9 +45,9 @@ def build(**fields):
     return built
 
 
-def run(built, x, **context):
+def run(built, x, **signals):
     for part in built.values():
-        x, _ = part(x, Context(**context))
+        x, _ = part(x, Context(UNKNOWN._replace(**signals)))
     return x
 
 

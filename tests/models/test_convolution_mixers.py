@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from bakeoff.errors import UserError
-from bakeoff.models.context import BuildContext, Context
+from bakeoff.models.context import UNKNOWN, BuildContext, Context
 from bakeoff.models.mixers.average import AverageConfig
 from bakeoff.models.mixers.conv import ConvConfig
 from bakeoff.models.mixers.depthwise_conv import DepthwiseConvConfig
@@ -90,13 +90,13 @@ def test_a_mixer_is_its_equation(name, causal, packing):
     x = torch.randn(2, LENGTH, WIDTH, dtype=torch.float64)
     real = REAL if packing == "padded" else [[1] * LENGTH] * 2
     documents = DOCUMENTS if packing == "packed" else [[1] * LENGTH] * 2
-    context = Context(
+    row = UNKNOWN._replace(
         real=torch.tensor(real).bool() if packing == "padded" else None,
         documents=torch.tensor(documents) if packing == "packed" else None,
     )
     rows = [row_by_equation(config, mixer, x[b].tolist(), causal, real[b], documents[b]) for b in range(2)]
     expected = torch.tensor(rows, dtype=torch.float64)
-    torch.testing.assert_close(mixer(x, context)[0], expected, atol=1e-10, rtol=1e-10)
+    torch.testing.assert_close(mixer(x, Context(row))[0], expected, atol=1e-10, rtol=1e-10)
 
 
 @pytest.mark.parametrize("name", ["light", "dynamic", "dense"])
@@ -105,7 +105,9 @@ def test_gradients_are_those_of_the_function(name, packing):
     mixer = built(CONFIGS[name], causal=True)
     documents = torch.tensor(DOCUMENTS) if packing == "packed" else None
     x = torch.randn(2, LENGTH, WIDTH, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda x, *_: mixer(x, Context(documents=documents))[0], (x, *mixer.parameters()))
+    assert torch.autograd.gradcheck(
+        lambda x, *_: mixer(x, Context(UNKNOWN._replace(documents=documents)))[0], (x, *mixer.parameters())
+    )
 
 
 def test_weight_dropout_takes_taps_behind_the_softmax():
@@ -126,8 +128,8 @@ def test_the_average_is_over_what_attention_would_see(causal):
     value = mixer.value(x)
     for context, owners in (
         (Context(), [[1] * LENGTH] * 2),
-        (Context(real=torch.tensor(REAL).bool()), REAL),
-        (Context(documents=torch.tensor(DOCUMENTS)), DOCUMENTS),
+        (Context(UNKNOWN._replace(real=torch.tensor(REAL).bool())), REAL),
+        (Context(UNKNOWN._replace(documents=torch.tensor(DOCUMENTS))), DOCUMENTS),
     ):
         found = mixer(x, context)[0]
         for b in range(2):

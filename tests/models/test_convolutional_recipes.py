@@ -10,7 +10,7 @@ from tests.models.test_tcn import reference as temporal_reference
 
 from bakeoff.conformance.narrow import narrow
 from bakeoff.learner.pretraining_model import PretrainingModel
-from bakeoff.models.inputs import Inputs
+from bakeoff.row import Row
 
 VOCABULARY, LENGTH = 110, 7
 
@@ -46,7 +46,7 @@ def test_gated_convolutional_networks(name):
             x = x @ embedding.projection.weight.T + embedding.projection.bias
         for layer, part in enumerate(layers):
             x = gated_reference(part, x, scale=1.0, residual=layer > 0)
-        torch.testing.assert_close(module.model(Inputs(ids))[0], x, atol=1e-11, rtol=1e-9)
+        torch.testing.assert_close(module.model(Row(ids))[0][0], x, atol=1e-11, rtol=1e-9)
 
 
 DILATIONS = {"tcn-ptb": 4, "tcn-char-ptb": 3, "tcn-wikitext103": 5}
@@ -67,7 +67,7 @@ def test_temporal_convolutional_networks(name):
         for layer, part in enumerate(layers):
             assert [each.kernel for each in part.convolutions] == [3, 3]
             x = temporal_reference(part, x, dilation=2**layer)
-        hidden = module.model(Inputs(ids))
+        hidden = module.model(Row(ids))[0]
         torch.testing.assert_close(hidden[0], x, atol=1e-11, rtol=1e-9)
         head = module.heads["clm"]
         torch.testing.assert_close(head.scores(hidden[0], table), x @ table.T + head.bias, atol=1e-11, rtol=1e-9)

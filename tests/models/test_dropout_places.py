@@ -20,7 +20,6 @@ from bakeoff.models.blocks.plain import PlainBlockConfig
 from bakeoff.models.blocks.tcn import TcnBlockConfig
 from bakeoff.models.blocks.transformer import TransformerBlockConfig
 from bakeoff.models.context import BuildContext, Context
-from bakeoff.models.inputs import Inputs, Queries
 from bakeoff.models.mixers.attention import AttentionConfig
 from bakeoff.models.mixers.cross_attention import CrossAttentionConfig
 from bakeoff.models.mixers.dynamic_conv import DynamicConvConfig
@@ -29,6 +28,7 @@ from bakeoff.models.mixers.none import NoMixingConfig
 from bakeoff.models.mixers.relative_attention import RelativeAttentionConfig
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.heads import AdaptiveTokenHead, HeadTransform, SentenceHead, TokenHead, UntiedTokenHead
+from bakeoff.row import Queries, Row
 
 ROWS, LENGTH, WIDTH, HALF = 8, 32, 32, 0.5
 ONES = torch.ones(ROWS, LENGTH, WIDTH)
@@ -295,15 +295,15 @@ def test_embeddings_drop_the_sum(own, model_rate):
     zero(embedding.norm.weight)
     nn.init.constant_(embedding.norm.bias, 5.0)
     if (model_rate if own is None else own) == 0.0:
-        assert_plain(embedding(IDS), 5.0)
+        assert_plain(embedding(Row(IDS)), 5.0)
     else:
-        assert_masked(embedding(IDS), 5.0)
+        assert_masked(embedding(Row(IDS)), 5.0)
     assert_plain(embedding.eval()(IDS), 5.0)
 
 
 def test_sinusoids_are_dropped_with_the_tokens():
     embedding = model(embedding={"positions": "sinusoidal"}).embedding
-    dropped = embedding(IDS) == 0
+    dropped = embedding(Row(IDS)) == 0
     plain = embedding.eval()(IDS) == 0
     assert int(plain.sum()) < 10
     assert float(dropped.float().mean()) == pytest.approx(0.5, abs=0.03)
@@ -315,11 +315,11 @@ def test_the_second_stream_is_dropped_when_it_begins():
     nn.init.constant_(built.embedding.tokens.weight, 1.0)
     positions = torch.arange(LENGTH).expand(ROWS, -1)
     queries = Queries(positions, torch.ones(ROWS, 2 * LENGTH, LENGTH, dtype=torch.bool))
-    x, _ = built.stack_inputs(Inputs(IDS, queries=queries))
+    x, _ = built.stack_inputs(Row(IDS, queries=queries))
     assert_masked(x[:, :LENGTH], 1.0)
     assert_masked(x[:, LENGTH:], 3.0)
     assert not torch.equal(x[:, :LENGTH] == 0, x[:, LENGTH:] == 0)
-    x, _ = built.eval().stack_inputs(Inputs(IDS, queries=queries))
+    x, _ = built.eval().stack_inputs(Row(IDS, queries=queries))
     assert_plain(x[:, LENGTH:], 3.0)
 
 
@@ -329,10 +329,10 @@ def test_what_leaves_the_last_layer_is_dropped_if_the_model_says_so():
         zero(*built.encoder.parts["ffn"][0].norm.parameters())
         nn.init.constant_(built.encoder.parts["ffn"][0].norm.bias, 4.0)
         if rate:
-            assert_masked(built(Inputs(IDS)), 4.0)
+            assert_masked(built(Row(IDS))[0], 4.0)
         else:
-            assert_plain(built(Inputs(IDS)), 4.0)
-        assert_plain(built.eval()(Inputs(IDS)), 4.0)
+            assert_plain(built(Row(IDS))[0], 4.0)
+        assert_plain(built.eval()(Row(IDS))[0], 4.0)
 
 
 def test_heads_of_pre_training_drop_nothing():

@@ -12,8 +12,8 @@ from tests.models.parity import replace_everywhere
 from torch import nn
 
 from bakeoff.learner.pretraining_model import PretrainingModel
-from bakeoff.models.inputs import Inputs, Source
 from bakeoff.ops.dropout import channel_dropout, dropout
+from bakeoff.row import Row, Source
 
 TRANSFORMER = {"embedding": [0.1], "sublayer": [0.1]}
 SHORT = {"embedding": [0.3], "sublayer": [0.3], "cross": [0.1], "taps": [0.1], "what is convolved": [0.1]}
@@ -102,7 +102,7 @@ def test_a_recipe_has_the_dropouts_of_its_paper_and_no_others(monkeypatch, name)
     model = PretrainingModel(recipe, 160).model
     ids = torch.randint(5, 160, (2, 9))
     source = Source(ids) if recipe.model.sequence_to_sequence else None
-    model.eval()(Inputs(ids, source=source))
+    model.eval()(Row(ids, source=source))
     assert acting == {}
-    model.train()(Inputs(ids, source=source))
+    model.train()(Row(ids, source=source))
     assert {place: sorted(rates) for place, rates in acting.items()} == RATES[name]

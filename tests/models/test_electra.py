@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 import torch
+from tests.conftest import gathered_of
 from tests.models.parity import SIZES, VOCABULARY, Links, assert_equal, loss_of, randomise, sized
 
 from bakeoff.batching.batch import Batch
 from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.row import Row
 
 LENGTH = 11
 
@@ -76,7 +78,7 @@ def test_generator_and_model_are_those_of_transformers_over_one_embedding(traini
     words = torch.randint(2**32, (3 * LENGTH,), generator=randomly)
     places = real.flatten().nonzero()[:, 0]
     targets = {"mlm": (chosen, originals), "rtd": (places, words[places])}
-    batch = Batch(ids, segments, real, None, targets, tokens=int(real.sum()))
+    batch = Batch(Row(ids, segments, real), targets, tokens=int(real.sum()))
 
     labels = torch.full_like(ids, -100).flatten().index_copy(0, chosen, originals).view_as(ids)
     proposed = generator(ids, real.long(), segments, labels=labels)
@@ -85,7 +87,7 @@ def test_generator_and_model_are_those_of_transformers_over_one_embedding(traini
     detected = detector(filled, real.long(), segments, labels=replaced.view_as(ids))
     assert 0 < replaced.sum() <= len(chosen)
 
-    gathered = ours.gather(batch)
+    gathered, _ = gathered_of(ours, batch)
     assert gathered["rtd"][1].tolist() == replaced[places].tolist()
     scores = ours.heads["rtd"].scores(gathered["rtd"][0], tables.table)
     assert_equal(scores[:, 1] - scores[:, 0], detected.logits.flatten()[places], "rtd")

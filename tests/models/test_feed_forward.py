@@ -8,7 +8,7 @@ from tests.models.test_attention_options import convolved
 
 from bakeoff.errors import UserError
 from bakeoff.models.blocks.feed_forward import FeedForwardConfig
-from bakeoff.models.context import BuildContext, Context
+from bakeoff.models.context import UNKNOWN, BuildContext, Context
 from bakeoff.recipe_files import load_recipe
 
 ACTIVATIONS = {
@@ -51,7 +51,7 @@ def test_with_a_convolution_it_reads_neighbours_of_the_same_document(taps, causa
     x = torch.randn(2, 5, 5, dtype=torch.float64)
     documents = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 2, 2, 2]])
     expected = alone(convolved(x, network.convolution, documents), Context())[0]
-    torch.testing.assert_close(network(x, Context(documents=documents))[0], expected)
+    torch.testing.assert_close(network(x, Context(UNKNOWN._replace(documents=documents)))[0], expected)
     before, after = network.reach()
     assert before + after + 1 == taps
     assert before == (taps - 1 if causal else taps // 2)

@@ -8,7 +8,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.models.blocks.gen_cnn import GenCnnBlockConfig
-from bakeoff.models.context import BuildContext, Context
+from bakeoff.models.context import UNKNOWN, BuildContext, Context
 
 WIDTH, LENGTH = 3, 13
 SIZES = {
@@ -116,7 +116,7 @@ def test_the_recursion_stops_where_the_document_begins(part):
     documents = torch.tensor([[1] * 2 + [2] * (LENGTH - 2), [1] * (LENGTH - 1) + [0]])
     firsts = [[0] * 2 + [2] * (LENGTH - 2), [0] * (LENGTH - 1) + [LENGTH - 1]]
     x = torch.randn(2, LENGTH, WIDTH, dtype=torch.float64)
-    found = part(x, Context(documents=documents))[0]
+    found = part(x, Context(UNKNOWN._replace(documents=documents)))[0]
     expected = torch.stack([reference(part, row, first) for row, first in zip(x, firsts, strict=True)])
     torch.testing.assert_close(found, expected, atol=1e-10, rtol=1e-10)
 

@@ -10,9 +10,9 @@ from tests.models.test_ltg_bert import naive_scores, published_bucket, with_any_
 
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.learner.running_average import RunningAverage
-from bakeoff.models.inputs import Inputs
 from bakeoff.optimization.schedules import CosineConfig
 from bakeoff.recipe_files import load_recipe
+from bakeoff.row import Row
 
 VOCABULARY, LENGTH, HEADS, SIZE, LONGEST = 60, 40, 2, 6, 30
 
@@ -82,7 +82,7 @@ def test_scores_are_those_of_the_published_equations(module):
     ids = torch.randint(VOCABULARY, (3, LENGTH), generator=torch.Generator().manual_seed(0))
     documents = torch.tensor([[1] * 15 + [2] * 25, [1] * 30 + [2] * 10, [1] * 12 + [2] * 8 + [0] * 20])
     prefix = torch.tensor([LENGTH, 0, 20])
-    hidden = module.model(Inputs(ids, documents=documents, prefix=prefix))
+    hidden = module.model(Row(ids, documents=documents, prefix=prefix))[0]
     found = module.heads["mntp"].scores(hidden.flatten(0, 1), module.model.embedding.table).unflatten(0, (3, -1))
     for row in range(3):
         length = int((documents[row] > 0).sum())

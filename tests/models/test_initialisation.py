@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from bakeoff.errors import UserError
-from bakeoff.models.inputs import Inputs
 from bakeoff.recipe_files import load_recipe
+from bakeoff.row import Row
 
 WIDE = {"model.encoder.width": 256, "model.encoder.block.ffn.width": 1024}
 
@@ -32,10 +32,10 @@ def test_a_model_of_zero_branches_passes_on_what_it_is_given():
     for name, stack in (("gpt-tiny", "decoder"), ("conv-light-encoder-tiny", "encoder"), ("albert-tiny", "encoder")):
         changes = {f"model.{stack}.block.norm": "pre", f"model.{stack}.layers": 2, "model.initial.zero_branches": True}
         model = built(name, **changes).eval()
-        given, _ = model.stack_inputs(Inputs(ids))
-        torch.testing.assert_close(model(Inputs(ids)), model.stack.norm(given))
+        given, _ = model.stack_inputs(Row(ids))
+        torch.testing.assert_close(model(Row(ids))[0], model.stack.norm(given))
         changes["model.initial.zero_branches"] = False
-        assert not torch.allclose(built(name, **changes).eval()(Inputs(ids)), model.stack.norm(given))
+        assert not torch.allclose(built(name, **changes).eval()(Row(ids))[0], model.stack.norm(given))
 
 
 def test_what_has_no_branches_to_begin_at_zero_refuses():

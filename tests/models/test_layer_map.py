@@ -5,10 +5,10 @@ import torch
 from tests.conftest import shrink
 
 from bakeoff.errors import UserError
-from bakeoff.models.inputs import Inputs
 from bakeoff.models.layer_map import grown, model_sources, source_layers, unshared
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
+from bakeoff.row import Row
 
 IDS = torch.arange(5, 29).view(2, 12)
 
@@ -44,7 +44,7 @@ def test_unshared_layers_are_the_same_function_and_their_own(share, groups):
     recipe = shrink("albert-tiny", **layers(layers=4, share=share, groups=groups))
     old = build(recipe)
     new = started(old, recipe.changed(unshared(recipe.model)))
-    assert torch.equal(new(Inputs(IDS)), old(Inputs(IDS)))
+    assert torch.equal(new(Row(IDS))[0], old(Row(IDS))[0])
     parameters = [id(p) for layer in new.stack.layers for part in layer for p in part.parameters()]
     assert len(parameters) == len(set(parameters)) == 4 * 12
 
@@ -52,7 +52,7 @@ def test_unshared_layers_are_the_same_function_and_their_own(share, groups):
 def applied_again(model, order):
     """The hidden states where the model's layers are applied in that order."""
     model.stack.layers = tuple(model.stack.layers[layer] for layer in order)
-    return model(Inputs(IDS))
+    return model(Row(IDS))[0]
 
 
 @pytest.mark.parametrize("by", ["repeat", "interleave"])
@@ -63,7 +63,7 @@ def test_a_grown_model_applies_its_layers_more_often(name, by):
     deep = recipe.changed(grown(recipe.model, 5, by))
     new = started(old, deep, by)
     order = [0, 1, 0, 1, 0] if by == "repeat" else [0, 0, 0, 1, 1]
-    assert torch.equal(new(Inputs(IDS)), applied_again(old, order))
+    assert torch.equal(new(Row(IDS))[0], applied_again(old, order))
     shared = name == "albert-tiny"
     assert sum(p.numel() for p in new.stack.parameters()) == (
         sum(p.numel() for p in old.stack.parameters()) if shared else pytest.approx(2.5 * parts(old), rel=0.01)
@@ -78,7 +78,7 @@ def test_groups_of_shared_layers_grow_by_interleaving_only():
     recipe = shrink("albert-tiny", **layers(layers=4, share="all", groups=2))
     old = build(recipe)
     deep = recipe.changed(grown(recipe.model, 8, "interleave"))
-    assert torch.equal(started(old, deep, "interleave")(Inputs(IDS)), applied_again(old, [0, 0, 1, 1, 2, 2, 3, 3]))
+    assert torch.equal(started(old, deep, "interleave")(Row(IDS))[0], applied_again(old, [0, 0, 1, 1, 2, 2, 3, 3]))
     with pytest.raises(UserError, match=r"layers 1 and 3 share their mixer, but would start from layers 1 and 3 of"):
         model_sources(old, build(deep), "repeat")
 
@@ -94,7 +94,7 @@ def test_a_list_of_blocks_grows_like_its_layers():
         deep = recipe.changed(grown(recipe.model, 6, by))
         assert [block.repeat for block in deep.model.encoder.block] == repeats
         order = source_layers(3, 6, by)
-        assert torch.equal(started(old, deep, by)(Inputs(IDS)), applied_again(build(recipe), order))
+        assert torch.equal(started(old, deep, by)(Row(IDS))[0], applied_again(build(recipe), order))
 
 
 def test_both_stacks_of_a_sequence_to_sequence_model_grow():

@@ -9,8 +9,8 @@ from tests.conftest import shrink, without_dropout
 
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
-from bakeoff.models.inputs import Inputs
 from bakeoff.models.layer_map import stack_sources
+from bakeoff.row import Row
 
 VOCABULARY, LENGTH = 60, 12
 NAMES = ["bert-tiny", "gpt-tiny", "albert-tiny", "conv-light-encoder-tiny", "lstm-lm-tiny", "transformer-xl-tiny"]
@@ -49,8 +49,8 @@ def test_in_the_beginning_nothing_is_mixed(name):
     own = {key: value for key, value in mixing.state_dict().items() if ".weighting." not in key}
     plain.load_state_dict(own)
     ids = ids_of(mixing)
-    assert torch.equal(mixing.model(Inputs(ids)), plain.model(Inputs(ids)))
-    assert not torch.equal(drawn(mixing).model(Inputs(ids)), plain.model(Inputs(ids)))
+    assert torch.equal(mixing.model(Row(ids))[0], plain.model(Row(ids))[0])
+    assert not torch.equal(drawn(mixing).model(Row(ids))[0], plain.model(Row(ids))[0])
 
 
 @torch.no_grad()
@@ -71,7 +71,7 @@ def test_each_part_reads_the_mix_of_all_outputs_before_it(name, monkeypatch):
             monkeypatch.setattr(part, "forward", records)
         if stack.config.share == "all":
             break
-    found = module.model(Inputs(ids_of(module)))
+    found = module.model(Row(ids_of(module)))[0]
     weights = [each.double().numpy() for each in stack.weighting.weights]
     assert len(seen) == len(weights) == sum(len(layer) for layer in stack.layers)
     given, reads = [seen[0][0]], seen[0][0]
@@ -104,18 +104,18 @@ def test_a_text_in_chunks_gives_what_it_gives_at_once(name):
     ids = ids_of(module)
     state, found = module.model.start(2), []
     for chunk in ids.split([1, 4, 2, 5], dim=1):
-        hidden, state = module.model.extend(chunk, state)
+        hidden, state = module.model(Row(chunk), state)
         found.append(hidden)
-    torch.testing.assert_close(torch.cat(found, dim=1), module.model(Inputs(ids)))
+    torch.testing.assert_close(torch.cat(found, dim=1), module.model(Row(ids))[0])
 
 
 @torch.no_grad()
 def test_what_is_inspected_is_what_is_computed():
     module = drawn(built("bert-tiny"))
     stack, ids = module.model.encoder, ids_of(module)
-    x, context = module.model.stack_inputs(Inputs(ids))
+    x, context = module.model.stack_inputs(Row(ids))
     steps, _ = stack.steps(x, context)
-    assert torch.equal(stack.norm(steps[-1][-1]), module.model(Inputs(ids)))
+    assert torch.equal(stack.norm(steps[-1][-1]), module.model(Row(ids))[0])
     assert all(torch.equal(before[-1], after[0]) for before, after in pairwise(steps))
 
 

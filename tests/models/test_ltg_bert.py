@@ -11,11 +11,11 @@ from torch.utils.flop_counter import FlopCounterMode
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.context import BuildContext, Context
-from bakeoff.models.inputs import Inputs
 from bakeoff.models.mixers import disentangled_attention
 from bakeoff.models.mixers.disentangled_attention import DisentangledAttentionConfig
 from bakeoff.models.model import ModelConfig
 from bakeoff.ops import attention as ops_attention
+from bakeoff.row import Row
 
 VOCABULARY, LENGTH, EPSILON = 60, 45, 1e-7
 
@@ -87,7 +87,7 @@ def test_scores_are_those_of_the_published_equations(module):
     """Embedding, layers and head; rows that are longer than the farthest distance, one of them with padding."""
     ids = torch.randint(VOCABULARY, (2, LENGTH), generator=torch.Generator().manual_seed(0))
     real = torch.arange(LENGTH) < torch.tensor([[LENGTH], [20]])
-    hidden = module.model(Inputs(ids, real=real))
+    hidden = module.model(Row(ids, real=real))[0]
     head, table = module.heads["mlm"], module.model.embedding.table
     found = head.scores(hidden.flatten(0, 1), table).unflatten(0, (2, -1))
     stack = module.model.encoder
@@ -175,14 +175,14 @@ def test_a_decoder_reads_in_chunks_what_it_reads_at_once():
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.3)
     ids = torch.randint(50, (2, 30))
-    expected = model(Inputs(ids))
+    expected = model(Row(ids))[0]
     state, found = model.start(2), []
     for chunk in ids.split([1, 7, 2, 20], dim=1):
-        hidden, state = model.extend(chunk, state)
+        hidden, state = model(Row(chunk), state)
         found.append(hidden)
     torch.testing.assert_close(torch.cat(found, dim=1), expected)
     others = torch.cat([ids[:, :12], (ids[:, 12:] + 1) % 50], dim=1)
-    assert torch.equal(model(Inputs(others))[:, :12], expected[:, :12])
+    assert torch.equal(model(Row(others))[0][:, :12], expected[:, :12])
 
 
 @torch.no_grad()

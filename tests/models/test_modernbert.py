@@ -9,6 +9,7 @@ from bakeoff.batching.batch import Batch
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.ops import windowed_attention
 from bakeoff.recipe_files import load_recipe
+from bakeoff.row import Row
 
 transformers = pytest.importorskip("transformers")
 
@@ -89,7 +90,7 @@ def test_modernbert_with_its_head(length, window, biased, side, training, monkey
     chosen = real & (torch.rand(ids.shape, generator=generator) < 0.5)
     labels = torch.randint(5, VOCABULARY, ids.shape, generator=generator)
     batch = Batch(
-        ids, None, real, None, {"mlm": (chosen.flatten().nonzero()[:, 0], labels[chosen])}, tokens=int(real.sum())
+        Row(ids, real=real), {"mlm": (chosen.flatten().nonzero()[:, 0], labels[chosen])}, tokens=int(real.sum())
     )
     expected = theirs(ids, real.long(), labels=labels.masked_fill(~chosen, IGNORED))
     check(ours, links, batch, expected, {"mlm": expected.logits})

@@ -5,7 +5,7 @@ import torch
 from tests.conftest import shrink
 
 from bakeoff.learner.pretraining_model import PretrainingModel
-from bakeoff.models.inputs import Inputs, Source
+from bakeoff.row import Row, Source
 
 ONE_OF_EACH_FAMILY = [
     "bert-tiny",
@@ -29,7 +29,7 @@ def test_a_row_of_nothing_but_padding_leaves_gradients_finite(name, rate):
     model = PretrainingModel(recipe, 160).model.train()
     ids = torch.randint(5, 160, (3, 12))
     real = torch.arange(12) < torch.tensor([[12], [7], [0]])
-    hidden = model(Inputs(ids, real=real, source=Source(ids, real) if recipe.model.sequence_to_sequence else None))
+    hidden = model(Row(ids, real=real, source=Source(ids, real) if recipe.model.sequence_to_sequence else None))[0]
     assert hidden.isfinite().all()
     hidden[real].square().sum().backward()
     for key, parameter in model.named_parameters():
@@ -45,6 +45,6 @@ def test_a_row_of_nothing_but_padding_changes_no_other_row(name):
 
     def read(rows):
         source = Source(ids[:rows], real[:rows]) if model.decoder else None
-        return model(Inputs(ids[:rows], real=real[:rows], source=source))
+        return model(Row(ids[:rows], real=real[:rows], source=source))[0]
 
     torch.testing.assert_close(read(2)[0, :7], read(1)[0, :7], atol=2e-6, rtol=1e-5)

@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from bakeoff.errors import UserError
-from bakeoff.models.inputs import Inputs
+from bakeoff.models.distances import RelativeBias
 from bakeoff.models.mixers.attention import AttentionConfig
 from bakeoff.models.model import ModelConfig
-from bakeoff.models.relative_bias import RelativeBias
+from bakeoff.row import Row
 
 VOCABULARY, LENGTH, WIDTH = 50, 13, 36
 MIXERS = {
@@ -65,17 +65,17 @@ def test_a_prefix_is_read_as_an_encoder_reads_it(pair):
     """Whatever follows it, and whatever the prefixes of the other rows."""
     decoder, encoder = pair
     ids, prefix = random_ids(), torch.tensor([1, 5, 12, LENGTH])
-    hidden = decoder(Inputs(ids, prefix=prefix))
+    hidden = decoder(Row(ids, prefix=prefix))[0]
     for row, length in enumerate(prefix.tolist()):
-        close(hidden[row, :length], encoder(Inputs(ids[row : row + 1, :length]))[0])
-    assert (hidden - decoder(Inputs(ids))).abs().amax((1, 2)).gt(1e-3).tolist() == [False, True, True, True]
+        close(hidden[row, :length], encoder(Row(ids[row : row + 1, :length]))[0][0])
+    assert (hidden - decoder(Row(ids))[0]).abs().amax((1, 2)).gt(1e-3).tolist() == [False, True, True, True]
 
 
 @torch.no_grad()
 def test_a_prefix_of_one_token_or_none_changes_nothing(decoder):
     ids = random_ids()
     for length in (0, 1):
-        close(decoder(Inputs(ids, prefix=torch.full((4,), length))), decoder(Inputs(ids)))
+        close(decoder(Row(ids, prefix=torch.full((4,), length)))[0], decoder(Row(ids))[0])
 
 
 @torch.no_grad()
@@ -83,11 +83,11 @@ def test_behind_the_prefix_nothing_sees_ahead(decoder):
     """A token behind it sees the whole prefix and all up to itself: it is what an encoder's last token would be."""
     ids = random_ids()
     prefix = torch.tensor([1, 5, 8, 12])
-    hidden = decoder(Inputs(ids, prefix=prefix))
+    hidden = decoder(Row(ids, prefix=prefix))[0]
     for place in range(LENGTH):
         others = ids.clone()
         others[:, place] = (others[:, place] + 1) % VOCABULARY
-        moved = (decoder(Inputs(others, prefix=prefix)) - hidden).abs().amax(-1)
+        moved = (decoder(Row(others, prefix=prefix))[0] - hidden).abs().amax(-1)
         moved = moved > 1e-9  # (B, T) what depends on the place
         sees = torch.arange(LENGTH) >= place
         assert torch.equal(moved, (place < prefix)[:, None] | sees)
@@ -98,18 +98,18 @@ def test_padding_and_other_documents_are_not_seen(decoder):
     ids, prefix = random_ids(3), torch.tensor([4, 9, 7])
     lengths = torch.tensor([LENGTH, 10, 7])
     real = torch.arange(LENGTH) < lengths[:, None]
-    hidden = decoder(Inputs(ids, real=real, prefix=prefix))
+    hidden = decoder(Row(ids, real=real, prefix=prefix))[0]
     for row, length in enumerate(lengths.tolist()):
-        close(hidden[row, :length], decoder(Inputs(ids[row : row + 1, :length], prefix=prefix[row : row + 1]))[0])
+        close(hidden[row, :length], decoder(Row(ids[row : row + 1, :length], prefix=prefix[row : row + 1]))[0][0])
     documents = torch.tensor([1] * 6 + [2] * 5 + [0] * 2).expand(3, -1)
-    hidden = decoder(Inputs(ids, documents=documents, prefix=prefix))
+    hidden = decoder(Row(ids, documents=documents, prefix=prefix))[0]
     if decoder.config.embedding.positions == "none":  # where a document begins in the row changes nothing
         for row, length in enumerate(prefix.tolist()):
             for part, own in ((slice(0, 6), min(length, 6)), (slice(6, 11), max(0, length - 6))):
-                alone = decoder(Inputs(ids[row : row + 1, part], prefix=torch.tensor([own])))[0]
+                alone = decoder(Row(ids[row : row + 1, part], prefix=torch.tensor([own])))[0][0]
                 close(hidden[row, part], alone, 1e-6)  # rotations are made in single precision
     others = torch.where(documents == 1, ids, random_ids(3, seed=1))
-    close(decoder(Inputs(others, documents=documents, prefix=prefix))[:, :6], hidden[:, :6])
+    close(decoder(Row(others, documents=documents, prefix=prefix))[0][:, :6], hidden[:, :6])
     assert hidden.isfinite().all()
 
 
@@ -117,15 +117,15 @@ def test_padding_and_other_documents_are_not_seen(decoder):
 @torch.no_grad()
 def test_a_prefix_and_chunks_behind_it_give_what_the_whole_gives(decoder, sizes):
     ids, prefix = random_ids(), torch.tensor([7, 7, 5, 1])  # the first chunk may hold more than the prefix
-    expected = decoder(Inputs(ids, prefix=prefix))
-    hidden, state = decoder.extend(ids[:, :7], decoder.start(4), prefix=prefix)
+    expected = decoder(Row(ids, prefix=prefix))[0]
+    hidden, state = decoder(Row(ids[:, :7], prefix=prefix), decoder.start(4))
     found = [hidden]
     for chunk in ids[:, 7:].split(sizes, dim=1):
-        hidden, state = decoder.extend(chunk, state)
+        hidden, state = decoder(Row(chunk), state)
         found.append(hidden)
     close(torch.cat(found, dim=1), expected)
     with pytest.raises(AssertionError, match="read in one go"):
-        decoder.extend(ids[:, :1], state, prefix=prefix)
+        decoder(Row(ids[:, :1], prefix=prefix), state)
 
 
 def test_a_decoders_table_tells_what_is_ahead_where_it_is_two_sided():

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from bakeoff.errors import UserError
-from bakeoff.models.context import BuildContext, Context
+from bakeoff.models.context import UNKNOWN, BuildContext, Context
 from bakeoff.models.mixers.gru import GruConfig
 from bakeoff.models.mixers.lstm import LstmConfig
 
@@ -69,8 +69,8 @@ def test_every_document_is_a_sequence_of_its_own(kind, causal):
     x = torch.randn(2, LENGTH, WIDTH, dtype=torch.float64)
     for context, owners in (
         (Context(), [[1] * LENGTH] * 2),
-        (Context(real=torch.tensor(REAL).bool()), REAL),
-        (Context(documents=torch.tensor(DOCUMENTS)), DOCUMENTS),
+        (Context(UNKNOWN._replace(real=torch.tensor(REAL).bool())), REAL),
+        (Context(UNKNOWN._replace(documents=torch.tensor(DOCUMENTS))), DOCUMENTS),
     ):
         found = mixer(x, context)[0]
         expected = by_document(kind, mixer, x, owners, causal)
@@ -81,7 +81,7 @@ def test_every_document_is_a_sequence_of_its_own(kind, causal):
 def test_gradients_do_not_cross_documents(kind):
     mixer = built(kind, causal=False)
     x = torch.randn(2, LENGTH, WIDTH, dtype=torch.float64, requires_grad=True)
-    y, _ = mixer(x, Context(documents=torch.tensor(DOCUMENTS)))
+    y, _ = mixer(x, Context(UNKNOWN._replace(documents=torch.tensor(DOCUMENTS))))
     y[0, 3].sum().backward()
     assert x.grad.abs().sum(-1).nonzero().tolist() == [[0, 2], [0, 3], [0, 4]]
 

@@ -6,7 +6,7 @@ from tests.models.parity import SIZES, VOCABULARY, Links, assert_equal, loss_of,
 
 from bakeoff.batching.batch import Batch
 from bakeoff.learner.pretraining_model import PretrainingModel
-from bakeoff.models.inputs import Source
+from bakeoff.row import Row, Source
 
 transformers = pytest.importorskip("transformers")
 
@@ -49,14 +49,14 @@ def check(ours, theirs, links, rows, objective):
     labels = torch.randint(5, VOCABULARY, target.shape, generator=torch.Generator().manual_seed(4))
     unknown = torch.rand(target.shape, generator=torch.Generator().manual_seed(5)) < 0.2
     targets = {objective: ((~unknown).flatten().nonzero()[:, 0], labels[~unknown])}
-    batch = Batch(target, None, None, None, targets, tokens=target.numel(), source=Source(source, real))
+    batch = Batch(Row(target, source=Source(source, real)), targets, tokens=target.numel())
     expected = theirs(
         input_ids=source,
         attention_mask=real.long(),
         decoder_input_ids=target,
         labels=labels.masked_fill(unknown, -100),
     )
-    hidden, table = ours.model(batch.inputs), ours.model.embedding.table
+    hidden, table = ours.model(batch.row)[0], ours.model.embedding.table
     assert_equal(ours.heads[objective].scores(hidden, table), expected.logits, "scores")
     loss = loss_of(ours, batch)
     assert_equal(loss, expected.loss, "loss")
@@ -64,9 +64,9 @@ def check(ours, theirs, links, rows, objective):
     expected.loss.backward()
     links.check_gradients()
     if not ours.training:
-        state, chunks = ours.model.start(3, Source(source, real)), []
+        state, chunks = ours.model.start(3), []
         for chunk in target.split([1, 4, TARGET - 5], dim=1):
-            part, state = ours.model.extend(chunk, state)
+            part, state = ours.model(Row(chunk, source=None if state.tokens else batch.row.source), state)
             chunks.append(part)
         assert_equal(ours.heads[objective].scores(torch.cat(chunks, dim=1), table), expected.logits, "in chunks")
 

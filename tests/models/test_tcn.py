@@ -8,7 +8,7 @@ from torch import nn
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.models.blocks.tcn import TcnBlockConfig
-from bakeoff.models.context import BuildContext, Context
+from bakeoff.models.context import UNKNOWN, BuildContext, Context
 from bakeoff.recipe_files import load_recipe
 from bakeoff.resources.costs import costs_of
 
@@ -83,14 +83,14 @@ def test_padding_counts_as_zero_before_every_convolution():
     part = block(4, kernel=3, causal=False, layer=1)
     x = torch.randn(1, 9, 4, dtype=torch.float64)
     real = torch.arange(9)[None] < 6
-    found, _ = part(x, Context(real=real))
+    found, _ = part(x, Context(UNKNOWN._replace(real=real)))
     torch.testing.assert_close(found[0, :6], reference(part, x[0, :6], 2, 2), atol=1e-10, rtol=1e-10)
 
 
 def test_a_document_is_convolved_as_if_it_stood_alone():
     part = block(4, kernel=3, layer=1)
     x = torch.randn(1, 9, 4, dtype=torch.float64)
-    found, _ = part(x, Context(documents=torch.tensor([[1, 1, 1, 1, 2, 2, 2, 2, 2]])))
+    found, _ = part(x, Context(UNKNOWN._replace(documents=torch.tensor([[1, 1, 1, 1, 2, 2, 2, 2, 2]]))))
     torch.testing.assert_close(found[0, 4:], reference(part, x[0, 4:], 2), atol=1e-10, rtol=1e-10)
 
 

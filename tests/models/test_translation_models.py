@@ -13,7 +13,7 @@ from tests.models.parity import VOCABULARY, assert_equal, loss_of, marked, sized
 
 from bakeoff.batching.batch import Batch
 from bakeoff.learner.pretraining_model import PretrainingModel
-from bakeoff.models.inputs import Source
+from bakeoff.row import Row, Source
 
 pytestmark = pytest.mark.usefixtures("double", "marked_dropout")
 
@@ -128,9 +128,9 @@ class Reference:
 
     def scores(self, batch):
         model = self.module.model
-        encoded = self.stack(model.encoder, self.embed(batch.source.ids), batch.source.real)
-        everything = torch.ones_like(batch.ids, dtype=torch.bool)
-        decoded = self.stack(model.decoder, self.embed(batch.ids), everything, encoded, batch.source.real)
+        encoded = self.stack(model.encoder, self.embed(batch.row.source.ids), batch.row.source.real)
+        everything = torch.ones_like(batch.row.ids, dtype=torch.bool)
+        decoded = self.stack(model.decoder, self.embed(batch.row.ids), everything, encoded, batch.row.source.real)
         return decoded @ model.embedding.tokens.weight.T
 
 
@@ -147,9 +147,9 @@ def test_a_recipe_is_its_papers_equations(name, mode):
     real = torch.arange(SOURCE) < torch.tensor([[SOURCE], [8]])
     targets = {"translation": (torch.arange(2 * TARGET), labels.flatten())}
     source = Source(torch.randint(5, VOCABULARY, (2, SOURCE)), real)
-    batch = Batch(ids, None, None, None, targets, tokens=ids.numel(), source=source)
+    batch = Batch(Row(ids, source=source), targets, tokens=ids.numel())
     expected = Reference(SYSTEMS[name], module, mode == "training").scores(batch)
-    found = module.heads["translation"].scores(module.model(batch.inputs), module.model.embedding.table)
+    found = module.heads["translation"].scores(module.model(batch.row)[0], module.model.embedding.table)
     assert_equal(found, expected, "scores")
     logarithms = expected - torch.log(torch.exp(expected).sum(-1, keepdim=True))
     right = logarithms.gather(-1, labels[..., None])[..., 0]

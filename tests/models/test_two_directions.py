@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from bakeoff.models.inputs import Inputs
 from bakeoff.models.model import ModelConfig
+from bakeoff.row import Row
 
 VOCABULARY, LENGTH, WIDTH = 40, 9, 8
 FFN = {"width": 12}
@@ -54,13 +54,14 @@ def test_each_direction_is_a_causal_model_that_reads_each_text_from_its_end(bloc
     ids = torch.randint(VOCABULARY, (3, LENGTH))
     owners = torch.tensor(OWNERS[told])
     context = {"whole": {}, "real": {"real": owners > 0}, "documents": {"documents": owners}}[told]
-    found = both(Inputs(ids, **context))
+    found, _ = both(Row(ids, **context))
     assert found.shape == (3, LENGTH, 2 * WIDTH)
     for b in range(3):
         for owner in set(OWNERS[told][b]) - {0}:
             places = [t for t in range(LENGTH) if OWNERS[told][b][t] == owner]
             text = ids[b, places]
-            expected = torch.cat([ahead(Inputs(text[None]))[0], back(Inputs(text.flip(0)[None]))[0].flip(0)], dim=-1)
+            behind = back(Row(text.flip(0)[None]))[0][0].flip(0)
+            expected = torch.cat([ahead(Row(text[None]))[0][0], behind], dim=-1)
             torch.testing.assert_close(found[b, places], expected, atol=1e-9, rtol=1e-8)
 
 
@@ -69,7 +70,7 @@ def test_a_token_has_one_position_in_both_directions():
     torch.manual_seed(0)
     model = build({"kind": "transformer", "mixer": {"kind": "none"}, "ffn": FFN}, directions=2, positions="learned")
     model.backward_decoder.load_state_dict(model.decoder.state_dict())
-    ahead, back = model(Inputs(torch.randint(VOCABULARY, (3, LENGTH)))).chunk(2, dim=-1)
+    ahead, back = model(Row(torch.randint(VOCABULARY, (3, LENGTH))))[0].chunk(2, dim=-1)
     torch.testing.assert_close(back, ahead, atol=1e-10, rtol=1e-10)
 
 

@@ -8,8 +8,8 @@ import torch
 from tests.conftest import shrink
 
 from bakeoff.learner.pretraining_model import PretrainingModel
-from bakeoff.models.inputs import Inputs, Queries, Source
 from bakeoff.recipe_files import recipe_names
+from bakeoff.row import Queries, Row, Source
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads.heads import RowHead
 from bakeoff.tasks.rows.batches import InputBatch
@@ -37,7 +37,7 @@ def inputs_of(module):
         lengths = torch.tensor([3, 8, 5, 1])
         read = torch.arange(8) < lengths[:, None]
         source = Source(torch.randint(5, VOCABULARY, (4, 8), generator=drawn), read)
-    return Inputs(ids, real=torch.arange(11) < LENGTHS[:, None], source=source)
+    return Row(ids, real=torch.arange(11) < LENGTHS[:, None], source=source)
 
 
 def assert_close(found, expected):
@@ -46,9 +46,9 @@ def assert_close(found, expected):
 
 def test_states_of_tokens_do_not_depend_on_whether_padding_is_computed(module):
     inputs = inputs_of(module)
-    expected = module.model(inputs).detach()
+    expected = module.model(inputs)[0].detach()
     with torch.inference_mode():
-        found = module.model(inputs)
+        found = module.model(inputs)[0]
     assert found.shape == expected.shape
     assert_close(found[inputs.real], expected[inputs.real])
 
@@ -58,11 +58,11 @@ def test_wanted_places_have_the_states_that_a_whole_pass_gives_them(module, padd
     inputs = inputs_of(module)._replace(wanted=torch.tensor([[10, 3, 0], [0, 0, 0], [5, 5, 1], [8, 2, 4]]))
     if not padded:
         inputs = inputs._replace(real=None)
-    everything = module.model(inputs._replace(wanted=None)).detach()
+    everything = module.model(inputs._replace(wanted=None))[0].detach()
     expected = everything.gather(1, inputs.wanted[..., None].expand(-1, -1, everything.shape[-1]))
     with torch.inference_mode():
-        assert_close(module.model(inputs), expected)
-    assert_close(module.model(inputs).detach(), expected)
+        assert_close(module.model(inputs)[0], expected)
+    assert_close(module.model(inputs)[0].detach(), expected)
 
 
 def test_a_second_stream_can_be_all_that_is_wanted():
@@ -73,8 +73,8 @@ def test_a_second_stream_can_be_all_that_is_wanted():
     visible = torch.ones(4, 13, 11, dtype=torch.bool).scatter(2, places[:, None].expand(-1, 13, -1), False)
     inputs = inputs._replace(queries=Queries(places, visible))
     with torch.inference_mode():
-        found = module.model(inputs._replace(wanted=torch.tensor([[11, 12]]).expand(4, -1)))
-    assert_close(found, module.model(inputs)[:, 11:].detach())
+        found = module.model(inputs._replace(wanted=torch.tensor([[11, 12]]).expand(4, -1)))[0]
+    assert_close(found, module.model(inputs)[0][:, 11:].detach())
 
 
 def test_prefixes_are_seen_from_both_sides_at_wanted_places():
@@ -82,8 +82,8 @@ def test_prefixes_are_seen_from_both_sides_at_wanted_places():
     module = PretrainingModel(shrink("prefix-lm-tiny"), VOCABULARY).eval()
     inputs = inputs_of(module)._replace(real=None, prefix=torch.tensor([11, 4, 6, 2]))
     with torch.inference_mode():
-        found = module.model(inputs._replace(wanted=torch.tensor([[0, 10]]).expand(4, -1)))
-    assert_close(found, module.model(inputs)[:, [0, 10]].detach())
+        found = module.model(inputs._replace(wanted=torch.tensor([[0, 10]]).expand(4, -1)))[0]
+    assert_close(found, module.model(inputs)[0][:, [0, 10]].detach())
 
 
 @pytest.mark.parametrize("pooling", ["cls", "last", "mean"])

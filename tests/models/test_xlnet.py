@@ -7,7 +7,7 @@ from tests.models.parity import VOCABULARY, Links, assert_equal, loss_of, random
 from bakeoff.batching.batch import Batch
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.context import Context
-from bakeoff.models.inputs import Inputs, Queries
+from bakeoff.row import Queries, Row
 
 transformers = pytest.importorskip("transformers")
 
@@ -81,8 +81,8 @@ def test_both_sides_with_padding_and_segments(pair, rows):
     ids, segments, real = rows
     with torch.no_grad():
         expected = theirs(input_ids=ids, attention_mask=real.double(), token_type_ids=segments).last_hidden_state
-        assert_equal(ours(Inputs(ids, segments, real))[real], expected[real])
-        assert_equal(ours(Inputs(ids)), theirs(input_ids=ids).last_hidden_state)
+        assert_equal(ours(Row(ids, segments, real))[0][real], expected[real])
+        assert_equal(ours(Row(ids))[0], theirs(input_ids=ids).last_hidden_state)
 
 
 def test_memory_is_taken_and_returned(pair, rows):
@@ -94,7 +94,7 @@ def test_memory_is_taken_and_returned(pair, rows):
         mems = [part.transpose(0, 1).contiguous() for part in memory]
         expected = theirs(input_ids=ids, token_type_ids=segments, mems=mems, use_mems=True)
         state = tuple((part, None) for part in memory)
-        found, after = ours.stack(ours.embedding(ids), Context(segments=segments), state)
+        found, after = ours.stack(ours.embedding(Row(ids)), Context(Row(ids, segments)), state)
     assert_equal(found, expected.last_hidden_state)
     for (part, _), their in zip(after, expected.mems, strict=True):
         assert_equal(part, their.transpose(0, 1))
@@ -133,8 +133,8 @@ def test_two_streams_are_a_longer_query(pair, rows, padded, mode):
     )
     places = torch.arange(3)[:, None] * (LENGTH + TARGETS) + LENGTH + torch.arange(TARGETS)
     targets = {"permutation": (places.flatten(), labels.flatten())}
-    batch = Batch(ids, segments, real if padded else None, None, targets, tokens=ids.numel(), queries=queries)
-    hidden = pair.ours(batch.inputs)[:, LENGTH:]
+    batch = Batch(Row(ids, segments, real if padded else None, queries=queries), targets, tokens=ids.numel())
+    hidden = pair.ours(batch.row)[0][:, LENGTH:]
     assert_equal(pair.module.heads["permutation"].scores(hidden, pair.ours.embedding.table), expected.logits)
     loss = loss_of(pair.module, batch)
     assert_equal(loss, expected.loss)
@@ -158,8 +158,8 @@ def test_rows_read_backwards_have_the_distances_of_the_text(pair, monkeypatch, r
     with torch.no_grad():
         options = {"perm_mask": mask, "target_mapping": mapping, "mems": mems, "use_mems": True}
         expected = theirs(input_ids=ids, **options).last_hidden_state
-        found, _ = ours.extend(ids, state, queries=queries, backwards=backwards)
-        forwards, _ = ours.extend(ids, state, queries=queries)
+        found, _ = ours(Row(ids, queries=queries, backwards=backwards), state)
+        forwards, _ = ours(Row(ids, queries=queries), state)
     assert_equal(found[:, LENGTH:], expected)
     assert_equal(found[:2], forwards[:2])
     assert (found - forwards)[2:].abs().amax((1, 2)).min() > 0.01
@@ -168,5 +168,5 @@ def test_rows_read_backwards_have_the_distances_of_the_text(pair, monkeypatch, r
 def test_a_row_read_backwards_is_the_text_turned_round(pair, rows):
     ids = rows[0]
     with torch.no_grad():
-        turned = pair.ours(Inputs(ids.flip(1), backwards=torch.ones(3, dtype=torch.bool))).flip(1)
-        assert_equal(turned, pair.ours(Inputs(ids)))
+        turned = pair.ours(Row(ids.flip(1), backwards=torch.ones(3, dtype=torch.bool)))[0].flip(1)
+        assert_equal(turned, pair.ours(Row(ids))[0])

@@ -12,6 +12,7 @@ from bakeoff.objectives.denoising import DenoisingConfig
 from bakeoff.objectives.deshuffling import DeshufflingConfig
 from bakeoff.randomness.draws import Draws
 from bakeoff.recipe_files import load_recipe
+from bakeoff.row import Row
 
 CHANCE = 1e-6
 COUNT = 30_000
@@ -22,10 +23,10 @@ def sources_of(config, tokenizer, length, real=None):
     real = np.full(COUNT, length) if real is None else real
     inside = np.arange(length) < real[:, None]
     text = np.where(inside, 1000 + np.arange(length), tokenizer.pad)
-    examples = Examples(text, inside.astype(np.int32), np.where(inside, np.arange(length), -1))
+    examples = Examples(Row(text, documents=inside.astype(np.int32)), np.where(inside, np.arange(length), -1))
     objective = config.build(shrink("bart-tiny").model, 200)
     objective.targets(examples, None, tokenizer, Draws(0, np.zeros(COUNT, np.int64), np.arange(COUNT)))
-    return np.where(examples.source_real, examples.source_ids, -1), objective
+    return np.where(examples.row.source.real, examples.row.source.ids, -1), objective
 
 
 def unpermuted(**options):

@@ -90,7 +90,7 @@ def test_as_many_ordinary_tokens_are_targets_as_wanted(text, kind, options):
     over = []
     for epoch in range(3):
         before, after, targets = drawn(text, objective, FullSentencesConfig(length=LENGTH), epoch)
-        ordinary = (before.sources >= 0) & (before.ids != text.tokenizer.unknown)
+        ordinary = (before.sources >= 0) & (before.row.ids != text.tokenizer.unknown)
         chosen = after.taken
         assert not (chosen & ~ordinary).any()
         assert not np.isin(targets.labels, text.tokenizer.special_ids).any()
@@ -113,12 +113,12 @@ def test_targets_are_hidden_replaced_and_kept_as_published(text, options):
     for epoch in range(3):
         before, after, targets = drawn(text, built(text, "mlm", **options), FullSentencesConfig(length=LENGTH), epoch)
         chosen = after.taken
-        assert np.array_equal(after.ids[~chosen], before.ids[~chosen])
-        assert np.array_equal(targets.labels, before.ids[chosen])
-        masked, same = after.ids == text.tokenizer.mask, after.ids == before.ids
+        assert np.array_equal(after.row.ids[~chosen], before.row.ids[~chosen])
+        assert np.array_equal(targets.labels, before.row.ids[chosen])
+        masked, same = after.row.ids == text.tokenizer.mask, after.row.ids == before.row.ids
         replaced = chosen & ~masked & ~same
         counts += [(chosen & masked).sum(), replaced.sum(), (chosen & same).sum()]
-        tokens += np.bincount(after.ids[replaced], minlength=len(tokens))
+        tokens += np.bincount(after.row.ids[replaced], minlength=len(tokens))
     assert_shares(counts, [0.8, 0.1 * (1 - 1 / vocabulary), 0.1 + 0.1 / vocabulary])
     ordinary = np.setdiff1d(np.arange(len(tokens)), text.tokenizer.special_ids)
     assert tokens.sum() == tokens[ordinary].sum()
@@ -170,8 +170,8 @@ def test_spans_have_the_published_numbers_of_tokens_and_are_treated_as_one(text,
     vocabulary = text.tokenizer.size - len(text.tokenizer.special_ids)
     for epoch in range(3):
         before, after, _ = drawn(text, objective, FullSentencesConfig(length=LENGTH), epoch)
-        rows = np.arange(len(before.ids))
-        ordinary = (before.sources >= 0) & (before.ids != text.tokenizer.unknown)
+        rows = np.arange(len(before.row.ids))
+        ordinary = (before.sources >= 0) & (before.row.ids != text.tokenizer.unknown)
         sources = np.where(ordinary, before.sources, -1)
         units = objective.choice.units(sources, text.train, Draws(0, np.full(len(rows), epoch), rows))
         for row in rows[ordinary.sum(1) > 6 * len(shares) + 20]:
@@ -185,7 +185,7 @@ def test_spans_have_the_published_numbers_of_tokens_and_are_treated_as_one(text,
             begun += len(starts)
             inside += (~text.train.starts_word(sources[row][first][starts])).sum()
             for each in np.unique(unit[after.taken[row]]):
-                now, was = (ids[row][own & (unit == each)] for ids in (after.ids, before.ids))
+                now, was = (ids[row][own & (unit == each)] for ids in (after.row.ids, before.row.ids))
                 masked, kept = now == text.tokenizer.mask, now == was
                 assert masked.all() or not masked.any()
                 kinds += [masked.all(), not masked.any() and not kept.all(), kept.all()]
@@ -227,9 +227,9 @@ def test_short_and_long_runs_are_chosen_alike(text, kind, options, length):
     laid_out, chosen = np.zeros(40), np.zeros(40)
     for epoch in range(4):
         before, after, _ = drawn(text, objective, FullSentencesConfig(length=length), epoch)
-        rows = np.arange(len(before.ids))
+        rows = np.arange(len(before.row.ids))
         draws = Draws(0, np.full(len(rows), epoch), rows)
-        ordinary = (before.sources >= 0) & (before.ids != text.tokenizer.unknown)
+        ordinary = (before.sources >= 0) & (before.row.ids != text.tokenizer.unknown)
         units = objective.choice.units(np.where(ordinary, before.sources, -1), text.train, draws)
         for unit, own, taken in zip(units, ordinary, after.taken, strict=True):
             if own.sum() < length / 2:
@@ -262,7 +262,7 @@ def test_each_relation_is_what_its_label_says_and_as_frequent_as_the_others(text
     split, counts, cut = text.train, np.zeros(len(RELATIONS[kind])), np.zeros(len(RELATIONS[kind]))
     for epoch in range(8):
         before, _, targets = drawn(text, built(text, kind), rows, epoch)
-        assert before.ids.shape[1] == rows.length
+        assert before.row.ids.shape[1] == rows.length
         assert np.array_equal(targets.labels, before.relation)
         first, last = (
             np.stack([side(np.where(inside, before.sources, missing), 1) for inside in segments(before)])
@@ -325,7 +325,7 @@ def test_the_lengths_of_two_sentences_hardly_tell_how_they_relate(text, kind, mo
 def segments(examples):
     """(N, T) each: the ordinary tokens of the first and of the second segment."""
     ordinary = examples.sources >= 0
-    return ordinary & (examples.segments == 0), ordinary & (examples.segments == 1)
+    return ordinary & (examples.row.segments == 0), ordinary & (examples.row.segments == 1)
 
 
 def test_every_order_of_targets_is_equally_likely(text):
@@ -334,7 +334,7 @@ def test_every_order_of_targets_is_equally_likely(text):
         _, after, _ = drawn(
             text, built(text, "permutation", "xlnet-tiny", ngram=1), SegmentPairConfig(length=64), epoch
         )
-        orders.append(np.argsort(after.query_positions[after.taken.sum(1) >= 3, :3], axis=1))
+        orders.append(np.argsort(after.row.queries.positions[after.taken.sum(1) >= 3, :3], axis=1))
     ways, counts = np.unique(np.concatenate(orders), axis=0, return_counts=True)
     assert not np.array_equal(orders[0], orders[1])  # another one in every epoch
     assert len(ways) == 6
@@ -351,9 +351,9 @@ def test_spans_are_as_long_as_all_ways_to_cut_make_them(text, rate, span):
     lengths = []
     for epoch in range(3):
         before, after, targets = drawn(text, objective, rows, epoch, marks="none")
-        full = np.flatnonzero((before.documents > 0).all(1))
-        assert objective.lengths(rows.length) == (after.source_ids.shape[1], after.ids.shape[1])
-        labels = np.full(after.ids.shape, -1)
+        full = np.flatnonzero((before.row.documents > 0).all(1))
+        assert objective.lengths(rows.length) == (after.row.source.ids.shape[1], after.row.ids.shape[1])
+        labels = np.full(after.row.ids.shape, -1)
         labels.ravel()[targets.rows] = targets.labels
         marks = labels[full] >= text.tokenizer.size
         assert (marks.sum(1) == spans).all()
@@ -371,11 +371,11 @@ def test_denoising_hides_its_share_in_spans_of_poisson_lengths(text):
     rows, masks = BlocksConfig(length=128, isolate=False), []
     for epoch in range(3):
         before, after, _ = drawn(text, objective, rows, epoch, marks="none")
-        assert after.ids.shape[1] == rows.length + 1
-        assert after.source_ids.shape[1] <= -(-(rows.length + 1) // 8) * 8
-        masked = after.source_real & (after.source_ids == text.tokenizer.mask)
-        real = (before.documents > 0).sum(1)
-        hidden = real + 1 - (after.source_real & ~masked).sum(1)
+        assert after.row.ids.shape[1] == rows.length + 1
+        assert after.row.source.ids.shape[1] <= -(-(rows.length + 1) // 8) * 8
+        masked = after.row.source.real & (after.row.source.ids == text.tokenizer.mask)
+        real = (before.row.documents > 0).sum(1)
+        hidden = real + 1 - (after.row.source.real & ~masked).sum(1)
         assert np.array_equal(hidden, np.rint(0.3 * real))
         masks += masked.sum(1)[real == rows.length].tolist()
     more = stats.poisson.cdf(round(0.3 * rows.length) - 1, 3.0 * np.arange(200))
@@ -393,7 +393,7 @@ def test_the_lengths_that_prefix_lm_declares_are_those_of_its_rows(text, length)
     source, target = objective.lengths(length)
     assert source + target == length + 2
     _, after, targets = drawn(text, objective, BlocksConfig(length=length, isolate=False), 0, marks="none")
-    found, written = after.source_real.sum(1), after.documents.sum(1)
+    found, written = after.row.source.real.sum(1), after.row.documents.sum(1)
     whole = found + written == length + 2
     assert abs(found[whole].mean() - length / 2 - 1) < 5 * length / np.sqrt(12 * whole.sum())
     assert abs(source - length / 2 - 1) <= 0.5

@@ -7,6 +7,7 @@ from tests.conftest import shrink
 from bakeoff.formats.example import Examples
 from bakeoff.objectives.mlm import MaskedLanguageModelConfig
 from bakeoff.randomness.draws import Draws
+from bakeoff.row import Row
 
 ROWS, LENGTH = 2000, 64
 
@@ -21,12 +22,12 @@ def draw(corpus, seed=0, epoch=0, **options):
     sources[:, [0, -1]] = -1
     ids = np.where(sources >= 0, corpus.train.tokens[np.maximum(sources, 0)], corpus.tokenizer.start).astype(np.int64)
     before = ids.copy()
-    examples = Examples(ids=ids, documents=np.ones_like(ids, np.int32), sources=sources)
+    examples = Examples(Row(ids, documents=np.ones_like(ids, np.int32)), sources=sources)
     draws = Draws(seed, np.full(ROWS, epoch), np.arange(ROWS))
     targets = objective.targets(examples, corpus.train, corpus.tokenizer, draws)
     chosen = np.zeros(ids.size, bool)
     chosen[targets.rows] = True
-    return before, examples.ids, chosen.reshape(ids.shape), targets, sources
+    return before, examples.row.ids, chosen.reshape(ids.shape), targets, sources
 
 
 def test_the_replacements_are_adjustable(corpus):
@@ -71,7 +72,7 @@ def test_what_the_tokenizer_does_not_know_is_never_chosen(corpus):
     objective = MaskedLanguageModelConfig(rate=0.9).build(shrink("bert-tiny").model, corpus.tokenizer.size)
     ids = np.full((50, 20), 30)
     ids[:, ::2] = corpus.tokenizer.unknown
-    examples = Examples(ids=ids, documents=np.ones_like(ids, np.int32), sources=np.tile(np.arange(20), (50, 1)))
+    examples = Examples(Row(ids, documents=np.ones_like(ids, np.int32)), sources=np.tile(np.arange(20), (50, 1)))
     draws = Draws(0, np.zeros(50, np.int64), np.arange(50))
     targets = objective.targets(examples, corpus.train, corpus.tokenizer, draws)
     assert (targets.rows % 2 == 1).all()

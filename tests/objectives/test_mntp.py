@@ -43,7 +43,7 @@ def drawn(corpus, config, rows, epoch=0):
     draws = Draws(0, np.full(len(indices), epoch), indices)
     before, after = format.examples(indices, draws), format.examples(indices, draws)
     targets = objective.targets(after, corpus.train, corpus.tokenizer, draws)
-    labels = np.full(after.ids.shape, -1)
+    labels = np.full(after.row.ids.shape, -1)
     labels.ravel()[targets.rows] = targets.labels
     return before, after, labels
 
@@ -53,18 +53,18 @@ def test_what_is_hidden_is_predicted_at_the_place_before(corpus, isolate):
     """Hidden tokens are ordinary ones of rows seen from both sides; the place before is of the same document."""
     config = MaskedNextTokenConfig(causal=0.3, mask=1.0, random=0.0, rate=0.4)
     before, after, labels = drawn(corpus, config, BlocksConfig(length=24, isolate=isolate))
-    hidden = after.ids == corpus.tokenizer.mask
+    hidden = after.row.ids == corpus.tokenizer.mask
     assert not hidden[:, 0].any()
     assert np.array_equal(hidden[:, 1:], labels[:, :-1] >= 0)
     assert (labels[:, -1] == -1).all()
-    assert np.array_equal(labels[:, :-1][hidden[:, 1:]], before.ids[:, 1:][hidden[:, 1:]])
-    assert np.array_equal(after.ids[~hidden], before.ids[~hidden])
-    assert not np.isin(before.ids[hidden], corpus.tokenizer.special_ids).any()
-    assert (before.documents[:, 1:] == before.documents[:, :-1])[hidden[:, 1:]].all()
-    real = (before.documents > 0).sum(1)
-    assert ((after.prefix == 0) | (after.prefix == real)).all()
-    assert not hidden[after.prefix == 0].any()
-    whole = (after.prefix > 0) & (real == 24)
+    assert np.array_equal(labels[:, :-1][hidden[:, 1:]], before.row.ids[:, 1:][hidden[:, 1:]])
+    assert np.array_equal(after.row.ids[~hidden], before.row.ids[~hidden])
+    assert not np.isin(before.row.ids[hidden], corpus.tokenizer.special_ids).any()
+    assert (before.row.documents[:, 1:] == before.row.documents[:, :-1])[hidden[:, 1:]].all()
+    real = (before.row.documents > 0).sum(1)
+    assert ((after.row.prefix == 0) | (after.row.prefix == real)).all()
+    assert not hidden[after.row.prefix == 0].any()
+    whole = (after.row.prefix > 0) & (real == 24)
     possible = (before.sources[:, 1:] >= 0).sum(1)
     assert np.array_equal(hidden.sum(1)[whole], np.rint(possible * 0.4)[whole])
 
@@ -73,13 +73,13 @@ def test_each_row_is_read_causally_as_often_as_is_said(corpus):
     """Another one in every epoch, but where masks are static."""
     rows = BlocksConfig(length=12)
     config = MaskedNextTokenConfig(causal=1 / 16)
-    prefixes = np.stack([drawn(corpus, config, rows, epoch)[1].prefix for epoch in range(3)])
+    prefixes = np.stack([drawn(corpus, config, rows, epoch)[1].row.prefix for epoch in range(3)])
     assert prefixes.size > 3000
     assert stats.binomtest(int((prefixes == 0).sum()), prefixes.size, 1 / 16).pvalue > CHANCE
     assert not np.array_equal(prefixes[0], prefixes[1])
     static = MaskedNextTokenConfig(causal=0.5, masking="static")
     first, second = (drawn(corpus, static, rows, epoch) for epoch in (0, 1))
-    assert np.array_equal(first[1].prefix, second[1].prefix)
+    assert np.array_equal(first[1].row.prefix, second[1].row.prefix)
     assert np.array_equal(first[2], second[2])
 
 
@@ -87,17 +87,17 @@ def test_each_row_is_read_causally_as_often_as_is_said(corpus):
 def test_rows_are_read_from_both_sides_or_causally(corpus):
     """A change moves states before it, of its document, in the rows of mntp, and none in those of clm."""
     module, batch = built(half(), corpus)
-    assert 0 < int((batch.prefix > 0).sum()) < 8
-    hidden, causal = module.model(batch.inputs), batch.prefix == 0
+    assert 0 < int((batch.row.prefix > 0).sum()) < 8
+    hidden, causal = module.model(batch.row)[0], batch.row.prefix == 0
     ahead = 0
     for here in range(1, 20):
-        others = batch.ids.clone()
+        others = batch.row.ids.clone()
         others[:, here:] = (others[:, here:] + 1) % corpus.tokenizer.size
-        moved = (module.model(batch.inputs._replace(ids=others)) - hidden).abs().amax(-1) > 1e-6
+        moved = (module.model(batch.row._replace(ids=others))[0] - hidden).abs().amax(-1) > 1e-6
         assert not moved[causal, :here].any()
         ahead += int(moved[~causal, :here].sum())
-        if batch.documents is not None:
-            unseen = (batch.documents[:, :, None] != batch.documents[:, None, here:]).all(-1)
+        if batch.row.documents is not None:
+            unseen = (batch.row.documents[:, :, None] != batch.row.documents[:, None, here:]).all(-1)
             assert not moved[unseen].any()
     assert ahead > 100
 
@@ -106,14 +106,16 @@ def test_rows_are_read_from_both_sides_or_causally(corpus):
 def test_every_row_belongs_to_one_of_the_two_in_whatever_order_they_are_listed(corpus, order):
     _, batch = built(half(objective=order), corpus)
     _, expected = built(half(), corpus)
-    assert torch.equal(batch.ids, expected.ids)
+    assert torch.equal(batch.row.ids, expected.row.ids)
     for kind in ("mntp", "clm"):
         rows, labels = batch.targets[kind]
         assert torch.equal(rows, expected.targets[kind][0])
         assert torch.equal(labels, expected.targets[kind][1])
-        assert set((rows // 20).tolist()) == set(torch.nonzero((batch.prefix > 0) == (kind == "mntp"))[:, 0].tolist())
+        assert set((rows // 20).tolist()) == set(
+            torch.nonzero((batch.row.prefix > 0) == (kind == "mntp"))[:, 0].tolist()
+        )
     rows, labels = batch.targets["clm"]
-    following = torch.roll(batch.ids, -1, 1).flatten()[rows]
+    following = torch.roll(batch.row.ids, -1, 1).flatten()[rows]
     assert torch.equal(labels[rows % 20 < 19], following[rows % 20 < 19])
 
 
@@ -126,7 +128,7 @@ def test_one_head_learns_both_and_each_mean_counts_with_its_weight(corpus):
     assert list(module.heads) == ["mntp"]
     head = module.heads["mntp"]
     assert all(objective.head is head for objective in module.objectives)
-    scores = head.log_probabilities(module.model(batch.inputs).flatten(0, 1), module.model.embedding.table)
+    scores = head.log_probabilities(module.model(batch.row)[0].flatten(0, 1), module.model.embedding.table)
     means = {}
     for kind in ("mntp", "clm"):
         rows, labels = batch.targets[kind]
@@ -149,12 +151,12 @@ def test_where_one_of_the_two_rests_the_other_keeps_its_rows(corpus):
     """Without mntp all rows are clm's; without clm the rows that are left to it are not read for anything."""
     module, _ = built(half(), corpus)
     (alone,) = make_batches(half(), module, corpus, 0, idle={"mntp"}).step(0)
-    assert alone.prefix is None
+    assert alone.row.prefix is None
     assert len(alone.targets["mntp"][0]) == 0
     assert len(alone.targets["clm"][0]) == 8 * 20
     (masked,) = make_batches(half(), module, corpus, 0, idle={"clm"}).step(0)
     assert len(masked.targets["clm"][0]) == 0
-    assert torch.equal(masked.prefix, built(half(), corpus)[1].prefix)
+    assert torch.equal(masked.row.prefix, built(half(), corpus)[1].row.prefix)
 
 
 def test_flops_and_targets_count_what_the_rows_have(corpus):
@@ -167,7 +169,7 @@ def test_flops_and_targets_count_what_the_rows_have(corpus):
         assert len(batch.targets[kind][0]) / batch.tokens == pytest.approx(share, rel=0.2)
     assert module.targets_per_token({"mntp"}) == {"clm": 1.0}
     assert module.targets_per_token({"clm"}) == {"mntp": expected["mntp"]}
-    pairs = (batch.prefix * (batch.prefix - 1) / 2).double()
+    pairs = (batch.row.prefix * (batch.row.prefix - 1) / 2).double()
     mntp = module.objectives[0]
     assert abs(float(pairs.mean()) - mntp.pairs_ahead(20)) < 5 * float(pairs.std()) / len(pairs) ** 0.5
     heads = mntp.head.flops_per_row * sum(expected.values())
@@ -199,5 +201,5 @@ def test_what_cannot_be_read_both_ways_is_refused(name, changes, reason):
 
 def test_a_stack_without_clm_learns_it_too(corpus):
     module, batch = built(half(objective=[{"kind": "mntp"}]), corpus)
-    assert (batch.prefix > 0).all()
-    assert float(module(batch)["mntp"].detach()) > 0
+    assert (batch.row.prefix > 0).all()
+    assert float(module(batch)[0]["mntp"].detach()) > 0

@@ -8,10 +8,10 @@ from tests.conftest import shrink
 from bakeoff.errors import UserError
 from bakeoff.formats.pairs import SegmentPairConfig
 from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
-from bakeoff.models.inputs import Inputs
 from bakeoff.objectives.permutation import PermutationConfig
 from bakeoff.randomness.draws import Draws
 from bakeoff.recipe_files import load_recipe
+from bakeoff.row import Row
 from bakeoff.training.stages import make_batches
 
 
@@ -21,30 +21,32 @@ def drawn(corpus, epoch=0, **options):
     indices = np.arange(pairs.size)
     draws = Draws(0, np.full(len(indices), epoch), indices)
     examples = pairs.examples(indices, draws)
-    before = examples.ids.copy()
+    before = examples.row.ids.copy()
     targets = objective.targets(examples, corpus.train, corpus.tokenizer, draws)
-    assert np.array_equal(examples.ids, before)  # nothing is replaced
+    assert np.array_equal(examples.row.ids, before)  # nothing is replaced
     return examples, targets
 
 
 @pytest.mark.parametrize("ngram", [1, 5])
 def test_each_row_sees_what_comes_before_it_in_the_order(corpus, ngram):
     examples, targets = drawn(corpus, ngram=ngram)
-    length, rows = examples.ids.shape[1], examples.visible.shape[1]
+    length, rows = examples.row.ids.shape[1], examples.row.queries.visible.shape[1]
     owner, place = np.divmod(targets.rows, rows)
-    for example in range(len(examples.ids)):
+    for example in range(len(examples.row.ids)):
         own = place[owner == example] - length  # this row's queries
         assert own.tolist() == list(range(len(own)))
-        order = examples.query_positions[example, own].tolist()
+        order = examples.row.queries.positions[example, own].tolist()
         assert len(set(order)) == len(order)
-        assert targets.labels[owner == example].tolist() == examples.ids[example, order].tolist()
+        assert targets.labels[owner == example].tolist() == examples.row.ids[example, order].tolist()
         assert (examples.sources[example, order] >= 0).all()  # never a special token
         for step, position in enumerate(order):
             seen = set(range(length)) - set(order) | set(order[:step])
-            assert set(np.flatnonzero(examples.visible[example, length + step])) == seen
-            assert set(np.flatnonzero(examples.visible[example, position])) == seen
+            assert set(np.flatnonzero(examples.row.queries.visible[example, length + step])) == seen
+            assert set(np.flatnonzero(examples.row.queries.visible[example, position])) == seen
         for position in set(range(length)) - set(order):
-            assert set(np.flatnonzero(examples.visible[example, position])) == set(range(length)) - set(order)
+            assert set(np.flatnonzero(examples.row.queries.visible[example, position])) == set(range(length)) - set(
+                order
+            )
 
 
 def test_a_target_does_not_know_itself_or_what_follows(corpus):
@@ -53,15 +55,15 @@ def test_a_target_does_not_know_itself_or_what_follows(corpus):
     torch.manual_seed(0)
     module = PretrainingModel(recipe, corpus.tokenizer.size).eval()
     batch = make_batches(recipe, module, corpus, seed=0).step(0)[0]
-    length = batch.ids.shape[1]
-    counts = torch.bincount(batch.targets["permutation"][0] // (length + batch.queries.positions.shape[1]))
-    expected = module.model(Inputs(batch.ids, batch.segments, batch.real, queries=batch.queries))[:, length:]
+    length = batch.row.ids.shape[1]
+    counts = torch.bincount(batch.targets["permutation"][0] // (length + batch.row.queries.positions.shape[1]))
+    expected = module.model(batch.row)[0][:, length:]
     step = int(counts.min()) // 2
-    changed = batch.ids.clone()
+    changed = batch.row.ids.clone()
     for row in range(len(changed)):
-        behind = batch.queries.positions[row, step : counts[row]]
+        behind = batch.row.queries.positions[row, step : counts[row]]
         changed[row, behind] = (changed[row, behind] + 7) % (corpus.tokenizer.size - 10) + 10
-    found = module.model(Inputs(changed, batch.segments, batch.real, queries=batch.queries))[:, length:]
+    found = module.model(Row(changed, batch.row.segments, batch.row.real, queries=batch.row.queries))[0][:, length:]
     torch.testing.assert_close(found[:, : step + 1], expected[:, : step + 1], atol=1e-6, rtol=1e-5)
     assert not torch.allclose(found[:, step + 1], expected[:, step + 1])
 
@@ -76,17 +78,17 @@ def test_a_target_does_not_know_other_documents_or_padding(corpus):
         part
         for step in range(100)
         for part in make_batches(recipe, module, corpus, 0).step(step)[:1]
-        if part.documents is not None and (part.documents == 0).any()
+        if part.row.documents is not None and (part.row.documents == 0).any()
     )
-    documents, queries = batch.documents, batch.queries
-    expected = module.model(Inputs(batch.ids, batch.segments, None, documents, queries=queries))
+    documents, queries = batch.row.documents, batch.row.queries
+    expected = module.model(Row(batch.row.ids, batch.row.segments, None, documents, queries=queries))[0]
     row = int((documents == 0).any(1).nonzero()[0])
     beside = documents.gather(1, queries.positions) * queries.visible[:, documents.shape[1] :].any(-1)
     owners = torch.cat([documents, beside], dim=1)[row]  # 0 for queries that are there to fill the row, too
     for other in documents[row].unique().tolist():
-        changed = batch.ids.clone()
+        changed = batch.row.ids.clone()
         changed[row, documents[row] == other] = 5
-        found = module.model(Inputs(changed, batch.segments, None, documents, queries=queries))
+        found = module.model(Row(changed, batch.row.segments, None, documents, queries=queries))[0]
         apart = (owners != other) & (owners > 0)
         torch.testing.assert_close(found[row, apart], expected[row, apart], atol=1e-6, rtol=1e-5)
     assert (owners[documents.shape[1] :] > 0).any()
@@ -100,17 +102,17 @@ def test_other_objectives_beside_it_have_the_rows_that_they_mean(corpus, kinds):
     batches = make_batches(recipe, module, corpus, seed=0)
     batch = batches.step(0)[0]
     alone = recipe.changed({"objective": [{"kind": "sop"}]})
-    text = make_batches(alone, build_on_meta(alone, corpus.tokenizer.size), corpus, seed=0).step(0)[0].ids
-    length = 40 + batch.queries.positions.shape[1]
+    text = make_batches(alone, build_on_meta(alone, corpus.tokenizer.size), corpus, seed=0).step(0)[0].row.ids
+    length = 40 + batch.row.queries.positions.shape[1]
     rows, labels = batch.targets["sop"]
     assert rows.tolist() == [length * row for row in range(len(text))]
     rows, labels = batch.targets["mlm"]
     assert (rows % length < 40).all()
     assert torch.equal(text[rows // length, rows % length], labels)
-    assert (batch.ids[rows // length, rows % length] == corpus.tokenizer.mask).float().mean() > 0.6
+    assert (batch.row.ids[rows // length, rows % length] == corpus.tokenizer.mask).float().mean() > 0.6
     rows, labels = batch.targets["permutation"]
     assert (rows % length >= 40).all()
-    positions = batch.queries.positions[rows // length, rows % length - 40]
+    positions = batch.row.queries.positions[rows // length, rows % length - 40]
     assert torch.equal(text[rows // length, positions], labels)
 
 

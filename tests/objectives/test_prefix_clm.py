@@ -25,7 +25,7 @@ def drawn(corpus, rows, epoch=0):
     draws = Draws(0, np.full(len(indices), epoch), indices)
     examples = format.examples(indices, draws)
     targets = objective.targets(examples, corpus.train, corpus.tokenizer, draws)
-    labels = np.full(examples.ids.shape, -1)
+    labels = np.full(examples.row.ids.shape, -1)
     labels.ravel()[targets.rows] = targets.labels
     return examples, labels
 
@@ -35,7 +35,7 @@ def test_all_behind_the_prefix_is_predicted_and_nothing_of_it(corpus, isolate):
     """From the prefix's last token on, each place predicts what the row has next."""
     examples, labels = drawn(corpus, BlocksConfig(length=24, isolate=isolate))
     for ids, owner, prefix, own, following in zip(
-        examples.ids, examples.documents, examples.prefix, labels, examples.following, strict=True
+        examples.row.ids, examples.row.documents, examples.row.prefix, labels, examples.following, strict=True
     ):
         length = int((owner > 0).sum())
         assert 1 <= prefix <= length
@@ -46,7 +46,7 @@ def test_all_behind_the_prefix_is_predicted_and_nothing_of_it(corpus, isolate):
 
 
 def test_every_cut_is_equally_likely_and_another_one_in_every_epoch(corpus):
-    prefixes = [drawn(corpus, BlocksConfig(length=12, isolate=False), epoch)[0].prefix[:-1] for epoch in range(3)]
+    prefixes = [drawn(corpus, BlocksConfig(length=12, isolate=False), epoch)[0].row.prefix[:-1] for epoch in range(3)]
     assert not np.array_equal(prefixes[0], prefixes[1])
     counts = np.bincount(np.concatenate(prefixes), minlength=13)
     assert counts[0] == 0
@@ -66,17 +66,17 @@ def test_no_prediction_depends_on_what_is_predicted(corpus, isolate):
     (batch,) = make_batches(recipe, module, corpus, seed=0).step(0)
     rows, _ = batch.targets["prefix_clm"]
     example, place = rows // 20, rows % 20
-    hidden = module.model(batch.inputs)
+    hidden = module.model(batch.row)[0]
     seen_ahead = 0
     for here in range(20):
-        others = batch.ids.clone()
+        others = batch.row.ids.clone()
         others[:, here:] = (others[:, here:] + 1) % corpus.tokenizer.size
-        moved = (module.model(batch.inputs._replace(ids=others)) - hidden).abs().amax(-1) > 1e-6
+        moved = (module.model(batch.row._replace(ids=others))[0] - hidden).abs().amax(-1) > 1e-6
         assert not moved[example[place < here], place[place < here]].any()
         seen_ahead += int(moved[:, :here].any(1).sum())
     assert seen_ahead > 20  # within the prefixes
     # What is counted as seen ahead of a token is what the rows have on average.
-    pairs = (batch.prefix * (batch.prefix - 1) / 2).double()
+    pairs = (batch.row.prefix * (batch.row.prefix - 1) / 2).double()
     assert abs(float(pairs.mean()) - module.objectives[0].pairs_ahead(20)) < 5 * float(pairs.std()) / len(pairs) ** 0.5
 
 
@@ -122,5 +122,5 @@ def test_other_decoders_learn_it_too(name, corpus):
     recipe = shrink(name, objective=[{"kind": "prefix_clm"}])
     module = PretrainingModel(recipe, corpus.tokenizer.size)
     (batch,) = make_batches(recipe, module, corpus, seed=0).step(0)
-    assert batch.prefix is not None
-    assert float(module(batch)["prefix_clm"].detach()) > 0
+    assert batch.row.prefix is not None
+    assert float(module(batch)[0]["prefix_clm"].detach()) > 0

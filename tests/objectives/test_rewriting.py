@@ -25,14 +25,14 @@ def rewritten(corpus, config, length=48, seed=0):
     indices = np.arange(blocks.size)
     draws = Draws(seed, np.zeros(len(indices), np.int64), indices)
     examples = blocks.examples(indices, draws)
-    texts = [row[owner > 0].tolist() for row, owner in zip(examples.ids, examples.documents, strict=True)]
+    texts = [row[owner > 0].tolist() for row, owner in zip(examples.row.ids, examples.row.documents, strict=True)]
     targets = objective.targets(examples, corpus.train, corpus.tokenizer, draws)
-    assert np.array_equal(targets.rows, np.flatnonzero(examples.documents > 0))
-    written = np.full(examples.ids.size, -1)
+    assert np.array_equal(targets.rows, np.flatnonzero(examples.row.documents > 0))
+    written = np.full(examples.row.ids.size, -1)
     written[targets.rows] = targets.labels
-    sources = [row[real].tolist() for row, real in zip(examples.source_ids, examples.source_real, strict=True)]
-    labels = [row[row >= 0].tolist() for row in written.reshape(examples.ids.shape)]
-    for row, label in zip(examples.ids, labels, strict=True):  # the decoder reads what it has written
+    sources = [row[real].tolist() for row, real in zip(examples.row.source.ids, examples.row.source.real, strict=True)]
+    labels = [row[row >= 0].tolist() for row in written.reshape(examples.row.ids.shape)]
+    for row, label in zip(examples.row.ids, labels, strict=True):  # the decoder reads what it has written
         assert row[: len(label)].tolist() == [corpus.tokenizer.start, *label[:-1]]
     return objective, texts, sources, labels
 
@@ -74,12 +74,12 @@ def test_the_decoder_and_the_source_begin_with_what_is_asked_for(corpus, kind):
     (before, expected, lengths), (after, found, longer) = made
     assert longer == (lengths[0] + 1, lengths[1] + 1)
     assert np.array_equal(found.labels, expected.labels)
-    assert (after.ids[:, 0] == tokenizer.separator).all()
-    assert np.array_equal(after.ids[:, 1:], before.ids)
-    assert np.array_equal(after.ids.ravel()[found.rows], before.ids.ravel()[expected.rows])
-    assert (after.source_ids[:, 0] == tokenizer.start).all()
-    assert np.array_equal(after.source_ids[:, 1:], before.source_ids)
-    assert after.source_real[:, 0].all()
+    assert (after.row.ids[:, 0] == tokenizer.separator).all()
+    assert np.array_equal(after.row.ids[:, 1:], before.row.ids)
+    assert np.array_equal(after.row.ids.ravel()[found.rows], before.row.ids.ravel()[expected.rows])
+    assert (after.row.source.ids[:, 0] == tokenizer.start).all()
+    assert np.array_equal(after.row.source.ids[:, 1:], before.row.source.ids)
+    assert after.row.source.real[:, 0].all()
 
 
 def test_marks_that_the_tokenizer_has_not_are_refused(corpus):
@@ -174,7 +174,7 @@ def shuffles(corpus, objective):
     indices = np.arange(blocks.size)
     draws = Draws(0, np.zeros_like(indices), indices)
     examples = blocks.examples(indices, draws)
-    real = examples.documents > 0
+    real = examples.row.documents > 0
     orders = objective.order(examples.sources, real, corpus.train, draws)
     places = [row[own].tolist() for row, own in zip(examples.sources, real, strict=True)]
     return places, [row[: len(own)].tolist() for row, own in zip(orders, places, strict=True)]

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 
 import pytest
 import torch
-from tests.conftest import shrink, without_dropout
+from tests.conftest import gathered_of, shrink, without_dropout
 
 from bakeoff.errors import UserError
 from bakeoff.inspection.peek import peek
@@ -45,7 +45,7 @@ def test_every_token_is_asked_about_and_none_of_the_padding(corpus):
     module = PretrainingModel(recipe, corpus.tokenizer.size)
     padded = 0
     for part in (part for step in range(20) for part in make_batches(recipe, module, corpus, 0).step(step)):
-        real = torch.ones_like(part.ids, dtype=torch.bool) if part.real is None else part.real
+        real = torch.ones_like(part.row.ids, dtype=torch.bool) if part.row.real is None else part.row.real
         assert part.targets["rtd"][0].tolist() == real.flatten().nonzero()[:, 0].tolist()
         padded += int((~real).sum())
     assert padded
@@ -84,13 +84,13 @@ def test_the_model_reads_what_the_generator_wrote_and_the_generator_what_is_hidd
         model.register_forward_pre_hook(lambda _, given, name=name: read.update({name: given[0].ids}))
     module(batch)
     places, originals = batch.targets["mlm"]
-    assert torch.equal(read["generator"], batch.ids)
-    assert (batch.ids.flatten()[places] == corpus.tokenizer.mask).float().mean() > 0.6
+    assert torch.equal(read["generator"], batch.row.ids)
+    assert (batch.row.ids.flatten()[places] == corpus.tokenizer.mask).float().mean() > 0.6
     assert (read["model"] != corpus.tokenizer.mask).all()
-    untouched = torch.ones(batch.ids.numel(), dtype=torch.bool).index_fill(0, places, False)
-    assert torch.equal(read["model"].flatten()[untouched], batch.ids.flatten()[untouched])
-    labels = module.gather(batch)["rtd"][1]
-    replaced = torch.zeros(batch.ids.numel(), dtype=torch.bool)
+    untouched = torch.ones(batch.row.ids.numel(), dtype=torch.bool).index_fill(0, places, False)
+    assert torch.equal(read["model"].flatten()[untouched], batch.row.ids.flatten()[untouched])
+    labels = gathered_of(module, batch)[0]["rtd"][1]
+    replaced = torch.zeros(batch.row.ids.numel(), dtype=torch.bool)
     replaced[batch.targets["rtd"][0]] = labels.bool()
     assert torch.equal(replaced.nonzero()[:, 0], places[read["model"].flatten()[places] != originals])
 
@@ -100,11 +100,11 @@ def test_no_gradient_goes_through_what_was_drawn(corpus):
     torch.manual_seed(0)
     module = PretrainingModel(recipe, corpus.tokenizer.size)
     (batch,) = make_batches(recipe, module, corpus, 0).step(0)
-    module(batch)["rtd"].backward()
+    module(batch)[0]["rtd"].backward()
     assert all(parameter.grad is None for parameter in module.generator.parameters())
     assert all(parameter.grad is None for parameter in module.heads["mlm"].parameters())
     module.zero_grad()
-    module(batch)["mlm"].backward()
+    module(batch)[0]["mlm"].backward()
     assert all(parameter.grad is None for parameter in module.model.encoder.parameters())
     assert all(parameter.grad is not None for parameter in module.generator.parameters())
 
@@ -135,7 +135,7 @@ def test_any_encoder_can_detect_replaced_tokens(name, corpus):
     torch.manual_seed(0)
     module = PretrainingModel(recipe, corpus.tokenizer.size)
     (batch,) = make_batches(recipe, module, corpus, 0).step(0)
-    sum(module(batch).values()).backward()
+    sum(module(batch)[0].values()).backward()
     assert all(each.grad is not None and each.grad.isfinite().all() for each in module.parameters())
     sizes = [sum(each.numel() for each in model.stack.parameters()) for model in (module.generator, module.model)]
     assert sizes[0] < 0.3 * sizes[1]
@@ -145,7 +145,7 @@ def test_sentence_order_may_be_learnt_beside_it(corpus):
     recipe = shrink("electra-tiny", objective=[{"kind": "mlm"}, {"kind": "rtd"}, {"kind": "sop"}])
     module = PretrainingModel(recipe, corpus.tokenizer.size)
     (batch,) = make_batches(recipe, module, corpus, 0).step(0)
-    assert set(module(batch)) == {"mlm", "rtd", "sop"}
+    assert set(module(batch)[0]) == {"mlm", "rtd", "sop"}
 
 
 def test_peek_says_that_the_generator_comes_first(corpus):
@@ -178,5 +178,5 @@ def test_held_out_losses_are_of_the_same_samples_whatever_the_seed(corpus):
     for seed in (0, 1):
         torch.manual_seed(seed)
         parts = make_batches(recipe, module, corpus, seed, "validation").fixed(16)
-        losses.append([module(part)["rtd"].item() for part in parts])
+        losses.append([module(part)[0]["rtd"].item() for part in parts])
     assert losses[0] == losses[1]

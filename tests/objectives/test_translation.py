@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from tests.conftest import digit_pairs, shrink
+from tests.conftest import digit_pairs, gathered_of, shrink
 
 import bakeoff
 from bakeoff.errors import UserError
@@ -25,11 +25,11 @@ def test_the_decoder_reads_the_target_one_token_late_and_the_encoder_the_source(
     _, batch = module_and_batch(parallel_corpus)
     tokenizer = parallel_corpus.tokenizer
     known = {"".join(source.split()): "".join(target.split()) for source, target in digit_pairs(600, longest=10)}
-    labels = torch.full(batch.ids.shape, tokenizer.pad).flatten()
+    labels = torch.full(batch.row.ids.shape, tokenizer.pad).flatten()
     rows, wanted = batch.targets["translation"]
     labels[rows] = wanted
-    labels = labels.view(batch.ids.shape)
-    for source, read, written in zip(batch.source.ids, batch.ids, labels, strict=True):
+    labels = labels.view(batch.row.ids.shape)
+    for source, read, written in zip(batch.row.source.ids, batch.row.ids, labels, strict=True):
         length = int((written != tokenizer.pad).sum())
         assert written[length - 1] == tokenizer.separator
         assert read[0] == tokenizer.start
@@ -43,10 +43,10 @@ def test_smoothed_labels_are_those_of_torch(parallel_corpus, smoothing):
     objective = [{"kind": "translation", "label_smoothing": smoothing}]
     module, batch = module_and_batch(parallel_corpus, objective=objective)
     table = module.model.embedding.table
-    found = module(batch)["translation"]
+    found = module(batch)[0]["translation"]
     found.backward()
     gradient, table.grad = table.grad, None
-    rows, labels = module.gather(batch)["translation"]
+    rows, labels = gathered_of(module, batch)[0]["translation"]
     scores = rows @ table.T
     expected = torch.nn.functional.cross_entropy(scores, labels, label_smoothing=smoothing, reduction="sum")
     expected.backward()
@@ -139,7 +139,7 @@ def test_every_pair_is_read_to_its_last_token(parallel_corpus):
     found = batches.texts[0].format.examples(indices, None)
     bounds = np.asarray(split.sentences)
     for row, index in enumerate(indices):
-        for ids, side in ((found.source_ids, 2 * index), (found.ids, 2 * index + 1)):
+        for ids, side in ((found.row.source.ids, 2 * index), (found.row.ids, 2 * index + 1)):
             text = split.tokens[bounds[side] : bounds[side + 1]].tolist()
             assert ids[row, : len(text) + 1].tolist() == [*text, parallel_corpus.tokenizer.separator]
             assert (ids[row, len(text) + 1 :] == parallel_corpus.tokenizer.pad).all()

@@ -6,7 +6,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.context import Context
-from bakeoff.models.inputs import Inputs, Source
+from bakeoff.row import Row, Source
 from bakeoff.training.stages import make_batches
 
 
@@ -23,11 +23,11 @@ def test_counted_flops_equal_those_that_torch_counts(name, error, corpus):
     (batch,) = make_batches(recipe, module, corpus, seed=0).step(0)
     # Torch counts no operations of the fused attention on a CPU.
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
-        sum(module(batch).values()).backward()
-    rows, length = batch.ids.shape
+        sum(module(batch)[0].values()).backward()
+    rows, length = batch.row.ids.shape
     targets = {objective: len(batch.targets[objective][0]) for objective in batch.targets}
     heads = sum(module.heads[objective].flops_per_row * count for objective, count in targets.items())
-    queries = 0 if batch.queries is None else batch.queries.positions.shape[1]
+    queries = 0 if batch.row.queries is None else batch.row.queries.positions.shape[1]
     vectors = 2 * 2 * (2 * length - 1) * 32**2 if name == "xlnet-tiny" else 0  # of both layers
     counted = 3 * (rows * module.model.row_flops(length, queries=queries) + heads + vectors)
     assert counter.get_total_flops() == pytest.approx(counted, rel=error)
@@ -37,7 +37,7 @@ def test_a_translation_costs_both_stacks_and_the_attention_between_them():
     model = PretrainingModel(shrink("transformer-translation-tiny"), 100).model.eval()
     rows, source_length, length, width = 2, 17, 9, 32
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
-        model(Inputs(torch.zeros(rows, length).long(), source=Source(torch.zeros(rows, source_length).long())))
+        model(Row(torch.zeros(rows, length).long(), source=Source(torch.zeros(rows, source_length).long())))
     unseen = len(model.stack.layers) * 2 * 2 * width * (length - (length + 1) / 2)  # torch counts the whole square
     counted = model.row_flops(length, source_length) + length * unseen
     assert counter.get_total_flops() == pytest.approx(rows * counted, rel=1e-3)
@@ -50,14 +50,14 @@ def test_layers_cost_what_torch_counts(name):
     """Forward; torch counts matrix products and convolutions, which is what these layers are made of."""
     model = PretrainingModel(shrink(name), 100).model.eval()
     with FlopCounterMode(display=False) as counter:
-        model(Inputs(torch.zeros(1, 24).long()))
+        model(Row(torch.zeros(1, 24).long()))
     assert counter.get_total_flops() == model.row_flops(24)
 
 
 def test_a_factorised_embedding_costs_its_linear_map():
     embedding = PretrainingModel(shrink("albert-tiny"), 100).model.embedding
     with FlopCounterMode(display=False) as counter:
-        embedding(torch.zeros(1, 24).long())
+        embedding(Row(torch.zeros(1, 24).long()))
     assert counter.get_total_flops() == 24 * embedding.flops_per_token(24) > 0
 
 

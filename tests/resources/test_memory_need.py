@@ -29,12 +29,12 @@ def saved_bytes(module, batch):
 
     state = None
     if batch.advance is not None:
-        state = module.model.start(len(batch.ids))
+        state = module.model.start(len(batch.row.ids))
         with torch.no_grad():
             for _ in range(12):  # until it is full
-                state = module.forward_on(batch, state)[1]
+                state = module(batch, state)[1]
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        losses = module(batch) if state is None else module.forward_on(batch, state)[0]
+        losses, _ = module(batch, state)
     # The loss over the vocabulary keeps its probabilities itself, where these hooks do not see them.
     nodes, seen = [loss.grad_fn for loss in losses.values()], set()
     while nodes:
@@ -156,8 +156,9 @@ def test_what_all_rows_of_a_batch_remember_counts_whatever_the_micro_batch(corpu
     memory = Memory(module.model)
     batches = make_batches(recipe, module, corpus, seed=0)
     for step in range(12):  # until the memory is full
-        for number, part in enumerate(batches.step(step)):
-            memory.keep(number, module.forward_on(part, memory.before(number, part))[1])
+        parts = batches.step(step)
+        for number, part in enumerate(parts):
+            memory.keep(number, module(part, memory.before(number, part))[1])
     kept = sum(tensor.nbytes for tensor in memory.tensors().values())
     for micro_batch in (ROWS, 2):
         changed = recipe.changed({"training.micro_batch": micro_batch})

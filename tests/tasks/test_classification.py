@@ -8,9 +8,9 @@ from bakeoff.corpus.mixture import open_corpus
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.blocks.feed_forward import activate
-from bakeoff.models.inputs import Inputs
 from bakeoff.recipe_files import load_recipe
 from bakeoff.resources.device import Placement
+from bakeoff.row import Row
 from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.finetune import open_source
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
@@ -171,7 +171,7 @@ def test_the_transform_begins_as_mlm_has_left_it(run, pooling, tmp_path):
     head = next(each.head for each in run.load().objectives if each.name == "mlm")
     ids = torch.randint(5, run.tokenizer.size, (2, 9))
     with torch.no_grad():
-        vectors = pooled(classifier.model(Inputs(ids)), None, pooling, False)
+        vectors = pooled(classifier.model(Row(ids))[0], None, pooling, False)
         between = head.norm(activate(head.transform(vectors), head.activation))
         torch.testing.assert_close(classifier(InputBatch(ids, None, None)), classifier.output(between))
     save_file(own, tmp_path / "tuned.safetensors")
@@ -206,7 +206,7 @@ def test_layers_copied_apart_are_the_same_function(recipe, tmp_path):
     apart = RowHead(recipe, 60, 2, FinetuneConfig(pooling="cls", dropout=0.0)).eval()
     assert transfer(apart, tmp_path / "model.safetensors", shared) == len(apart.state_dict()) - 2
     ids = torch.randint(60, (2, 7))
-    assert torch.equal(apart.model(Inputs(ids)), pretrained.model(Inputs(ids)))
+    assert torch.equal(apart.model(Row(ids))[0], pretrained.model(Row(ids))[0])
 
 
 @pytest.mark.parametrize("name", ["bart-tiny", "t5-tiny"])

@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 import bakeoff
 from bakeoff.cli.app import app
 from bakeoff.errors import UserError
-from bakeoff.models.inputs import Inputs
 from bakeoff.preparation.prepare import prepare
+from bakeoff.row import Row
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.training.stages import make_batches
 
@@ -39,11 +39,11 @@ def in_one_pass(run, text, length, memory):
     module = run.load().double()
     recipe = run.recipe.changed({"input.length": length})
     parts = make_batches(recipe, module, text, 0, split="validation").fixed(recipe.training.validation_examples)
-    ids = torch.cat([part.ids for part in parts], dim=1)
-    labels = torch.cat([part.targets["clm"][1].view(len(part.ids), -1) for part in parts], dim=1)
+    ids = torch.cat([part.row.ids for part in parts], dim=1)
+    labels = torch.cat([part.targets["clm"][1].view(len(part.row.ids), -1) for part in parts], dim=1)
     place = torch.arange(ids.shape[1])
     seen = (place >= (place // length * length - memory)[:, None]) & (place <= place[:, None])
-    x, context = module.model.stack_inputs(Inputs(ids))
+    x, context = module.model.stack_inputs(Row(ids))
     hidden = module.model.stack(x, context._replace(attention_mask=seen[None, None]))[0]
     scores = module.heads["clm"].scores(hidden.flatten(0, 1), module.model.embedding.table)
     return float(torch.nn.functional.cross_entropy(scores, labels.flatten()))

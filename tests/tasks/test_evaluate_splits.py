@@ -10,8 +10,8 @@ from tests.inference.untrained_runs import untrained
 from bakeoff.corpus.store import Corpus
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel
-from bakeoff.models.inputs import Inputs
 from bakeoff.preparation.prepare import prepare
+from bakeoff.row import Row
 from bakeoff.tasks.evaluate import evaluate
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.training.stages import make_batches
@@ -57,9 +57,9 @@ def test_the_perplexity_per_word_is_that_of_every_token_of_the_part(name, tokens
             labels = stream[0, begin + 1 : begin + 1 + length]
             rows = stream[:, begin : begin + len(labels)]
             if run.recipe.input.continues:
-                hidden, state = module.model.extend(rows, state, banded=False)
+                hidden, state = module.model(Row(rows), state, banded=False)
             else:
-                hidden = module.model(Inputs(rows))
+                hidden = module.model(Row(rows))[0]
             scores = module.heads["clm"].log_probabilities(hidden[0], module.model.embedding.table)
             total -= float(scores[torch.arange(len(labels)), labels].sum())
     words = 33 * 8  # of a line: six words, the full stop, and its end
@@ -95,9 +95,9 @@ def test_all_rows_are_those_of_a_sample_of_as_many(name, corpus):
     recipe = shrink(name)
     module = PretrainingModel(recipe, text.tokenizer.size)
     batches = make_batches(recipe, module, text, seed=3, split="validation")
-    whole = [row.tolist() for part in batches.whole() for row in part.ids]
+    whole = [row.tolist() for part in batches.whole() for row in part.row.ids]
     assert len(whole) > 0.9 * batches.rows_an_epoch  # all, but for what does not fill the lanes of both directions
-    sample = [row.tolist() for part in batches.fixed(batches.rows_an_epoch) for row in part.ids]
+    sample = [row.tolist() for part in batches.fixed(batches.rows_an_epoch) for row in part.row.ids]
 
     def texts(rows):
         return sorted(str([i for i in row if i != text.tokenizer.pad]) for row in rows)

@@ -3,9 +3,9 @@ import pytest
 import torch
 from tests.conftest import shrink
 
-from bakeoff.batching.by_length import sorted_batches
+from bakeoff.batching.by_length import shuffled_batches, sorted_batches
 from bakeoff.errors import UserError
-from bakeoff.tasks.rows.batches import collate, shuffled_batches
+from bakeoff.tasks.rows.batches import collate
 from bakeoff.tasks.rows.inputs import InputFormat, longest_first
 from bakeoff.tokenizer.tokenizer import Tokenizer
 

@@ -13,6 +13,7 @@ from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.tasks.kinds.question_answering import QuestionAnswering, QuestionAnsweringConfig
+from bakeoff.tasks.model_card import model_card
 from bakeoff.trainer import loop
 from bakeoff.trainer import step as steps_of
 

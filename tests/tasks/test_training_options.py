@@ -9,9 +9,9 @@ from safetensors.torch import load_file
 from tests.conftest import shrink, without_dropout
 
 from bakeoff.errors import UserError
-from bakeoff.models.inputs import Inputs
 from bakeoff.recipe_files import load_recipe
 from bakeoff.resources.device import Placement
+from bakeoff.row import Row
 from bakeoff.tasks.data import load_task
 from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetuned_run import FinetunedRun
@@ -37,7 +37,7 @@ CPU = torch.device("cpu")
 
 def inputs_of(vocabulary=40, length=9):
     ids = torch.randint(5, vocabulary, (3, length), generator=torch.Generator().manual_seed(0))
-    return Inputs(ids, None, None)
+    return Row(ids, None, None)
 
 
 def head_of(recipe, **settings):
@@ -142,7 +142,7 @@ def test_the_last_state_is_what_the_model_gives_and_those_before_what_shallower_
     model = recipe.model.build(40 + recipe.extra_tokens).eval()
     states = layer_states(model, inputs_of())
     assert len(states) == recipe.model.stack.layers + 1
-    torch.testing.assert_close(states[-1], model(inputs_of()), rtol=0, atol=0)
+    torch.testing.assert_close(states[-1], model(inputs_of())[0], rtol=0, atol=0)
     if model.backward_decoder is None:
         side = "decoder" if recipe.model.encoder is None else "encoder"
         shallow = recipe.changed({f"model.{side}.layers": 1}).model.build(40 + recipe.extra_tokens).eval()

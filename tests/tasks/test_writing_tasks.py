@@ -14,9 +14,9 @@ from bakeoff.errors import UserError
 from bakeoff.formats.parallel import ParallelConfig
 from bakeoff.inference.writer import next_token_head
 from bakeoff.learner.pretraining_model import PretrainingModel
-from bakeoff.models.inputs import Inputs, Source
 from bakeoff.objectives.translation import Translation, TranslationConfig
 from bakeoff.resources.device import Placement
+from bakeoff.row import Row, Source
 from bakeoff.tasks.cut_rows import CutRows
 from bakeoff.tasks.evaluate import evaluate
 from bakeoff.tasks.finetune import finetune
@@ -76,9 +76,9 @@ def test_rows_are_those_of_pre_training(parallel_corpus, tokenizer):
     items = WritingFormat(format, 40).encode(texts[::2], texts[1::2])
     batch = collate_targets(items, np.arange(5), format)
     for row in range(5):
-        count, length = int(examples.source_real[row].sum()), int((examples.documents[row] > 0).sum())
-        assert batch.source.ids[row, :count].tolist() == examples.source_ids[row, :count].tolist()
-        assert batch.ids[row, :length].tolist() == examples.ids[row, :length].tolist()
+        count, length = int(examples.row.source.real[row].sum()), int((examples.row.documents[row] > 0).sum())
+        assert batch.source.ids[row, :count].tolist() == examples.row.source.ids[row, :count].tolist()
+        assert batch.ids[row, :length].tolist() == examples.row.ids[row, :length].tolist()
     assert np.concatenate(items.targets).tolist() == targets.labels.tolist()
 
 
@@ -93,7 +93,7 @@ def by_whole_passes(module, tokenizer, digits, words):
     prefix = torch.tensor([len(prompt)]) if module.reads_prefix else None
     head, total, ids = next_token_head(module), 0.0, list(prompt)
     for token in target:
-        hidden = module.model(Inputs(torch.tensor([ids]), source=given, prefix=prefix))[:, -1]
+        hidden = module.model(Row(torch.tensor([ids]), source=given, prefix=prefix))[0][:, -1]
         total += float(head.log_probabilities(hidden, module.model.embedding.table)[0, token])
         ids.append(token)
     return total, len(target)

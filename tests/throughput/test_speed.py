@@ -9,8 +9,7 @@ import torch
 from tests.conftest import shrink
 
 from bakeoff.batching.batches import Batches, BatchSizes
-from bakeoff.batching.rows import TextRows
-from bakeoff.batching.target_drawing import TargetDrawing
+from bakeoff.batching.rows import TargetDrawing, TextRows
 from bakeoff.cli import run
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel
@@ -79,11 +78,11 @@ def test_rows_are_full_and_no_attention_needs_a_mask(name, rows, length):
     drawing = TargetDrawing(recipe.objective, module.objectives)
     every = TextRows(text, tokenizer, recipe.input, drawing, seed=0)
     (batch,) = Batches([every], BatchSizes(rows, rows), seed=0).fixed(rows)
-    assert batch.real is None
-    assert batch.documents is None
-    assert len(batch.ids) == rows
-    if batch.source is None:
-        assert batch.ids.shape == (rows, length)
+    assert batch.row.real is None
+    assert batch.row.documents is None
+    assert len(batch.row.ids) == rows
+    if batch.row.source is None:
+        assert batch.row.ids.shape == (rows, length)
         assert batch.tokens == rows * length
 
 

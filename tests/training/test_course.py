@@ -72,18 +72,18 @@ def test_growing_batches_hold_the_same_rows_in_the_same_order(name, micro, mixed
     recipe = shrink(name, **GROWING, **{"training.micro_batch": micro})
     found = [batches_of(recipe, text).step(step) for step in range(STEPS)]
     sizes = [published_rows(16, 0.25, step, STEPS) for step in range(STEPS)]
-    assert [sum(len(part.ids) for part in parts) for parts in found] == sizes
+    assert [sum(len(part.row.ids) for part in parts) for parts in found] == sizes
     if micro:
-        assert all(len(part.ids) == micro for parts in found for part in parts[:-1])
-        assert all(0 < len(parts[-1].ids) <= micro for parts in found)
+        assert all(len(part.row.ids) == micro for parts in found for part in parts[:-1])
+        assert all(0 < len(parts[-1].row.ids) <= micro for parts in found)
     one_by_one = recipe.changed({"training.first_batch": 1.0, "training.batch": 1, "training.micro_batch": None})
     plain = batches_of(one_by_one, text)
-    rows = iter([plain.step(place)[0].ids[0].tolist() for place in range(sum(sizes))])
+    rows = iter([plain.step(place)[0].row.ids[0].tolist() for place in range(sum(sizes))])
     for parts in found:
         for part in parts:  # within which a mixture's rows stand corpus by corpus
-            expected = [next(rows) for _ in part.ids]
-            assert sorted(part.ids.tolist()) == sorted(expected)
-            assert mixed or part.ids.tolist() == expected
+            expected = [next(rows) for _ in part.row.ids]
+            assert sorted(part.row.ids.tolist()) == sorted(expected)
+            assert mixed or part.row.ids.tolist() == expected
     one = batches_of(recipe, text)
     assert all(same(one.step(step), found[step]) for step in (39, 0, 21, 20, 1))
 
@@ -114,7 +114,7 @@ def test_masks_are_of_the_share_of_their_step(mixed, corpus, mixture):
         rate = 0.45 - 0.3 * step / STEPS
         for part in batches.step(step):
             rows, labels = part.targets["mlm"]
-            ids = part.ids.clone()
+            ids = part.row.ids.clone()
             ids.view(-1)[rows] = labels
             ordinary = (~torch.isin(ids, specials)).sum(1)
             hidden = torch.bincount(rows // ids.shape[1], minlength=len(ids))
@@ -135,7 +135,7 @@ def test_held_out_text_may_have_a_rate_that_training_has_not(mixed, first, corpu
         for parts in (batches.fixed(40), batches.whole()):
             for part in parts:
                 rows, labels = part.targets["mlm"]
-                ids = part.ids.clone()
+                ids = part.row.ids.clone()
                 ids.view(-1)[rows] = labels
                 ordinary = (~torch.isin(ids, torch.from_numpy(corpus.tokenizer.special_ids))).sum(1)
                 hidden = torch.bincount(rows // ids.shape[1], minlength=len(ids))
@@ -175,9 +175,9 @@ STAGED = {**GROWING, "input.length": 32, "training.curriculum": [{"until": 0.5, 
 def test_a_stage_has_its_own_rows(corpus):
     """And they grow over all steps, not over those of the stage."""
     stages = stages_of(shrink("bert-tiny", **STAGED), corpus)
-    sizes = [sum(len(part.ids) for part in stages.step(step)) for step in range(STEPS)]
+    sizes = [sum(len(part.row.ids) for part in stages.step(step)) for step in range(STEPS)]
     assert sizes == [published_rows(32 if step < 20 else 16, 0.25, step, STEPS) for step in range(STEPS)]
-    assert [stages.step(step)[0].ids.shape[1] for step in (0, 19, 20, 39)] == [24, 24, 32, 32]
+    assert [stages.step(step)[0].row.ids.shape[1] for step in (0, 19, 20, 39)] == [24, 24, 32, 32]
 
 
 ALL = {**STAGED, **FALLING}

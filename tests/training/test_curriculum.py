@@ -32,7 +32,7 @@ def test_rows_are_those_of_the_stage(corpus):
     for step in range(8):
         idle = {"nsp"} if step < 4 else ()
         expected = make_batches(short if step < 4 else own, module, corpus, 0, idle=idle).step(step)
-        assert all(torch.equal(a.ids, b.ids) for a, b in zip(stages.step(step), expected, strict=True))
+        assert all(torch.equal(a.row.ids, b.row.ids) for a, b in zip(stages.step(step), expected, strict=True))
     assert [recipe.weights_at(step) for step in (3, 4, 5, 6)] == [
         {"mlm": 1.0, "nsp": 0.0},
         {"mlm": 0.5, "nsp": 1.0},
@@ -76,23 +76,23 @@ def test_an_objective_of_weight_0_leaves_the_text_alone(corpus, weights):
             assert list(part.targets) == kinds
             counts = {kind: len(part.targets[kind][0]) for kind in kinds}
             relations = part.targets["sentence_structure"][1]
-            assert counts["sentence_structure"] == len(part.ids)
+            assert counts["sentence_structure"] == len(part.row.ids)
             if step >= 2:
-                assert torch.equal(part.ids, usual.ids)
+                assert torch.equal(part.row.ids, usual.row.ids)
                 assert min(counts.values()) > 0
                 assert len(relations.unique()) == 3
                 continue
             assert {kind for kind in kinds if not counts[kind]} == set(weights) - {"sentence_structure"}
             assert (relations == 0).all() == ("sentence_structure" in weights)
-            text = part.ids.clone().view(-1)
+            text = part.row.ids.clone().view(-1)
             for kind in ("mlm", "word_structure"):
                 rows, labels = part.targets[kind]
                 text[rows] = labels
-            moved = text != part.ids.view(-1)
+            moved = text != part.row.ids.view(-1)
             assert bool(moved.any()) == bool(counts["mlm"] or counts["word_structure"])
             if relations.any():
                 continue
-            for row in text.view(part.ids.shape):  # as it stands in the corpus
+            for row in text.view(part.row.ids.shape):  # as it stands in the corpus
                 first, second = (row == corpus.tokenizer.separator).nonzero()[:, 0].tolist()
                 piece = torch.cat([row[1:first], row[first + 1 : second]]).tolist()
                 assert corpus.tokenizer.decode(piece) in corpus.tokenizer.decode(corpus.train.tokens.tolist())

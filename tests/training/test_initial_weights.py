@@ -11,10 +11,10 @@ from tests.conftest import shrink
 
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.learner.pretraining_model import PretrainingModel
-from bakeoff.models.inputs import Inputs, Source
 from bakeoff.optimization.budget import Budget
 from bakeoff.preparation.prepare import prepare
 from bakeoff.recipe import Recipe
+from bakeoff.row import Row, Source
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.trainer import loop
 from bakeoff.training.initial_weights import Start
@@ -91,7 +91,7 @@ def test_growing_a_shared_run_is_applying_its_layer_more_often(albert, by, corpu
     deep = PretrainingModel(run.recipe, run.tokenizer.size).eval()
     assert start.load(deep, corpus)["fresh"] == []
     ids = torch.arange(5, 25).view(2, 10)
-    assert torch.equal(deep.model(Inputs(ids)), module.model(Inputs(ids)))
+    assert torch.equal(deep.model(Row(ids))[0], module.model(Row(ids))[0])
 
 
 def test_heads_of_other_objectives_are_fresh(albert, corpus, tmp_path):
@@ -142,7 +142,7 @@ def test_encoder_and_decoder_start_from_runs_of_their_own(bert, gpt, corpus):
     own = ["model.target_embedding.norm", "model.target_embedding.segments"]  # GPT's embedding has neither
     assert taken["fresh"] == ["model.decoder.parts.cross", *own]
     ids = torch.arange(5, 25).view(2, 10)
-    assert torch.equal(module.model.encode(Source(ids))[0], bert.load().model(Inputs(ids)))
+    assert torch.equal(module.model.encode(Source(ids))[0], bert.load().model(Row(ids))[0])
     found, there = module.state_dict(), load_file(gpt.path / "model.safetensors")
     counted = 0
     for name, tensor in found.items():

@@ -10,9 +10,9 @@ from tests.conftest import shrink, without_dropout
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.learner.recurrent_memory import Memory
-from bakeoff.models.inputs import Inputs
 from bakeoff.recipe_files import load_recipe, recipe_names
 from bakeoff.resources.device import Placement
+from bakeoff.row import Row
 from bakeoff.trainer.step import optimize
 from bakeoff.training.pretraining import Pretraining
 from bakeoff.training.stages import make_batches
@@ -29,14 +29,14 @@ def made(name, corpus, seed=0, **changes):
 
 
 def rows_of(parts):
-    return torch.cat([part.ids for part in parts])
+    return torch.cat([part.row.ids for part in parts])
 
 
 def text_of(parts):
     """The rows with what was hidden in them."""
     shown = []
     for part in parts:
-        ids = part.ids.clone()
+        ids = part.row.ids.clone()
         rows, labels = part.targets.get("mlm", (torch.zeros(0, dtype=torch.int64),) * 2)
         ids.view(-1)[rows] = labels
         shown.append(ids)
@@ -53,12 +53,12 @@ def test_rows_read_in_turn_are_one_long_row(name, corpus):
     found = []
     for part in parts:
         state = memory.before(0, part)
-        hidden, after = module.model.extend(part.ids, state, remembered=part.advance, banded=False)
+        hidden, after = module.model(Row(part.row.ids), state, remembered=part.advance, banded=False)
         memory.keep(0, after)
         found.append(hidden)
-    whole = module.model(Inputs(torch.cat([part.ids for part in parts], dim=1)))
+    whole = module.model(Row(torch.cat([part.row.ids for part in parts], dim=1)))[0]
     torch.testing.assert_close(torch.cat(found, dim=1), whole, atol=2e-6, rtol=1e-5)
-    alone = module.model(Inputs(parts[2].ids))
+    alone = module.model(Row(parts[2].row.ids))[0]
     assert not torch.allclose(found[2], alone, atol=1e-3)
 
 
@@ -67,7 +67,7 @@ def test_each_lane_goes_on_where_it_stopped(name, corpus):
     """The row of the next step begins with what follows in the text, which the row itself still shows in XLNet's."""
     recipe, _, batches = made(name, corpus, **{"training.batch": 6, "training.micro_batch": 4})
     (advance,) = {part.advance for step in range(3) for part in batches.step(step)}
-    assert [len(part.ids) for part in batches.step(0)] == [4, 2]
+    assert [len(part.row.ids) for part in batches.step(0)] == [4, 2]
     text = batches.texts[0].format.stream
     every = text.rows(np.arange(text.total)[None], text.total)[0][0].tolist()
     for step in range(40):
@@ -164,9 +164,9 @@ def test_what_is_remembered_moves_to_other_parts(name, corpus):
 def test_held_out_rows_are_read_in_turn(corpus):
     recipe, _, batches = made("transformer-xl-tiny", corpus)
     parts = batches.fixed(8)
-    assert [len(part.ids) for part in parts] == [2, 2, 2, 2]
+    assert [len(part.row.ids) for part in parts] == [2, 2, 2, 2]
     assert all(part.advance == recipe.input.length for part in parts)
-    assert all(torch.equal(a.ids, b.ids) for a, b in zip(parts, batches.fixed(8), strict=True))
+    assert all(torch.equal(a.row.ids, b.row.ids) for a, b in zip(parts, batches.fixed(8), strict=True))
 
 
 @pytest.mark.parametrize(
@@ -197,12 +197,12 @@ def test_what_is_written_does_not_depend_on_how_the_prompt_is_read(corpus):
     for sizes in ([32], [1] * 32, [5, 20, 7]):
         state, hidden = module.model.start(len(ids)), []
         for chunk in ids.split(sizes, dim=1):
-            read, state = module.model.extend(chunk, state)
+            read, state = module.model(Row(chunk), state)
             hidden.append(read)
         found.append(torch.cat(hidden, dim=1))
     for other in found[1:]:
         torch.testing.assert_close(other, found[0], atol=2e-6, rtol=1e-5)
-    assert not torch.allclose(found[0], module.model(Inputs(ids)), atol=1e-3)
+    assert not torch.allclose(found[0], module.model(Row(ids))[0], atol=1e-3)
 
 
 def test_held_out_text_may_be_shorter_than_a_batch_is_wide(corpus):
@@ -210,7 +210,7 @@ def test_held_out_text_may_be_shorter_than_a_batch_is_wide(corpus):
     wide = recipe.changed({"training.batch": 400})
     held_out = make_batches(wide, module, corpus, 0, split="validation")
     assert held_out.texts[0].format.size < 400
-    assert sum(len(part.ids) for part in held_out.fixed(16)) == 16
+    assert sum(len(part.row.ids) for part in held_out.fixed(16)) == 16
 
 
 def test_held_out_rows_do_not_depend_on_the_batch(corpus):
@@ -218,7 +218,7 @@ def test_held_out_rows_do_not_depend_on_the_batch(corpus):
     for size in (8, 2):
         recipe, module, _ = made("xlnet-tiny", corpus, **{"training.micro_batch": size})
         rows.append(
-            [part.ids.tolist() for part in make_batches(recipe, module, corpus, 0, split="validation").fixed(24)]
+            [part.row.ids.tolist() for part in make_batches(recipe, module, corpus, 0, split="validation").fixed(24)]
         )
     assert rows[0] == rows[1]
 

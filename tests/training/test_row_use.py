@@ -58,18 +58,18 @@ def counted(parts, rows, context=0):
     """Places, tokens, and how often each id stands in the first rows of some parts, by a loop over them."""
     places, tokens, often, number = 0, 0, Counter(), 0
     for part in parts:
-        for i in range(min(len(part.ids), rows - number)):
+        for i in range(min(len(part.row.ids), rows - number)):
             number += 1
-            real = np.ones(part.ids.shape[1], bool) if part.real is None else part.real[i].numpy()
-            real = real if part.documents is None else part.documents[i].numpy() > 0
-            ids = part.ids[i].numpy()
+            real = np.ones(part.row.ids.shape[1], bool) if part.row.real is None else part.row.real[i].numpy()
+            real = real if part.row.documents is None else part.row.documents[i].numpy() > 0
+            ids = part.row.ids[i].numpy()
             places, tokens = places + len(ids), tokens + int(real.sum())
             fresh = part.targets["clm"][0].numpy() if context else None
             shown = real if fresh is None else np.isin(np.arange(len(ids)) + i * len(ids), fresh)
             often.update(ids[shown].tolist())
-            if part.source is not None:
-                source = part.source.ids[i].numpy()
-                read = np.ones(len(source), bool) if part.source.real is None else part.source.real[i].numpy()
+            if part.row.source is not None:
+                source = part.row.source.ids[i].numpy()
+                read = np.ones(len(source), bool) if part.row.source.real is None else part.row.source.real[i].numpy()
                 places, tokens = places + len(source), tokens + int(read.sum())
                 if "span_corruption" in part.targets:  # of a denoised text the target is all of it
                     often.update(source[read].tolist())

@@ -42,7 +42,7 @@ def integrated(head, batch, of_text, pad, label):
     model, calls, replaced = head.model, [], []
 
     def hook(part, given, vectors):
-        calls.append((given[0], vectors))
+        calls.append((given[0].ids, vectors))
         return replaced[len(calls) - 1] if replaced else vectors
 
     handles = [

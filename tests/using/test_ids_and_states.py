@@ -9,7 +9,7 @@ from tests.inference.untrained_runs import untrained
 import bakeoff
 from bakeoff.errors import UserError
 from bakeoff.inference.generation import Generator
-from bakeoff.models.inputs import Inputs, Source
+from bakeoff.row import Row, Source
 from bakeoff.vectors.options import VectorConfig
 
 
@@ -20,7 +20,7 @@ def test_sources_of_other_lengths_are_read_as_each_is_alone(corpus, tmp_path):
     expected = []
     for source, target in zip(sources, targets, strict=True):
         with torch.no_grad():
-            hidden = module.model(Inputs(torch.tensor([target]), source=Source(torch.tensor([source]))))[0]
+            hidden = module.model(Row(torch.tensor([target]), source=Source(torch.tensor([source]))))[0][0]
             expected.append(module.objectives[0].head.scores(hidden, module.model.embedding.table))
     arrays = [np.array([row + [pad] * (6 - len(row)) for row in rows]) for rows in (targets, sources)]
     for found in (run.logits(targets, source=sources), run.logits(arrays[0], source=arrays[1])):
@@ -69,7 +69,7 @@ def test_logits_are_those_of_the_first_objective_that_predicts_tokens(corpus, tm
     module = both.load()
     head = next(each.head for each in module.objectives if each.name == "mlm")
     with torch.no_grad():
-        expected = head.scores(module.model(Inputs(torch.tensor([[7, 8, 9]])))[0], module.model.embedding.table)
+        expected = head.scores(module.model(Row(torch.tensor([[7, 8, 9]])))[0][0], module.model.embedding.table)
     torch.testing.assert_close(bakeoff.load(both, device="cpu").logits([[7, 8, 9]])[0], expected, atol=1e-3, rtol=1e-4)
 
 

@@ -12,7 +12,7 @@ from tests.inference.untrained_runs import untrained
 
 import bakeoff
 from bakeoff.errors import UserError
-from bakeoff.models.inputs import Inputs, Queries, Source
+from bakeoff.row import Queries, Row, Source
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig
 
@@ -79,7 +79,7 @@ def test_logits_and_hidden_states_of_lists_and_arrays_are_those_of_each_row_alon
     objective = module.objectives[0]
     found, states = run.logits(rows), run.hidden(rows)
     for row, ids in enumerate(rows):
-        hidden = module.hidden(objective.name, Inputs(torch.tensor([ids])))[0]
+        hidden = module.model(Row(torch.tensor([ids])))[0][0]
         torch.testing.assert_close(states[row, : len(ids)], hidden, atol=1e-4, rtol=1e-4)
         own = hidden[:, : run.recipe.model.stack.output_width]
         scores = objective.head.scores(own, module.model.embedding.table)
@@ -106,7 +106,7 @@ def test_a_target_is_read_behind_its_source(loaded):
     run = loaded["bart-tiny"]
     source, target = ids_of(run, "The river"), [run.tokenizer.start, *ids_of(run, "stone and")]
     module = bakeoff.Run.open(run.path).load()
-    hidden = module.model(Inputs(torch.tensor([target]), source=Source(torch.tensor([source]))))[0]
+    hidden = module.model(Row(torch.tensor([target]), source=Source(torch.tensor([source]))))[0][0]
     expected = module.objectives[0].head.scores(hidden, module.model.embedding.table)
     found = run.logits([target, target[:1]], source=[source, source * 3])
     torch.testing.assert_close(found[0], expected, atol=1e-3, rtol=1e-4)
@@ -164,15 +164,15 @@ def test_masks_are_filled_by_the_head_with_all_of_them_hidden(name, loaded):
             count = len(places)
             queries = Queries(torch.tensor([places]), seen.expand(1, row.shape[1] + count, -1))
             segments = torch.tensor([[0] * (len(ids) + 1) + [2]])
-            rows = module.model(Inputs(row, segments, queries=queries))[0, row.shape[1] :]
+            rows = module.model(Row(row, segments, queries=queries))[0][0, row.shape[1] :]
             head = module.objectives[0].head
         elif name == "gpt-bert-tiny":
             row = torch.tensor([[tokenizer.separator, *ids]])
-            hidden = module.model(Inputs(row, prefix=torch.tensor([row.shape[1]])))[0]
+            hidden = module.model(Row(row, prefix=torch.tensor([row.shape[1]])))[0][0]
             rows, head = hidden[places], next(each.head for each in module.objectives if each.name == "mntp")
         else:
             row = torch.tensor([[tokenizer.start, *ids, tokenizer.separator]])
-            rows, head = module.model(Inputs(row))[0, [place + 1 for place in places]], module.objectives[0].head
+            rows, head = module.model(Row(row))[0][0, [place + 1 for place in places]], module.objectives[0].head
         expected = head.log_probabilities(rows, table).exp()
         expected[:, torch.from_numpy(tokenizer.special_ids)] = 0
         for mask, candidates in enumerate(own):

@@ -14,7 +14,7 @@ from tests.inference.untrained_runs import untrained
 import bakeoff
 from bakeoff.cli import run as command
 from bakeoff.errors import UserError
-from bakeoff.models.inputs import Inputs, Source
+from bakeoff.row import Row, Source
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.vectors import embed as embedding
 from bakeoff.vectors.embedder import Embedder
@@ -47,11 +47,11 @@ def states_of(run, text):
         if recipe.model.encoder is None:
             row = [separator, *ids]
             prefix = torch.tensor([len(row)]) if recipe.reads_both_sides else None
-            return module(Inputs(torch.tensor([row]), prefix=prefix))[0]
+            return module(Row(torch.tensor([row]), prefix=prefix))[0][0]
         if recipe.input.start_last:
             row = [*ids, separator, start]
-            return module(Inputs(torch.tensor([row]), torch.tensor([[0] * (len(row) - 1) + [2]])))[0]
-        return module(Inputs(torch.tensor([[start, *ids, separator]])))[0]
+            return module(Row(torch.tensor([row]), torch.tensor([[0] * (len(row) - 1) + [2]])))[0][0]
+        return module(Row(torch.tensor([[start, *ids, separator]])))[0][0]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -237,7 +237,7 @@ def test_a_fine_tuned_run_gives_the_states_below_its_head(corpus, runs, tmp_path
     (ids, _), *_ = tokenizer.encode(["river " * 30])
     row = torch.tensor([[tokenizer.start, *map(int, ids[:22]), tokenizer.separator]])
     with torch.no_grad():
-        expected = head.model(Inputs(row))[0].mean(0).numpy()
+        expected = head.model(Row(row))[0][0].mean(0).numpy()
     np.testing.assert_allclose(bakeoff.embed(out, ["river " * 30], device="cpu")[0], expected, atol=1e-5)
     before = bakeoff.embed(runs["bert-tiny"].path, ["river " * 30], device="cpu", length=24)[0]
     assert np.abs(before - expected).max() > 1e-4

@@ -12,7 +12,7 @@ from tests.vectors.test_embed import states_of
 import bakeoff
 from bakeoff.cli import run as command
 from bakeoff.inference.windows import windows_around, windows_behind
-from bakeoff.models.inputs import Inputs
+from bakeoff.row import Row
 
 NAMES = ["bert-tiny", "gpt2-tiny", "xlnet-tiny", "gpt-bert-tiny", "bart-tiny"]
 TEXT = " The (river) finds  the old stone, — stone."
@@ -53,7 +53,7 @@ def test_long_texts_are_read_in_windows(name, runs):
     for window in (windows_behind if causal else windows_around)(len(ids), 16 - len(front) - len(behind)):
         row = [*front, *ids[window.begin : window.end].tolist(), *behind]
         with torch.no_grad():
-            states = model(Inputs(torch.tensor([row])))[0].numpy()
+            states = model(Row(torch.tensor([row])))[0][0].numpy()
         expected = states[1 + window.scored - window.begin : 1 + window.until - window.begin]
         assert found.vectors[window.scored : window.until] == pytest.approx(expected, abs=1e-4)
 

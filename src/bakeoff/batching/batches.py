@@ -4,24 +4,27 @@ An order chooses the examples of a step; the format turns them into rows, in whi
 several texts are joined; and the result becomes tensors.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 
 from bakeoff.batching.batch import Batch
 from bakeoff.batching.lanes import LaneOrder
 from bakeoff.batching.mixture_order import MixtureOrder
-from bakeoff.batching.order import Order, Selection, ShuffledOrder
+from bakeoff.batching.order import Cuts, Order, Selection, ShuffledOrder
 from bakeoff.batching.rows import RowsWithTargets, TextRows, joined
-from bakeoff.batching.tensors import batches_of
 from bakeoff.batching.token_batches import TokenBatch, TokenOrder
 from bakeoff.corpus.mixture import Mixture
 from bakeoff.errors import UserError
-from bakeoff.formats.example import Format
-from bakeoff.formats.uneven import Uneven
+from bakeoff.formats.example import Format, Uneven
 from bakeoff.optimization.course import Course
+from bakeoff.row import Row, mapped
 
 
 @dataclass(frozen=True)
@@ -140,3 +143,61 @@ class Batches:
         first = self.texts[0]
         rows = made[0] if len(made) == 1 else joined(made, places, first.tokenizer.pad)
         return batches_of(rows, chosen.micro_batches, first.format.advance)
+
+
+def batches_of(rows: RowsWithTargets, micro_batches: Cuts, advance: int | None) -> list[Batch]:
+    """Batches of tensors, cut from rows.
+
+    Args:
+        rows: N rows.
+        micro_batches: for each batch, its first row and the row behind its last.
+        advance: see `Batch`.
+    """
+    width, length = rows.examples.row.ids.shape[1], rows.length
+    counted = {name: target.in_rows_of(width, length) for name, target in rows.targets.items()}
+    made = []
+    for begin, end in micro_batches:
+        row = mapped(rows.examples.row, lambda array, begin=begin, end=end: array[begin:end])
+        within = {}
+        for name, target in counted.items():
+            places = length * target.directions  # of one example
+            low, high = np.searchsorted(target.rows, [begin * places, end * places])
+            within[name] = (
+                torch.from_numpy(target.rows[low:high] - begin * places),
+                torch.from_numpy(target.labels[low:high]),
+            )
+        tokens = int((row.documents > 0).sum()) + (0 if row.source is None else int(row.source.real.sum()))
+        made.append(Batch(mapped(_without_needless(row), torch.from_numpy), within, tokens, advance))
+    return made
+
+
+def _without_needless(row: Row[NDArray[Any]]) -> Row[NDArray[Any]]:
+    """The row without masks that hide nothing, and without ids of documents where each row is one."""
+    documents, source = row.documents, row.source
+    assert documents is not None
+    packed, padded = bool((documents > 1).any()), bool((documents == 0).any())
+    if source is not None and source.real is not None and source.real.all():
+        source = source._replace(real=None)
+    return row._replace(
+        real=documents > 0 if padded and not packed else None, documents=documents if packed else None, source=source
+    )
+
+
+Made = TypeVar("Made")
+
+
+def ahead(make: Callable[[int], Made], start: int, stop: int, depth: int = 4) -> Iterator[Made]:
+    """Results of `make(start)`, ..., `make(stop - 1)`, made in a thread that stays up to `depth` results ahead.
+
+    An exception in the thread is raised here; leaving the loop early stops the thread after the result in progress.
+    """
+    with ThreadPoolExecutor(1, thread_name_prefix="batches") as thread:
+        coming: deque[Future[Made]] = deque()
+        try:
+            for step in range(start, stop):
+                while len(coming) <= depth and step + len(coming) < stop:
+                    coming.append(thread.submit(make, step + len(coming)))
+                yield coming.popleft().result()
+        finally:
+            for future in coming:
+                future.cancel()

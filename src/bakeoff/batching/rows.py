@@ -3,23 +3,68 @@
 Shapes: N rows, T length, U length of the source, P places of a second stream.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bakeoff.batching.target_drawing import TargetDrawing
 from bakeoff.corpus.split import Split
 from bakeoff.errors import UserError
 from bakeoff.formats.example import Examples
+from bakeoff.formats.input_config import RowMarks
 from bakeoff.formats.pairs import SentencePairConfig
 from bakeoff.formats.registry import InputConfig
-from bakeoff.formats.uneven import padded_length
-from bakeoff.objectives.objective import Targets, row_lengths
+from bakeoff.formats.relation import AsTheyAre, Relation
+from bakeoff.lengths import padded_length
+from bakeoff.objectives.objective import Objective, ObjectiveConfig, Targets, no_targets, row_lengths
 from bakeoff.randomness.draws import Draws
+from bakeoff.row import Row, Signal, signals
 from bakeoff.tokenizer.tokenizer import Tokenizer
+
+
+class TargetDrawing:
+    """The objectives of a training, applied to rows.
+
+    Args:
+        configs: the objectives' configs.
+        objectives: the objectives built from them.
+        idle: names of inactive objectives: they hide, move and replace no tokens and have no targets of tokens, and all
+            second segments follow the first.
+    """
+
+    def __init__(
+        self, configs: Sequence[ObjectiveConfig], objectives: Sequence[Objective], idle: Collection[str] = ()
+    ) -> None:
+        self.objectives = objectives
+        # An objective leaves alone the tokens that another has taken before it. They take turns in an order of their
+        # own, so that the order in which a recipe lists them changes nothing.
+        turns = sorted(
+            zip(configs, objectives, strict=True),
+            key=lambda pair: (not pair[0].reads_rows, pair[0].moves, pair[0].kind),
+        )
+        self.in_turn = [each for config, each in turns if config.relates_segments or config.kind not in idle]
+        self.versions = next((config.versions for config in configs if config.versions is not None), None)
+        """Number of versions of an example; None: another version in every epoch."""
+        related = [
+            AsTheyAre() if config.kind in idle else cast(Relation, objective)
+            for config, objective in zip(configs, objectives, strict=True)
+            if config.relates_segments
+        ]
+        self.relation = related[0] if related else None
+        """The relation that arranges the segments of pairs; None: the segments stay as they are."""
+        self.marks: RowMarks = next((config.row_marks for config in configs if config.row_marks != "ends"), "ends")
+        """The special tokens in rows of text."""
+
+    def draws(self, draws: Draws) -> Draws:
+        """The random numbers of the rows; they repeat from epoch to epoch if examples have few versions."""
+        return draws if self.versions is None else draws.static(self.versions)
+
+    def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> dict[str, Targets]:
+        """The targets of each objective by its name; the examples' ids are changed in place."""
+        drawn = {each.name: each.targets(examples, split, tokenizer, draws) for each in self.in_turn}
+        return {each.name: drawn.get(each.name, no_targets()) for each in self.objectives}
 
 
 @dataclass
@@ -33,7 +78,8 @@ class RowsWithTargets:
     @property
     def length(self) -> int:
         """T + P, the number of places in a row, second stream included."""
-        length: int = (self.examples.ids if self.examples.visible is None else self.examples.visible).shape[1]
+        row = self.examples.row
+        length: int = (row.ids if row.queries is None else row.queries.visible).shape[1]
         return length
 
 
@@ -102,12 +148,18 @@ class TextRows:
 
 
 def trim(examples: Examples) -> None:
-    """Cut rows to the longest of them, rounded up to a multiple of `LENGTH_STEP`."""
-    length = padded_length((examples.documents > 0).sum(1))
-    examples.ids, examples.documents = examples.ids[:, :length], examples.documents[:, :length]
-    examples.sources = examples.sources[:, :length]
-    if examples.segments is not None:
-        examples.segments = examples.segments[:, :length]
+    """Cut rows to the longest of them, rounded up to a multiple of `LENGTH_STEP`; sources stay."""
+    length = padded_length(examples.real.sum(1))
+    cut: dict[str, Any] = {name: value[:, :length] for name, value in _by_token(examples.row)}
+    examples.row = examples.row._replace(**cut)
+    for name, value in _by_token(examples):
+        setattr(examples, name, value[:, :length])
+
+
+def _by_token(of: Row[Any] | Examples) -> list[tuple[str, NDArray[Any]]]:
+    """The signals with a value for each token, as far as they are there."""
+    found = ((name, getattr(of, name)) for name, signal in signals(type(of)).items() if signal.axes == "T")
+    return [(name, value) for name, value in found if value is not None]
 
 
 def joined(made: Sequence[RowsWithTargets], places: Sequence[NDArray[np.int64]], pad: int) -> RowsWithTargets:
@@ -118,23 +170,13 @@ def joined(made: Sequence[RowsWithTargets], places: Sequence[NDArray[np.int64]],
         places: for each text, the (n,) places of its n rows among all rows.
         pad: id of the padding token.
     """
-    count = sum(len(own) for own in places)
     examples = [each.examples for each in made]
-    length = max(each.ids.shape[1] for each in examples)
-    values: dict[str, Any] = {}
-    for field in fields(Examples):
-        arrays = [getattr(each, field.name) for each in examples]
-        if not isinstance(arrays[0], np.ndarray):
-            assert all(array == arrays[0] for array in arrays), f"{field.name} is of the format, not of the text"
-            values[field.name] = arrays[0]
-        elif field.name == "visible":
-            values[field.name] = _joined_visible(arrays, places, count, length)
-        else:
-            fill = {"ids": pad, "source_ids": pad, "sources": -1, "following": -1}.get(field.name, 0)
-            shape = [count, *(max(sizes) for sizes in zip(*(array.shape[1:] for array in arrays), strict=True))]
-            values[field.name] = np.full(shape, fill, arrays[0].dtype)
-            for array, own in zip(arrays, places, strict=True):
-                values[field.name][(own, *(slice(size) for size in array.shape[1:]))] = array
+    values = _joined(
+        {field.name: [getattr(each, field.name) for each in examples] for field in fields(Examples)},
+        Examples,
+        places,
+        pad,
+    )
     rows = RowsWithTargets(Examples(**values), {})
     targets = {
         name: _joined_targets([each.targets[name] for each in made], made, places, rows) for name in made[0].targets
@@ -142,17 +184,55 @@ def joined(made: Sequence[RowsWithTargets], places: Sequence[NDArray[np.int64]],
     return RowsWithTargets(rows.examples, targets)
 
 
-def _joined_visible(
-    arrays: Sequence[NDArray[np.bool_]], places: Sequence[NDArray[np.int64]], count: int, length: int
-) -> NDArray[np.bool_]:
-    """(count, T + P, T) visibility: the rows of tokens padded to T = length, then those of the second stream to P."""
-    stream = max(array.shape[1] - array.shape[2] for array in arrays)
-    visible = np.zeros((count, length + stream, length), np.bool_)
-    for array, own in zip(arrays, places, strict=True):
-        tokens, queries = array.shape[2], array.shape[1] - array.shape[2]
-        visible[own, :tokens, :tokens] = array[:, :tokens]
-        visible[own, length : length + queries, :tokens] = array[:, tokens:]
-    return visible
+def _joined(
+    values: Mapping[str, Sequence[Any]], of: type, places: Sequence[NDArray[np.int64]], pad: int
+) -> dict[str, Any]:
+    """The values of each text by name, joined as the declarations of their class say: signals, or rows within."""
+    known = signals(of)
+    present = {name: own for name, own in values.items() if name in known and own[0] is not None}
+    sizes = [_sizes({name: own[number] for name, own in present.items()}, known) for number in range(len(places))]
+    most = {letter: max(each[letter] for each in sizes) for letter in sizes[0]}
+    found: dict[str, Any] = {}
+    for name, own in values.items():
+        if name in present:
+            fill = pad if known[name].fill is None else known[name].fill
+            found[name] = _joined_signal(own, known[name].axes, fill, sizes, most, places)
+        elif isinstance(own[0], tuple):
+            inner = {field: [getattr(each, field) for each in own] for field in own[0]._fields}
+            found[name] = type(own[0])(**_joined(inner, type(own[0]), places, pad))
+        else:
+            assert all(each == own[0] for each in own), f"{name} is of the format, not of the text"
+            found[name] = own[0]
+    return found
+
+
+def _sizes(values: Mapping[str, NDArray[Any]], known: Mapping[str, Signal]) -> dict[str, int]:
+    """The size of each axis by its letter."""
+    pairs = (pair for name, array in values.items() for pair in zip(known[name].axes, array.shape[1:], strict=True))
+    return {letter: size for letter, size in pairs if letter != "S"}
+
+
+def _joined_signal(
+    arrays: Sequence[NDArray[Any]],
+    axes: str,
+    fill: int | None,
+    sizes: Sequence[Mapping[str, int]],
+    most: Mapping[str, int],
+    places: Sequence[NDArray[np.int64]],
+) -> NDArray[Any]:
+    """One signal of all texts; `sizes` are those of each text's axes, and `most` the largest of each."""
+    shape = [most["T"] + most["N"] if letter == "S" else most[letter] for letter in axes]
+    whole = np.full([sum(map(len, places)), *shape], fill, arrays[0].dtype)
+    for array, own, size in zip(arrays, places, sizes, strict=True):
+        inner = [
+            # The rows of a second stream begin behind the padding of the tokens.
+            np.concatenate([np.arange(size["T"]), most["T"] + np.arange(size["N"])])
+            if letter == "S"
+            else np.arange(size[letter])
+            for letter in axes
+        ]
+        whole[np.ix_(own, *inner)] = array
+    return whole
 
 
 def _joined_targets(
@@ -163,10 +243,10 @@ def _joined_targets(
 ) -> Targets:
     """One objective's targets in all texts, with their places counted in the joined rows."""
     directions = max(target.directions for target in targets)
-    length, whole = rows.examples.ids.shape[1], rows.length
+    length, whole = rows.examples.row.ids.shape[1], rows.length
     found, labels = [], []
     for target, each, own in zip(targets, made, places, strict=True):
-        tokens = each.examples.ids.shape[1]
+        tokens = each.examples.row.ids.shape[1]
         example, place = np.divmod(target.in_rows_of(tokens, each.length).rows, each.length * target.directions)
         place, direction = np.divmod(place, target.directions)
         place = place + (place >= tokens) * (length - tokens)  # a second stream stands behind the padding

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from bakeoff.batching.order import Selection, spread
 from bakeoff.config import Config
-from bakeoff.formats.uneven import LENGTH_STEP
+from bakeoff.lengths import LENGTH_STEP, by_length
 from bakeoff.randomness.draws import key_of
 from bakeoff.randomness.order import permute
 
@@ -46,7 +46,7 @@ class TokenOrder:
         key = longest
         for side in self.lengths.T:  # one number that sorts by the longest side, then by each
             key = key * (int(side.max(initial=0)) + 1) + side
-        self.sorted = np.argsort(key, kind="stable")
+        self.sorted = by_length(key)
         key = key[self.sorted]
         new = np.flatnonzero(key[1:] != key[:-1]) + 1
         self.groups = np.concatenate([[0], new, [len(key)]])  # where each run of examples that are alike begins

@@ -8,7 +8,7 @@ import torch
 
 from bakeoff.conformance.narrow import narrow
 from bakeoff.learner.pretraining_model import PretrainingModel
-from bakeoff.models.inputs import Inputs, Source
+from bakeoff.row import Row, Source
 
 VOCABULARY = 160
 
@@ -47,7 +47,7 @@ def read(module, ids, source_seed=9, **options):
     if module.model.config.sequence_to_sequence:
         options.setdefault("source", Source(random_ids(13, source_seed, len(ids))))
     torch.manual_seed(5)
-    return module.model(Inputs(ids, **options))
+    return module.model(Row(ids, **options))[0]
 
 
 def assert_close(found, expected):

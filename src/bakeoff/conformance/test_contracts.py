@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from bakeoff.batching.batch import asked_everywhere
 from bakeoff.conformance.built_models import (
     ROWS,
     VOCABULARY,
@@ -18,9 +19,10 @@ from bakeoff.conformance.built_models import (
 )
 from bakeoff.conformance.narrow import ALIKE, REGISTRY, narrow, without_dropout
 from bakeoff.learner.pretraining_model import PretrainingModel
-from bakeoff.models.inputs import Inputs
 from bakeoff.models.matrices import declared_matrices, own_parameters
+from bakeoff.objectives.heads import logits
 from bakeoff.resources.costs import costs_of
+from bakeoff.row import Row, Source
 from bakeoff.trainer.step import optimize
 from bakeoff.training.pretraining import Pretraining
 from bakeoff.training.stages import make_batches
@@ -41,7 +43,7 @@ def test_shape_and_type(recipe, module, length):
 
 def test_every_parameter_gets_a_finite_gradient(recipe, module, corpus):
     batch = make_batches(recipe, module, corpus, seed=0).step(0)[0]
-    sum(module(batch).values()).backward()
+    sum(module(batch)[0].values()).backward()
     for name, parameter in module.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.isfinite().all(), name
@@ -71,10 +73,9 @@ def test_saving_and_loading_keeps_the_scores(recipe, module, length, tmp_path):
 
 
 def scores_of(module, name, ids):
-    """The scores of a head for the hidden states of the model, or of the generator that learns its objective."""
-    generated = module.generating is not None and name == module.generating.learns
-    hidden = module.hidden(name, Inputs(ids)).flatten(0, 1) if generated else module.rows(read(module, ids))
-    return module.heads[name].scores(hidden, module.model.embedding.table)
+    """The scores of a head at every place, from the model's hidden states or its generator's."""
+    source = Source(random_ids(13, 9, len(ids))) if module.model.config.sequence_to_sequence else None
+    return module(asked_everywhere(Row(ids, source=source), name), score=logits)[0][name]
 
 
 def what_is_accumulated(recipe):
@@ -113,10 +114,10 @@ def test_accumulation_changes_nothing(recipe, corpus):
 def test_compiled_equals_eager(recipe, name, corpus):
     module = fresh(name)
     batch = make_batches(recipe, module, corpus, seed=0).step(0)[0]
-    expected = module(batch)
+    expected = module(batch)[0]
     torch.compiler.reset()  # the limit of variants is one of a process, which trains few recipes and not all
     module.model.compile_layers()
-    for objective, total in module(batch).items():
+    for objective, total in module(batch)[0].items():
         torch.testing.assert_close(total, expected[objective], atol=1e-4, rtol=1e-5)
 
 

@@ -73,7 +73,7 @@ def stepped(name, corpus, parallel_corpus):
     recipe = narrow(name)
     text = parallel_corpus if recipe.input.parallel else corpus
     batch = make_batches(recipe, module, text, seed=0).step(0)[0]
-    sum(module(batch).values()).backward()
+    sum(module(batch)[0].values()).backward()
     return module, REGISTRY[name].training.optimizer.build(module)
 
 

@@ -22,7 +22,7 @@ from bakeoff.conformance.built_models import (
 )
 from bakeoff.conformance.narrow import ALIKE, narrow
 from bakeoff.models.context import Context
-from bakeoff.models.inputs import Source
+from bakeoff.row import Row, Source
 
 CAUSAL = [name for name in ALIKE if narrow(name).model.causal]
 SEQUENCE_TO_SEQUENCE = [name for name in CAUSAL if narrow(name).model.sequence_to_sequence]
@@ -75,13 +75,13 @@ def test_chunks_give_what_the_whole_gives(recipe, module, length, sizes):
     source = Source(random_ids(13, 9)) if recipe.model.sequence_to_sequence else None
     with torch.no_grad():
         expected = read(module, ids)
-        state = module.model.start(ROWS, source)
+        state = module.model.start(ROWS)
         found = []
         for chunk in ids.split([*sizes, length - sum(sizes)], dim=1):
-            before = state
-            hidden, state = module.model.extend(chunk, before)
+            before, row = state, Row(chunk, source=None if state.tokens else source)
+            hidden, state = module.model(row, before)
             if len(sizes) == 5:
-                again, _ = module.model.extend(chunk, before)  # a state is a value: going on from it does not change it
+                again, _ = module.model(row, before)  # a state is a value: going on from it does not change it
                 assert torch.equal(again, hidden)
             found.append(hidden)
     assert_close(torch.cat(found, dim=1), expected)
@@ -92,9 +92,9 @@ def test_what_counts_no_positions_goes_on_alike_wherever_it_stands(recipe, modul
     """Exports give such a model its state alone, without the number of tokens read."""
     ids, source = random_ids(length), Source(random_ids(13, 9)) if recipe.model.sequence_to_sequence else None
     with torch.no_grad():
-        _, state = module.model.extend(ids[:, :12], module.model.start(ROWS, source))
-        expected, _ = module.model.extend(ids[:, 12:], state)
-        found, _ = module.model.extend(ids[:, 12:], state._replace(tokens=state.tokens + 5))
+        _, state = module.model(Row(ids[:, :12], source=source), module.model.start(ROWS))
+        expected, _ = module.model(Row(ids[:, 12:]), state)
+        found, _ = module.model(Row(ids[:, 12:]), state._replace(tokens=state.tokens + 5))
     assert torch.equal(found, expected)
 
 
@@ -108,12 +108,12 @@ def test_padding_before_a_text_is_not_remembered(recipe, module, length, gradien
     real = torch.arange(12) >= 12 - torch.tensor(counts)[:, None]
     source = Source(random_ids(13, 9)) if recipe.model.sequence_to_sequence else None
     with torch.set_grad_enabled(gradients):
-        first, state = module.model.extend(ids[:, :12], module.model.start(ROWS, source), real=real)
-        others, _ = module.model.extend(ids[:, 12:], state)
+        first, state = module.model(Row(ids[:, :12], real=real, source=source), module.model.start(ROWS))
+        others, _ = module.model(Row(ids[:, 12:]), state)
         found = torch.cat([first, others], dim=1)
         for row, count in enumerate(counts):
             alone = None if source is None else Source(source.ids[row : row + 1])
-            expected, _ = module.model.extend(ids[row : row + 1, 12 - count :], module.model.start(1, alone))
+            expected, _ = module.model(Row(ids[row : row + 1, 12 - count :], source=alone), module.model.start(1))
             torch.testing.assert_close(found[row : row + 1, 12 - count :], expected, atol=1e-5, rtol=1e-4)
 
 

@@ -13,6 +13,7 @@ from bakeoff.formats.input_config import InputBaseConfig, RowMarks
 from bakeoff.formats.relation import Relation
 from bakeoff.formats.stream import TokenStream
 from bakeoff.randomness.draws import Draws
+from bakeoff.row import Row
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
@@ -92,9 +93,9 @@ class Blocks(Format):
         ids, documents, sources = self.stream.rows(places, self.stream.total)
         if not self.running:
             return self.stream.wrapped(ids[:, :-1], documents[:, :-1], sources[:, :-1])
+        ids_of_row = np.where(documents[:, :-1] > 0, ids[:, :-1], self.stream.tokenizer.pad)
         return Examples(
-            ids=np.where(documents[:, :-1] > 0, ids[:, :-1], self.stream.tokenizer.pad),
-            documents=documents[:, :-1],
+            Row(ids_of_row, documents=documents[:, :-1]),
             sources=sources[:, :-1],
             following=ids[:, 1:],
             context=np.where(indices > 0, self.context, 0) if self.context else None,

@@ -1,6 +1,6 @@
 """XLNet's rows: text that the next row continues, two segments, and [CLS] last (Yang et al. 2019)."""
 
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from bakeoff.formats.pairs import PairConfig
 from bakeoff.formats.relation import Relation
 from bakeoff.formats.stream import TokenStream
 from bakeoff.randomness.draws import Draws
+from bakeoff.row import Row
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 SPECIAL_TOKENS = 3
@@ -134,12 +135,11 @@ class ContinuedPairs(Format):
         origin[from_text] = sources.ravel()
         segments = (column > ends).astype(np.int64)
         segments[:, -1] = 2
-        return Examples(
-            ids=marked,
+        row: Row[NDArray[Any]] = Row(
+            marked,
+            segments,
             documents=np.ones((len(ids), length), np.int32),
-            sources=origin,
-            segments=segments,
-            reuse=self.config.reuse,
             backwards=turned if self.directions == 2 else None,
             follows=follows,
         )
+        return Examples(row, origin, reuse=self.config.reuse)

@@ -1,66 +1,54 @@
 """The rows that an input format makes of a corpus, before any objective has chosen its targets.
 
-Shapes: N examples, T length, U length of the source.
+Shapes: N examples, T length.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bakeoff.randomness.draws import Draws
+from bakeoff.row import Row, Signal
 
 
 @dataclass
 class Examples:
-    """Rows of token ids, and facts about each position."""
+    """Rows, and what objectives know of them besides."""
 
-    ids: NDArray[np.int64]
-    """(N, T) token ids; objectives that corrupt their input change them in place."""
-    documents: NDArray[np.int32]
-    """(N, T) document ids within each row, counted from 1; 0 is padding."""
-    sources: NDArray[np.int64]
-    """(N, T) the place of each id among the split's tokens; -1 for special tokens and padding."""
-    segments: NDArray[np.int64] | None = None
-    """(N, T) segment ids, or None for segment 0 everywhere."""
-    following: NDArray[np.int64] | None = None
-    """(N, T) the next id in the text, where the format is a running text."""
-    source_ids: NDArray[np.int64] | None = None
-    """(N, U) token ids that the encoder reads, where an objective has made a source and a target of the text."""
-    source_real: NDArray[np.bool_] | None = None
-    """(N, U) True for tokens of the source, False for padding."""
-    query_positions: NDArray[np.int64] | None = None
-    """(N, P) positions of the rows of a second stream, where an objective has one."""
-    visible: NDArray[np.bool_] | None = None
-    """(N, T + P, T) True where the row of a token or of a query may see a token."""
-    relation: NDArray[np.int64] | None = None
-    """(N,) label of the relation between the segments, where an objective asked for it."""
-    prefix: NDArray[np.int64] | None = None
-    """(N,) number of tokens at the beginning of each row that all tokens of the row see, where an objective asked for
-    it.
+    row: Row[NDArray[Any]]
+    """The N rows; `documents` says which places are padding. Objectives that corrupt their input change the ids in
+    place, and set the signals that they add.
     """
-    context: NDArray[np.int64] | None = None
+    sources: Annotated[NDArray[np.int64], Signal("T", -1)]
+    """(N, T) the place of each id among the split's tokens; -1 for special tokens and padding."""
+    following: Annotated[NDArray[np.int64] | None, Signal("T", -1)] = None
+    """(N, T) the next id in the text, where the format is a running text."""
+    relation: Annotated[NDArray[np.int64] | None, Signal()] = None
+    """(N,) label of the relation between the segments, where an objective asked for it."""
+    context: Annotated[NDArray[np.int64] | None, Signal()] = None
     """(N,) number of tokens at the beginning of each row that are read but are no targets; None: none."""
+    progress: Annotated[NDArray[np.float64] | None, Signal()] = None
+    """(N,) the share of the training that is done before each row is read; None: all of it, or the rows are measured.
+    """
+    taken: Annotated[NDArray[np.bool_] | None, Signal("T")] = None
+    """(N, T) True for tokens that an objective has hidden or moved, and that later objectives leave alone; None:
+    none.
+    """
     reuse: int = 0
     """Number of tokens at the beginning of a row that see none of the later ones, because the next row remembers their
     states.
     """
-    backwards: NDArray[np.bool_] | None = None
-    """(N,) True for rows that read the text from its end; None: none does."""
-    follows: NDArray[np.bool_] | None = None
-    """(N,) True where the second segment continues the first, although no objective asks for it; None: `relation` says
-    it, all do, or there are no segments.
-    """
-    progress: NDArray[np.float64] | None = None
-    """(N,) the share of the training that is done before each row is read; None: all of it, or the rows are measured.
-    """
     measured: bool = False
     """The rows are those on which a loss is measured, and not trained on."""
-    taken: NDArray[np.bool_] | None = None
-    """(N, T) True for tokens that an objective has hidden or moved, and that later objectives leave alone; None:
-    none.
-    """
+
+    @property
+    def real(self) -> NDArray[np.bool_]:
+        """(N, T) True for tokens, False for padding."""
+        assert self.row.documents is not None
+        real: NDArray[np.bool_] = self.row.documents > 0
+        return real
 
     def take(self, chosen: NDArray[np.bool_]) -> None:
         """Mark (N, T) chosen tokens as taken, so that later objectives leave them alone."""
@@ -85,4 +73,13 @@ class Format(Protocol):
 
     def examples(self, indices: NDArray[np.int64], draws: Draws) -> Examples:
         """The examples at these indices; random choices come from the draws."""
+        ...
+
+
+class Uneven(Format, Protocol):
+    """An input format whose rows have different lengths, known beforehand."""
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """(S, K) numbers of tokens of each example's row, and of its source if it has one, special tokens included."""
         ...

@@ -14,6 +14,7 @@ from bakeoff.formats.example import Examples, Format
 from bakeoff.formats.input_config import InputBaseConfig, RowMarks
 from bakeoff.formats.relation import Relation, TwoSegments
 from bakeoff.randomness.draws import Draws
+from bakeoff.row import Row
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 SPECIAL_TOKENS = 3
@@ -153,10 +154,5 @@ class SegmentPairs(Format):
         ids[:, 0] = self.tokenizer.start
         ids[(column == first + 1) | (column == first + second + 2)] = self.tokenizer.separator
         real = column < first + second + SPECIAL_TOKENS
-        return Examples(
-            ids=ids,
-            documents=real.astype(np.int32),
-            sources=sources,
-            segments=(real & (column >= first + 2)).astype(np.int64),
-            relation=labels,
-        )
+        segments = (real & (column >= first + 2)).astype(np.int64)
+        return Examples(Row(ids, segments, documents=real.astype(np.int32)), sources, relation=labels)

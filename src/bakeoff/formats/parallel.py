@@ -1,6 +1,6 @@
 """Pairs of a source and a target from a corpus of translations."""
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +10,9 @@ from bakeoff.errors import UserError
 from bakeoff.formats.example import Examples, Format
 from bakeoff.formats.input_config import InputBaseConfig, RowMarks
 from bakeoff.formats.relation import Relation
-from bakeoff.formats.uneven import padded_length
+from bakeoff.lengths import padded_length
 from bakeoff.randomness.draws import Draws
+from bakeoff.row import Row, Source
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
@@ -59,15 +60,9 @@ class Parallel(Format):
 
     def examples(self, indices: NDArray[np.int64], draws: Draws) -> Examples:
         """The pairs; nothing in them is random."""
-        source, source_real = self._side(2 * indices)
         target, real = self._side(2 * indices + 1)
-        return Examples(
-            ids=target,
-            documents=real.astype(np.int32),
-            sources=np.full(target.shape, -1, np.int64),
-            source_ids=source,
-            source_real=source_real,
-        )
+        row: Row[NDArray[Any]] = Row(target, documents=real.astype(np.int32), source=Source(*self._side(2 * indices)))
+        return Examples(row, np.full(target.shape, -1, np.int64))
 
     def _side(self, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """The sentences of these numbers with [SEP] at the end, in rows padded to the longest, and True for tokens."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bakeoff.corpus.split import Split
 from bakeoff.formats.example import Examples
+from bakeoff.row import Row
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 Rows = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]
@@ -69,4 +70,4 @@ class TokenStream:
         owners = np.pad(documents, ((0, 0), (1, 1)))
         padded[:, 0], owners[:, 0] = self.tokenizer.start, owners[:, 1]
         padded[rows, last + 1], owners[rows, last + 1] = self.tokenizer.separator, owners[rows, last]
-        return Examples(padded, owners, np.pad(sources, ((0, 0), (1, 1)), constant_values=-1))
+        return Examples(Row(padded, documents=owners), np.pad(sources, ((0, 0), (1, 1)), constant_values=-1))

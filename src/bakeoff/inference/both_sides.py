@@ -10,11 +10,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bakeoff.inference.token_scores import padded
 from bakeoff.learner.pretraining_model import PretrainingModel
-from bakeoff.models.inputs import Inputs, Queries
+from bakeoff.lengths import padded
 from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.recipe import Recipe
+from bakeoff.row import Queries, Row
 
 
 class BothSides:
@@ -38,7 +38,6 @@ class BothSides:
     def __init__(
         self, module: PretrainingModel, objective: ObjectiveConfig, recipe: Recipe, special: tuple[int, int, int]
     ) -> None:
-        self.module, self.objective = module, objective.kind
         self.queries, self.from_before = objective.scoring == "query", objective.from_before
         start, separator, self.mask = special
         self.start_last = recipe.input.start_last and not self.from_before
@@ -48,7 +47,7 @@ class BothSides:
             self.before, self._behind = [separator], []
         self.special = len(self.before) + len(self._behind)
         self.room = recipe.input.length - self.special
-        self.device = module.model.embedding.table.device
+        self.device = module.model.device
 
     def row(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
         """The row of (T,) tokens of a text."""
@@ -60,8 +59,8 @@ class BothSides:
         firsts: Sequence[int],
         untils: Sequence[int],
         owners: Sequence[int] | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        """The states that predict N hidden tokens, and these tokens.
+    ) -> tuple[Row[Tensor], Tensor, Tensor]:
+        """The rows with N tokens hidden, the places of the states that predict these, and the tokens.
 
         Args:
             rows: B rows.
@@ -71,7 +70,8 @@ class BothSides:
                 row are hidden at once.
 
         Returns:
-            (N, D) states from which the head predicts the tokens, and (N,) the tokens.
+            The rows, of whose hidden states those that predict are wanted alone; the (N,) places of each token's among
+            these; and (N,) the tokens.
         """
         ids, real = padded(rows, self.mask, self.device)
         length = ids.shape[1]
@@ -90,15 +90,15 @@ class BothSides:
         if self.from_before:
             wanted[own, asked] = places - 1
             # Padding stands behind the prefix, which does not attend to it.
-            inputs = Inputs(ids, prefix=self._tensor([len(row) for row in rows]), wanted=wanted)
+            row = Row(ids, prefix=self._tensor([len(row) for row in rows]), wanted=wanted)
         else:
             wanted[own, asked] = places
-            inputs = Inputs(ids, self._segments(rows, length), real, wanted=wanted)
+            row = Row(ids, self._segments(rows, length), real, wanted=wanted)
         if self.queries:
             queries = Queries(wanted, (~unseen)[:, None].expand(-1, length + most, -1))
             behind = torch.arange(length, length + most, device=self.device).expand(len(rows), -1)
-            inputs = inputs._replace(queries=queries, wanted=behind)
-        return self.module.hidden(self.objective, inputs)[own, asked], labels
+            row = row._replace(queries=queries, wanted=behind)
+        return row, own * most + asked, labels
 
     def _segments(self, rows: Sequence[NDArray[np.int64]], length: int) -> Tensor | None:
         """(B, T) segments in which a last [CLS] has its own segment, 2; None: rows begin with [CLS]."""

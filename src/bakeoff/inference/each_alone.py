@@ -79,12 +79,12 @@ class EachAlone:
     def _score(self, chosen: Sequence[_Target], rows: Sequence[ScoredText], found: Sequence[TokenScores]) -> None:
         copies = [self.rows.row(rows[each.place].ids[each.window.begin : each.window.end]) for each in chosen]
         shifts = [len(self.rows.before) - each.window.begin for each in chosen]
-        states, labels = self.rows.read(
+        hidden = self.rows.read(
             copies,
             [shift + each.token for shift, each in zip(shifts, chosen, strict=True)],
             [shift + each.until for shift, each in zip(shifts, chosen, strict=True)],
         )
-        self.predictions.write(states, labels, [(found[each.place], each.token, 1) for each in chosen])
+        self.predictions.write(*hidden, [(found[each.place], each.token, 1) for each in chosen])
 
     def _ends(self, row: ScoredText) -> list[int]:
         """The end, exclusive, of the span that is hidden with each token."""

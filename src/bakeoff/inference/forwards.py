@@ -6,12 +6,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bakeoff.inference.token_scores import PLACES, ScoredText, TokenPredictions, TokenScores, batches, padded
+from bakeoff.inference.token_scores import PLACES, ScoredText, TokenPredictions, TokenScores, batches
 from bakeoff.inference.windows import Window, windows_behind
 from bakeoff.learner.pretraining_model import PretrainingModel
-from bakeoff.models.inputs import Inputs
-from bakeoff.models.model_state import chosen_rows
+from bakeoff.lengths import by_length, padded
+from bakeoff.models.part import ModelState, chosen_rows
 from bakeoff.resources.device import tokens_at_once
+from bakeoff.row import Row
 
 
 class Forwards:
@@ -42,7 +43,7 @@ class Forwards:
     ) -> None:
         self.model, self.predictions, self.reads_prefix = module.model, predictions, module.reads_prefix
         self.separator, self.length, self.continues, self.stride = separator, length, continues, stride
-        self.device = self.model.embedding.table.device
+        self.device = self.model.device
 
     @torch.inference_mode()
     def score(self, rows: Sequence[ScoredText]) -> list[TokenScores]:
@@ -67,25 +68,24 @@ class Forwards:
             prefix = None
             if self.reads_prefix:
                 prefix = torch.tensor([1 + w.scored - w.begin for _, w in chosen], device=self.device)
-            hidden = self.model.stack(*self.model.stack_inputs(Inputs(ids, prefix=prefix)))[0]
-            self._write(hidden, [(rows[place], found[place], window) for place, window in chosen])
+            row = Row(ids, prefix=prefix, forwards=True)
+            self._write(row, [(rows[place], found[place], window) for place, window in chosen])
 
     def _in_turn(self, rows: Sequence[ScoredText], found: Sequence[TokenScores]) -> None:
         count = max(1, tokens_at_once(self.device, PLACES) // self.length)
-        order = sorted(
-            (place for place, row in enumerate(rows) if len(row.ids)), key=lambda place: -len(rows[place].ids)
-        )
+        lengths = np.array([len(row.ids) for row in rows], np.int64)
+        order = [place for place in by_length(lengths, longest_first=True).tolist() if lengths[place]]
         for first in range(0, len(order), count):
             going = order[first : first + count]
-            state = self.model.start(len(going))
+            state: ModelState | None = self.model.start(len(going))
             begin = 0
             while going:
                 windows = [self._turn(rows[place], begin) for place in going]
                 parts = [self._read(rows[place], window) for place, window in zip(going, windows, strict=True)]
                 ids, _ = padded(parts, self.separator, self.device)
-                hidden, state = self.model.extend(ids, state, banded=False)
                 owners = [(rows[place], found[place], w) for place, w in zip(going, windows, strict=True)]
-                self._write(hidden, owners)
+                state = self._write(Row(ids), owners, state)
+                assert state is not None
                 begin += self.length
                 left = [place for place in going if len(rows[place].ids) > begin]  # the first ones, being the longest
                 if len(left) < len(going):
@@ -103,13 +103,23 @@ class Forwards:
             return row.ids[window.begin - 1 : window.end - 1]
         return np.concatenate([[self.separator], row.ids[: window.end - 1]])
 
-    def _write(self, hidden: Tensor, owners: Sequence[tuple[ScoredText, TokenScores, Window]]) -> None:
-        """Score the tokens that (B, T, D) hidden states predict."""
-        states = [hidden[place, w.scored - w.begin : w.until - w.begin] for place, (_, _, w) in enumerate(owners)]
-        labels = np.concatenate([row.ids[window.scored : window.until] for row, _, window in owners])
-        if len(labels):
-            self.predictions.write(
-                torch.cat(states),
-                torch.from_numpy(labels).to(self.device),
-                [(scores, w.scored - row.first, w.until - w.scored) for row, scores, w in owners],
-            )
+    def _write(
+        self,
+        row: Row[Tensor],
+        owners: Sequence[tuple[ScoredText, TokenScores, Window]],
+        state: ModelState | None = None,
+    ) -> ModelState | None:
+        """Score the tokens of a window that each of B rows predicts; the state behind the rows, if one is given."""
+        length = row.ids.shape[1]
+        places = [
+            np.arange(w.scored - w.begin, w.until - w.begin) + number * length
+            for number, (_, _, w) in enumerate(owners)
+        ]
+        labels = np.concatenate([text.ids[window.scored : window.until] for text, _, window in owners])
+        return self.predictions.write(
+            row,
+            torch.from_numpy(np.concatenate(places)).to(self.device),
+            torch.from_numpy(labels).to(self.device),
+            [(scores, w.scored - text.first, w.until - w.scored) for text, scores, w in owners],
+            state,
+        )

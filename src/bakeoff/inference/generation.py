@@ -10,11 +10,13 @@ from torch import Tensor
 
 from bakeoff.inference.beam_search import Found, Search, beam_search
 from bakeoff.inference.generation_config import GenerationConfig
-from bakeoff.inference.prompts import Prompts, ids_of, padded_before, source_of, together
+from bakeoff.inference.prompts import Prompts, ids_of, source_of, together
 from bakeoff.inference.sampling import PromptSeed, chooser
 from bakeoff.inference.writer import Writer, writer_of
 from bakeoff.learner.pretraining_model import PretrainingModel
-from bakeoff.models.model_state import chosen_rows
+from bakeoff.lengths import padded
+from bakeoff.models.part import ModelState, chosen_rows
+from bakeoff.row import Row
 
 SCORES_AT_ONCE = 1 << 22
 """Largest number of scores held at once; they are sorted in float64, which takes several times 32 MB."""
@@ -31,9 +33,8 @@ class Generator:
 
     def __init__(self, module: PretrainingModel | Writer, end: int | None, banned: Sequence[int] = ()) -> None:
         self.writer = module if isinstance(module, Writer) else writer_of(module)
-        self.model, self.head, self.end = self.writer.model, self.writer.head, end
-        self.table = self.model.embedding.table
-        self.device = self.table.device
+        self.model, self.end = self.writer.model, end
+        self.device = self.model.device
         self.banned = ids_of(sorted(banned), self.device)
 
     @torch.inference_mode()
@@ -71,7 +72,7 @@ class Generator:
         self, prompts: Prompts, sources: Prompts | None, tokens: int, beams: int | None = None
     ) -> Iterator[list[int]]:
         """The indices of prompts, batch by batch."""
-        most = max(1, SCORES_AT_ONCE // ((beams or 1) * len(self.table)))
+        most = max(1, SCORES_AT_ONCE // ((beams or 1) * self.model.vocabulary))
         alike = beams is not None or not self.model.stack.skips_padding
         return together(prompts, sources, tokens, most, beams or 1, alike)
 
@@ -102,32 +103,33 @@ class Generator:
         going = list(range(len(prompts)))  # rows of the batch in the order of the state
         counts, done = [0] * len(prompts), [False] * len(prompts)
         lengths = [len(prompt) for prompt in prompts]
-        state = self.model.start(len(prompts), source_of(sources, self.device), in_place=True)
-        chunk, real = padded_before(prompts, self.device)
+        chunk, real = padded(prompts, 0, self.device, before=True)
         prefix = ids_of(lengths, self.device) if self.writer.reads_prefix else None
-        hidden, state = self.model.extend(chunk, state, prefix=prefix, real=real)
+        row = Row(chunk, real=real, source=source_of(sources, self.device), prefix=prefix)
+        state = self.model.start(len(prompts), in_place=True)
         while True:
-            wanted = [row for row in going if not done[row]]
+            left = [
+                place for place, number in enumerate(going) if not done[number]
+            ]  # rows that are done need no logits
+            scores, state = self._scores(row, state, left, not config.greedy)
+            wanted = [going[place] for place in left]
             step: list[tuple[int, int]] = []
-            following = dict.fromkeys(going, 0)  # rows that are done need no logits
-            last = hidden[:, -1]
-            if len(wanted) < len(going):
-                last = last[[place for place, row in enumerate(going) if not done[row]]]
-            for row, token in zip(wanted, choose(self.scores(last, not config.greedy), wanted).tolist(), strict=True):
-                following[row] = token
-                done[row] = token == self.end
-                if not done[row]:
-                    step.append((row, token))
-                    counts[row] += 1
-                    done[row] = counts[row] >= config.tokens or self._full(lengths[row] + counts[row] - 1)
+            following = dict.fromkeys(going, 0)
+            for number, token in zip(wanted, choose(scores, wanted).tolist(), strict=True):
+                following[number] = token
+                done[number] = token == self.end
+                if not done[number]:
+                    step.append((number, token))
+                    counts[number] += 1
+                    done[number] = counts[number] >= config.tokens or self._full(lengths[number] + counts[number] - 1)
             if step:
                 yield step
-            left = [place for place, row in enumerate(going) if not done[row]]
+            left = [place for place, number in enumerate(going) if not done[number]]
             if not left:
                 return
             if len(left) <= len(going) // 2:  # below that, copying the state costs more than it saves
                 state, going = chosen_rows(state, ids_of(left, self.device)), [going[place] for place in left]
-            hidden, state = self.model.extend(ids_of([[following[row]] for row in going], self.device), state)
+            row = Row(ids_of([[following[number]] for number in going], self.device))
 
     @torch.inference_mode()
     def search(
@@ -149,27 +151,25 @@ class Generator:
         """Beam search for a batch of prompts of one length."""
         ids = ids_of(prompts, self.device)
         prefix = torch.full_like(ids[:, 0], ids.shape[1]) if self.writer.reads_prefix else None
-        hidden, state = self.model.extend(
-            ids, self.model.start(len(ids), source_of(sources, self.device)), prefix=prefix
-        )
+        row = Row(ids, source=source_of(sources, self.device), prefix=prefix)
+        scores, state = self._scores(row, self.model.start(len(ids)))
 
         def go_on(rows: list[int], following: list[int]) -> Tensor | None:
             nonlocal state
             if self._full(state.tokens):
                 return None
             chosen = chosen_rows(state, ids_of(rows, self.device))
-            hidden, state = self.model.extend(ids_of([[token] for token in following], self.device), chosen)
-            return self.scores(hidden[:, -1])
+            scores, state = self._scores(Row(ids_of([[token] for token in following], self.device)), chosen)
+            return scores
 
-        return beam_search(self.scores(hidden[:, -1]), go_on, search)
+        return beam_search(scores, go_on, search)
 
-    def scores(self, hidden: Tensor, normalised: bool = True) -> Tensor:
-        """(B, V) log-probabilities of the next tokens from (B, D) hidden states, minus infinity for banned tokens.
-
-        With `normalised` false, logits: log-probabilities up to a constant in each row.
-        """
-        scores = (self.head.log_probabilities if normalised else self.head.scores)(hidden, self.table)
-        return scores.index_fill_(1, self.banned, float("-inf"))
+    def _scores(
+        self, row: Row[Tensor], state: ModelState, chosen: Sequence[int] | None = None, normalised: bool = True
+    ) -> tuple[Tensor, ModelState]:
+        """What `Writer` gives, with minus infinity for banned tokens."""
+        scores, after = self.writer(row, state, chosen, normalised)
+        return scores.index_fill_(1, self.banned, float("-inf")), after
 
     def _full(self, read: int) -> bool:
         """Whether the model has no position for a token behind `read` tokens."""

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from bakeoff.models.inputs import Source
+from bakeoff.lengths import by_length, padded
+from bakeoff.row import Source
 
 PLACES = 1 << 14
 """Largest number of tokens in a batch, including the tokens to be written."""
@@ -27,10 +29,10 @@ def together(
         beams: rows of each prompt.
         alike: whether the prompts of a batch must have the same length.
     """
-    lengths = [len(prompt) + (len(sources[row]) if sources else 0) for row, prompt in enumerate(prompts)]
-    order = sorted(range(len(prompts)), key=lambda row: (lengths[row], len(prompts[row])))
+    own = np.array([len(prompt) for prompt in prompts], np.int64)
+    lengths = own + np.array([len(sources[row]) if sources else 0 for row in range(len(prompts))], np.int64)
     chosen: list[int] = []
-    for row in order:
+    for row in by_length(lengths, own).tolist():
         full = len(chosen) >= most or (len(chosen) + 1) * beams * (lengths[row] + tokens) > PLACES
         other = alike and chosen and len(prompts[row]) != len(prompts[chosen[0]])
         if chosen and (full or other):
@@ -46,20 +48,8 @@ def ids_of(rows: Prompts | Sequence[int], device: torch.device) -> Tensor:
     return torch.tensor(rows, dtype=torch.int64, device=device)
 
 
-def padded_before(rows: Prompts, device: torch.device) -> tuple[Tensor, Tensor | None]:
-    """(B, T) ids of rows aligned at their ends, and their (B, T) padding mask; None: there is no padding."""
-    longest = max(map(len, rows))
-    ids = ids_of([[0] * (longest - len(row)) + list(row) for row in rows], device)
-    gaps = ids_of([[longest - len(row)] for row in rows], device)
-    real = torch.arange(longest, device=device) >= gaps
-    return ids, None if min(map(len, rows)) == longest else real
-
-
 def source_of(sources: Prompts | None, device: torch.device) -> Source | None:
     """The source of a batch, with padding behind the tokens; None: there is no encoder."""
     if sources is None:
         return None
-    longest = max(map(len, sources))
-    real = torch.tensor([[place < len(row) for place in range(longest)] for row in sources])
-    ids = ids_of([[*row, *[0] * (longest - len(row))] for row in sources], device)
-    return Source(ids, None if bool(real.all()) else real.to(device))
+    return Source(*padded(sources, 0, device))

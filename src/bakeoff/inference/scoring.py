@@ -218,8 +218,7 @@ def scorer_of(
     """
     module = module or run.load(resolve_device(device))
     tokenizer, recipe = run.tokenizer, run.recipe
-    head = next(each.head for each in module.objectives if each.name == objective.kind)
-    predictions = TokenPredictions(module, head, never_written(tokenizer) if last_word else None)
+    predictions = TokenPredictions(module, objective.kind, never_written(tokenizer) if last_word else None)
     if objective.scoring == "forwards":
         return Forwards(module, predictions, tokenizer.opening, recipe.input.length, recipe.input.continues, stride)
     if objective.scoring == "target":

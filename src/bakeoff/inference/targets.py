@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from bakeoff.inference.token_scores import ScoredText, TokenPredictions, TokenScores, batches, padded
+from bakeoff.inference.token_scores import ScoredText, TokenPredictions, TokenScores, batches
 from bakeoff.learner.pretraining_model import PretrainingModel
-from bakeoff.models.inputs import Inputs, Source
+from bakeoff.lengths import padded
+from bakeoff.row import Row, Source
 
 
 class OfTargets:
@@ -20,8 +21,8 @@ class OfTargets:
     """
 
     def __init__(self, module: PretrainingModel, predictions: TokenPredictions, prompt: Sequence[int]) -> None:
-        self.model, self.predictions, self.prompt = module.model, predictions, list(prompt)
-        self.device = self.model.embedding.table.device
+        self.predictions, self.prompt = predictions, list(prompt)
+        self.device = module.model.device
 
     @torch.inference_mode()
     def score(self, rows: Sequence[ScoredText]) -> list[TokenScores]:
@@ -34,9 +35,12 @@ class OfTargets:
             read, real = padded([sources[place] for place in batch], fill, self.device)
             targets = [rows[place].ids for place in batch]
             ids, _ = padded([np.concatenate([self.prompt, ids[:-1]]) for ids in targets], fill, self.device)
-            hidden = self.model(Inputs(ids, source=Source(read, real)))
+            places = [
+                np.arange(first, first + len(target)) + index * ids.shape[1] for index, target in enumerate(targets)
+            ]
             self.predictions.write(
-                torch.cat([hidden[index, first : first + len(target)] for index, target in enumerate(targets)]),
+                Row(ids, source=Source(read, real)),
+                torch.from_numpy(np.concatenate(places)).to(self.device),
                 torch.from_numpy(np.concatenate(targets)).to(self.device),
                 [(found[place], 0, len(rows[place].ids)) for place in batch],
             )

@@ -1,20 +1,23 @@
-"""Common parts of all scorers: log-probabilities of tokens from hidden states, in batches.
+"""Common parts of all scorers: log-probabilities of tokens, in batches.
 
 Shapes: B rows, T length, D width, V vocabulary, N gathered rows.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from bakeoff.batching.batch import Batch
 from bakeoff.batching.by_length import sorted_batches
 from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.models.part import ModelState
 from bakeoff.objectives.heads import Head
 from bakeoff.resources.device import tokens_at_once
+from bakeoff.row import Row
 
 PLACES = 8192
 """Largest number of tokens in a batch, padding included; on a CPU there are fewer, see `tokens_at_once`."""
@@ -53,59 +56,65 @@ class Scorer(Protocol):
 
 
 class TokenPredictions:
-    """Log-probabilities of tokens by a head.
+    """Log-probabilities of tokens by the head of an objective.
 
     Args:
         module: the model with its heads, in evaluation mode.
-        head: the head that predicts tokens.
+        objective: the name of the objective whose head predicts tokens.
         banned: tokens that do not count as the likeliest; None: do not find likeliest tokens.
     """
 
-    def __init__(self, module: PretrainingModel, head: Head, banned: Sequence[int] | None) -> None:
-        self.head, self.table = head, module.model.embedding.table
-        self.banned = None if banned is None else torch.tensor(banned, dtype=torch.int64, device=self.table.device)
-        self.rows_at_once = max(1, SCORES // len(self.table))
+    def __init__(self, module: PretrainingModel, objective: str, banned: Sequence[int] | None) -> None:
+        self.module, self.objective = module, objective
+        device = module.model.device
+        self.banned = None if banned is None else torch.tensor(banned, dtype=torch.int64, device=device)
 
     def write(
         self,
-        hidden: Tensor,
+        row: Row[Tensor],
+        places: Tensor,
         labels: Tensor,
         owners: Sequence[tuple[TokenScores, int, int]],
-    ) -> None:
+        state: ModelState | None = None,
+    ) -> ModelState | None:
         """Score tokens, and write the scores to their owners.
 
         Args:
-            hidden: (N, D) states that predict the tokens.
+            row: rows of tokens.
+            places: (N,) places of the states that predict the tokens, among all states of the rows.
             labels: (N,) tokens.
             owners: the scores to write to, in the order of `labels`, with the first index and the number of tokens.
+            state: the state from which the rows continue, if they do.
+
+        Returns:
+            The state behind the rows.
         """
+        scored, after = self.module(Batch(row, {self.objective: (places, labels)}), state, self._score)
+        values, hits = scored[self.objective]
+        done = 0
+        for scores_of, first, count in owners:
+            scores_of.log_probabilities[first : first + count] = values[done : done + count]
+            scores_of.likeliest[first : first + count] = hits[done : done + count]
+            done += count
+        return cast(ModelState | None, after)
+
+    def _score(
+        self, head: Head, rows: Tensor, labels: Tensor, table: Tensor
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """(N,) the log-probability of each label, and whether it is the likeliest."""
         log_probabilities, likeliest = [], []
-        for states, right in zip(hidden.split(self.rows_at_once), labels.split(self.rows_at_once), strict=True):
-            scores = self.head.log_probabilities(states, self.table)  # (N, V)
+        count = max(1, SCORES // len(table))
+        for states, right in zip(rows.split(count), labels.split(count), strict=True):
+            scores = head.log_probabilities(states, table)  # (N, V)
             own = scores.gather(1, right[:, None])[:, 0]
             log_probabilities.append(own.double().cpu())
             if self.banned is not None:
                 best = scores.index_fill(1, self.banned, float("-inf")).argmax(1)
                 likeliest.append((best == right).cpu())
         values = torch.cat(log_probabilities).numpy()
-        hits = torch.cat(likeliest).numpy() if likeliest else np.zeros(len(values), bool)
-        done = 0
-        for scores_of, first, count in owners:
-            scores_of.log_probabilities[first : first + count] = values[done : done + count]
-            scores_of.likeliest[first : first + count] = hits[done : done + count]
-            done += count
+        return values, torch.cat(likeliest).numpy() if likeliest else np.zeros(len(values), bool)
 
 
 def batches(lengths: Sequence[int] | NDArray[np.int64], device: torch.device) -> list[list[int]]:
     """The indices of rows in each batch: rows of similar length, with as many tokens as suit the device."""
     return [batch.tolist() for batch in sorted_batches(np.asarray(lengths), tokens_at_once(device, PLACES))]
-
-
-def padded(rows: Sequence[NDArray[np.int64]], pad: int, device: torch.device) -> tuple[Tensor, Tensor | None]:
-    """(B, T) ids of rows with padding behind, and their (B, T) padding mask; None: there is no padding."""
-    lengths = np.array([len(row) for row in rows])
-    ids = np.full((len(rows), int(lengths.max())), pad, np.int64)
-    for place, row in enumerate(rows):
-        ids[place, : len(row)] = row
-    real = np.arange(ids.shape[1]) < lengths[:, None]
-    return torch.from_numpy(ids).to(device), None if real.all() else torch.from_numpy(real).to(device)

@@ -1,24 +1,52 @@
 """A model with the head that predicts next tokens."""
 
-from typing import NamedTuple
+from collections.abc import Sequence
+
+from torch import Tensor, nn
 
 from bakeoff.display.wording import listed
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.model import Model
+from bakeoff.models.part import ModelState
 from bakeoff.objectives.heads import Head
 from bakeoff.objectives.registry import OBJECTIVES
+from bakeoff.row import Row
 
 
-class Writer(NamedTuple):
-    """A model that generates text."""
+class Writer(nn.Module):
+    """A model that generates text, with its head for next tokens; R of B rows, V vocabulary.
 
-    model: Model
-    """A causal model, or an encoder with a decoder."""
-    head: Head
-    """The head that predicts next tokens."""
-    reads_prefix: bool
-    """Whether the tokens of a prompt attend to each other in both directions."""
+    Args:
+        model: a causal model, or an encoder with a decoder.
+        head: the head that predicts next tokens.
+        reads_prefix: whether the tokens of a prompt attend to each other in both directions.
+    """
+
+    def __init__(self, model: Model, head: Head, reads_prefix: bool) -> None:
+        super().__init__()
+        self.model, self.head, self.reads_prefix = model, head, reads_prefix
+
+    def forward(
+        self, row: Row[Tensor], state: ModelState, chosen: Sequence[int] | None = None, normalised: bool = True
+    ) -> tuple[Tensor, ModelState]:
+        """Scores of the tokens that follow the rows, and the state behind the rows.
+
+        Args:
+            row: the next tokens of B texts.
+            state: the state from which they continue.
+            chosen: the R rows whose following tokens are scored; None: all B.
+            normalised: log-probabilities; else logits, which are log-probabilities up to a constant in each row.
+
+        Returns:
+            (R, V) scores, and the state.
+        """
+        hidden, after = self.model(row, state)
+        last = hidden[:, -1]
+        if chosen is not None and len(chosen) < len(last):
+            last = last[list(chosen)]
+        scores = self.head.log_probabilities if normalised else self.head.scores
+        return scores(last, self.model.embedding.table), after
 
 
 def writer_of(module: PretrainingModel) -> Writer:

@@ -84,7 +84,7 @@ def inspect(
         recipe=opened.recipe.name,
         corpus=str(text.path),
         corpus_fingerprint=text.fingerprint,
-        examples=sum(len(batch.ids) for batch in batches),
+        examples=sum(len(batch.row.ids) for batch in batches),
         layers=layers_of(module, batches, on),
     )
     about = (

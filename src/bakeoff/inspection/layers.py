@@ -70,16 +70,16 @@ def layers_of(module: PretrainingModel, batches: Sequence[Batch], device: torch.
     stacks = model.stacks()
     sums = {name: [_Sums() for _ in stack.layers] for name, stack in stacks.items()}
     for batch in batches:
-        moved = batch.to(device)
+        row = batch.to(device).row
         last = "decoder" if model.decoder is not None else "encoder"
-        inputs = model.stack_inputs(moved.inputs)
-        real = moved.real if moved.documents is None else moved.documents > 0
-        _add(sums[last], stacks[last], *inputs, _all(real, moved.ids))
+        inputs = model.stack_inputs(row)
+        real = row.real if row.documents is None else row.documents > 0
+        _add(sums[last], stacks[last], *inputs, _all(real, row.ids))
         if model.backward_decoder is not None:
-            backwards = model.reversed_inputs(inputs[0], moved.inputs)
-            _add(sums["backward_decoder"], model.backward_decoder, *backwards, _all(real, moved.ids).flip(1))
-        if moved.source is not None:
-            source = moved.source
+            backwards = model.reversed_inputs(inputs[0], row)
+            _add(sums["backward_decoder"], model.backward_decoder, *backwards, _all(real, row.ids).flip(1))
+        if row.source is not None:
+            source = row.source
             _add(sums["encoder"], stacks["encoder"], *model.source_inputs(source), _all(source.real, source.ids))
     return [
         _layer(name, stack, number, own)

@@ -71,19 +71,19 @@ class RowReader:
 
     def read(self, batch: Batch, index: int, number: int) -> Row:
         """The row `index` of a batch or micro-batch; `number` becomes the row's number."""
-        ids: list[int] = batch.ids[index].tolist()
+        ids: list[int] = batch.row.ids[index].tolist()
         documents = np.ones(len(ids), np.int64)
-        if batch.documents is not None:
-            documents = batch.documents[index].numpy()
-        elif batch.real is not None:
-            documents = batch.real[index].numpy().astype(np.int64)
+        if batch.row.documents is not None:
+            documents = batch.row.documents[index].numpy()
+        elif batch.row.real is not None:
+            documents = batch.row.real[index].numpy().astype(np.int64)
         tokens = int((documents > 0).sum())
-        segments = None if batch.segments is None else batch.segments[index, :tokens].numpy()
+        segments = None if batch.row.segments is None else batch.row.segments[index, :tokens].numpy()
         source, source_length = self._source(batch, index)
-        backwards = batch.backwards is not None and bool(batch.backwards[index])
+        backwards = batch.row.backwards is not None and bool(batch.row.backwards[index])
         marks: dict[int, TargetRun] = {}
         context = self.recipe.input.remembered_tokens
-        prefix = None if batch.prefix is None else int(batch.prefix[index])
+        prefix = None if batch.row.prefix is None else int(batch.row.prefix[index])
         following: list[TokenRun] = []
         targets: dict[str, int] = {}
         relations: dict[str, str] = {}
@@ -109,7 +109,7 @@ class RowReader:
                 following += self._following(objective.name, slots, labels, ids[:tokens])
                 continue
             marks |= _marks(config, batch, index, slots, labels)
-        lines = [] if batch.source is None else [RowText(name="source", pieces=source)]
+        lines = [] if batch.row.source is None else [RowText(name="source", pieces=source)]
         for name, start, stop in self._texts(documents[:tokens], segments, context):
             pieces = self.speller.pieces(ids, marks, start, stop, backwards)
             lines.append(RowText(name=name, pieces=pieces + [each for each in following if start <= each.place < stop]))
@@ -124,21 +124,21 @@ class RowReader:
             classes=classes,
             backwards=backwards,
             both_sides=bool(prefix) if any(config.reads_rows for config in self.recipe.objective) else None,
-            follows=None if batch.follows is None else bool(batch.follows[index]),
+            follows=None if batch.row.follows is None else bool(batch.row.follows[index]),
             lines=lines,
         )
 
     def _source(self, batch: Batch, index: int) -> tuple[list[TokenRun], int]:
         """The encoder's tokens in a sequence-to-sequence model, and their number with padding."""
-        if batch.source is None:
+        if batch.row.source is None:
             return [], 0
-        ids: list[int] = batch.source.ids[index].tolist()
-        tokens = len(ids) if batch.source.real is None else int(batch.source.real[index].sum())
+        ids: list[int] = batch.row.source.ids[index].tolist()
+        tokens = len(ids) if batch.row.source.real is None else int(batch.row.source.real[index].sum())
         return self.speller.pieces(ids, {}, 0, tokens), len(ids)
 
     def _predicted(self, batch: Batch, index: int, name: str) -> tuple[NDArray[np.int64], list[int]]:
         """(n,) indices among the row's (T + P) x directions hidden states that predict, and the n labels."""
-        length = batch.ids.shape[1] if batch.queries is None else batch.queries.visible.shape[1]
+        length = batch.row.ids.shape[1] if batch.row.queries is None else batch.row.queries.visible.shape[1]
         slots = length * self.recipe.model.directions
         rows, labels = (each.numpy() for each in batch.targets[name])
         low, high = np.searchsorted(rows, [index * slots, (index + 1) * slots])
@@ -189,12 +189,12 @@ def _marks(
     objective: ObjectiveConfig, batch: Batch, index: int, slots: NDArray[np.int64], labels: list[int]
 ) -> dict[int, TargetRun]:
     """The targets of an objective in a row, by the position of their first token."""
-    if batch.queries is None or objective.scoring != "query":
+    if batch.row.queries is None or objective.scoring != "query":
         run = objective.targets_together
         return {int(slots[at]): TargetRun(objective.kind, labels[at : at + run]) for at in range(0, len(labels), run)}
-    queries = slots - batch.ids.shape[1]
-    places = batch.queries.positions[index].numpy()[queries]
-    seen = batch.queries.visible[index].numpy()[slots][:, places].sum(1)
+    queries = slots - batch.row.ids.shape[1]
+    places = batch.row.queries.positions[index].numpy()[queries]
+    seen = batch.row.queries.visible[index].numpy()[slots][:, places].sum(1)
     return {
         place: TargetRun(objective.kind, [label], order + 1)
         for place, label, order in zip(places.tolist(), labels, seen.tolist(), strict=True)

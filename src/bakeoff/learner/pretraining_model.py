@@ -1,17 +1,15 @@
 """The trained module of a pre-training: the model and the heads of its objectives."""
 
 from collections.abc import Collection
-from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from bakeoff.batching.batch import Batch
 from bakeoff.learner.without_memory import without_memory
-from bakeoff.models.inputs import Inputs
-from bakeoff.models.model_state import ModelState
-from bakeoff.objectives.heads import Head
+from bakeoff.models.part import ModelState
+from bakeoff.objectives.heads import Score, summed_loss
 from bakeoff.objectives.objective import (
     Generating,
     Objective,
@@ -22,6 +20,7 @@ from bakeoff.objectives.objective import (
     row_lengths,
 )
 from bakeoff.recipe import Recipe
+from bakeoff.row import Row
 
 
 class PretrainingModel(nn.Module):
@@ -66,73 +65,63 @@ class PretrainingModel(nn.Module):
             if each is not None:
                 each.compile_layers()
 
-    def hidden(self, name: str, inputs: Inputs) -> Tensor:
-        """(B, T, D) hidden states from which the objective of that name predicts."""
-        if self.generating is None or name != self.generating.learns:
-            hidden: Tensor = self.model(inputs)
-        else:
-            vectors = self.model.embedding.vectors(inputs.ids, inputs.segments)
-            hidden = self.generating.generator(inputs._replace(vectors=vectors))
-        return hidden
+    def forward(
+        self, batch: Batch, state: ModelState | None = None, score: Score = summed_loss
+    ) -> tuple[dict[str, Any], ModelState | None]:
+        """What the heads make of the rows that have a target, and the state behind the batch where one is given.
 
-    def gather(self, batch: Batch) -> dict[str, tuple[Tensor, Tensor]]:
-        """The (N, D) hidden states of the rows that have a target, and the (N,) targets, by objective."""
-        generated: dict[str, tuple[Tensor, Tensor]] = {}
-        if self.generating is not None:
-            batch, generated = self._generate(self.generating, batch)
-        hidden = self.model(batch.inputs)
-        return generated | self._gathered(hidden, batch)
+        Training, validation and inference all come through here, so that whatever shards or replicates the weights can
+        gather them before, and the table of tokens is read within.
 
-    def _generate(self, own: Generating, batch: Batch) -> tuple[Batch, dict[str, tuple[Tensor, Tensor]]]:
-        """The batch filled by the generator, and the rows and targets of the objective that the generator learns."""
-        name = cast(Objective, own).name
-        places, labels = batch.targets[own.learns]
-        rows = self.hidden(own.learns, batch.inputs).flatten(0, 1).index_select(0, places)
-        learnt = {own.learns: (rows, labels)}
-        others = {key: value for key, value in batch.targets.items() if key != own.learns}
-        drawn = others[name]
-        ids = batch.ids
-        if len(drawn[0]):  # it is trained now
-            head = self._head(own.learns)
+        Args:
+            batch: rows and the targets of objectives; an objective without an entry among them is left out.
+            state: the state from which the rows continue; None: they stand alone.
+            score: makes a result of an objective's rows and labels; by default their loss, summed, in nats.
+        """
+        targets = dict(batch.targets)
+        gathered: dict[str, tuple[Tensor, Tensor]] = {}
+        row = batch.row
+        if self.generating is not None and self.generating.learns in targets:
+            row, gathered = self._generate(self.generating, row, targets)
+        after = None
+        if targets or not gathered:
+            if state is None:
+                hidden, _ = self.model(row)
+            else:  # padding stands behind the end of a text, where nothing follows
+                row = row._replace(real=None, documents=None)
+                hidden, after = self.model(row, state, remembered=batch.advance, banded=False)
+            gathered |= self._gathered(hidden, targets)
+        table = self.model.embedding.table
+        present = [each for each in self.objectives if each.name in gathered]
+        return {each.name: score(each.head, *gathered[each.name], table) for each in present}, after
+
+    def _generate(
+        self, generating: Generating, row: Row[Tensor], targets: dict[str, tuple[Tensor, Tensor]]
+    ) -> tuple[Row[Tensor], dict[str, tuple[Tensor, Tensor]]]:
+        """The row filled by the generator, and the rows and labels of the objective that the generator learns.
+
+        This objective is removed from the targets, and the labels of the objective with the generator are made.
+        """
+        name = cast(Objective, generating).name
+        places, labels = targets.pop(generating.learns)
+        vectors = self.model.embedding.vectors(row)
+        hidden, _ = generating.generator(row._replace(vectors=vectors))
+        rows = _at(hidden.flatten(0, 1), places)
+        drawn = targets.get(name)
+        if drawn is not None and len(drawn[0]):  # it is trained now
+            head = next(each.head for each in self.objectives if each.name == generating.learns)
             with torch.no_grad():
                 predicted = head.log_probabilities(rows, self.model.embedding.table)
-            ids, made = own.replace(ids, (places, labels), predicted, drawn)
-            others[name] = drawn[0], made
-        return replace(batch, ids=ids, targets=others), learnt
+            ids, made = generating.replace(row.ids, (places, labels), predicted, drawn)
+            targets[name] = drawn[0], made
+            row = row._replace(ids=ids)
+        return row, {generating.learns: (rows, labels)}
 
-    def _head(self, name: str) -> Head:
-        return next(each.head for each in self.objectives if each.name == name)
-
-    def gather_on(self, batch: Batch, state: ModelState) -> tuple[dict[str, tuple[Tensor, Tensor]], ModelState]:
-        """`gather` for rows that continue from a state; also the state behind these rows."""
-        hidden, after = self.model.extend(
-            batch.ids, state, batch.segments, batch.queries, batch.advance, banded=False, backwards=batch.backwards
-        )
-        return self._gathered(hidden, batch), after
-
-    def _gathered(self, hidden: Tensor, batch: Batch) -> dict[str, tuple[Tensor, Tensor]]:
-        hidden = self.rows(hidden)
-        return {
-            name: (hidden if len(rows) == len(hidden) else hidden.index_select(0, rows), labels)
-            for name, (rows, labels) in batch.targets.items()
-        }
-
-    def rows(self, hidden: Tensor) -> Tensor:
-        """(B, T, directions * D) hidden states to (B * T * directions, D), a row for each direction."""
-        return hidden.flatten(0, 1).view(-1, self._row_width)
-
-    def forward(self, batch: Batch) -> dict[str, Tensor]:
-        """The loss of each objective, summed over its targets, in nats."""
-        return self._losses(self.gather(batch))
-
-    def forward_on(self, batch: Batch, state: ModelState) -> tuple[dict[str, Tensor], ModelState]:
-        """`forward` for rows that continue from a state; also the state behind these rows."""
-        gathered, after = self.gather_on(batch, state)
-        return self._losses(gathered), after
-
-    def _losses(self, gathered: dict[str, tuple[Tensor, Tensor]]) -> dict[str, Tensor]:
-        table = self.model.embedding.table
-        return {each.name: each.head.loss(*gathered[each.name], table) for each in self.objectives}
+    def _gathered(self, hidden: Tensor, targets: dict[str, tuple[Tensor, Tensor]]) -> dict[str, tuple[Tensor, Tensor]]:
+        """The (N, D) rows of hidden states at each objective's targets, and the (N,) labels."""
+        # (B, T, directions * D) becomes (B * T * directions, D), a row for each direction.
+        rows = hidden.flatten(0, 1).view(-1, self._row_width)
+        return {name: (_at(rows, places), labels) for name, (places, labels) in targets.items()}
 
     def parameter_count(self) -> int:
         """Number of parameters, heads included, tied and shared ones once."""
@@ -162,6 +151,12 @@ class PretrainingModel(nn.Module):
         if self.generator is not None:
             row += self.generator.row_flops(length)
         return round(3 * row / (source_length + length))
+
+
+def _at(rows: Tensor, places: Tensor) -> Tensor:
+    """The rows at (N,) places in rising order."""
+    every = places.shape[0] == rows.shape[0]  # no `len`, which is a constant to an exporter
+    return rows if every else rows.index_select(0, places)
 
 
 def build_on_meta(recipe: Recipe, vocabulary: int) -> PretrainingModel:

@@ -5,8 +5,7 @@ from torch import Tensor
 
 from bakeoff.batching.batch import Batch
 from bakeoff.models.model import Model
-from bakeoff.models.model_state import ModelState
-from bakeoff.models.part import map_state
+from bakeoff.models.part import ModelState, map_state
 
 
 class Memory:
@@ -24,9 +23,9 @@ class Memory:
     def before(self, number: int, batch: Batch) -> ModelState:
         """The state from which micro-batch `number` of the next batch continues."""
         if number == len(self._states):
-            state = self.model.start(len(batch.ids))
+            state = self.model.start(len(batch.row.ids))
             if self._loaded:
-                rows = slice(self._taken, self._taken + len(batch.ids))
+                rows = slice(self._taken, self._taken + len(batch.row.ids))
                 state, self._taken = _filled(state, [tensor[rows] for tensor in self._loaded]), rows.stop
             self._states.append(state)
         return self._states[number]
@@ -47,7 +46,7 @@ class Memory:
 
     def load(self, tensors: dict[str, Tensor]) -> None:
         """Restore the memory from the tensors of a checkpoint, as `tensors` gave them."""
-        device = self.model.embedding.table.device
+        device = self.model.device
         self._states, self._taken = [], 0
         self._loaded = [tensors[str(place)].to(device) for place in range(len(tensors))]
 

@@ -3,9 +3,11 @@
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from bakeoff.models.packing import Packing
+from bakeoff.row import Row
 
 NormKind = Literal["layer", "rms"]
 
@@ -49,13 +51,17 @@ class BuildContext:
         return nn.LayerNorm(width or self.width, eps=self.norm_epsilon, elementwise_affine=has, bias=self.norm_bias)
 
 
-class Context(NamedTuple):
-    """Information that the layers of one forward pass may need; made once a pass."""
+UNKNOWN: Row[Tensor] = Row(torch.empty(0, 0, dtype=torch.int64))
+"""A row of which nothing is known: one document, without padding."""
 
-    real: Tensor | None = None
-    """(B, T) padding mask, True for tokens; None where there is no padding or `documents` is given."""
-    documents: Tensor | None = None
-    """(B, T) document ids, 0 for padding; tokens see only their own document. None: one document a row."""
+
+class Context(NamedTuple):
+    """What layers may need besides their input, made once a forward pass: the row, and facts that layers share."""
+
+    row: Row[Tensor] = UNKNOWN
+    """The rows that are read, with all their signals. Segments go on over the rows of a second stream, (B, T + N). By
+    default nothing is known of them: each row is one document, without padding.
+    """
     attention_mask: Tensor | None = None
     """(B or 1, 1, T or 1, S) True where a position of the third axis may attend to one of the fourth."""
     attention_bias: Tensor | None = None
@@ -64,12 +70,6 @@ class Context(NamedTuple):
     """(N, D) vectors of N buckets of distances, shared by the layers of `disentangled_attention`."""
     positions: Tensor | None = None
     """(B, T + N) positions of the tokens, followed by those of the second stream's rows."""
-    segments: Tensor | None = None
-    """(B, T + N) segment id of each position, for mixers that read segments."""
-    backwards: Tensor | None = None
-    """(B,) True for rows that read the text from its end, for mixers that distinguish before and behind."""
-    queries: int = 0
-    """N, the number of rows of the second stream; keys and values come from the rows before them alone."""
     remembered: int | None = None
     """Number of first tokens that a state takes up, if not all; for `relative_attention`."""
     banded: bool = False
@@ -81,8 +81,8 @@ class Context(NamedTuple):
     in_place: bool = False
     """Remembered keys and values have free places behind them, into which the next ones are written."""
     packing: Packing | None = None
-    """The layout of packed states, which are (1, N, D) of tokens alone; all other fields are for (B, T) rows with
-    padding.
+    """The layout of packed states, which are (1, N, D) of tokens alone, one row after the other without padding; None:
+    states are (B, T, D). All other fields are for (B, T) rows with padding in any case.
     """
     wanted: Tensor | None = None
     """(B, M) places of each row whose states are wanted; None: all places."""
@@ -92,6 +92,6 @@ class Context(NamedTuple):
     """(B, 1, 1, U) padding mask of the source, True for tokens."""
 
     @property
-    def owners(self) -> Tensor | None:
-        """(B, T) the number of each token's document, or True for a token; 0 or False for padding."""
-        return self.real if self.documents is None else self.documents
+    def queries(self) -> int:
+        """N, the number of rows of the second stream; keys and values come from the rows before them alone."""
+        return 0 if self.row.queries is None else self.row.queries.positions.shape[1]

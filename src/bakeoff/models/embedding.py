@@ -12,6 +12,7 @@ from bakeoff.config import Config
 from bakeoff.models.context import BuildContext
 from bakeoff.models.initialisation import InitialConfig, initialise
 from bakeoff.ops.dropout import dropout
+from bakeoff.row import Row
 
 
 class EmbeddingConfig(Config):
@@ -91,35 +92,30 @@ class Embedding(nn.Module):
             nn.init.xavier_uniform_(self.projection.weight)
 
     @property
+    def vocabulary(self) -> int:
+        """V, the number of tokens."""
+        assert self.tokens is not None
+        return len(self.tokens.weight)
+
+    @property
     def table(self) -> Tensor:
         """(V, E) the vectors of the tokens."""
         assert self.tokens is not None
         return self.tokens.weight
 
     def forward(
-        self,
-        ids: Tensor,
-        segments: Tensor | None = None,
-        start: int = 0,
-        table: Tensor | None = None,
-        gaps: Tensor | None = None,
+        self, row: Row[Tensor], start: int = 0, table: Tensor | None = None, gaps: Tensor | None = None
     ) -> Tensor:
         """(B, T, D) hidden states before the first layer: the `vectors` at the model's width."""
-        return cast(Tensor, self.projection(self.vectors(ids, segments, start, table, gaps)))
+        return cast(Tensor, self.projection(self.vectors(row, start, table, gaps)))
 
     def vectors(
-        self,
-        ids: Tensor,
-        segments: Tensor | None = None,
-        start: int = 0,
-        table: Tensor | None = None,
-        gaps: Tensor | None = None,
+        self, row: Row[Tensor], start: int = 0, table: Tensor | None = None, gaps: Tensor | None = None
     ) -> Tensor:
         """The tables' vectors of the tokens: the sum, after its norm and dropout.
 
         Args:
-            ids: (B, T) token ids.
-            segments: (B, T) segment ids; None is segment 0 everywhere.
+            row: the tokens and their segments.
             start: position of the first token.
             table: (V, E) the vectors of the tokens; the embedding's own where absent.
             gaps: (B,) number of places before the first token of each row, which has position 0; None: none.
@@ -127,22 +123,22 @@ class Embedding(nn.Module):
         Returns:
             (B, T, E).
         """
-        length = ids.shape[1]
-        x = F.embedding(ids, self.table if table is None else table)
+        length, device = row.ids.shape[1], row.ids.device
+        x = F.embedding(row.ids, self.table if table is None else table)
         places = None
         if gaps is not None:  # what stands in them, or behind a row's last position, is not looked at
-            places = (torch.arange(start, start + length, device=ids.device) - gaps[:, None]).clamp(min=0)  # (B, T)
+            places = (torch.arange(start, start + length, device=device) - gaps[:, None]).clamp(min=0)  # (B, T)
         if self.positions is not None:
             rows = self.positions.weight
             x = x + (rows[start : start + length] if places is None else rows[places.clamp(max=len(rows) - 1)])
         if self.sinusoidal:
             # Vaswani et al. scale the tokens, which begin at a deviation of 1 / sqrt(E), up to the waves' size.
             if places is None:
-                places = torch.arange(start, start + length, device=x.device)
+                places = torch.arange(start, start + length, device=device)
             made = halved_sinusoids if self.halves else sinusoids
             x = x * math.sqrt(x.shape[-1]) + made(places + self.first_wave, x.shape[-1])
         if self.segments is not None:
-            x = x + (self.segments.weight[0] if segments is None else self.segments(segments))
+            x = x + (self.segments.weight[0] if row.segments is None else self.segments(row.segments))
         return dropout(self.norm(x), self.dropout, self.training)
 
     def flops_per_token(self, length: int) -> int:

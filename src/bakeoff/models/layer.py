@@ -4,12 +4,12 @@ from collections.abc import Callable
 from functools import cache
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from bakeoff.models.context import Context
 from bakeoff.models.packing import at_places
 from bakeoff.models.part import Part, State, apply_part
-from bakeoff.models.uncompiled import leave_uncompiled
+from bakeoff.row import Row
 
 RECOMPILE_LIMIT = 64
 """Largest number of variants of a compiled layer: kinds of layers times training or not, padded or not, packed or
@@ -41,7 +41,9 @@ def apply_layer(
 def apply_layer_at(parts: tuple[Part, ...], x: Tensor, context: Context, wanted: Tensor) -> Tensor:
     """(B, M, D) output of the last layer at (B, M) places; parts behind the last mixer compute these alone."""
     mixing = max((place for place, part in enumerate(parts) if part.reach() != (0, 0)), default=-1)
-    alone = Context(source=context.source, source_mask=context.source_mask)  # for tokens each by itself
+    alone = Context(
+        Row(context.row.ids), source=context.source, source_mask=context.source_mask
+    )  # each token by itself
     for place, part in enumerate(parts):
         if place > mixing:
             x = at_places(x, wanted, context.packing) if place == 0 else x
@@ -65,3 +67,17 @@ def compiled_layer() -> Callable[..., tuple[Tensor, tuple[State, ...]]]:
     torch._dynamo.config.fail_on_recompile_limit_hit = True
     leave_uncompiled()
     return torch.compile(apply_layer)
+
+
+UNCOMPILED: list[tuple[type[nn.Module], str]] = []
+"""Classes, and the names of their methods.
+
+They are `torch.compiler.disable`d when something is first compiled. A decorator would import the compiler with the
+class, which takes longer than importing torch itself, and few processes compile.
+"""
+
+
+def leave_uncompiled() -> None:
+    """Make the compiler leave the methods in `UNCOMPILED` as they are from now on; to be called once."""
+    for owner, name in UNCOMPILED:
+        setattr(owner, name, torch.compiler.disable(getattr(owner, name)))

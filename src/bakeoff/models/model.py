@@ -15,12 +15,12 @@ from bakeoff.models.initialisation import (
     scale_residuals,
     zero_branches,
 )
-from bakeoff.models.inputs import Inputs, Queries, Source
 from bakeoff.models.masks import attended_keys, attention_mask, gaps_mask, inside_prefix, memory_mask
 from bakeoff.models.model_config import ModelBaseConfig
-from bakeoff.models.model_state import ModelState
+from bakeoff.models.part import ModelState
 from bakeoff.models.stack import Stack
 from bakeoff.ops.dropout import dropout
+from bakeoff.row import Queries, Row, Source, turned
 
 
 class Model(nn.Module):
@@ -79,59 +79,79 @@ class Model(nn.Module):
         found = {"encoder": self.encoder, "decoder": self.decoder, "backward_decoder": self.backward_decoder}
         return {name: stack for name, stack in found.items() if stack is not None}
 
+    @property
+    def device(self) -> torch.device:
+        """The device of the weights."""
+        return next(self.parameters()).device
+
+    @property
+    def vocabulary(self) -> int:
+        """V, the number of tokens."""
+        return self.embedding.vocabulary
+
     def compile_layers(self) -> None:
         """Compile the layers; those of the same structure share the code."""
         for stack in self.stacks().values():
             stack.compiled = True
 
-    def forward(self, inputs: Inputs) -> Tensor:
-        """Hidden states of the last layer.
+    def forward(
+        self,
+        row: Row[Tensor],
+        state: ModelState | None = None,
+        *,
+        remembered: int | None = None,
+        banded: bool = True,
+    ) -> tuple[Tensor, ModelState | None]:
+        """Hidden states of the last layer, for rows by themselves or as the next tokens of texts.
+
+        Args:
+            row: rows of tokens; behind a state any number of tokens that follow those which the state remembers.
+            state: the state from `start` or the last call, for a causal model of one direction or an encoder with a
+                memory; it stays unchanged, unless it was made `in_place`. A source and a prefix belong to a text's
+                first chunk, and so does padding, which stands before a row's first token then. None: nothing is
+                remembered.
+            remembered: number of first tokens that go into the new state; None: all. For `relative_attention`. In an
+                encoder these tokens do not see the others, which are read once more.
+            banded: each token sees as many tokens before it as the memory holds; else, as in training, the whole memory
+                and all earlier tokens of the chunk. For causal `relative_attention`.
 
         Returns:
             (B, T, D), or (B, T + N, D) with a second stream, or (B, T, 2 D) with two directions: the hidden states
             behind the token and all before it, then those behind the token and all after it. States at padding are
             meaningless. With M wanted places (B, M, D), or (B, M, 2 D).
+            And the state behind the remembered tokens, if one was given. If banded, a causal model gives the same
+            hidden states for any chunks.
         """
-        x, context = self.stack_inputs(inputs)
+        if state is not None:
+            return self._extend(row, state, remembered, banded)
+        x, context = self.stack_inputs(row)
         hidden: Tensor = self.stack(x, context)[0]
-        if self.backward_decoder is None:
-            return hidden
-        backward = self.backward_decoder(*self.reversed_inputs(x, inputs))[0]
-        return torch.cat([hidden, backward.flip(1) if inputs.wanted is None else backward], dim=-1)
+        if self.backward_decoder is None or row.forwards:
+            return hidden, None
+        backward = self.backward_decoder(*self.reversed_inputs(x, row))[0]
+        return torch.cat([hidden, backward.flip(1) if row.wanted is None else backward], dim=-1), None
 
-    def stack_inputs(self, inputs: Inputs) -> tuple[Tensor, Context]:
+    def stack_inputs(self, row: Row[Tensor]) -> tuple[Tensor, Context]:
         """The input of the last stack, and its context."""
-        ids, vectors, queries = inputs.ids, inputs.vectors, inputs.queries
-        encoded, source_mask = (None, None) if inputs.source is None else self.encode(inputs.source)
-        x = self._embed(ids, inputs.segments, 0) if vectors is None else self.embedding.projection(vectors)
-        shown = None if inputs.prefix is None else inside_prefix(ids, inputs.prefix)
-        context = self._context(inputs.segments, inputs.real, inputs.documents, shown)
-        context = context._replace(source=encoded, source_mask=source_mask)
-        context = context._replace(backwards=inputs.backwards, wanted=inputs.wanted)
-        return (x, context) if queries is None else self._with_queries(x, context, queries)
+        encoded, source_mask = (None, None) if row.source is None else self.encode(row.source)
+        x = self._embed(row) if row.vectors is None else self.embedding.projection(row.vectors)
+        context = self._context(row)._replace(source=encoded, source_mask=source_mask)
+        return (x, context) if row.queries is None else self._with_queries(x, context, row.queries)
 
-    def reversed_inputs(self, x: Tensor, inputs: Inputs) -> tuple[Tensor, Context]:
+    def reversed_inputs(self, x: Tensor, row: Row[Tensor]) -> tuple[Tensor, Context]:
         """The input of the backward decoder, from x, (B, T, D), the input of the forward decoder.
 
         It is reversed after the embedding, so that a token keeps its absolute position.
         """
-        told = inputs.segments, inputs.real, inputs.documents
-        turned = [None if each is None else each.flip(1) for each in told]
-        wanted = None if inputs.wanted is None else x.shape[1] - 1 - inputs.wanted
-        return x.flip(1), self._context(*turned)._replace(wanted=wanted)
+        return x.flip(1), self._context(turned(row))
 
-    def _context(
-        self, segments: Tensor | None, real: Tensor | None, documents: Tensor | None, shown: Tensor | None = None
-    ) -> Context:
-        """The context of (B, T) rows, whose `shown` tokens are seen by earlier tokens, too."""
-        return Context(
-            real=real if documents is None else None,
-            documents=documents,
-            attention_mask=self._mask(real, documents, self.decoder is not None, shown),
-            segments=segments,
-        )
+    def _context(self, row: Row[Tensor]) -> Context:
+        """The context of rows that stand by themselves."""
+        shown = None if row.prefix is None else inside_prefix(row.ids, row.prefix)
+        mask = self._mask(row.real, row.documents, self.decoder is not None, shown)
+        return Context(row if row.documents is None else row._replace(real=None), mask, wanted=row.wanted)
 
-    def _with_queries(self, x: Tensor, context: Context, queries: Queries) -> tuple[Tensor, Context]:
+    def _with_queries(self, x: Tensor, context: Context, queries: Queries[Tensor]) -> tuple[Tensor, Context]:
         """The input and context with the rows of the second stream behind those of the tokens."""
         assert self.query is not None
         rows, length = x.shape[:2]
@@ -145,115 +165,86 @@ class Model(nn.Module):
             of_queries = of_queries & allowed.gather(1, queries.positions[..., None].expand(-1, -1, length))
         mask = torch.cat([of_tokens, of_queries], dim=1)
         own = torch.arange(length, device=x.device).expand(rows, -1)
-        segments = context.segments
-        if segments is not None:
-            segments = torch.cat([segments, segments.gather(1, queries.positions)], dim=1)
+        row = context.row
+        if row.segments is not None:
+            both = torch.cat([row.segments, row.segments.gather(1, queries.positions)], dim=1)
+            row = row._replace(segments=both)
         return torch.cat([x, start], dim=1), context._replace(
-            attention_mask=mask[:, None],
-            positions=torch.cat([own, queries.positions], dim=1),
-            segments=segments,
-            queries=count,
+            row=row, attention_mask=mask[:, None], positions=torch.cat([own, queries.positions], dim=1)
         )
 
-    def encode(self, source: Source) -> tuple[Tensor, Tensor | None]:
+    def encode(self, source: Source[Tensor]) -> tuple[Tensor, Tensor | None]:
         """The encoder's (B, U, D) output, and its (B, 1, 1, U) padding mask, None where there is no padding."""
         assert self.encoder is not None
         mask = None if source.real is None else attended_keys(source.real)[:, None]
         return self.encoder(*self.source_inputs(source))[0], mask
 
-    def source_inputs(self, source: Source) -> tuple[Tensor, Context]:
+    def source_inputs(self, source: Source[Tensor]) -> tuple[Tensor, Context]:
         """The input of the encoder of a sequence-to-sequence model, and its context."""
-        context = Context(real=source.real, attention_mask=self._mask(source.real, None, False))
-        return self.embedding(source.ids), context
+        row = Row(source.ids, real=source.real)
+        return self.embedding(row), Context(row, self._mask(source.real, None, False))
 
-    def start(self, rows: int, source: Source | None = None, in_place: bool = False) -> ModelState:
-        """The state before the first token of `rows` rows, from which `extend` continues.
+    def start(self, rows: int, in_place: bool = False) -> ModelState:
+        """The state before the first token of `rows` rows, from which `forward` continues.
 
         Args:
             rows: B.
-            source: the input of the encoder, where there is one.
-            in_place: `extend` may overwrite the state and those that follow from it, so that a text continues from its
+            in_place: `forward` may overwrite the state and those that follow from it, so that a text continues from its
                 last state alone. A token costs less, because keys and values are not copied each time.
         """
-        encoded, mask = (None, None) if source is None else self.encode(source)
-        return ModelState(0, self.stack.start(rows, self.embedding.table), encoded, mask, in_place=in_place)
+        own = next(self.parameters())
+        like = torch.empty(0, dtype=own.dtype, device=own.device)  # a plain tensor, also where the weights are sharded
+        return ModelState(0, self.stack.start(rows, like), in_place=in_place)
 
-    def extend(
-        self,
-        ids: Tensor,
-        state: ModelState,
-        segments: Tensor | None = None,
-        queries: Queries | None = None,
-        remembered: int | None = None,
-        banded: bool = True,
-        backwards: Tensor | None = None,
-        prefix: Tensor | None = None,
-        real: Tensor | None = None,
+    def _extend(
+        self, row: Row[Tensor], state: ModelState, remembered: int | None, banded: bool
     ) -> tuple[Tensor, ModelState]:
-        """Read the next tokens of a text, with a causal model of one direction or an encoder with a memory.
-
-        Args:
-            ids: (B, T) the tokens that follow those which the state remembers; any number of them.
-            state: the state from `start` or the last call; it stays unchanged, unless it was made `in_place`.
-            segments: (B, T) segment ids; None is segment 0 everywhere.
-            queries: N rows of the second stream, for models whose mixers have two.
-            remembered: number of first tokens that go into the new state; None: all. For `relative_attention`. In an
-                encoder these tokens do not see the others, which are read once more.
-            banded: each token sees as many tokens before it as the memory holds; else, as in training, the whole memory
-                and all earlier tokens of the chunk. For causal `relative_attention`.
-            backwards: (B,) True for rows that read the text from its end, as in `forward`.
-            prefix: (B,) number of tokens at the beginning of each row that all tokens see, as in `forward`; they have
-                to be in a text's first chunk.
-            real: (B, T) True for tokens, False for padding, which stands before a row's first token; for causal models,
-                in a text's first chunk, where rows have prompts of unlike lengths. None: there is no padding.
-
-        Returns:
-            (B, T, D) hidden states of the tokens, or (B, T + N, D) with a second stream, and the state behind the
-            remembered tokens. If banded, a causal model gives the same hidden states for any chunks.
-        """
-        if real is not None:
+        """`forward` behind a state."""
+        if row.source is not None:
+            assert state.tokens == 0, "a source is read before the first token"
+            encoded, mask = self.encode(row.source)
+            state = state._replace(source=encoded, source_mask=mask)
+        if row.real is not None:
             assert state.tokens == 0, "padding stands before the first token"
-            state = state._replace(gaps=(~real).sum(1))
-        x = self._embed(ids, segments, state.tokens, state.gaps)
+            state = state._replace(gaps=(~row.real).sum(1))
+        x = self._embed(row, state.tokens, state.gaps)
         context = Context(
-            real=real,
-            attention_mask=self._mask_of_chunk(ids, state, remembered, prefix, real),
+            row,
+            self._mask_of_chunk(row, state, remembered),
             start=state.tokens,
             gaps=state.gaps,
             in_place=state.in_place,
             source=state.source,
             source_mask=state.source_mask,
-            segments=segments,
-            backwards=backwards,
             remembered=remembered,
             banded=banded,
         )
-        if queries is not None:
-            x, context = self._with_queries(x, context, queries)
+        if row.queries is not None:
+            x, context = self._with_queries(x, context, row.queries)
         x, layers = self.stack(x, context, state.layers)
-        read = ids.shape[1] if remembered is None else min(remembered, ids.shape[1])
+        length = row.ids.shape[1]
+        read = length if remembered is None else min(remembered, length)
         return x, state._replace(tokens=state.tokens + read, layers=layers)
 
-    def _embed(self, ids: Tensor, segments: Tensor | None, start: int, gaps: Tensor | None = None) -> Tensor:
+    def _embed(self, row: Row[Tensor], start: int = 0, gaps: Tensor | None = None) -> Tensor:
         if self.target_embedding is not None:
-            return cast(Tensor, self.target_embedding(ids, segments, start, self.embedding.table, gaps))
-        return cast(Tensor, self.embedding(ids, segments, start, gaps=gaps))
+            return cast(Tensor, self.target_embedding(row, start, self.embedding.table, gaps))
+        return cast(Tensor, self.embedding(row, start, gaps=gaps))
 
-    def _mask_of_chunk(
-        self, ids: Tensor, state: ModelState, remembered: int | None, prefix: Tensor | None, real: Tensor | None
-    ) -> Tensor | None:
+    def _mask_of_chunk(self, row: Row[Tensor], state: ModelState, remembered: int | None) -> Tensor | None:
         """(B or 1, 1, T, T) the mask of a chunk's tokens, or None; with gaps (B, 1, T, S) over all S tokens so far."""
-        if prefix is not None:
+        length = row.ids.shape[1]
+        if row.prefix is not None:
             assert state.tokens == 0, "a prefix is read in one go"
-            ends = prefix if state.gaps is None else prefix + state.gaps
-            return self._mask(real, None, True, inside_prefix(ids, ends))
-        if real is not None:
-            return self._mask(real, None, True)
+            ends = row.prefix if state.gaps is None else row.prefix + state.gaps
+            return self._mask(row.real, None, True, inside_prefix(row.ids, ends))
+        if row.real is not None:
+            return self._mask(row.real, None, True)
         if state.gaps is not None:
-            return gaps_mask(state.gaps, state.tokens, ids.shape[1]) if self._attends else None
-        if self.decoder is not None or remembered is None or remembered >= ids.shape[1]:
+            return gaps_mask(state.gaps, state.tokens, length) if self._attends else None
+        if self.decoder is not None or remembered is None or remembered >= length:
             return None
-        return memory_mask(ids.shape[1], remembered, ids.device)
+        return memory_mask(length, remembered, row.ids.device)
 
     def _mask(
         self, real: Tensor | None, documents: Tensor | None, causal: bool, shown: Tensor | None = None

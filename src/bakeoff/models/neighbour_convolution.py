@@ -36,9 +36,9 @@ class NeighbourConvolution(nn.Module):
 
         Padding and other documents count as zeros.
         """
-        if context.real is not None:
-            x = x * context.real[..., None]
-        y = short_convolution(x, self.taps, causal=self.causal, documents=context.documents, left=left)
+        if context.row.real is not None:
+            x = x * context.row.real[..., None]
+        y = short_convolution(x, self.taps, causal=self.causal, documents=context.row.documents, left=left)
         return y, last_inputs(left, x)
 
     def offsets(self) -> list[int]:

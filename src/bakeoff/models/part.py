@@ -1,7 +1,7 @@
 """Parts of layers: functions of hidden states that can continue from a state."""
 
 from collections.abc import Callable
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -32,8 +32,8 @@ class Part(nn.Module):
     """No row of a batch depends on another row, not even in training; false for a batch norm."""
 
     skips_padding: ClassVar[bool] = False
-    """The part honours `context.real` behind a state, too: padding before a row's first token leaves no trace in its
-    outputs and states. Models with a part that does not do so read prompts of unlike lengths one by one."""
+    """The part honours `context.row.real` behind a state, too: padding before a row's first token leaves no trace in
+    its outputs and states. Models with a part that does not do so read prompts of unlike lengths one by one."""
     matrices: ClassVar[tuple[str, ...] | None] = None
     """Names of the part's own parameters that map vectors to vectors, for optimizers like Muon; None: those with two
     dimensions (`matrices.py`). Parameters of modules inside the part are declared by these modules."""
@@ -126,7 +126,7 @@ class Wrapper(Part):
 
     @property
     def skips_padding(self) -> bool:  # type: ignore[override]
-        """Whether the function honours `context.real` behind a state."""
+        """Whether the function honours `context.row.real` behind a state."""
         return self.function.skips_padding
 
     @override
@@ -172,3 +172,29 @@ def last_inputs(left: Tensor | None, x: Tensor) -> Tensor | None:
     It is None where nothing is remembered.
     """
     return None if left is None else torch.cat([left, x], dim=1)[:, x.shape[1] :]
+
+
+class ModelState(NamedTuple):
+    """A model's memory between chunks of a text; a value, which reading on does not change unless `in_place`."""
+
+    tokens: int
+    """Number of tokens read so far."""
+    layers: State
+    """The state of the layers of the last stack."""
+    source: Tensor | None = None
+    """(B, U, D) the encoder's output."""
+    source_mask: Tensor | None = None
+    """(B, 1, 1, U) padding mask of the source, True for tokens."""
+    gaps: Tensor | None = None
+    """(B,) number of the `tokens` that are padding before each row's first one; None: none is."""
+    in_place: bool = False
+    """Whether the model may overwrite the state: it writes the next keys and values behind those of the state."""
+
+
+def chosen_rows(state: ModelState, rows: Tensor) -> ModelState:
+    """The state with the rows that the (B,) indices name; a row may be named more than once."""
+    source, mask, gaps = (
+        None if each is None else each.index_select(0, rows) for each in (state.source, state.source_mask, state.gaps)
+    )
+    layers = map_state(state.layers, lambda tensor: tensor.index_select(0, rows))
+    return state._replace(layers=layers, source=source, source_mask=mask, gaps=gaps)

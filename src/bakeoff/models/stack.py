@@ -9,12 +9,11 @@ from bakeoff.config import Config
 from bakeoff.errors import UserError
 from bakeoff.models.blocks import BlockConfig
 from bakeoff.models.context import BuildContext, Context
-from bakeoff.models.distance_table import DistanceTable, distance_table
+from bakeoff.models.distances import DistanceTable, RelativeBias, distance_table, relative_bias
 from bakeoff.models.layer import apply_layer, apply_layer_at, compiled_layer
 from bakeoff.models.layer_weighting import LayerWeighting
 from bakeoff.models.packing import at_places, packing_of, worth_packing
 from bakeoff.models.part import Part, State
-from bakeoff.models.relative_bias import RelativeBias, relative_bias
 from bakeoff.ops.dropout import dropout
 
 MOST_LAYERS = 1024
@@ -32,13 +31,15 @@ class StackConfig(Config):
     layers: int = Field(gt=0, le=MOST_LAYERS)
     """Number of layers."""
     share: Literal["none", "attention", "ffn", "all"] = "none"
-    """Parts that the layers share; attention stands for the mixer, whatever its kind."""
+    """The parts of a layer that layers have in common: none, the mixer (attention, whatever the mixer's kind), the
+    feed-forward network (ffn), or all.
+    """
     groups: int = Field(default=1, gt=0)
     """Number of runs of neighbouring layers within which parts are shared."""
     layer_weights: bool = False
-    """Behind each part of a layer, such as attention or a feed-forward network, stands a learned linear mix of the
-    stack's input and the outputs of all parts so far; it begins as the output of the last part alone (DenseFormer:
-    Pagliardini et al. 2024, arXiv:2402.02622; GPT-BERT: arXiv:2410.24159).
+    """What follows a part of a layer reads, in place of the part's output, a learned linear mix of the stack's input
+    and the outputs of all parts so far, which begins as this output alone (DenseFormer: Pagliardini et al. 2024,
+    arXiv:2402.02622; GPT-BERT: arXiv:2410.24159).
     """
     block: BlockConfig | list[BlockConfig]
     """The block of all layers, or a list of blocks: one with `at` is the block of that layer, and one with `every` is
@@ -163,8 +164,8 @@ class Stack(nn.Module):
         wanted, context = context.wanted, context._replace(wanted=None)
         apply = compiled_layer() if self.compiled else apply_layer
         eager = apply is apply_layer
-        if context.real is not None and eager and not context.queries and worth_packing(x):
-            packing = packing_of(context.real)
+        if context.row.real is not None and eager and not context.queries and worth_packing(x):
+            packing = packing_of(context.row.real)
             x, context = packing.packed(x), context._replace(packing=packing)
         before = (None,) * len(self.layers) if state is None else cast(tuple[State, ...], state)
         states: list[State] = []

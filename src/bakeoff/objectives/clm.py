@@ -92,11 +92,11 @@ class CausalLanguageModel:
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
         """The next tokens, at all places but padding, tokens that are only read, and rows seen from both sides."""
         assert examples.following is not None
-        predicted = examples.documents > 0
+        predicted = examples.real
         if examples.context is not None:
             predicted &= np.arange(predicted.shape[1]) >= examples.context[:, None]
-        if examples.prefix is not None:
-            predicted &= examples.prefix[:, None] == 0
+        if examples.row.prefix is not None:
+            predicted &= examples.row.prefix[:, None] == 0
         if tokenizer.end_of_line is not None:  # behind the last line there is nothing
             predicted &= examples.sources < len(split.tokens) - 1
         rows = np.flatnonzero(predicted)

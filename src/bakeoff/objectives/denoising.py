@@ -24,6 +24,7 @@ from bakeoff.objectives.sequence_to_sequence import (
     with_end,
 )
 from bakeoff.randomness.draws import Draws
+from bakeoff.row import Source
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
@@ -92,15 +93,15 @@ class Denoising:
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
         """Rewrite the rows: the source is the corrupted text, the target the text."""
-        real = examples.documents > 0
-        text = examples.ids
+        real = examples.real
+        text = examples.row.ids
         order = self.order(examples.sources, real, split, draws) if self.config.permute else None
         shuffled = text if order is None else np.take_along_axis(text, order, 1)
         source, kept = self.corrupt(shuffled, real, tokenizer, draws)
         if self.config.rotate:
             source = rotated(source, kept.sum(1), draws)
         source, kept = with_end(source, kept, tokenizer.separator)
-        examples.source_ids, examples.source_real = gather(source, kept, rounded(kept), tokenizer.pad)
+        examples.row = examples.row._replace(source=Source(*gather(source, kept, rounded(kept), tokenizer.pad)))
         target, kept = with_end(text, real, tokenizer.separator)
         return teach(examples, *gather(target, kept, target.shape[1], tokenizer.pad), tokenizer, self.config)
 

@@ -14,6 +14,7 @@ from bakeoff.objectives.objective import Targets
 from bakeoff.objectives.refusals import writes_for_a_source
 from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceBaseConfig, gather, teach, with_end
 from bakeoff.randomness.draws import Draws
+from bakeoff.row import Source
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
@@ -51,10 +52,10 @@ class Deshuffling:
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
         """Rewrite the rows: the source is the shuffled text, the target the text."""
-        real, text = examples.documents > 0, examples.ids
+        real, text = examples.real, examples.row.ids
         words = draws.words("token order", text.shape[1]).astype(np.int64)
         order = np.argsort(np.where(real, words, np.iinfo(np.int64).max), axis=1, kind="stable")  # padding last
         source, kept = with_end(np.take_along_axis(text, order, 1), real, tokenizer.separator)
-        examples.source_ids, examples.source_real = gather(source, kept, source.shape[1], tokenizer.pad)
+        examples.row = examples.row._replace(source=Source(*gather(source, kept, source.shape[1], tokenizer.pad)))
         target, kept = with_end(text, real, tokenizer.separator)
         return teach(examples, *gather(target, kept, target.shape[1], tokenizer.pad), tokenizer, self.config)

@@ -4,9 +4,9 @@ Shapes: N gathered rows, D model width, E embedding width, V vocabulary, C class
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -52,8 +52,24 @@ class Head(nn.Module):
         return self.loss(rows, torch.zeros(len(rows), dtype=torch.int64, device=rows.device), table)
 
 
+Score = Callable[[Head, Tensor, Tensor, Tensor], Any]
+"""A way to read a head's predictions: a function of the head, (N, D) rows, their (N,) labels, and the (V, E) table of
+the embedding.
+"""
+
+
+def summed_loss(head: Head, rows: Tensor, labels: Tensor, table: Tensor) -> Tensor:
+    """() the loss that a training makes smaller, summed over the rows, in nats."""
+    return head.loss(rows, labels, table)
+
+
+def logits(head: Head, rows: Tensor, labels: Tensor, table: Tensor) -> Tensor:
+    """(N, V) or (N, C) unnormalised log-probabilities, whatever the labels."""
+    return head.scores(rows, table)
+
+
 class HeadTransform(NamedTuple):
-    """The transform in front of the table in BERT's head (section 3.1 and its code): norm(activation(W h + b))."""
+    """The settings of the transform of BERT's head, norm(activation(W h + b)), whose output the table scores."""
 
     activation: str
     """The name of the activation, such as gelu."""
@@ -120,7 +136,7 @@ class TokenHead(Head):
 def table_head(
     model: ModelConfig, vocabulary: int, bias: bool = False, label_smoothing: float = 0.0, scaled: bool = False
 ) -> TokenHead:
-    """The head that scores tokens by the embedding's table, preceded by a change of width at most."""
+    """A head without a transform: the embedding's table, after a linear layer where the two widths differ."""
     width = model.stack.output_width
     return TokenHead(width, model.table_width, vocabulary, None, bias, label_smoothing, scaled)
 
@@ -132,7 +148,7 @@ def transformed_head(model: ModelConfig, vocabulary: int, activation: str, map_b
 
 
 def head_transform(model: ModelConfig, activation: str, map_bias: bool = True) -> HeadTransform:
-    """The transform in front of the table, with the model's kind of norm."""
+    """The settings of BERT's transform for a model: this activation, and a norm like the model's other norms."""
     return HeadTransform(activation, model.norm_epsilon, model.norm_affine, model.norm_bias, map_bias)
 
 

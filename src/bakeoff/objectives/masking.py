@@ -95,7 +95,7 @@ class MaskingConfig(TokenObjectiveConfig):
     def rates(self, examples: Examples) -> NDArray[np.float64] | None:
         """(N,) the share of predicted tokens in each of N rows; None: `rate` in all rows."""
         if examples.measured:
-            return None if self.held_out_rate is None else np.full(len(examples.ids), self.held_out_rate)
+            return None if self.held_out_rate is None else np.full(len(examples.row.ids), self.held_out_rate)
         if self.first_rate is None or examples.progress is None:
             return None
         return evenly(self.first_rate, self.rate, examples.progress)
@@ -147,14 +147,14 @@ class Masking:
         if allowed is not None:
             sources = np.where(allowed, sources, -1)
         rates = self.config.rates(examples)
-        chosen = self.choice.choose(sources, split, draws, examples.backwards, rates)
+        chosen = self.choice.choose(sources, split, draws, examples.row.backwards, rates)
         examples.take(chosen)
         places = np.flatnonzero(chosen)
-        originals = examples.ids.ravel()[places]
+        originals = examples.row.ids.ravel()[places]
         kind = draws.uniform("replacement", sources.shape[1])
         if self.config.replace == "run":
-            kind = np.take_along_axis(kind, self.choice.units(sources, split, draws, examples.backwards), 1)
-        self._corrupt(examples.ids, chosen, kind, tokenizer, draws)
+            kind = np.take_along_axis(kind, self.choice.units(sources, split, draws, examples.row.backwards), 1)
+        self._corrupt(examples.row.ids, chosen, kind, tokenizer, draws)
         return places, originals
 
     def _corrupt(

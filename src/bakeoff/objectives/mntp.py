@@ -85,8 +85,8 @@ class MaskedNextTokenPrediction(Masking):
         """
         own = draws if self.config.versions is None else draws.static(self.config.versions)
         both_sides = own.uniform("reading", 1)[:, 0] >= self.rows_left
-        examples.prefix = np.where(both_sides, (examples.documents > 0).sum(1), 0)
-        allowed = np.repeat(both_sides[:, None], examples.ids.shape[1], axis=1)
+        examples.row = examples.row._replace(prefix=np.where(both_sides, examples.real.sum(1), 0))
+        allowed = np.repeat(both_sides[:, None], examples.row.ids.shape[1], axis=1)
         allowed[:, 0] = False
         places, labels = self.hide(examples, split, tokenizer, draws, allowed)
         return Targets(places - 1, labels)

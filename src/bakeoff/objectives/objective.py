@@ -142,7 +142,7 @@ class ObjectiveConfig(PartConfig):
 
     @property
     def about_source(self) -> str | None:
-        """The change to a source that its marks do not show, in words; None: nothing."""
+        """How a source differs from its text, in words, where the marks in it do not show this; None: they do."""
         return None
 
     @property

@@ -1,7 +1,7 @@
 """Permutation language modelling: tokens are predicted in a random order, each from those before it in the order."""
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from bakeoff.objectives.objective import Scoring, Targets, TokenObjectiveConfig
 from bakeoff.objectives.refusals import sees_both_sides
 from bakeoff.objectives.target_choice import TargetChoice, free_sources
 from bakeoff.randomness.draws import Draws
+from bakeoff.row import Queries
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
@@ -69,7 +70,7 @@ class Permutation:
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
         """Append a query for each target to every row, padded to the largest number of targets in a row."""
-        chosen = self.choice.choose(free_sources(examples, tokenizer), split, draws, examples.backwards)
+        chosen = self.choice.choose(free_sources(examples, tokenizer), split, draws, examples.row.backwards)
         examples.take(chosen)
         count, length = chosen.shape
         wanted = chosen.sum(1)
@@ -84,11 +85,11 @@ class Permutation:
         rank[places[0], positions[places]] = places[1] + 1
         orders = np.where(real, np.arange(most) + 1, 0)  # of the queries, 0 for those that only fill the row
         below = np.concatenate([np.maximum(rank, 1), orders], axis=1).astype(rank.dtype)
-        examples.query_positions = np.where(real, positions, 0)
-        examples.visible = rank[:, None, :] < below[:, :, None]
+        queries: Queries[NDArray[Any]] = Queries(np.where(real, positions, 0), rank[:, None, :] < below[:, :, None])
         if examples.reuse:
-            _part_at(examples.reuse, examples.visible, examples.query_positions)
-        labels = examples.ids[places[0], positions[places]]
+            _part_at(examples.reuse, queries.visible, queries.positions)
+        examples.row = examples.row._replace(queries=queries)
+        labels = examples.row.ids[places[0], positions[places]]
         return Targets(places[0] * (length + most) + length + places[1], labels, length=length + most)
 
 

@@ -71,7 +71,8 @@ class PrefixCausalLanguageModel:
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
         """Give each row a prefix of at least one token; the labels are all tokens behind the prefix."""
         assert examples.following is not None
-        real = examples.documents > 0
-        examples.prefix = 1 + draws.integers("prefix", real.sum(1))
-        rows = np.flatnonzero(real & (np.arange(real.shape[1]) >= examples.prefix[:, None] - 1))
+        real = examples.real
+        prefix = 1 + draws.integers("prefix", real.sum(1))
+        examples.row = examples.row._replace(prefix=prefix)
+        rows = np.flatnonzero(real & (np.arange(real.shape[1]) >= prefix[:, None] - 1))
         return Targets(rows, examples.following.ravel()[rows])

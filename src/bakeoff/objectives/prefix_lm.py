@@ -14,6 +14,7 @@ from bakeoff.objectives.objective import Targets
 from bakeoff.objectives.refusals import writes_for_a_source
 from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceBaseConfig, gather, rounded, teach, with_end
 from bakeoff.randomness.draws import Draws
+from bakeoff.row import Source
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
@@ -52,10 +53,10 @@ class PrefixLanguageModel:
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
         """Rewrite the rows: the source is the text before the cut, the target the text behind it."""
-        real, text = examples.documents > 0, examples.ids
+        real, text = examples.real, examples.row.ids
         column, length = np.arange(real.shape[1]), real.sum(1)
         cut = 1 + draws.integers("prefix", np.maximum(length - 1, 1))[:, None]  # both parts have a token
         source, kept = with_end(text, real & (column < cut), tokenizer.separator)
-        examples.source_ids, examples.source_real = gather(source, kept, rounded(kept), tokenizer.pad)
+        examples.row = examples.row._replace(source=Source(*gather(source, kept, rounded(kept), tokenizer.pad)))
         target, kept = with_end(text, real & (column >= cut), tokenizer.separator)
         return teach(examples, *gather(target, kept, rounded(kept), tokenizer.pad), tokenizer, self.config)

@@ -104,8 +104,8 @@ class ReplacedTokenDetection:
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
         """All places but padding; the labels are random numbers for drawing the generator's tokens."""
-        places = np.flatnonzero(examples.documents > 0)
-        return Targets(places, draws.words("generator", examples.ids.shape[1]).ravel()[places].astype(np.int64))
+        places = np.flatnonzero(examples.real)
+        return Targets(places, draws.words("generator", examples.row.ids.shape[1]).ravel()[places].astype(np.int64))
 
     @torch.no_grad()
     def replace(

@@ -92,7 +92,7 @@ class SegmentRelation:
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
         """The first place of every row, and the pair's label."""
         assert examples.relation is not None
-        return Targets(np.arange(len(examples.ids)) * examples.ids.shape[1], examples.relation)
+        return Targets(np.arange(len(examples.row.ids)) * examples.row.ids.shape[1], examples.relation)
 
 
 class NextSentence(SegmentRelation):

@@ -12,9 +12,11 @@ from typing_extensions import override
 
 from bakeoff.formats.example import Examples
 from bakeoff.formats.input_config import RowMarks
+from bakeoff.lengths import padded_length
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.heads import Head, UntiedTokenHead, table_head
 from bakeoff.objectives.objective import Scoring, Targets, TokenObjectiveConfig
+from bakeoff.row import Source
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 ROUNDED = 8
@@ -88,16 +90,16 @@ def teach(
     prompt = config.prompt(tokenizer)
     read = np.concatenate([np.tile(np.array(prompt, np.int64), (len(target), 1)), target[:, :-1]], axis=1)
     present = np.pad(real, ((0, 0), (len(prompt) - 1, 0)), mode="edge")  # a row of padding alone stays one
-    examples.ids = np.where(present, read, tokenizer.pad)
-    examples.documents = present.astype(np.int32)
-    examples.sources = np.full(read.shape, -1, np.int64)
-    examples.following = None
+    source = examples.row.source
+    assert source is not None
     if config.source_start:
-        assert examples.source_ids is not None
-        assert examples.source_real is not None
         begins = ((0, 0), (1, 0))
-        examples.source_ids = np.pad(examples.source_ids, begins, constant_values=tokenizer.start)
-        examples.source_real = np.pad(examples.source_real, begins, mode="edge")
+        ids = np.pad(source.ids, begins, constant_values=tokenizer.start)
+        source = Source(ids, None if source.real is None else np.pad(source.real, begins, mode="edge"))
+    examples.row = examples.row._replace(
+        ids=np.where(present, read, tokenizer.pad), documents=present.astype(np.int32), source=source
+    )
+    examples.sources, examples.following = np.full(read.shape, -1, np.int64), None
     place, column = np.nonzero(real)
     return Targets(place * read.shape[1] + column + len(prompt) - 1, target[real])
 
@@ -113,7 +115,7 @@ def gather(
 
 def rounded(kept: NDArray[np.bool_]) -> int:
     """The smallest multiple of `ROUNDED` that all rows of kept values fit into."""
-    return -(-int(kept.sum(1).max(initial=1)) // ROUNDED) * ROUNDED
+    return padded_length(kept.sum(1), ROUNDED)
 
 
 def with_end(

@@ -17,6 +17,7 @@ from bakeoff.objectives.objective import Scoring, Targets
 from bakeoff.objectives.refusals import writes_for_a_source
 from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceBaseConfig, gather, ranks, teach, with_end
 from bakeoff.randomness.draws import Draws
+from bakeoff.row import Source
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 MOST_MARKS = 10_000
@@ -107,15 +108,17 @@ class SpanCorruption:
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
         """Rewrite the rows: the source is the text with a mark for each span, the target each mark and its span."""
-        real = examples.documents > 0
+        real, text = examples.real, examples.row.ids
         spans = self.spans(real.sum(1), real.shape[1], draws)
         inside = spans >= 0
         opens = inside & (spans != np.pad(spans[:, :-1], ((0, 0), (1, 0)), constant_values=-1))
         marks = np.array(self.config.mark_ids(tokenizer), np.int64)[np.maximum(spans, 0)]
         source_length, target_length = self.without_openings(real.shape[1])
-        source, kept = with_end(np.where(inside, marks, examples.ids), real & (~inside | opens), tokenizer.separator)
-        examples.source_ids, examples.source_real = gather(source, kept, source_length, tokenizer.pad)
-        both = np.stack([marks, examples.ids], axis=2).reshape(len(marks), -1)  # each token behind its possible mark
+        source, kept = with_end(
+            np.where(inside, marks, examples.row.ids), real & (~inside | opens), tokenizer.separator
+        )
+        examples.row = examples.row._replace(source=Source(*gather(source, kept, source_length, tokenizer.pad)))
+        both = np.stack([marks, text], axis=2).reshape(len(marks), -1)  # each token behind its possible mark
         target, kept = with_end(both, np.stack([opens, inside], axis=2).reshape(both.shape), tokenizer.separator)
         return teach(examples, *gather(target, kept, target_length, tokenizer.pad), tokenizer, self.config)
 

@@ -22,7 +22,7 @@ def free_sources(examples: Examples, tokenizer: Tokenizer) -> NDArray[np.int64]:
     An objective may choose ordinary tokens that no earlier objective has taken. The token for unknown text counts as a
     special token, because nothing can be learnt from it.
     """
-    free = examples.ids != (-1 if tokenizer.unknown is None else tokenizer.unknown)
+    free = examples.row.ids != (-1 if tokenizer.unknown is None else tokenizer.unknown)
     if examples.taken is not None:
         free &= ~examples.taken
     return np.where(free, examples.sources, -1)

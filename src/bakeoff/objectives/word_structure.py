@@ -68,12 +68,12 @@ class WordStructure:
         All six orders are equally likely, so that a sixth of the runs stay as they are.
         """
         sources = free_sources(examples, tokenizer)
-        starts = self.choose(sources, draws, examples.backwards)
+        starts = self.choose(sources, draws, examples.row.backwards)
         row, place = np.nonzero(starts)
         places = place[:, None] + np.arange(RUN)  # (n, 3)
         order = ORDERS[(draws.uniform("run order", sources.shape[1])[row, place] * len(ORDERS)).astype(np.int64)]
-        original = examples.ids[row[:, None], places]
-        examples.ids[row[:, None], places] = np.take_along_axis(original, order, 1)
+        original = examples.row.ids[row[:, None], places]
+        examples.row.ids[row[:, None], places] = np.take_along_axis(original, order, 1)
         shuffled = np.zeros(sources.shape, np.bool_)
         shuffled[row[:, None], places] = True
         examples.take(shuffled)

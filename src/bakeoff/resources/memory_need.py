@@ -15,12 +15,13 @@ from bakeoff.batching.batch import Batch
 from bakeoff.config import Config
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
-from bakeoff.models.inputs import Queries, Source
-from bakeoff.models.model_state import ModelState
+from bakeoff.models.part import ModelState
+from bakeoff.objectives.heads import Head
 from bakeoff.objectives.masking import MaskingConfig
 from bakeoff.objectives.objective import Prefixed, TwoStream
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import autocast, resolve_precision
+from bakeoff.row import Queries, Row, Source
 
 BYTES_PER_NUMBER = 4
 """Bytes of a number: weights, gradients and the optimizer's moments are float32."""
@@ -128,7 +129,7 @@ def _filled_state(
     batch = full_batch(recipe, module, rows, device)
     with torch.no_grad(), autocast(device, precision):
         while before < (size := _bytes_of(state)):
-            state, before = module.gather_on(batch, state)[1], size
+            state, before = module(batch, state, _usual_loss)[1], size
     return state
 
 
@@ -141,14 +142,14 @@ def _held(recipe: Recipe, module: PretrainingModel, rows: int, device: torch.dev
     with _Storages() as made:
         batch = full_batch(recipe, module, rows, device)
         with autocast(device, precision):
-            gathered = module.gather(batch) if state is None else module.gather_on(batch, state)[0]
-            table = module.model.embedding.table
-            # The losses hold what the backward pass needs.
-            losses = [each.head.usual_loss(gathered[each.name][0], table) for each in module.objectives]
-        del gathered
+            losses, _ = module(batch, state, _usual_loss)  # which hold what the backward pass needs
         held: int = made.bytes()
     del losses
     return held
+
+
+def _usual_loss(head: Head, rows: Tensor, labels: Tensor, table: Tensor) -> Tensor:
+    return head.usual_loss(rows, table)
 
 
 def full_batch(recipe: Recipe, module: PretrainingModel, rows: int, device: torch.device) -> Batch:
@@ -164,17 +165,18 @@ def full_batch(recipe: Recipe, module: PretrainingModel, rows: int, device: torc
     if stream:
         visible = torch.ones(rows, length + stream, length, dtype=torch.bool, device=device)
         queries = Queries(zeros(rows, stream), visible)
-    return Batch(
-        ids=zeros(rows, length),
+    row = Row(
+        zeros(rows, length),
         segments=zeros(rows, length) if recipe.input.pairs else None,
-        real=None,
-        documents=None,
-        targets={name: (zeros(count), zeros(count)) for name, count in targets.items()},
-        tokens=rows * (source_length + length),
         source=Source(zeros(rows, source_length)) if source_length else None,
         queries=queries,
         backwards=zeros(rows) > 0 if recipe.input.directions == 2 else None,
         prefix=zeros(rows) + length // 2 if any(isinstance(each, Prefixed) for each in module.objectives) else None,
+    )
+    return Batch(
+        row,
+        targets={name: (zeros(count), zeros(count)) for name, count in targets.items()},
+        tokens=rows * (source_length + length),
         advance=length if recipe.input.continues else None,
     )
 

@@ -185,7 +185,7 @@ def _evaluate_text(run: Run, corpus: AnyCorpus, split: str, examples: int | None
     def counted() -> Iterator[Batch]:
         nonlocal rows
         for batch in read:
-            rows += len(batch.ids)
+            rows += len(batch.row.ids)
             yield batch
 
     precision = resolve_precision(run.recipe.training.precision, on)

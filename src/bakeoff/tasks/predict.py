@@ -149,7 +149,7 @@ def _answered(
     cut: CutTexts | None = None,
 ) -> Iterator[list[Predicted]]:
     head = head or run.load(resolve_device(device))
-    on, format, task = head.model.embedding.table.device, run.format(), run.learned
+    on, format, task = head.model.device, run.format(), run.learned
     for part in parts:
         # Everything is float32 here: the answer should not depend on the machine more than it must.
         items = task.encode(part, format)

@@ -9,13 +9,13 @@ import torch
 
 from bakeoff.batching.batch import Batch
 from bakeoff.batching.batches import Batches, BatchSizes
-from bakeoff.batching.rows import TextRows
-from bakeoff.batching.target_drawing import TargetDrawing
+from bakeoff.batching.rows import TargetDrawing, TextRows
 from bakeoff.errors import UserError
-from bakeoff.inference.writer import next_token_head
+from bakeoff.inference.writer import writer_of
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement, autocast, peak_memory, reset_peak_memory, resolve_precision
+from bakeoff.row import Row
 from bakeoff.throughput.results import Measurement
 from bakeoff.throughput.text import RandomText, numbered_tokenizer
 from bakeoff.trainer.step import NORM, optimize
@@ -181,7 +181,7 @@ class Cell:
             module.eval()
             began = time.perf_counter()
             with torch.inference_mode(), autocast(self.device, self.precision):
-                hidden = module.model(batch.inputs._replace(queries=None))
+                hidden = module.model(batch.row._replace(queries=None))[0]
             float(hidden[-1, -1, -1])
             return time.perf_counter() - began
 
@@ -189,17 +189,17 @@ class Cell:
 
     def _writing(self, module: PretrainingModel, batch: Batch) -> Callable[[int], float]:
         """A function that times the generation of a token: the forward pass of a row's last token, and its logits."""
-        head, table = next_token_head(module), module.model.embedding.table
+        writer, row = writer_of(module), batch.row
         module.eval()
         with torch.inference_mode():
-            _, state = module.model.extend(batch.ids[:, :-1], module.model.start(1, batch.source))
+            _, state = module.model(Row(row.ids[:, :-1], source=row.source), module.model.start(1))
 
         def write(turn: int) -> float:
             module.eval()
             began = time.perf_counter()
             with torch.inference_mode():
-                hidden, _ = module.model.extend(batch.ids[:, -1:], state)
-                float(head.log_probabilities(hidden[:, -1], table).max())
+                scores, _ = writer(Row(row.ids[:, -1:]), state)
+                float(scores.max())
             return time.perf_counter() - began
 
         return write

@@ -8,7 +8,7 @@ from typing import Generic, NamedTuple, Protocol
 
 import torch
 
-from bakeoff.batching.ahead import ahead
+from bakeoff.batching.batches import ahead
 from bakeoff.display.progress import TrainingProgress
 from bakeoff.errors import Interrupted
 from bakeoff.learner.running_average import RunningAverage

@@ -122,11 +122,9 @@ class Pretraining(Unit[Batch]):
     def losses(self, batch: Batch, number: int, counts: dict[str, float]) -> dict[str, Tensor]:
         moved = batch.to(self.placement.device)
         with self.placement.autocast():
-            if self.memory is None:
-                sums = self.module(moved)
-            else:
-                sums, after = self.module.forward_on(moved, self.memory.before(number, batch))
-                self.memory.keep(number, after)
+            sums, after = self.module(moved, None if self.memory is None else self.memory.before(number, batch))
+        if self.memory is not None:
+            self.memory.keep(number, after)
         return {name: total / counts[name] for name, total in sums.items()}
 
     @override

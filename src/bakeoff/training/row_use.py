@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from bakeoff.batching.batches import BatchSizes
 from bakeoff.batching.order import Order
-from bakeoff.batching.rows import TextRows
-from bakeoff.batching.target_drawing import TargetDrawing
+from bakeoff.batching.rows import TargetDrawing, TextRows
 from bakeoff.config import Config
 from bakeoff.corpus.extract import Extract
 from bakeoff.corpus.store import Corpus
@@ -81,7 +80,7 @@ def _measured(text: TextRows, order: Order, held_out: int | None) -> RowUse:
         sources.append(examples.sources[fresh])
         for objective in rewriting:
             cast(Objective, objective).targets(examples, text.split, text.tokenizer, draws)
-        for real in (examples.documents > 0, examples.source_real):
+        for real in (examples.real, None if examples.row.source is None else examples.row.source.real):
             if real is not None:
                 places, tokens = places + real.size, tokens + int(real.sum())
     counts = np.unique(np.concatenate(sources), return_counts=True)[1]

@@ -6,8 +6,7 @@ import torch
 
 from bakeoff.batching.batch import Batch
 from bakeoff.batching.batches import Batches, BatchSizes
-from bakeoff.batching.rows import TextRows
-from bakeoff.batching.target_drawing import TargetDrawing
+from bakeoff.batching.rows import TargetDrawing, TextRows
 from bakeoff.corpus.mixture import AnyCorpus, Mixture, corpora_of
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta

@@ -6,12 +6,14 @@ from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from bakeoff.batching.batch import Batch
 from bakeoff.corpus.mixture import MixedText
 from bakeoff.corpus.split import Split
 from bakeoff.learner.pretraining_model import PretrainingModel
-from bakeoff.models.model_state import ModelState
+from bakeoff.models.part import ModelState
+from bakeoff.objectives.heads import Head
 from bakeoff.resources.device import Placement
 
 NO_TARGET = "none of the measured tokens is a target"
@@ -45,20 +47,13 @@ def validate(module: PretrainingModel, held_out: HeldOut, placement: Placement) 
     counts = dict.fromkeys(sums, 0)
     for batch in held_out.batches:
         moved = batch.to(placement.device)
+        if batch.advance is not None and state is None:
+            state = module.model.start(len(batch.row.ids))
         with placement.autocast():
-            if batch.advance is None:
-                gathered = module.gather(moved)
-            else:
-                gathered, state = module.gather_on(moved, state or module.model.start(len(batch.ids)))
-            table = module.model.embedding.table
-            predicted = {
-                each.name: each.head.log_probabilities(gathered[each.name][0], table) for each in module.objectives
-            }
-        for name, (_, labels) in gathered.items():
-            loss = F.nll_loss(predicted[name], labels, reduction="sum")
-            correct = (predicted[name].argmax(-1) == labels).sum()
-            sums[name] += torch.stack([loss.cpu().double(), correct.cpu().double()])
-            counts[name] += len(labels)
+            measured, state = module(moved, state, _loss_and_hits)
+        for name, own in measured.items():
+            sums[name] += own.cpu().double()
+            counts[name] += len(batch.targets[name][0])
     module.train(was_training)
     tokens = [name for name in sums if module.predicts_tokens[name]]
     reasons = {name: NO_TARGET for name, count in counts.items() if not count}
@@ -81,3 +76,10 @@ def validate(module: PretrainingModel, held_out: HeldOut, placement: Placement) 
         },
         **({"no_number": reasons} if reasons else {}),
     }
+
+
+def _loss_and_hits(head: Head, rows: Tensor, labels: Tensor, table: Tensor) -> Tensor:
+    """(2,) the summed loss, without smoothing or other terms of the training's, and the number of right predictions."""
+    predicted = head.log_probabilities(rows, table)
+    loss = F.nll_loss(predicted, labels, reduction="sum")
+    return torch.stack([loss, (predicted.argmax(-1) == labels).sum().to(loss.dtype)])

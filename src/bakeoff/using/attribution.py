@@ -60,7 +60,7 @@ def weights_of_tokens(run: FinetunedRun, head: HeadedModel, text: str, pair: str
     """The contribution of each token of a text, or of a pair, to the predicted class; see `LoadedRun`."""
     format = run.format()
     rows = format.placed(text, pair)
-    batch = collate(rows.encoded, np.arange(len(rows.encoded.ids)), format).to(head.model.embedding.table.device)
+    batch = collate(rows.encoded, np.arange(len(rows.encoded.ids)), format).to(head.model.device)
     of_text = torch.zeros_like(batch.ids, dtype=torch.bool)
     for window, places in enumerate(rows.places):
         of_text[window, [place for place, _, _ in places]] = True

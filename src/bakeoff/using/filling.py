@@ -1,6 +1,7 @@
 """Prediction of the tokens at the masks of a text. Shapes: N masks, D width, V vocabulary, T tokens."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -8,17 +9,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from bakeoff.batching.batch import Batch
 from bakeoff.display.wording import listed
 from bakeoff.errors import UserError
 from bakeoff.inference.around_masks import encoded_around
 from bakeoff.inference.both_sides import BothSides
 from bakeoff.inference.generate import MASK
-from bakeoff.inference.token_scores import batches, padded
+from bakeoff.inference.token_scores import batches
 from bakeoff.learner.pretraining_model import PretrainingModel
-from bakeoff.models.inputs import Inputs
+from bakeoff.lengths import padded
+from bakeoff.objectives.heads import Head
 from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.reading.aligned import clean
+from bakeoff.row import Row
 from bakeoff.runs.run import Run
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
@@ -84,9 +88,8 @@ class Filler:
             hint = "; `generate` writes what belongs there" if module.writing else f"; that needs {listed(able, 'or')}"
             raise UserError(f"{run.path}: trained on {trained}, which gives the tokens at a mask no probability{hint}")
         self._run, self._module, self._tokenizer = run, module, run.tokenizer
-        self._head = next(each.head for each in module.objectives if each.name == objective.kind)
-        self._table = module.model.embedding.table
-        self._shown_not = torch.from_numpy(run.tokenizer.special_ids).to(self._table.device)
+        self._objective, self._device = objective.kind, module.model.device
+        self._shown_not = torch.from_numpy(run.tokenizer.special_ids).to(self._device)
         tokenizer = run.tokenizer
         special = tokenizer.start, tokenizer.separator, tokenizer.mask
         self._both = BothSides(module, objective, run.recipe, special) if _hides(objective) else None
@@ -109,28 +112,31 @@ class Filler:
             raise UserError(f"k: {k} tokens for a mask; give 1 or more")
         rows = [self._row(number, text) for number, text in enumerate(texts, done + 1)]
         found: list[Filled] = [[] for _ in rows]
-        for chosen in batches([len(row.ids) for row in rows], self._table.device):
-            states = self._states([rows[place] for place in chosen])
+        for chosen in batches([len(row.ids) for row in rows], self._device):
+            row, places = self._read([rows[place] for place in chosen])
+            batch, best = Batch(row, {self._objective: (places, places)}), partial(self._candidates, k)
+            candidates = self._module(batch, score=best)[0][self._objective]
             owners = [place for place in chosen for _ in rows[place].places]
-            for owner, candidates in zip(owners, self._candidates(states, k), strict=True):
-                found[owner].append(candidates)
+            for owner, own in zip(owners, candidates, strict=True):
+                found[owner].append(own)
         return found
 
-    def _states(self, rows: Sequence[_Row]) -> Tensor:
-        """(N, D) states that predict the masks of rows."""
+    def _read(self, rows: Sequence[_Row]) -> tuple[Row[Tensor], Tensor]:
+        """Rows of tokens, and the (N,) places of the states that predict their masks."""
         if self._both is None:
-            model = self._module.model
-            ids, _ = padded([row.ids for row in rows], self._tokenizer.pad, self._table.device)
-            hidden: Tensor = model.stack(*model.stack_inputs(Inputs(ids)))[0]
-            return hidden[torch.arange(len(rows)), torch.tensor([len(row.ids) - 1 for row in rows])]
+            ids, _ = padded([row.ids for row in rows], self._tokenizer.pad, self._device)
+            ends = [number * ids.shape[1] + len(row.ids) - 1 for number, row in enumerate(rows)]
+            return Row(ids, forwards=True), torch.tensor(ends, device=self._device)
         firsts = [place for row in rows for place in row.places]
         owners = [number for number, row in enumerate(rows) for _ in row.places]
-        return self._both.read([row.ids for row in rows], firsts, [place + 1 for place in firsts], owners)[0]
+        row, places, _ = self._both.read([row.ids for row in rows], firsts, [place + 1 for place in firsts], owners)
+        return row, places
 
-    def _candidates(self, states: Tensor, k: int) -> list[list[TokenCandidate]]:
+    def _candidates(self, k: int, head: Head, rows: Tensor, _: Tensor, table: Tensor) -> list[list[TokenCandidate]]:
+        """The candidates of each row."""
         found = []
-        for part in states.split(max(1, SCORES // len(self._table))):
-            scores = self._head.log_probabilities(part, self._table)
+        for part in rows.split(max(1, SCORES // len(table))):
+            scores = head.log_probabilities(part, table)
             scores = scores.index_fill(1, self._shown_not, float("-inf"))[:, : self._tokenizer.size]
             best, tokens = scores.topk(min(k, self._tokenizer.size - len(self._shown_not)), dim=-1)
             for ids, own in zip(tokens.tolist(), best.exp().tolist(), strict=True):

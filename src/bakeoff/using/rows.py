@@ -11,8 +11,9 @@ from torch import Tensor
 from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
 from bakeoff.inference.token_scores import batches
-from bakeoff.models.inputs import Inputs, Source
+from bakeoff.lengths import padded
 from bakeoff.models.model import Model, ModelConfig
+from bakeoff.row import Row, Source
 
 Ids = Tensor | NDArray[Any] | Sequence[Sequence[int]]
 """(N, T) token ids, or N lists of any lengths."""
@@ -71,18 +72,6 @@ def in_batches(
     return found
 
 
-def padded_ids(
-    rows: Sequence[NDArray[np.int64]], lengths: Sequence[int], chosen: Sequence[int], pad: int, device: torch.device
-) -> tuple[Tensor, Tensor | None]:
-    """(B, S) ids of the chosen rows with padding behind, and their (B, S) padding mask; None: there is no padding."""
-    width = max(lengths[row] for row in chosen)
-    ids = np.full((len(chosen), width), pad, np.int64)
-    for place, row in enumerate(chosen):
-        ids[place, : lengths[row]] = rows[row][: lengths[row]]
-    real = np.arange(width) < np.array([lengths[row] for row in chosen])[:, None]
-    return torch.from_numpy(ids).to(device), None if real.all() else torch.from_numpy(real).to(device)
-
-
 class IdReader:
     """A reader of rows of token ids with a model, in batches of similar length.
 
@@ -98,14 +87,14 @@ class IdReader:
 
     @torch.inference_mode()
     def read(
-        self, ids: Ids, segments: Ids | None, read: Callable[[Inputs], Tensor], source: Ids | None = None
+        self, ids: Ids, segments: Ids | None, read: Callable[[Row[Tensor]], Tensor], source: Ids | None = None
     ) -> Tensor:
         """(N, T, K) outputs of `read` for rows of ids, computed in batches; zeros at padding.
 
         Args:
             ids: N rows; the id of padding at the end of an array's row is padding.
             segments: the segment of each token; None: 0 everywhere.
-            read: a function from the inputs of B rows to their (B, S, K) outputs.
+            read: a function from B rows to their (B, S, K) outputs.
             source: for a sequence-to-sequence model the rows that its encoder reads.
 
         Raises:
@@ -125,21 +114,24 @@ class IdReader:
         source_lengths = None if sources is None else real_lengths(sources, self.pad)
 
         def batch(chosen: list[int]) -> Tensor:
-            tokens, real = padded_ids(rows, lengths, chosen, self.pad, self.device)
-            own = None if numbers is None else padded_ids(numbers, lengths, chosen, 0, self.device)[0]
+            tokens, real = padded([rows[row][: lengths[row]] for row in chosen], self.pad, self.device)
+            own = None
+            if numbers is not None:
+                own, _ = padded([numbers[row][: lengths[row]] for row in chosen], 0, self.device)
             told = None
             if sources is not None and source_lengths is not None:
-                told = Source(*padded_ids(sources, source_lengths, chosen, self.pad, self.device))
+                given_sources = [sources[row][: source_lengths[row]] for row in chosen]
+                told = Source(*padded(given_sources, self.pad, self.device))
             # Padding stands behind the tokens, to which a causal model does not attend; ids alone are for an encoder.
             forwards = self.config.causal and (told is not None or not self.config.sequence_to_sequence)
-            return read(Inputs(tokens, own, None if forwards else real, source=told))
+            return read(Row(tokens, own, None if forwards else real, source=told))
 
         return in_batches(rows, lengths, self.device, batch)
 
     def _checked(self, ids: Ids, what: str) -> list[NDArray[np.int64]]:
         """The rows of ids, checked against the vocabulary and the model's positions."""
         rows = lists_of(ids, what)
-        size, longest = len(self.model.embedding.table), self.config.longest_input
+        size, longest = self.model.vocabulary, self.config.longest_input
         for number, row in enumerate(rows, 1):
             if row.min() < 0 or row.max() >= size:
                 wrong = int(row.min() if row.min() < 0 else row.max())

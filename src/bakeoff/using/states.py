@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from bakeoff.batching.batch import asked_everywhere
 from bakeoff.errors import UserError
-from bakeoff.models.inputs import Inputs
+from bakeoff.objectives.heads import logits
 from bakeoff.reading.text_files import in_memory
+from bakeoff.row import Row
 from bakeoff.tokenizer.stretches import Per
 from bakeoff.using.rows import Ids
 from bakeoff.using.texts import several
@@ -52,19 +54,14 @@ class LoadedStates(LoadedWeights):
         named = next((each for each in run.recipe.objective if each.token_targets), None)
         if named is None:
             raise UserError(f"{self.path}: no objective of this run predicts tokens")
-        head = next(each.head for each in module.objectives if each.name == named.kind)
-        table = self._model.embedding.table
         if self.recipe.model.sequence_to_sequence != (source is not None):
             needs = "reads a source; give source" if source is None else "has no source; leave it out"
             raise UserError(f"{self.path}: this model {needs}")
 
-        def read(inputs: Inputs) -> Tensor:
-            if self.recipe.model.directions == 2:
-                hidden = self._model.stack(*self._model.stack_inputs(inputs))[0]
-            else:
-                hidden = module.hidden(named.kind, inputs)
-            scores: Tensor = head.scores(hidden.flatten(0, 1), table)
-            return scores.float().view(*hidden.shape[:2], -1)
+        def read(row: Row[Tensor]) -> Tensor:
+            batch = asked_everywhere(row, named.kind)
+            scores: Tensor = module(batch, score=logits)[0][named.kind]
+            return scores.float().view(*row.ids.shape, -1)
 
         return self._rows.read(ids, segments, read, source)
 
@@ -88,7 +85,7 @@ class LoadedStates(LoadedWeights):
         stack = config.encoder if config.sequence_to_sequence else config.stack
         assert stack is not None
         place = place_of_layer(layer, stack.layers, str(self.path))
-        return self._rows.read(ids, segments, lambda inputs: layer_states(self._model, inputs, [place])[0].float())
+        return self._rows.read(ids, segments, lambda row: layer_states(self._model, row, [place])[0].float())
 
     def embed(
         self,

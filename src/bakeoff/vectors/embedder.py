@@ -13,9 +13,9 @@ from torch import Tensor
 
 from bakeoff.errors import UserError
 from bakeoff.inference.token_scores import batches
-from bakeoff.models.inputs import Inputs
 from bakeoff.models.model import Model
 from bakeoff.resources.device import resolve_device
+from bakeoff.row import Row
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.heads.heads import pooled
@@ -76,7 +76,7 @@ class Embedder:
             kind = "sequence-to-sequence" if self.hides_first else "causal"
             raise UserError(f"{self.path}: rows of a {kind} model have no [CLS]; pool by mean, max or last")
         self._model: Model = loaded or opened.load(resolve_device(device)).model
-        self.device = self._model.embedding.table.device
+        self.device = self._model.device
         widths = {self._width(layer) for layer in self._layers}
         if len(widths) > 1:
             raise UserError(f"{self.path}: layers {config.layers} have different widths, which cannot be averaged")
@@ -128,5 +128,5 @@ class Embedder:
             batch = InputBatch(batch.ids[:, 1:], None, None if batch.real is None else batch.real[:, 1:])
         real = torch.ones_like(batch.ids, dtype=torch.bool) if batch.real is None else batch.real
         prefix = real.sum(1) if self._reads_both_sides else None  # the whole row is the prefix
-        inputs = Inputs(batch.ids, batch.segments, batch.real, prefix=prefix)
+        inputs = Row(batch.ids, batch.segments, batch.real, prefix=prefix)
         return torch.stack(layer_states(self._model, inputs, self._layers)).mean(0).float(), real

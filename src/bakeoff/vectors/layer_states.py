@@ -7,9 +7,9 @@ from torch import Tensor
 
 from bakeoff.errors import UserError
 from bakeoff.models.context import Context
-from bakeoff.models.inputs import Inputs, Source
 from bakeoff.models.model import Model
 from bakeoff.models.stack import Stack
+from bakeoff.row import Row, Source
 
 
 def place_of_layer(layer: int, layers: int, where: str) -> int:
@@ -28,24 +28,24 @@ def place_of_layer(layer: int, layers: int, where: str) -> int:
     return layer if layer >= 0 else layers + 1 + layer
 
 
-def layer_states(model: Model, inputs: Inputs, layers: Sequence[int]) -> list[Tensor]:
+def layer_states(model: Model, row: Row[Tensor], layers: Sequence[int]) -> list[Tensor]:
     """The (B, T, D) output of each layer in `layers`, of the encoder if there is an encoder and a decoder.
 
     For a model with two directions, both are concatenated, (B, T, 2 D).
 
     Args:
         model: the model, in evaluation mode.
-        inputs: rows of tokens.
+        row: rows of tokens.
         layers: numbers of layers as from `place_of_layer`, in rising order.
     """
     if model.config.sequence_to_sequence:
         assert model.encoder is not None
-        return _outputs(model.encoder, *model.source_inputs(Source(inputs.ids, inputs.real)), layers)
-    x, context = model.stack_inputs(inputs)
+        return _outputs(model.encoder, *model.source_inputs(Source(row.ids, row.real)), layers)
+    x, context = model.stack_inputs(row)
     states = _outputs(model.stack, x, context, layers)
     if model.backward_decoder is None:
         return states
-    backwards = _outputs(model.backward_decoder, *model.reversed_inputs(x, inputs), layers)
+    backwards = _outputs(model.backward_decoder, *model.reversed_inputs(x, row), layers)
     return [torch.cat([one, other.flip(1)], dim=-1) for one, other in zip(states, backwards, strict=True)]
 
 

@@ -12,8 +12,8 @@ from bakeoff.errors import UserError
 from bakeoff.interop.families import Family
 from bakeoff.interop.families.task_heads import ANSWERS, CHOICES
 from bakeoff.learner.pretraining_model import PretrainingModel
-from bakeoff.models.inputs import Inputs, Source
 from bakeoff.recipe import Recipe
+from bakeoff.row import Row, Source
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.heads.writing_head import WritingHead
@@ -39,11 +39,11 @@ def pretrained_difference(run: Run | FinetunedRun, family: Family, folder: Path,
     worst = 0.0
     with torch.no_grad():
         module = run.load() if isinstance(run, Run) else _as_pretrained(run)
-        inputs, given = Inputs(ids, segments, real), _given(ids, real, segments)
+        row, given = Row(ids, segments, real), _given(ids, real, segments)
         if module.model.config.sequence_to_sequence:
-            inputs = Inputs(ids.flip(1).contiguous(), source=Source(ids, real))
-            given["decoder_input_ids"] = inputs.ids
-        hidden = module.model(inputs)
+            row = Row(ids.flip(1).contiguous(), source=Source(ids, real))
+            given["decoder_input_ids"] = row.ids
+        hidden, _ = module.model(row)
         for name, ours, theirs in family.compared(module, hidden, _answers(made, given, folder)):
             kept = real if theirs.dim() == 3 else torch.ones(len(theirs), dtype=torch.bool)
             worst = max(worst, _difference(ours[kept][..., : theirs.shape[-1]], theirs[kept], f"{folder}: {name}"))

@@ -136,7 +136,7 @@ def _opened(run: Path) -> ExportedModel:
         else:
             assert isinstance(head, LinearHead)
             graphs = {MODEL: OfHead(head, format.segments, tuned.task.head == "tokens")}
-        return ExportedModel(_fixed(graphs), tuned, format, kind, len(head.model.embedding.table))
+        return ExportedModel(_fixed(graphs), tuned, format, kind, head.model.vocabulary)
     opened = Run.open_trained(run)
     recipe, module = opened.recipe, opened.load()
     format = InputFormat(opened.tokenizer, recipe, recipe.input.length)
@@ -146,7 +146,7 @@ def _opened(run: Path) -> ExportedModel:
         graphs = _writing(module.model, next_token_head(module), module.reads_prefix, str(run))
     else:
         graphs = {MODEL: OfEncoder(module, format.segments)}
-    return ExportedModel(_fixed(graphs), opened, format, kind, len(module.model.embedding.table))
+    return ExportedModel(_fixed(graphs), opened, format, kind, module.model.vocabulary)
 
 
 def _writing(model: Model, writer: Head, reads_prefix: bool, where: str) -> dict[str, Graph]:

@@ -7,8 +7,10 @@ from typing import NamedTuple, cast
 
 from torch import Tensor, nn
 
+from bakeoff.batching.batch import asked_everywhere
 from bakeoff.learner.pretraining_model import PretrainingModel
-from bakeoff.models.inputs import Inputs
+from bakeoff.objectives.heads import logits
+from bakeoff.row import Row
 from bakeoff.tasks.heads.heads import LinearHead
 from bakeoff.tasks.rows.batches import InputBatch
 
@@ -66,16 +68,16 @@ class OfEncoder(Graph):
         self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None
     ) -> tuple[Tensor, ...]:
         """The hidden states of the last layer, and the logits if there is an mlm head."""
-        inputs = Inputs(input_ids, token_type_ids, attention_mask != 0)
-        hidden: Tensor = self.module.model(inputs)
+        row = Row(input_ids, token_type_ids, attention_mask != 0)
+        hidden, _ = self.module.model(row)
         if not self.fills:
             return (hidden,)
-        # ELECTRA's masks are filled by the generator.
-        of_masks = hidden if self.module.generating is None else self.module.hidden("mlm", inputs)
-        head = next(each.head for each in self.module.objectives if each.name == "mlm")
-        return hidden, head.scores(of_masks.flatten(0, 1), self.module.model.embedding.table).unflatten(
-            0, (input_ids.shape[0], input_ids.shape[1])
-        )
+        if self.module.generating is None:
+            head = next(each.head for each in self.module.objectives if each.name == "mlm")
+            scores = head.scores(hidden.flatten(0, 1), self.module.model.embedding.table)
+        else:  # ELECTRA's masks are filled by the generator
+            scores = self.module(asked_everywhere(row, "mlm"), score=logits)[0]["mlm"]
+        return hidden, scores.unflatten(0, (input_ids.shape[0], input_ids.shape[1]))
 
 
 def row_inputs(segments: bool) -> list[Input]:

@@ -16,6 +16,7 @@ from bakeoff.interop.onnx.graphs import Graph, OfEncoder
 from bakeoff.interop.onnx.quantization import Accuracy, Feeds, Measure, agreement
 from bakeoff.interop.onnx.stand_in import OnnxHead
 from bakeoff.interop.onnx.writing_graphs import OfDecoder
+from bakeoff.lengths import by_length, padded
 from bakeoff.reading.text_files import TextFile
 from bakeoff.resources.device import Placement
 from bakeoff.tasks.answers.answering import answers_of
@@ -148,16 +149,13 @@ def rows_of(graph: Graph, file: Path, format: InputFormat) -> list[Feeds]:
     texts = texts_of(file)
     encoded = format.framed(format.ids(texts))
     batches: list[Feeds] = []
-    order = np.argsort(encoded.lengths, kind="stable")
+    order = by_length(encoded.lengths)
     whole = all(each.name != "attention_mask" for each in graph.inputs)
     for first in range(0, len(order), 1 if whole else ROWS_AT_ONCE):  # without a mask there is no padding
         rows = [encoded.ids[row] for row in order[first : first + (1 if whole else ROWS_AT_ONCE)]]
-        width = max(map(len, rows))
-        ids = np.full((len(rows), width), format.pad, np.int64)
-        for place, row in enumerate(rows):
-            ids[place, : len(row)] = row
-        mask = (np.arange(width) < np.array([[len(row)] for row in rows])).astype(np.int64)
-        batches.append(_feeds(graph, ids, mask))
+        ids, real = padded(rows, format.pad)
+        mask = np.ones(ids.shape, np.int64) if real is None else real.numpy().astype(np.int64)
+        batches.append(_feeds(graph, ids.numpy(), mask))
     return batches
 
 

@@ -16,8 +16,8 @@ from bakeoff.models.mixers.attention import Attention
 from bakeoff.models.mixers.cross_attention import CrossAttention
 from bakeoff.models.mixers.relative_attention import RelativeAttention
 from bakeoff.models.model import Model
-from bakeoff.models.model_state import ModelState
-from bakeoff.models.part import Part, State, Wrapper
+from bakeoff.models.part import ModelState, Part, State, Wrapper
+from bakeoff.row import Row
 
 Axes = tuple[int | str, ...]
 """The size of each axis of a tensor, or the name of a free axis."""
@@ -101,7 +101,7 @@ class StateTensors:
         read = min(self.model.config.longest_input or 64, 64)
         sources = [torch.zeros(1, part.heads, 1, width) for part in self.cross for width in part.widths]
         state = self.filled(0, begun, sources, None)
-        _, after = self.model.extend(torch.zeros(1, read, dtype=torch.int64), state)
+        _, after = self.model(Row(torch.zeros(1, read, dtype=torch.int64)), state)
         found: list[Axes] = []
         for first, then in zip(begun, self.tensors(after), strict=True):
             axes: list[int | str] = ["batch"]

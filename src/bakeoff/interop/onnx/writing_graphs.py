@@ -9,11 +9,11 @@ from torch import Tensor
 from bakeoff.errors import UserError
 from bakeoff.interop.onnx.graphs import Graph, Input, row_inputs
 from bakeoff.interop.onnx.states import StateTensors, source_reader
-from bakeoff.models.inputs import Source
 from bakeoff.models.mixers.attention_heads import split_heads
 from bakeoff.models.model import Model
-from bakeoff.models.model_state import ModelState
+from bakeoff.models.part import ModelState
 from bakeoff.objectives.heads import Head
+from bakeoff.row import Row, Source
 
 
 class OfDecoder(Graph):
@@ -65,7 +65,7 @@ class OfDecoder(Graph):
         elif self.state.told_by is not None:
             read = past[self.state.told_by[0]].shape[self.state.told_by[1]]
         state = self.state.filled(read, past, sources, None if mask is None else keys_of_source(mask))
-        hidden, after = self.model.extend(input_ids, state)
+        hidden, after = self.model(Row(input_ids), state)
         scores = self.writer.scores(hidden.flatten(0, 1), self.model.embedding.table)
         logits = scores.unflatten(0, (input_ids.shape[0], input_ids.shape[1]))
         return logits, *self.state.tensors(after)
@@ -105,11 +105,9 @@ def keys_of_source(real: Tensor) -> Tensor:
     return (real | ~real.any(-1, keepdim=True))[:, None, None]
 
 
-def _of_prefix(
-    ids: Tensor, state: ModelState, remembered: int | None, prefix: Tensor | None, real: Tensor | None
-) -> Tensor:
+def _of_prefix(row: Row[Tensor], state: ModelState, remembered: int | None) -> Tensor:
     """(B, 1, T, R + T) attention mask: causal, but full in a text's first chunk."""
-    length, read = ids.shape[1], state.tokens
+    ids, length, read = row.ids, row.ids.shape[1], state.tokens
     own = torch.ones(length, read + length, dtype=torch.bool, device=ids.device).tril(read)
     first = ids.new_ones(ids.shape[0], read).sum(1) == 0
     return own | first[:, None, None, None]

@@ -7,8 +7,8 @@ from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutput
 
-from bakeoff.models.inputs import Inputs, Source
 from bakeoff.models.model import Model, ModelConfig
+from bakeoff.row import Row, Source
 from bakeoff.tasks.heads.layer_reading import LayerReading, layer_states
 
 
@@ -135,8 +135,8 @@ class BakeoffModel(BakeoffPreTrainedModel):
         """Bakeoff's own model without heads."""
         return self.network
 
-    def inputs(self, rows: Rows) -> Inputs:
-        """The inputs of the network.
+    def inputs(self, rows: Rows) -> Row[Tensor]:
+        """The rows as the network reads them.
 
         Raises:
             ValueError: rows are longer than the model's positions.
@@ -151,7 +151,7 @@ class BakeoffModel(BakeoffPreTrainedModel):
         if self.both_sides:
             prefix = torch.full_like(rows.ids[:, 0], rows.ids.shape[1]) if rows.real is None else rows.real.sum(1)
         segments = rows.segments if self.config.uses_segments else None
-        return Inputs(rows.ids, segments, rows.real, source=source, prefix=prefix)
+        return Row(rows.ids, segments, rows.real, source=source, prefix=prefix)
 
     def forward(
         self,
@@ -167,6 +167,6 @@ class BakeoffModel(BakeoffPreTrainedModel):
         states = None
         if output_hidden_states:
             states = tuple(rows.restored(state) for state in layer_states(self.network, self.inputs(rows)))
-        hidden = rows.restored(self.network(self.inputs(rows))) if states is None else states[-1]
+        hidden = rows.restored(self.network(self.inputs(rows))[0]) if states is None else states[-1]
         found = BaseModelOutput(last_hidden_state=hidden, hidden_states=states)
         return found if return_dict is not False else cast(tuple[Tensor, ...], found.to_tuple())

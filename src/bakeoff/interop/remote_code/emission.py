@@ -97,7 +97,7 @@ class Emission:
                 used |= names(node)[0] | names(node, annotations=True)[0]
             for name in used:
                 found = each.module.imports.get(name)
-                if found is None or found.module.split(".")[0] in _LEFT_OUT:
+                if found is None or found.module.split(".")[0] in _LEFT_OUT or found.name == "Annotated":
                     continue
                 if found.name is None:
                     plain.add(str(found))

@@ -10,10 +10,10 @@ from bakeoff.interop.remote_code.described import TASK_CLASSES, Described
 from bakeoff.interop.remote_code.settings import generation_of, head_settings, settings_of
 from bakeoff.interop.tokenizer_files import Frame, TokenizerSettings, frame_of
 from bakeoff.learner.pretraining_model import PretrainingModel
-from bakeoff.models.inputs import Inputs, Source
 from bakeoff.models.model import Model
 from bakeoff.objectives.heads import Head
 from bakeoff.recipe import Recipe
+from bakeoff.row import Row, Source
 from bakeoff.runs.run import Run
 from bakeoff.tasks.heads.heads import natural_pooling
 from bakeoff.tasks.rows.batches import InputBatch
@@ -112,11 +112,11 @@ def outputs_of(
 
     if recipe.model.sequence_to_sequence:
         source = Source(ids[:, 1:], None if real is None else real[:, 1:])
-        found = {"AutoModel": model(Inputs(ids, real=real, source=source))}
+        found = {"AutoModel": model(Row(ids, real=real, source=source))[0]}
         if head is not None:
-            found["AutoModelForSeq2SeqLM"] = scores(model(Inputs(ids, real=None, source=Source(ids, real))))
+            found["AutoModelForSeq2SeqLM"] = scores(model(Row(ids, real=None, source=Source(ids, real)))[0])
         return found
-    hidden = model(Inputs(ids, segments, real, prefix=both))
+    hidden, _ = model(Row(ids, segments, real, prefix=both))
     found = {"AutoModel": hidden}
     if head is not None:
         logits = scores(hidden)
@@ -124,6 +124,6 @@ def outputs_of(
             logits = torch.cat([logits[:, :1], logits[:, :-1]], dim=1)
         found["AutoModelForMaskedLM"] = logits
         if recipe.model.causal:
-            forwards = hidden if both is None else model(Inputs(ids, None, real))
+            forwards = hidden if both is None else model(Row(ids, None, real))[0]
             found["AutoModelForCausalLM"] = scores(forwards)
     return found

@@ -18,7 +18,7 @@ def settings_of(recipe: Recipe, tokenizer: Tokenizer, model: Model, longest: int
     values: dict[str, Any] = {
         "architecture": config.model_dump(mode="json"),
         RECIPE: recipe.model_dump(mode="json"),
-        "vocab_size": len(model.embedding.table),
+        "vocab_size": model.vocabulary,
         "uses_segments": config.embedding.segments >= 2 or any(mixer.reads_segments for mixer in mixers),
         "start_token": start,
         "both_sides": recipe.reads_both_sides,

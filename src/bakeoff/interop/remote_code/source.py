@@ -141,7 +141,7 @@ class _Collector:
         own = self._module(place[0])
         node = own.definitions.get(place[1])
         plain = isinstance(node, ast.Assign | ast.AnnAssign) and "Annotated[" not in own.source(node)
-        return place if plain or place[0] == "bakeoff.models.inputs" else None
+        return place if plain or place[0] == "bakeoff.row" else None
 
     def _pieces(self, module: Module, node: Definition) -> list[ast.AST]:
         """The part of a definition that the file keeps."""

@@ -45,9 +45,8 @@ class TaskModel(BakeoffPreTrainedModel):
     def states(self, ids: Tensor, mask: Tensor | None, segments: Tensor | None, pooling: str | None = None) -> Tensor:
         """(B, T, D) hidden states at the tokens' original positions, or with a `pooling` (B, D) vectors of rows."""
         rows = arranged(ids, mask, segments)
-        inputs = self.model.inputs(rows)
-        network = self.model.network
-        hidden: Tensor = network(inputs) if self.reading is None else self.reading(network, inputs)
+        row, network = self.model.inputs(rows), self.model.network
+        hidden: Tensor = network(row)[0] if self.reading is None else self.reading(network, row)
         if pooling is None:
             return rows.restored(hidden)
         vectors = pooled(hidden, rows.real, cast(Any, pooling), self.config.start_token == "last")

@@ -5,8 +5,8 @@ from torch import Tensor
 
 from bakeoff.interop.remote_code.base import Rows
 from bakeoff.models.model import Model
-from bakeoff.models.model_state import ModelState
-from bakeoff.models.part import map_state
+from bakeoff.models.part import ModelState, map_state
+from bakeoff.row import Row
 
 
 class TextState:
@@ -60,7 +60,7 @@ class TextState:
                     if longest is not None and before.tokens + count > longest:
                         raise ValueError(f"a text of more than the {longest} tokens that the model has positions for")
                     shown = torch.full_like(ids[:, 0], count) if prefix and not before.tokens else None
-                    states, before = model.extend(ids, before, prefix=shown)
+                    states, before = model(Row(ids, prefix=shown), before)
                     if hidden is None:
                         hidden = states.new_zeros(len(rows.ids), length, states.shape[-1])
                     hidden[alike, :count] = states

@@ -14,9 +14,9 @@ from transformers.modeling_outputs import BaseModelOutput, CausalLMOutputWithPas
 from bakeoff.interop.remote_code.base import BakeoffConfig, arranged
 from bakeoff.interop.remote_code.language import LanguageModel
 from bakeoff.interop.remote_code.text_state import TextState
-from bakeoff.models.inputs import Source
 from bakeoff.models.model import Model
-from bakeoff.models.model_state import ModelState
+from bakeoff.models.part import ModelState
+from bakeoff.row import Source
 
 
 class Writing(LanguageModel, GenerationMixin):  # type: ignore[misc]

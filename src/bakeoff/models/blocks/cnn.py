@@ -92,9 +92,9 @@ class WindowConvolution(Part):
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D'); the state is the last S - 1 inputs."""
         left = cast(Tensor | None, state)
-        if left is not None and context.real is not None:
-            x = x * context.real[..., None]  # what is remembered of padding is what stands before the first token
-        documents = context.owners
+        if left is not None and context.row.real is not None:
+            x = x * context.row.real[..., None]  # what is remembered of padding is what stands before the first token
+        documents = context.row.owners
         ages = None if documents is None else document_ages(documents)
         words = last_tokens(x, self.window, ages, left).flatten(1, 2)  # (S, N, D)
         image = torch.lerp(self.places.weight[:, None].to(words.dtype), words, WORD_SHARE)

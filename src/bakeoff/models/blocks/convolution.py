@@ -52,8 +52,8 @@ class Convolution(Part):
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, O); the state is the last inputs, as many as the convolution looks back."""
-        if context.real is not None and self.kernel > 1:
-            x = x * context.real[..., None]  # here and not earlier: the last layer's bias made padding non-zero
+        if context.row.real is not None and self.kernel > 1:
+            x = x * context.row.real[..., None]  # here and not earlier: the last layer's bias made padding non-zero
         left = cast(Tensor | None, state)
         y = convolution(
             x,
@@ -61,7 +61,7 @@ class Convolution(Part):
             self.bias,
             causal=self.causal,
             dilation=self.dilation,
-            documents=context.documents,
+            documents=context.row.documents,
             left=left,
         )
         return y, last_inputs(left, x)

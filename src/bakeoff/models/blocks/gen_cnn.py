@@ -83,7 +83,7 @@ class GenCnn(Part):
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D'); the state is the words of both windows and the last B summaries."""
         recent, older, length = self.alpha.window, self.beta.window, x.shape[1]
-        documents = context.owners
+        documents = context.row.owners
         if documents is None:
             ages = torch.arange(context.start, context.start + length, device=x.device)[None]
             ages = ages if context.gaps is None else ages - context.gaps[:, None]
@@ -98,8 +98,10 @@ class GenCnn(Part):
             history = F.pad(summaries[:, older:], (0, 0, length - count, 0))
         else:
             remembered, previous = cast(tuple[Tensor, Tensor], state)
-            if context.real is not None:
-                x = x * context.real[..., None]  # what is remembered of padding is what stands before the first token
+            if context.row.real is not None:
+                x = (
+                    x * context.row.real[..., None]
+                )  # what is remembered of padding is what stands before the first token
             seen = torch.cat([remembered, x], dim=1)
             left = seen[:, older : older + recent - 1]
             words = last_tokens(seen[:, older - 1 : older - 1 + length], older, left=seen[:, : older - 1])

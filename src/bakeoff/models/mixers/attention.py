@@ -11,8 +11,7 @@ from typing_extensions import override
 
 from bakeoff.errors import UserError
 from bakeoff.models.context import BuildContext, Context
-from bakeoff.models.mixers.attention_heads import AttentionHeadsConfig, Gate, split_heads
-from bakeoff.models.mixers.head_norm import HeadNorm
+from bakeoff.models.mixers.attention_heads import AttentionHeadsConfig, Gate, HeadNorm, split_heads
 from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.neighbour_convolution import NeighbourConvolution
 from bakeoff.models.packing import at_places
@@ -199,7 +198,10 @@ class Attention(Part):
 
     @property
     def chooses(self) -> bool:  # type: ignore[override]
-        """Whether single places can be computed: not within a window, in blocks of queries, or behind a convolution."""
+        """Whether the outputs at some places can be computed without the others.
+
+        A window is computed in blocks of neighbouring queries, and a convolution mixes neighbouring queries.
+        """
         return self.window is None and self.convolution is None
 
     def start(self, rows: int, like: Tensor) -> State:

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from typing import ClassVar, Literal, NamedTuple
 
 from pydantic import Field
-from torch import Tensor
+from torch import Tensor, nn
 
 from bakeoff.config import Config
 from bakeoff.errors import UserError
 from bakeoff.models.context import BuildContext
+from bakeoff.ops.head_norm import head_norm
 
 
 class HeadWidths(NamedTuple):
@@ -70,3 +71,19 @@ def split_heads(projected: Tensor, heads: int, widths: Sequence[int]) -> tuple[T
     """(B, T, H * sum(widths)) projections to one tensor (B, H, T, width) for each of the widths."""
     parts = projected.split([heads * width for width in widths], dim=-1)
     return tuple(part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in parts)
+
+
+class HeadNorm(nn.RMSNorm):
+    """g x / sqrt(mean_i x_i^2 + epsilon) over the channels of one head, with one gain a channel for all heads.
+
+    As in Qwen3, it keeps the scores of attention from growing with the weights (Henry et al. 2020, arXiv:2010.04245;
+    Dehghani et al. 2023, arXiv:2302.05442, where it is a layer norm).
+    """
+
+    def __init__(self, width: int, epsilon: float) -> None:
+        super().__init__(width, eps=epsilon)
+        self.epsilon = epsilon
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, H, T, d) to (B, H, T, d), in the gain's precision, whatever the precision of x."""
+        return head_norm(x, self.weight, self.epsilon)

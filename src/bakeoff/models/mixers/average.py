@@ -44,7 +44,9 @@ class Average(Part):
         if state is None:
             return self.output(self._weights(x, context) @ value), None
         total, count = cast(tuple[Tensor, Tensor], state)  # (B, D), (B, 1)
-        each = torch.ones_like(value[..., :1]) if context.real is None else context.real[..., None].to(value.dtype)
+        each = (
+            torch.ones_like(value[..., :1]) if context.row.real is None else context.row.real[..., None].to(value.dtype)
+        )
         totals = total[:, None] + (value * each).cumsum(1)
         counts = count[:, None] + each.cumsum(1)  # (B, T, 1)
         return self.output(totals / counts.clamp(min=1)), (totals[:, -1], counts[:, -1])
@@ -53,10 +55,10 @@ class Average(Part):
         """(B or 1, T, T) the weight of each token in each average; sums of a whole row would leak by rounding."""
         length = x.shape[1]
         seen = torch.ones(1, length, length, dtype=torch.bool, device=x.device)
-        if context.documents is not None:
-            seen = context.documents[:, :, None] == context.documents[:, None]
-        elif context.real is not None:
-            seen = context.real[:, None].expand(-1, length, -1)
+        if context.row.documents is not None:
+            seen = context.row.documents[:, :, None] == context.row.documents[:, None]
+        elif context.row.real is not None:
+            seen = context.row.real[:, None].expand(-1, length, -1)
         if self.causal:
             seen = seen.tril()
         return seen.to(x.dtype) / seen.sum(-1, keepdim=True).clamp(min=1)

@@ -7,10 +7,10 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from bakeoff.models.context import BuildContext
+from bakeoff.models.layer import UNCOMPILED
 from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.mixers.recurrent import Recurrent
 from bakeoff.models.part import State
-from bakeoff.models.uncompiled import UNCOMPILED
 
 
 class LstmConfig(MixerBaseConfig):

@@ -30,7 +30,10 @@ class MixerBaseConfig(PartConfig):
 
     @property
     def blind_ahead(self) -> bool:
-        """Whether the mixer's positions, in a causal stack, cannot tell one distance ahead from another."""
+        """Whether, in a causal stack, all distances ahead are one to the mixer's positions.
+
+        It cannot read prefixes then, whose tokens see later ones.
+        """
         return False
 
     @property
@@ -55,10 +58,10 @@ class MixerBaseConfig(PartConfig):
 
     @property
     def shares_distance_bias(self) -> bool:
-        """Whether the mixer adds the bias by distance that the layers of a stack share (`relative_bias.py`)."""
+        """Whether the mixer adds the bias by distance that the layers of a stack share (`distances.py`)."""
         return False
 
     @property
     def shares_distance_vectors(self) -> bool:
-        """Whether the mixer reads the vectors of distances that the layers of a stack share (`distance_table.py`)."""
+        """Whether the mixer reads the vectors of distances that the layers of a stack share (`distances.py`)."""
         return False

@@ -8,8 +8,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from bakeoff.errors import UserError
 from bakeoff.models.context import BuildContext, Context
+from bakeoff.models.layer import UNCOMPILED
 from bakeoff.models.part import Part, State
-from bakeoff.models.uncompiled import UNCOMPILED
 
 
 class Recurrent(Part):
@@ -52,10 +52,12 @@ class Recurrent(Part):
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D); the state is that of the cells."""
         if state is not None:
-            return self.go_on(x, state) if context.real is None else self._behind_padding(x, context.real, state)
-        if context.owners is None:
+            return (
+                self.go_on(x, state) if context.row.real is None else self._behind_padding(x, context.row.real, state)
+            )
+        if context.row.owners is None:
             return self.cells(x)[0], None
-        return self._by_document(x, context.owners), None
+        return self._by_document(x, context.row.owners), None
 
     def go_on(self, x: Any, state: State) -> tuple[Any, State]:
         """The outputs for (B, T, D) or a packed sequence that continues from a state, and the state behind them."""

@@ -117,9 +117,9 @@ class RelativeAttention(Part):
         positions = torch.arange(length, device=device)[None] if context.positions is None else context.positions
         distances = torch.arange(-(length - 1), length + remembered, device=device)  # of a query from a key
         vectors = self._vectors(distances, query.dtype)  # (H, d_k, M + 2 T - 1)
-        if context.backwards is not None:
+        if context.row.backwards is not None:
             turned = self._vectors(-distances, query.dtype)
-            vectors = torch.where(context.backwards[:, None, None, None], turned, vectors)
+            vectors = torch.where(context.row.backwards[:, None, None, None], turned, vectors)
         scores = (query + self.distance_bias) @ vectors  # (B, H, T + N, M + 2 T - 1)
         index = positions[:, :, None] - keys + length - 1  # (B or 1, T + N, M + T)
         return scores.gather(-1, index[:, None].expand(*scores.shape[:3], -1))
@@ -133,10 +133,10 @@ class RelativeAttention(Part):
     def _by_segment(self, query: Tensor, context: Context, remembered: int) -> Tensor:
         """(B, H, T + N, M + T) scores of being in one segment; remembered tokens count as segment 0."""
         scores = (query + self.segment_bias) @ self.segments.transpose(1, 2)  # (B, H, T + N, 2)
-        if context.segments is None:
+        if context.row.segments is None:
             return scores[..., :1]
-        own = F.pad(context.segments[:, : context.segments.shape[1] - context.queries], (remembered, 0))
-        other = (context.segments[:, :, None] != own[:, None]).long()  # (B, T + N, M + T)
+        own = F.pad(context.row.segments[:, : context.row.segments.shape[1] - context.queries], (remembered, 0))
+        other = (context.row.segments[:, :, None] != own[:, None]).long()  # (B, T + N, M + T)
         return scores.gather(-1, other[:, None].expand(*scores.shape[:3], -1))
 
     def _mask(self, context: Context, length: int, remembered: int, device: torch.device) -> Tensor | None:

@@ -105,7 +105,7 @@ class GatedShortConvolution(Part):
         """(B, T, D) to (B, T, D); the state is the last inputs of the convolution, as many as it looks back."""
         x = self.convolved(x, context)
         left = cast(Tensor | None, state)
-        mixed = self.convolve(x, context.documents, left)
+        mixed = self.convolve(x, context.row.documents, left)
         if context.packing is not None:
             mixed = context.packing.packed(mixed)
         return self.output(mixed), last_inputs(left, x)
@@ -122,8 +122,10 @@ class GatedShortConvolution(Part):
             x = F.glu(x)
         if context.packing is not None:
             return context.packing.spread(x)
-        if context.real is not None:
-            x = x * context.real[..., None]  # here and not earlier: the projection's bias makes padding non-zero again
+        if context.row.real is not None:
+            x = (
+                x * context.row.real[..., None]
+            )  # here and not earlier: the projection's bias makes padding non-zero again
         return x
 
     def offsets(self) -> list[int]:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bakeoff.inference.generation_config import GenerationConfig
+from bakeoff.lengths import by_length
 from bakeoff.reading.aligned import clean
 from bakeoff.resources.device import Placement, autocast
 from bakeoff.tasks.heads.writing_head import WritingHead
@@ -56,8 +57,8 @@ def of_all_targets(
 ) -> list[NDArray[np.float32]]:
     """The log-probabilities of `of_targets` for all items, in batches of similar length."""
     outputs: dict[int, NDArray[np.float32]] = {}
-    order = np.argsort(items.lengths, kind="stable")
-    most = max(1, SCORES_AT_ONCE // len(head.model.embedding.table))  # tokens
+    order = by_length(items.lengths)
+    most = max(1, SCORES_AT_ONCE // head.model.vocabulary)  # tokens
     tokens = np.array([len(items.targets[item]) for item in order])
     while len(order):
         count = max(1, int(np.searchsorted(np.cumsum(tokens), most, side="right")))

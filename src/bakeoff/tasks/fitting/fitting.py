@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from typing_extensions import override
 
+from bakeoff.batching.by_length import shuffled_batches
 from bakeoff.resources.device import Placement
 from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
@@ -27,7 +28,6 @@ from bakeoff.tasks.fitting.trial import (
 from bakeoff.tasks.heads.depths import freeze, with_rates
 from bakeoff.tasks.heads.heads import HeadedModel
 from bakeoff.tasks.items import Items
-from bakeoff.tasks.rows.batches import shuffled_batches
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.task import HeadInputs, Task
 from bakeoff.trainer.position import Position

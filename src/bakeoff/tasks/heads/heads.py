@@ -11,12 +11,12 @@ from typing_extensions import override
 from bakeoff.errors import UserError
 from bakeoff.models.blocks.feed_forward import activate
 from bakeoff.models.initialisation import initialise
-from bakeoff.models.inputs import Inputs, Source
 from bakeoff.models.layer_map import model_sources
 from bakeoff.objectives.heads import Head as ObjectiveHead
 from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.ops.dropout import dropout as drop
 from bakeoff.recipe import Recipe
+from bakeoff.row import Row, Source
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig, Pooling
 from bakeoff.tasks.heads.layer_reading import LayerReading
 from bakeoff.tasks.heads.transform import Transform, pretrained_transform, transform_of
@@ -132,8 +132,8 @@ class LinearHead(HeadedModel):
         prefix = None
         if self.reads_both_sides:
             prefix = torch.full_like(batch.ids[:, 0], batch.ids.shape[1]) if batch.real is None else batch.real.sum(1)
-        inputs = Inputs(batch.ids, batch.segments, batch.real, source=source, prefix=prefix, wanted=wanted)
-        states: Tensor = self.model(inputs) if self.reading is None else self.reading(self.model, inputs)
+        row = Row(batch.ids, batch.segments, batch.real, source=source, prefix=prefix, wanted=wanted)
+        states: Tensor = self.model(row)[0] if self.reading is None else self.reading(self.model, row)
         return states
 
     @override
@@ -261,7 +261,7 @@ def transfer(head: HeadedModel, weights: Path, recipe: Recipe, keep: Collection[
     """
     file = load_tensors(weights)
     with torch.device("meta"):
-        pretrained = recipe.model.build(len(head.model.embedding.table))
+        pretrained = recipe.model.build(head.model.vocabulary)
     sources = model_sources(pretrained, head.model).items()
     found = {f"model.{name}": file[f"model.{source}"] for name, source in sources if f"model.{source}" in file}
     own = head.state_dict()

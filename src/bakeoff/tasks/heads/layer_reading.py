@@ -7,9 +7,9 @@ from torch import Tensor, nn
 
 from bakeoff.errors import UserError
 from bakeoff.models.context import Context
-from bakeoff.models.inputs import Inputs
 from bakeoff.models.model import Model, ModelConfig
 from bakeoff.models.stack import Stack
+from bakeoff.row import Row
 
 
 class LayerReading(nn.Module):
@@ -34,9 +34,9 @@ class LayerReading(nn.Module):
         """The width of the output, as a multiple of the model's width."""
         return self.layers if isinstance(self.layers, int) else 1
 
-    def forward(self, model: Model, inputs: Inputs) -> Tensor:
+    def forward(self, model: Model, row: Row[Tensor]) -> Tensor:
         """(B, T, N D) states side by side, or (B, T, D) weighted states."""
-        states = layer_states(model, inputs)
+        states = layer_states(model, row)
         if self.weights is None or self.gamma is None:
             return torch.cat(states[-self.widths :], -1)
         shares = self.weights.softmax(0)
@@ -61,16 +61,16 @@ def require_readable(config: ModelConfig, layers: int | Literal["weighted"]) -> 
             raise UserError("layers: this model's layers differ in width; leave the setting at 1, the last layer")
 
 
-def layer_states(model: Model, inputs: Inputs) -> list[Tensor]:
+def layer_states(model: Model, row: Row[Tensor]) -> list[Tensor]:
     """L + 1 states (B, T, D): the input of the first layer of a model's last stack, and the output of each layer.
 
     A model with two directions has states (B, T, 2 D).
     """
-    x, context = model.stack_inputs(inputs)
+    x, context = model.stack_inputs(row)
     states = _states(model.stack, x, context)
     if model.backward_decoder is None:
         return states
-    backward = _states(model.backward_decoder, *model.reversed_inputs(x, inputs))
+    backward = _states(model.backward_decoder, *model.reversed_inputs(x, row))
     return [torch.cat([one, other.flip(1)], dim=-1) for one, other in zip(states, backward, strict=True)]
 
 

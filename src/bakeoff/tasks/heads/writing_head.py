@@ -13,10 +13,10 @@ from bakeoff.inference.generate import never_written
 from bakeoff.inference.generation import Generator
 from bakeoff.inference.generation_config import GenerationConfig
 from bakeoff.inference.writer import Writer
-from bakeoff.models.inputs import Inputs
 from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.recipe import Recipe
+from bakeoff.row import Row
 from bakeoff.tasks.heads.heads import HeadedModel
 from bakeoff.tasks.rows.writing import WritingBatch
 from bakeoff.tokenizer.tokenizer import Tokenizer
@@ -58,8 +58,9 @@ class WritingHead(HeadedModel):
     def forward(self, batch: WritingBatch) -> Tensor:
         """(N, V) scores of the tokens of all targets of a batch, one target behind the other."""
         prefix = batch.prompt if self.reads_prefix else None
-        hidden: Tensor = self.model(Inputs(batch.ids, real=batch.real, source=batch.source, prefix=prefix))
-        return self.writer.scores(hidden.flatten(0, 1).index_select(0, batch.places), self.model.embedding.table)
+        hidden, _ = self.model(Row(batch.ids, real=batch.real, source=batch.source, prefix=prefix))
+        rows = hidden.flatten(0, 1).index_select(0, batch.places)
+        return self.writer.scores(rows, self.model.embedding.table)
 
     @torch.inference_mode()
     def write(

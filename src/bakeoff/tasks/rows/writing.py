@@ -14,8 +14,9 @@ from torch import Tensor
 from typing_extensions import override
 
 from bakeoff.errors import UserError
-from bakeoff.models.inputs import Source
+from bakeoff.lengths import padded
 from bakeoff.reading.aligned import clean
+from bakeoff.row import Source
 from bakeoff.tasks.items import Items
 from bakeoff.tasks.rows.batches import MULTIPLE
 from bakeoff.tasks.rows.inputs import SHORTEST, EncodedRows, InputFormat
@@ -33,7 +34,7 @@ class WritingBatch(NamedTuple):
     without its last token."""
     real: Tensor | None
     """(B, T) the padding mask: True for tokens, False for padding; None where there is no padding."""
-    source: Source | None
+    source: Source[Tensor] | None
     """The (B, U) sources that the encoder reads; None where there is no encoder."""
     prompt: Tensor
     """(B,) the number of tokens before each row's target, which a model that has learnt prefixes reads in both
@@ -148,33 +149,22 @@ def _targets(texts: list[str], tokenizer: Tokenizer) -> list[NDArray[np.int64]]:
 
 
 def collate_targets(items: Items, chosen: NDArray[np.int64], format: InputFormat) -> WritingBatch:
-    """The batch of some items whose targets are known, padded as `padded` does it."""
+    """The batch of some items whose targets are known, padded."""
     targets = [items.targets[item] for item in chosen]
     sources = [items.encoded.ids[item] for item in chosen]
     prompts = [np.array(format.prompt)] * len(targets) if format.has_source else sources
     rows = [np.concatenate([prompt, own[:-1]]) for prompt, own in zip(prompts, targets, strict=True)]
-    ids, real = padded(rows, format.pad)
+    ids, real = _padded(rows, format.pad)
     width = ids.shape[1]
     before = np.array([len(prompt) for prompt in prompts])
     places = [
         number * width + first - 1 + np.arange(len(own))
         for number, (first, own) in enumerate(zip(before, targets, strict=True))
     ]
-    source = Source(*padded(sources, format.pad)) if format.has_source else None
+    source = Source(*_padded(sources, format.pad)) if format.has_source else None
     return WritingBatch(ids, real, source, torch.from_numpy(before), torch.from_numpy(np.concatenate(places)))
 
 
-def padded(rows: Sequence[NDArray[np.int64]], pad: int) -> tuple[Tensor, Tensor | None]:
-    """(B, T) padded rows and their (B, T) padding mask, True for tokens; None in its place where nothing is padded.
-
-    T is the length of the longest row, rounded up to MULTIPLE where rows differ in length.
-    """
-    lengths = np.array([len(row) for row in rows])
-    width = -(-int(lengths.max()) // MULTIPLE) * MULTIPLE
-    if (lengths == lengths[0]).all():
-        width = int(lengths[0])
-    ids = np.full((len(rows), width), pad, np.int64)
-    for place, row in enumerate(rows):
-        ids[place, : len(row)] = row
-    real = np.arange(width) < lengths[:, None]
-    return torch.from_numpy(ids), None if real.all() else torch.from_numpy(real)
+def _padded(rows: Sequence[NDArray[np.int64]], pad: int) -> tuple[Tensor, Tensor | None]:
+    """`padded` to a multiple of MULTIPLE, where rows differ in length."""
+    return padded(rows, pad, step=1 if len({len(row) for row in rows}) == 1 else MULTIPLE)
