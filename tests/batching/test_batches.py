@@ -17,7 +17,7 @@ def batches(corpus, name="bert-tiny", seed=0, **changes):
 def tensors(batch):
     """All tensors of a batch by their names, None for those that it lacks."""
     return {
-        **{name: getattr(batch, name) for name in ("ids", "segments", "real", "documents", "backwards", "prefix")},
+        **{name: getattr(batch.row, name) for name in ("ids", "segments", "real", "documents", "backwards", "prefix")},
         "source": batch.row.source and batch.row.source.ids,
         "source's real": batch.row.source and batch.row.source.real,
         "positions": batch.row.queries and batch.row.queries.positions,

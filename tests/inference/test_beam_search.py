@@ -161,8 +161,8 @@ def test_states_of_attention_and_convolution_follow_their_candidates(name):
             for token in [*own.ids, *([3] if len(own.ids) < 6 else [])]:
                 ids = torch.tensor([prompt])
                 prefix = torch.tensor([len(prompts[row])]) if module.reads_prefix else None
-                row = Row(ids, source=source_of(given, torch.device("cpu")), prefix=prefix)
-                total += float(generator.writer(row, module.model.start(1))[0][0, token])
+                read = Row(ids, source=source_of(given, torch.device("cpu")), prefix=prefix)
+                total += float(generator.writer(read, module.model.start(1))[0][0, token])
                 prompt.append(token)
         assert own.log_probability == pytest.approx(total, abs=1e-3)
 

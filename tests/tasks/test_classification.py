@@ -232,8 +232,8 @@ def test_a_source_is_read_as_in_pre_training(name, corpus, monkeypatch):
         assert batch.ids[row][batch.real[row]].tolist() == [tokenizer.start, *ids, tokenizer.separator]
     module = PretrainingModel(recipe, tokenizer.size)
     trained = make_batches(recipe, module, opened, seed=0).step(0)[0]
-    assert not (trained.source.ids == tokenizer.start).any()
-    assert (trained.ids[:, 0] == tokenizer.start).all()
+    assert not (trained.row.source.ids == tokenizer.start).any()
+    assert (trained.row.ids[:, 0] == tokenizer.start).all()
 
 
 def test_the_last_layer_is_that_of_a_fine_tuned_run_for_the_same_classes_alone(fitted, task):

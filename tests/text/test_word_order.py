@@ -123,5 +123,5 @@ def test_a_control_corpus(tmp_path, ngram):
 
 def test_bad_size(tmp_path):
     (tmp_path / "a.txt").write_text("some text")
-    with pytest.raises(UserError, match="shuffle_ngrams: 0 is not a number of words above 0"):
+    with pytest.raises(UserError, match="shuffle_ngrams: input should be greater than or equal to 1"):
         prepare(tmp_path / "a.txt", tmp_path / "corpus", tokenizer=BYTES, shuffle_ngrams=0)

@@ -65,8 +65,6 @@ class PrepareOptions(SourceOptions, SelectionOptions, CorpusOptions):
     def _possible(self) -> Self:
         if isinstance(self.validation, float):
             _require_share(self.validation)
-        if self.shuffle_ngrams is not None and self.shuffle_ngrams < 1:
-            raise ValueError(f"shuffle_ngrams: {self.shuffle_ngrams} is not a number of words above 0")
         return self
 
 
