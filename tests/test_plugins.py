@@ -347,6 +347,19 @@ def test_an_optimizer_and_a_schedule_of_a_plugin_are_searched_and_compared(lion,
     assert entry.recipe["training"]["optimizer"]["kind"] == "lion"
 
 
+def test_an_optimizer_and_a_schedule_of_a_plugin_fine_tune(lion, corpus):
+    lines = [f"{'good ' * (row % 2)}river {row % 7}\t{row % 2}" for row in range(40)]
+    Path("rows.tsv").write_text("\n".join(["text\tlabel", *lines]) + "\n", encoding="utf-8")
+    task = bakeoff.ClassificationConfig(train="rows.tsv", text_column="text", label_column="label")
+    given = {"optimizer": "lion", "schedule": "staircase", "learning_rate": 1e-3, "epochs": 1, "length": 16}
+    config = bakeoff.FinetuneConfig.parse({**given, "layer_decay": 0.9}, "here")
+    result = bakeoff.finetune(lion, task, "tuned", config=config, tokenizer=corpus.path, device="cpu", progress=False)
+    assert (result.learning_rate, result.epochs) == (1e-3, 1.0)
+    settings = Path("tuned/task.yaml").read_text(encoding="utf-8")
+    assert "lion" in settings
+    assert "staircase" in settings
+
+
 def test_optimizers_and_schedules_are_put_into_recipes(lion):
     made = plugin_recipes([bakeoff.load_plugin("lion.py")])
     parts = [{recipe.training.optimizer.kind, recipe.training.schedule.kind} for recipe in made.values()]
