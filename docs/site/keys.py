@@ -130,6 +130,8 @@ def _default(field: FieldInfo) -> str:
     value = field.get_default(call_default_factory=True)
     if value is PydanticUndefined:
         return ""
+    if isinstance(value, Config) and (kind := _kind(type(value))):
+        return f"`{kind}`"
     if isinstance(value, Config):
         value = value.model_dump(mode="json", exclude_defaults=True)
     text = yaml.safe_dump(_data(value), default_flow_style=True, width=10_000).removesuffix("...\n").strip()

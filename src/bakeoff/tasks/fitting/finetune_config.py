@@ -55,10 +55,10 @@ class FinetuneConfig(Config):
     absent, else 0."""
     warmup: float = Field(default=0.1, ge=0, lt=1)
     """Share of the steps in which the learning rate rises linearly."""
-    schedule: ScheduleConfig = LinearConfig(kind="linear")
+    schedule: ScheduleConfig = LinearConfig()
     """The learning rate after the warm-up: any schedule of recipes, by its name or as `{kind: cosine, final: 0.1}`,
     without its `warmup`, which stands beside it. `plateau` looks at the losses on dev."""
-    optimizer: OptimizerConfig = AdamWConfig(kind="adamw", lr=1.0)
+    optimizer: OptimizerConfig = AdamWConfig(lr=1.0)
     """Any optimizer of recipes, by its name or as `{kind: lamb, betas: [0.9, 0.98]}`, without `lr` and `weight_decay`,
     which stand beside it as `learning_rate` and `weight_decay`; with another than adamw `learning_rate` has to be
     given."""
