@@ -7,8 +7,7 @@ Shapes: B rows, T tokens of a row, U tokens of its source, N rows of a second st
 vectors.
 """
 
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Generic, NamedTuple, TypeVar, get_type_hints
 
 from torch import Tensor
@@ -96,17 +95,22 @@ class Row(NamedTuple, Generic[Array]):
 
 def turned(row: Row[Any]) -> Row[Any]:
     """Rows of tensors that are read from their ends: what is said of each token, and the wanted places, reversed."""
-    values = (each.flip(1) if isinstance(each, Tensor) and each.dim() > 1 else each for each in row)
+    values: Iterator[Any] = (each.flip(1) if isinstance(each, Tensor) and each.dim() > 1 else each for each in row)
     wanted = None if row.wanted is None else row.ids.shape[1] - 1 - row.wanted
     return Row(*values)._replace(wanted=wanted)
 
 
-@cache
+_SIGNALS: dict[type, dict[str, Signal]] = {}
+"""What `signals` has said of each class, since reading annotations takes longer than making a small batch."""
+
+
 def signals(of: type) -> dict[str, Signal]:
     """The layout of each field of a class that is declared as a signal, by the field's name."""
-    hints = get_type_hints(of, include_extras=True)
-    layouts = ((name, getattr(hint, "__metadata__", ())) for name, hint in hints.items())
-    return {name: found[0] for name, found in layouts if found and isinstance(found[0], Signal)}
+    if of not in _SIGNALS:
+        hints = get_type_hints(of, include_extras=True)
+        layouts = ((name, getattr(hint, "__metadata__", ())) for name, hint in hints.items())
+        _SIGNALS[of] = {name: layout[0] for name, layout in layouts if layout and isinstance(layout[0], Signal)}
+    return _SIGNALS[of]
 
 
 def mapped(row: Any, function: Callable[[Any], Any]) -> Any:

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -157,7 +158,7 @@ def batches_of(rows: RowsWithTargets, micro_batches: Cuts, advance: int | None) 
     counted = {name: target.in_rows_of(width, length) for name, target in rows.targets.items()}
     made = []
     for begin, end in micro_batches:
-        row = mapped(rows.examples.row, lambda array, begin=begin, end=end: array[begin:end])
+        row = mapped(rows.examples.row, itemgetter(slice(begin, end)))
         within = {}
         for name, target in counted.items():
             places = length * target.directions  # of one example

@@ -198,7 +198,8 @@ def _joined(
             fill = pad if known[name].fill is None else known[name].fill
             found[name] = _joined_signal(own, known[name].axes, fill, sizes, most, places)
         elif isinstance(own[0], tuple):
-            inner = {field: [getattr(each, field) for each in own] for field in own[0]._fields}
+            names: tuple[str, ...] = getattr(type(own[0]), "_fields")  # noqa: B009
+            inner = {field: [getattr(each, field) for each in own] for field in names}
             found[name] = type(own[0])(**_joined(inner, type(own[0]), places, pad))
         else:
             assert all(each == own[0] for each in own), f"{name} is of the format, not of the text"

@@ -48,7 +48,7 @@ def ids_of(rows: Prompts | Sequence[int], device: torch.device) -> Tensor:
     return torch.tensor(rows, dtype=torch.int64, device=device)
 
 
-def source_of(sources: Prompts | None, device: torch.device) -> Source | None:
+def source_of(sources: Prompts | None, device: torch.device) -> Source[Tensor] | None:
     """The source of a batch, with padding behind the tokens; None: there is no encoder."""
     if sources is None:
         return None

@@ -88,7 +88,7 @@ def _option(name: str, field: FieldInfo, about: str) -> inspect.Parameter:
         annotation, default, metavar = str, ",".join(map(str, field.default)), "N,N"
     elif annotation == tuple[Path, ...] or annotation == list[str] | None:
         annotation, default, metavar = list[str] | None, None, "FILE"
-    bounds = {} if metavar else _bounds(field)
+    bounds: dict[str, Any] = {} if metavar else _bounds(field)
     option = typer.Option(*switch, help=re.sub(r"[;.] None: (.*)", r". Default: \1", words), metavar=metavar, **bounds)
     kind = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, kind, annotation=Annotated[annotation, option], default=default)

@@ -16,7 +16,7 @@ from typing_extensions import override
 from bakeoff.errors import UserError
 from bakeoff.lengths import padded
 from bakeoff.reading.aligned import clean
-from bakeoff.row import Source
+from bakeoff.row import Source, mapped
 from bakeoff.tasks.items import Items
 from bakeoff.tasks.rows.batches import MULTIPLE
 from bakeoff.tasks.rows.inputs import SHORTEST, EncodedRows, InputFormat
@@ -44,7 +44,7 @@ class WritingBatch(NamedTuple):
 
     def to(self, device: torch.device) -> "WritingBatch":
         """The batch on a device."""
-        source = None if self.source is None else Source(*(_moved(part, device) for part in self.source))  # type: ignore[arg-type]
+        source = None if self.source is None else mapped(self.source, lambda part: part.to(device))
         real = _moved(self.real, device)
         return WritingBatch(self.ids.to(device), real, source, self.prompt.to(device), self.places.to(device))
 
