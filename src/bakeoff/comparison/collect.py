@@ -127,7 +127,7 @@ def analyse(entries: list[RecipeEntry], task: TaskFacts, config: TaskConfig, roo
     """
     groups: dict[Initialisation, dict[str, Group]] = {"pretrained": {}, "scratch": {}}
     for entry in entries:
-        for start, found in groups.items():
+        for start, groups_of_start in groups.items():
             runs: dict[int, list[tuple[float, Vector]]] = {}
             for score in entry.scores:
                 if score.task == task.name and score.initialisation == start:
@@ -135,7 +135,7 @@ def analyse(entries: list[RecipeEntry], task: TaskFacts, config: TaskConfig, roo
                     known = np.zeros(0) if values is None else values
                     runs.setdefault(score.seed, []).append((score.test[task.metric], known))
             if runs:
-                found[entry.label] = Group.of(runs)
+                groups_of_start[entry.label] = Group.of(runs)
     pretrained, scratch = groups["pretrained"], groups["scratch"]
     return Analysis(
         task=task.name,
@@ -202,20 +202,20 @@ def _score(training: PlannedFinetuning, metric: str, root: Path) -> FinetuningSc
         UserError: the file is damaged or lacks the metric.
     """
     path = training.directory / "results.json"
-    found = FinetuneOutcome.check(read_json(path), str(path))
+    outcome = FinetuneOutcome.check(read_json(path), str(path))
     for split in ("dev", "test"):
-        if metric not in found["scores"][split]:
+        if metric not in outcome["scores"][split]:
             raise UserError(f"{path}: scores.{split}: has no {metric}; delete {training.directory}, compare again")
     values = {
         "task": training.task.name,
         "seed": training.seed,
         "finetune_seed": training.finetune_seed,
         "initialisation": training.initialisation,
-        "dev": found["scores"]["dev"],
-        "test": found["scores"]["test"],
+        "dev": outcome["scores"]["dev"],
+        "test": outcome["scores"]["test"],
         "predictions": str((training.directory / "predictions.jsonl").relative_to(root)),
-        **{name: found.get(name) for name in MEASURED},
-        **{name: found[name] for name in ("cut", "default_epochs") if found.get(name)},
+        **{name: outcome.get(name) for name in MEASURED},
+        **{name: outcome[name] for name in ("cut", "default_epochs") if outcome.get(name)},
     }
     return FinetuningScore.parse(values, str(path))
 

@@ -16,7 +16,7 @@ class StartFacts(Config):
     run: str
     """The run's directory; an imported model is a run inside the comparison's directory."""
     origin: str | None
-    """The origin of the run's own first weights, in words; None: they were random."""
+    """The origin of the run's first weights, in words; None: they were random."""
     steps: int
     """Steps of the run's training; 0 for an imported model, whose training is unknown."""
     weights: str

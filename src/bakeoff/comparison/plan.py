@@ -50,10 +50,10 @@ class SearchPlan(Config):
     @field_validator("budget", mode="before")
     @classmethod
     def _percent(cls, value: Any) -> str:
-        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", value) if isinstance(value, str) else None
-        if found is None or not 0 < float(found[1]) <= 100:
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", value) if isinstance(value, str) else None
+        if match is None or not 0 < float(match[1]) <= 100:
             raise ValueError(f"{value!r} is no share of a pre-training's budget above 0 and up to 100 %, such as 10 %")
-        return f"{float(found[1]):g} %"
+        return f"{float(match[1]):g} %"
 
     @property
     def share(self) -> float:
@@ -78,15 +78,15 @@ class TaskPlan(Config):
         if not isinstance(values, Mapping) or isinstance(values.get("data"), TaskConfig):
             return values
         kind = values.get("kind", DEFAULT_KIND)
-        own = {key: value for key, value in values.items() if key != "finetune"}
+        data = {key: value for key, value in values.items() if key != "finetune"}
         if isinstance(kind, str) and kind in TASKS:
             known = [*TASKS[kind].model_fields, "finetune"]
-            for key in own:
+            for key in data:
                 if key not in known:
                     text = "a task of the kind " + kind + " has no key '{key}'"
                     raise PydanticCustomError("unknown_key", text, {"key": str(key), "known": known})
         parted = {key: values[key] for key in ("name", "finetune") if key in values}
-        return {**parted, "data": {**own, "kind": kind}}
+        return {**parted, "data": {**data, "kind": kind}}
 
     @model_serializer
     def _as_in_the_plan(self, info: SerializationInfo) -> dict[str, Any]:
@@ -180,16 +180,16 @@ class Plan(Config):
         def find(key: str, value: Path, *, directory: bool = False) -> Path:
             if on_hub(value):
                 return value
-            found = (path.parent / value.expanduser()).resolve()
-            if not (found.is_dir() if directory else found.exists()):
+            resolved = (path.parent / value.expanduser()).resolve()
+            if not (resolved.is_dir() if directory else resolved.exists()):
                 hint = "; make it with `bakeoff prepare`" if directory else ""
-                raise UserError(f"{path}: {key}: there is no {'directory' if directory else 'file'} {found}{hint}")
-            return found
+                raise UserError(f"{path}: {key}: there is no {'directory' if directory else 'file'} {resolved}{hint}")
+            return resolved
 
         tasks = []
         for i, task in enumerate(self.tasks):
-            found = {name: find(f"tasks.{i}.{name}", file) for name, file in task.files.items() if file is not None}
-            tasks.append(task.model_copy(update={"data": task.data.model_copy(update=found)}))
+            files = {name: find(f"tasks.{i}.{name}", file) for name, file in task.files.items() if file is not None}
+            tasks.append(task.model_copy(update={"data": task.data.model_copy(update=files)}))
         recipes = [item.found_from(f"{path}: recipes.{i}", path.parent) for i, item in enumerate(self.recipes)]
         if entries := mixture_entries(str(self.corpus)):
             mixed = ",".join(f"{find('corpus', each, directory=True)}:{weight}" for each, weight in entries)
@@ -215,7 +215,7 @@ def _with_data_sets(plan: Any, path: Path) -> Any:
 def _with_data_set(task: Any, where: str, path: Path) -> Any:
     if not isinstance(task, Mapping) or "dataset" not in task:
         return task
-    own = {key: value for key, value in task.items() if key not in ("dataset", "data", "finetune")}
+    settings = {key: value for key, value in task.items() if key not in ("dataset", "data", "finetune")}
     for key in ("dataset", "data"):
         if not isinstance(task.get(key, ""), str):
             raise UserError(f"{where}.{key}: a name is wanted, not {task[key]!r}")
@@ -223,13 +223,13 @@ def _with_data_set(task: Any, where: str, path: Path) -> Any:
     if data is not None and not on_hub(data):
         data = (path.parent / Path(data).expanduser()).resolve()
     for key in ("train", "dev", "test"):
-        if isinstance(own.get(key), str) and not on_hub(Path(own[key])):
-            own[key] = str((path.parent / Path(own[key]).expanduser()).resolve())
+        if isinstance(settings.get(key), str) and not on_hub(Path(settings[key])):
+            settings[key] = str((path.parent / Path(settings[key]).expanduser()).resolve())
     name = task["dataset"]
     if describes_dataset(name):
         name = str((path.parent / Path(name).expanduser()).resolve())
     try:
-        known = named_task(name, data, own)
+        known = named_task(name, data, settings)
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
     return {**known, **({"finetune": task["finetune"]} if "finetune" in task else {})}

@@ -29,8 +29,8 @@ def label_of(recipe: str) -> str:
 
 def elsewhere(name: str, folder: Path) -> str | None:
     """The source of weights that a name stands for: a folder's absolute path, or a name on the Hub; None: neither."""
-    place = (folder / Path(name).expanduser()).resolve()
-    return str(place) if place.is_dir() else name if HUB.fullmatch(name) else None
+    path = (folder / Path(name).expanduser()).resolve()
+    return str(path) if path.is_dir() else name if HUB.fullmatch(name) else None
 
 
 class RecipePlan(Config):
@@ -73,23 +73,23 @@ class RecipePlan(Config):
         """
         from bakeoff.recipe_files import recipe_names
 
-        found: dict[str, str] = {}
+        sources: dict[str, str] = {}
         if self.start is not None:
             start = elsewhere(self.start, folder)
             if start is None:
-                place = (folder / Path(self.start).expanduser()).resolve()
-                raise UserError(f"{where}.start: there is no run or model {place}, and it is no name on the Hub")
-            found["start"] = start
+                path = (folder / Path(self.start).expanduser()).resolve()
+                raise UserError(f"{where}.start: there is no run or model {path}, and it is no name on the Hub")
+            sources["start"] = start
         if self.recipe == self.start:
-            found["recipe"] = found["start"]
+            sources["recipe"] = sources["start"]
         elif self.recipe.endswith(YAML):
             file = (folder / Path(self.recipe).expanduser()).resolve()
             if not file.exists():
                 raise UserError(f"{where}.recipe: there is no file {file}")
-            found["recipe"] = str(file)
+            sources["recipe"] = str(file)
         # A recipe's name is a recipe, whatever folders there are; `./NAME` is the folder.
-        elif self.recipe not in recipe_names() and (own := elsewhere(self.recipe, folder)) is not None:
+        elif self.recipe not in recipe_names() and (source := elsewhere(self.recipe, folder)) is not None:
             if self.start is not None:
                 raise UserError(f"{where}: {self.recipe} has weights of its own; name a recipe, or leave start out")
-            found |= {"recipe": own, "start": own}
-        return self.model_copy(update=found)
+            sources |= {"recipe": source, "start": source}
+        return self.model_copy(update=sources)

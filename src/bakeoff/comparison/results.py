@@ -118,7 +118,7 @@ class RecipeEntry(Config):
     label: str
     """The recipe's label in the report."""
     recipe: dict[str, Any]
-    """The complete recipe, with the values that its search has found."""
+    """The complete recipe, with the values of its search's best trial."""
     search: TuningResults | None = None
     """The search of the recipe's values; None: the recipe was not searched."""
     start: StartFacts | None = None
@@ -273,7 +273,7 @@ def _row(entry: RecipeEntry, score: FinetuningScore, run: PretrainingRun | None,
             score.learning_rate,
         ),
         *(score.best_epoch, *(split.get(name) for split in (score.dev, score.test) for name in metrics)),
-        *(own and getattr(own, what) for own in map(score.cut.get, SPLITS) for what in ("rows", "tokens")),
+        *(cut and getattr(cut, what) for cut in map(score.cut.get, SPLITS) for what in ("rows", "tokens")),
         *(score.transferred_tensors, score.seconds, entry.parameters, entry.flops_per_token),
         *(None if run is None else getattr(run, name) for name in SPENT),
     ]

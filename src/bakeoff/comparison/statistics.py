@@ -139,7 +139,7 @@ def describe(group: Group) -> Spread:
 def difference(first: str, a: Group, second: str, b: Group) -> Difference:
     """The difference of two groups on the same test examples, before any correction for several pairs."""
     d = a.mean - b.mean
-    found = {
+    figures = {
         "first": first,
         "second": second,
         "difference": d,
@@ -147,11 +147,11 @@ def difference(first: str, a: Group, second: str, b: Group) -> Difference:
     }
     seeds = min(len(a.scores), len(b.scores))
     if seeds < SEEDS_FOR_A_CLAIM or len(a.contributions) < 2:
-        return Difference(**found)
+        return Difference(**figures)
     half, scale = _uncertainty(a.variance_of_mean + b.variance_of_mean, seeds, a.contributions - b.contributions)
     # Without any spread at all (say, one always right, the other always wrong) the difference itself decides.
     p = float(d == 0) if half == 0 else float(2 * stats.t.sf(abs(d) / scale[0], scale[1]))
-    return Difference(**found, interval=(d - half, d + half), p=p)
+    return Difference(**figures, interval=(d - half, d + half), p=p)
 
 
 def _uncertainty(over_seeds: float, seeds: int, examples: Vector) -> tuple[float, tuple[float, float]]:
@@ -175,15 +175,15 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def decide(found: Sequence[Difference]) -> list[Difference]:
+def decide(differences: Sequence[Difference]) -> list[Difference]:
     """The differences of one table, each with a verdict whether it exceeds the noise; no verdict without a p-value."""
-    tested = [item for item in found if item.p is not None]
+    tested = [item for item in differences if item.p is not None]
     adjusted = dict(zip(map(id, tested), holm([item.p for item in tested if item.p is not None]), strict=True))
     return [
         item.model_copy(update={"adjusted_p": adjusted[id(item)], "real": adjusted[id(item)] < LEVEL})
         if id(item) in adjusted
         else item
-        for item in found
+        for item in differences
     ]
 
 
@@ -197,5 +197,5 @@ def all_pairs(groups: Mapping[str, Group], lower_is_better: bool = False) -> lis
 def gains(pretrained: Mapping[str, Group], scratch: Mapping[str, Group]) -> dict[str, Difference]:
     """The differences between pre-trained and random weights, by recipe, with p-values corrected for their number."""
     both = [label for label in pretrained if label in scratch]
-    found = [difference("pre-trained", pretrained[label], "from scratch", scratch[label]) for label in both]
-    return dict(zip(both, decide(found), strict=True))
+    differences = [difference("pre-trained", pretrained[label], "from scratch", scratch[label]) for label in both]
+    return dict(zip(both, decide(differences), strict=True))

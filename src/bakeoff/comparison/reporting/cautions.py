@@ -51,9 +51,11 @@ def _seeds(results: Results) -> Iterator[str]:
 
 
 def _failures(results: Results) -> Iterator[str]:
-    told = [f"{quoted(each.recipe)} ({each.training}, seed {each.seed}: {each.message})" for each in results.failures]
-    if told:
-        yield f"Left out, because a training diverged: {listed(told)}."
+    diverged = [
+        f"{quoted(each.recipe)} ({each.training}, seed {each.seed}: {each.message})" for each in results.failures
+    ]
+    if diverged:
+        yield f"Left out, because a training diverged: {listed(diverged)}."
 
 
 def _without_transfer(results: Results) -> Iterator[str]:
@@ -67,14 +69,14 @@ def _without_transfer(results: Results) -> Iterator[str]:
 
 
 def _at_the_plateau(results: Results) -> Iterator[str]:
-    told = []
+    runs = []
     for entry in results.recipes:
         seeds = [str(run.seed) for run in entry.runs if _at_plateau(run.unigram_entropy, run.curve)]
         if seeds:
-            told.append(f"{quoted(entry.label)} (seed{'s' * (len(seeds) > 1)} {listed(seeds)})")
-    if told:
+            runs.append(f"{quoted(entry.label)} (seed{'s' * (len(seeds) > 1)} {listed(seeds)})")
+    if runs:
         yield (
-            f"Pre-training ended no better than the unigram entropy for {listed(told)}: at best, how frequent each "
+            f"Pre-training ended no better than the unigram entropy for {listed(runs)}: at best, how frequent each "
             "token is has been learned. A larger budget or another learning rate may show another ranking."
         )
 
@@ -88,7 +90,7 @@ def _at_plateau(entropy: float | None, curve: list[CurvePoint]) -> bool:
 
 def _without_gain(results: Results) -> Iterator[str]:
     """A warning on the recipes, task by task, for which pre-training shows no gain."""
-    told = []
+    recipes = []
     for analysis in results.analyses:
         measure, gains = ShownMetric.of(results, analysis.task), analysis.gains
         paying = [label for label, gain in gains.items() if measure.gain(gain.difference) > 0]
@@ -96,9 +98,9 @@ def _without_gain(results: Results) -> Iterator[str]:
         without = [label for label in gains if label not in pays]
         if without and (claims(results) or not pays):
             who = "any recipe" if not pays and len(without) > 1 else _names(without)
-            told.append(f"{who} on {quoted(analysis.task)}")
-    if told:
-        yield f"No gain from pre-training could be shown for {'; '.join(told)}."
+            recipes.append(f"{who} on {quoted(analysis.task)}")
+    if recipes:
+        yield f"No gain from pre-training could be shown for {'; '.join(recipes)}."
 
 
 def _unknown_noise(results: Results) -> Iterator[str]:
@@ -121,25 +123,25 @@ def _starts(results: Results) -> Iterator[str]:
     begun = {entry.label: entry.start for entry in results.recipes if entry.start is not None}
     if not begun:
         return
-    told = [
+    parts = [
         f"{'; '.join(f'{quoted(label)} starts from {start}' for label, start in begun.items())}. What those weights "
         "have cost is no part of the budget"
     ]
     others = [entry.label for entry in results.recipes if entry.label not in begun]
     if others:
-        told.append(f"{_names(others)} had the budget alone, so the difference is also one of what was spent before")
+        parts.append(f"{_names(others)} had the budget alone, so the difference is also one of what was spent before")
     if any(analysis.gains for analysis in results.analyses):
-        told.append(
+        parts.append(
             f"From scratch is the same architecture with random weights, so the gain of {_names(begun)} is that of the "
             "first weights and of this pre-training together"
         )
-    yield ". ".join(told) + "."
+    yield ". ".join(parts) + "."
 
 
 def _notes(results: Results) -> Iterator[str]:
-    told = [f"{quoted(task.name)}: {'; '.join(task.notes)}" for task in results.tasks if task.notes]
-    if told:
-        yield f"On the data of {'. Of '.join(told)}."
+    notes = [f"{quoted(task.name)}: {'; '.join(task.notes)}" for task in results.tasks if task.notes]
+    if notes:
+        yield f"On the data of {'. Of '.join(notes)}."
 
 
 def _names(labels: Iterable[str]) -> str:

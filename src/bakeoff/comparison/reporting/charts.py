@@ -43,14 +43,14 @@ def comparable_losses(results: Results) -> list[ComparableLosses]:
             # Bits a byte compare whatever the settings; a loss over masked tokens depends on what is masked.
             settings = "" if OBJECTIVES[name].whole_text else json.dumps(_settings(entry.recipe, name), sort_keys=True)
             grouped[name, settings].append(entry)
-    found = []
+    panels = []
     for (name, settings), entries in grouped.items():
         of_name = [json.loads(other) if other else {} for objective, other in grouped if objective == name]
         title = ", ".join([OBJECTIVES[name].title, *what_differs(json.loads(settings) if settings else {}, of_name)])
         byte = any(name in point.bits_per_byte for run in entries[0].runs for point in run.curve)
         unit = "bits per byte" if OBJECTIVES[name].whole_text and byte else "nats per target"
-        found.append(ComparableLosses(title, unit, entries, name))
-    return sorted(found, key=lambda panel: list(OBJECTIVES).index(panel.objective))
+        panels.append(ComparableLosses(title, unit, entries, name))
+    return sorted(panels, key=lambda panel: list(OBJECTIVES).index(panel.objective))
 
 
 def what_differs(settings: Mapping[str, Any], among: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -61,18 +61,18 @@ def what_differs(settings: Mapping[str, Any], among: Sequence[Mapping[str, Any]]
         among: the settings of all of them, this one's included.
     """
     flat = [_flat(each) for each in among]
-    own = _flat(settings)
+    values = _flat(settings)
     keys = dict.fromkeys(key for each in flat for key in each)
     differing = [key for key in keys if any(each.get(key) != flat[0].get(key) for each in flat)]
-    return [_in_words(key, own.get(key)) for key in differing]
+    return [_in_words(key, values.get(key)) for key in differing]
 
 
 def _flat(settings: Mapping[str, Any], above: str = "") -> dict[str, Any]:
     """Settings inside of settings by dotted keys."""
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for key, value in settings.items():
-        found |= _flat(value, f"{above}{key}.") if isinstance(value, Mapping) else {f"{above}{key}": value}
-    return found
+        flat |= _flat(value, f"{above}{key}.") if isinstance(value, Mapping) else {f"{above}{key}": value}
+    return flat
 
 
 def _in_words(key: str, value: Any) -> str:
@@ -138,7 +138,7 @@ def _curve_chart(
     """A chart with thin lines for seeds, a thick line for their mean, and dashed lines for guessing."""
     suffix = "replace(format(datum.value, '~s'), 'G', 'B')"  # a billion tokens is 1B to a reader, not 1G
     axis = altair.Axis(tickCount=6, labelExpr=suffix) if tokens else altair.Axis(tickCount=6)
-    style = {label: found for label, found in colours(results).items() if any(label == r["recipe"] for r in rows)}
+    style = {label: look for label, look in colours(results).items() if any(label == r["recipe"] for r in rows)}
     base = altair.Chart().encode(
         x=altair.X("x:Q", title=title, axis=axis, scale=altair.Scale(nice=False, zero=True)),
         y=altair.Y("y:Q", title=f"validation loss, {panel.unit}", scale=altair.Scale(zero=False, padding=16)),
@@ -215,8 +215,8 @@ def _dot_chart(results: Results, analysis: Analysis, measure: ShownMetric) -> An
                 for seed, value in spread.seeds.items()
             ]
             low, high = measure.cut(spread.interval) if spread.interval else (spread.mean, spread.mean)
-            place = {"x": factor * spread.mean, "low": factor * low, "high": factor * high}
-            means.append({"recipe": label, "kind": kind, **place})
+            interval = {"x": factor * spread.mean, "low": factor * low, "high": factor * high}
+            means.append({"recipe": label, "kind": kind, **interval})
     style = colours(results)
     # What answers without a model may lie so far off that it would squeeze what is compared; the table has it.
     floors: list[dict[str, Any]] = [

@@ -26,9 +26,9 @@ class CutTask(NamedTuple):
     def sentence(self, splits: tuple[str, ...]) -> str:
         """The rows of some splits in words."""
         parts = [
-            f"{own.rows:,} of the {own.of_rows:,} {name} rows ({own.percent} of their tokens)"
+            f"{cut.rows:,} of the {cut.of_rows:,} {name} rows ({cut.percent} of their tokens)"
             for name in splits
-            if (own := self.cut[name]).rows
+            if (cut := self.cut[name]).rows
         ]
         who = "" if self.everyone else f" for {listed([quoted(label) for label in self.recipes])}"
         rows = f"rows of {self.cut[splits[0]].length:,} tokens{who}"
@@ -38,17 +38,17 @@ class CutTask(NamedTuple):
 def cut_tasks(results: Results, task: str) -> list[CutTask]:
     """The ways in which the rows of a task were cut, each with its recipes, in the recipes' order."""
     ways: dict[str, list[str]] = defaultdict(list)
-    found: dict[str, dict[str, CutRows]] = {}
+    cuts: dict[str, dict[str, CutRows]] = {}
     for entry in results.recipes:
         for score in entry.scores:
             if score.task == task and set(SPLITS) <= score.cut.keys():  # none in results of older versions
                 key = repr(score.cut)
-                found[key] = score.cut
+                cuts[key] = score.cut
                 if entry.label not in ways[key]:
                     ways[key].append(entry.label)
-    alone = len(found) == 1
+    alone = len(cuts) == 1
     return [
-        CutTask(task, ways[key], alone and len(ways[key]) == len(results.recipes), cut) for key, cut in found.items()
+        CutTask(task, ways[key], alone and len(ways[key]) == len(results.recipes), cut) for key, cut in cuts.items()
     ]
 
 
@@ -63,10 +63,10 @@ def cut_notes(results: Results, task: str, splits: tuple[str, ...] = ("test", "d
 
 def cut_cautions(results: Results) -> list[str]:
     """A caution where many test rows were cut, or recipes read unlike parts of them."""
-    told = []
+    sentences = []
     for task in results.tasks:
         ways = cut_tasks(results, task.name)
         many = [way for way in ways if way.cut["test"].rows > TOLERATED * way.cut["test"].of_rows]
         unlike = len({way.cut["test"].tokens for way in ways}) > 1
-        told += [way.sentence(("test",)) for way in ways if way.cut["test"].rows and (many or unlike)]
-    return [f"Texts were cut. On{'; '.join(told)[2:]}."] if told else []
+        sentences += [way.sentence(("test",)) for way in ways if way.cut["test"].rows and (many or unlike)]
+    return [f"Texts were cut. On{'; '.join(sentences)[2:]}."] if sentences else []

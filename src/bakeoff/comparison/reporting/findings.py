@@ -47,10 +47,10 @@ def findings(results: Results) -> Findings:
         # Of a single task the headline says all of its floor.
         details += [each.sentence(on_task=True) for each in floors if each.task == analysis.task and len(floors) > 1]
         details += _gain(results, measure, analysis)
-    told = [_headline(results, standings), floor_headline(floors)]
+    headlines = [_headline(results, standings), floor_headline(floors)]
     if any(each.ahead > 0 and each.real is not False for each in floors):
-        told.reverse()  # what a reader has to know first
-    return Findings(" ".join(filter(None, told)), details)
+        headlines.reverse()  # what a reader has to know first
+    return Findings(" ".join(filter(None, headlines)), details)
 
 
 def claims(results: Results) -> bool:
@@ -98,12 +98,12 @@ def _standing(results: Results, measure: ShownMetric, analysis: Analysis, standi
     start = f"On {quoted(analysis.task)}, {quoted(standing.best)}"
     if standing.next is None:
         return f"{start} reaches {mean}."
-    behind = f"{measure.size(standing.next.difference)}{measure.steps} ahead of {quoted(standing.next.second)}"
+    lead = f"{measure.size(standing.next.difference)}{measure.steps} ahead of {quoted(standing.next.second)}"
     if not claims(results):
-        return f"{start} has the {extreme} mean, {mean}, {behind}; that may be chance."
+        return f"{start} has the {extreme} mean, {mean}, {lead}; that may be chance."
     if not standing.peers and standing.next.interval:
         low, high = (measure.change(each) for each in sorted(map(measure.gain, standing.next.interval)))
-        return f"{start} is best with {mean}, {behind}, the next (95 % interval {low} to {high}{measure.steps})."
+        return f"{start} is best with {mean}, {lead}, the next (95 % interval {low} to {high}{measure.steps})."
     text = f"{start} has the {extreme} mean, {mean}, but {_names(standing.peers)} cannot be told apart from it"
     return f"{text}; {_names(standing.beaten)} did worse beyond the noise." if standing.beaten else f"{text}."
 

@@ -60,8 +60,8 @@ class FloorStanding(NamedTuple):
         if self.interval is None:
             return "how much of that is noise is not known"
         low, high = map(self.measure.change, self.interval if self.ahead >= 0 else [-x for x in self.interval[::-1]])
-        told = f"95 % interval {low} to {high}{self.measure.steps}"
-        return f"{'beyond' if self.real else 'within'} the noise ({told})"
+        interval = f"95 % interval {low} to {high}{self.measure.steps}"
+        return f"{'beyond' if self.real else 'within'} the noise ({interval})"
 
     def sentence(self, *, on_task: bool) -> str:
         """The standing in a sentence; it names the task if `on_task`."""
@@ -82,8 +82,8 @@ class FloorStanding(NamedTuple):
 
 def floor_standings(results: Results) -> list[FloorStanding]:
     """The standing of each task that has a floor, in the order of the tasks."""
-    found = (FloorStanding.of(results, analysis) for analysis in results.analyses)
-    return [each for each in found if each is not None]
+    standings = (FloorStanding.of(results, analysis) for analysis in results.analyses)
+    return [each for each in standings if each is not None]
 
 
 def floor_headline(standings: list[FloorStanding]) -> str:

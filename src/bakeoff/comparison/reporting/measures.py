@@ -46,7 +46,7 @@ class ShownMetric:
 
     @cached_property
     def decimals(self) -> int:
-        """Number of digits behind the decimal point."""
+        """Number of digits after the decimal point."""
         if self.task.unit:
             return 1
         return min(6, max(0, DIGITS - 1 - math.floor(math.log10(self.largest)))) if self.largest > 0 else DIGITS - 1

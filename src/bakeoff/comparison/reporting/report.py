@@ -80,13 +80,17 @@ def _write_figures(results: Results, figures: list[Figure], folder: Path) -> Non
 
 def _answer(results: Results) -> str:
     """The report's opening: the headline, its details and the warnings."""
-    found = findings(results)
+    answer = findings(results)
     seeds = counted(len(results.finished_seeds), "seed")
     sizes = [counted(len(results.recipes), "recipe"), seeds, counted(len(results.tasks), "task")]
     about = f"{', '.join(sizes)}, {budget(results.budget.text)} each"
-    told = cautions(results)
+    remarks = cautions(results)
     parts = opening(
-        f"{results.title} · {about} · {results.created[:10]}", found.headline, found.details, told[:MOST], told[MOST:]
+        f"{results.title} · {about} · {results.created[:10]}",
+        answer.headline,
+        answer.details,
+        remarks[:MOST],
+        remarks[MOST:],
     )
     return "\n".join(parts)
 
@@ -208,8 +212,8 @@ def _seeds(results: Results) -> str:
 
 def _epochs(results: Results, task: str) -> str:
     """A remark that fine-tunings had more epochs than the default, because the rows are few."""
-    own = [score for entry in results.recipes for score in entry.scores if score.task == task]
-    instead = dict.fromkeys(str(each) for score in own for each in score.default_epochs)
+    scores = [score for entry in results.recipes for score in entry.scores if score.task == task]
+    instead = dict.fromkeys(str(each) for score in scores for each in score.default_epochs)
     if not instead:
         return ""
     return f"; fine-tuned for more epochs than the default {listed([*instead], 'or')}, as rows are few (least_steps)"

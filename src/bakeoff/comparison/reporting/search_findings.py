@@ -29,20 +29,20 @@ NOT_SEARCHED = (
 def rows(results: Results) -> Iterator[list[str]]:
     """The rows of the table of chosen values, one for each recipe; the cost is counted in whole pre-trainings."""
     for entry in results.recipes:
-        found = entry.search
-        if found is None or results.search is None:
+        search = entry.search
+        if search is None or results.search is None:
             yield [entry.label, "not searched", *[""] * (len(COLUMNS) - 2)]
             continue
-        second = second_best(found.trials, found.winner)
+        second = second_best(search.trials, search.winner)
         yield [
             entry.label,
-            shown(found.winner.values),
-            ", ".join(written(_used(entry, key, value)) for key, value in found.winner.values.items()),
-            ", ".join(written(found.before[key]) for key in found.winner.values),
-            f"{found.winner.losses[-1]:.4f}",
-            "-" if second is None else f"{second.losses[-1] - found.winner.losses[-1]:.4f}",
-            f"{found.full_trainings * results.search.share:.2f}",
-            duration(found.seconds),
+            shown(search.winner.values),
+            ", ".join(written(_used(entry, key, value)) for key, value in search.winner.values.items()),
+            ", ".join(written(search.before[key]) for key in search.winner.values),
+            f"{search.winner.losses[-1]:.4f}",
+            "-" if second is None else f"{second.losses[-1] - search.winner.losses[-1]:.4f}",
+            f"{search.full_trainings * results.search.share:.2f}",
+            duration(search.seconds),
         ]
 
 
@@ -68,8 +68,8 @@ def _rules(results: Results) -> str:
     }
     if not changed:
         return " unchanged"
-    told = [f"{quoted(label)} from {written(old)} to {written(new)}" for label, (old, new) in changed.items()]
-    return f", their learning rates adjusted to the longer training: {listed(told)}"
+    changes = [f"{quoted(label)} from {written(old)} to {written(new)}" for label, (old, new) in changed.items()]
+    return f", their learning rates adjusted to the longer training: {listed(changes)}"
 
 
 def _used(entry: RecipeEntry, key: str, searched: Any) -> Any:
@@ -107,8 +107,8 @@ def search_cautions(results: Results) -> Iterator[str]:
             f"whole one{_rules(results)}; what is best there may differ."
         )
     planned = Budget.parse_text(results.budget.text)
-    found = [line for entry in results.recipes if entry.search for line in unequal(entry.search.ranges, planned)]
-    yield from (f"In the searches {line}." for line in dict.fromkeys(found))
+    differences = [line for entry in results.recipes if entry.search for line in unequal(entry.search.ranges, planned)]
+    yield from (f"In the searches {line}." for line in dict.fromkeys(differences))
 
 
 def _names(labels: Sequence[str]) -> str:
@@ -117,14 +117,14 @@ def _names(labels: Sequence[str]) -> str:
 
 def _edges(entry: RecipeEntry) -> Iterator[str]:
     """The best values at the edge of what was tried: bert-mini (training.optimizer.lr 0.01, the highest)."""
-    found = entry.search
-    assert found is not None
-    told = [
-        f"{each.key} {written(found.winner.values[each.key])}, the {word}"
-        for each, word in edges(found.ranges, found.trials, found.winner)
+    search = entry.search
+    assert search is not None
+    values = [
+        f"{each.key} {written(search.winner.values[each.key])}, the {word}"
+        for each, word in edges(search.ranges, search.trials, search.winner)
     ]
-    if told:
-        yield f"{quoted(entry.label)} ({'; '.join(told)})"
+    if values:
+        yield f"{quoted(entry.label)} ({'; '.join(values)})"
 
 
 def _second(entry: RecipeEntry) -> Trial | None:
@@ -134,35 +134,35 @@ def _second(entry: RecipeEntry) -> Trial | None:
 
 def _close(entry: RecipeEntry) -> Iterator[str]:
     """The recipe where another seed might have chosen another trial, by the spread of whole trainings over seeds."""
-    found, second = entry.search, _second(entry)
-    assert found is not None
+    search, second = entry.search, _second(entry)
+    assert search is not None
     if second is None:
         return
-    behind = second.losses[-1] - found.winner.losses[-1]
-    if found.seeds > 1:
-        noise = standard_error(found.winner, second)
-        within, known = behind <= 2 * noise, f"with a standard error of {noise:.4f} over {found.seeds} seeds"
+    distance = second.losses[-1] - search.winner.losses[-1]
+    if search.seeds > 1:
+        noise = standard_error(search.winner, second)
+        within, known = distance <= 2 * noise, f"with a standard error of {noise:.4f} over {search.seeds} seeds"
     else:
         losses = [run.validation_loss for run in entry.runs if run.validation_loss is not None]
-        if len(losses) < 2 or found.measured_as:
+        if len(losses) < 2 or search.measured_as:
             return
         noise = math.sqrt(2) * stdev(losses)
-        within, known = behind <= noise, f"where two seeds of its pre-training differ by {noise:.4f}"
+        within, known = distance <= noise, f"where two seeds of its pre-training differ by {noise:.4f}"
     if within:
-        trials = f"{shown(found.winner.values)}; {shown(second.values)}"
-        yield f"{quoted(entry.label)} ({trials}: {behind:.4f} apart, {known})"
+        trials = f"{shown(search.winner.values)}; {shown(second.values)}"
+        yield f"{quoted(entry.label)} ({trials}: {distance:.4f} apart, {known})"
 
 
 def search_figures(results: Results) -> list[Figure]:
     """The figures of held-out losses over the searched values, for each recipe."""
-    found = []
+    figures = []
     for number, entry in enumerate(results.recipes, 1):
         if entry.search is None:
             continue
         for key, figure in loss_figures(entry.search, f"search-{number}"):
             caption = f"held-out loss over {short(key)}; {written(entry.search.winner.values[key])} is chosen"
-            found.append(figure._replace(title=entry.label, caption=caption))
-    return found
+            figures.append(figure._replace(title=entry.label, caption=caption))
+    return figures
 
 
 def search_section(results: Results, figures: list[Figure]) -> str:

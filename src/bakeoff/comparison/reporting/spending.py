@@ -54,8 +54,8 @@ def spending_cautions(results: Results) -> Iterator[str]:
     unequal = {label: each.fair for label, each in spent.items() if abs(each.fair - 1) > TOLERATED}
     if unequal:
         how = " by the work done" if any(each.work is not None for each in spent.values()) else ""
-        told = "Recipes with more have an advantage"
-        yield f"The budget was not spent as planned: {_listed(unequal)} of {of}{how}. {told}."
+        advantage = "Recipes with more have an advantage"
+        yield f"The budget was not spent as planned: {_listed(unequal)} of {of}{how}. {advantage}."
         return
     clock = {label: each.clock for label, each in spent.items() if each.work is not None}
     if any(abs(share - 1) > TOLERATED for share in clock.values()):

@@ -108,13 +108,13 @@ def _floor_rows(results: Results, measures: Mapping[str, ShownMetric], width: in
     rows = []
     for kind, title in (("simplest", "Without a model"), ("learned", "Without a neural network")):
         for rank in range(max(map(len, by_kind[kind].values()), default=0)):
-            found = {task: those[rank] for task, those in by_kind[kind].items() if rank < len(those)}
-            names = {floor.name for floor in found.values()}
+            floors_of_rank = {task: those[rank] for task, those in by_kind[kind].items() if rank < len(those)}
+            names = {floor.name for floor in floors_of_rank.values()}
             cells = ""
             for task, measure in measures.items():
-                own = found.get(task)
-                what = f"<small>{escape(own.name)}</small>" if own and len(names) > 1 else ""
-                value = measure.value(own.test[measure.task.metric]) if own else "–"
+                floor_of_task = floors_of_rank.get(task)
+                what = f"<small>{escape(floor_of_task.name)}</small>" if floor_of_task and len(names) > 1 else ""
+                value = measure.value(floor_of_task.test[measure.task.metric]) if floor_of_task else "–"
                 cells += f'<td class="start">{value}{what}</td>' + "<td></td>" * (width - 1)
             name = title if len(names) > 1 else _capitalised(next(iter(names)))
             rows.append(f'<tr class="floor"><th>{escape(name)}</th>{cells}</tr>')

@@ -22,12 +22,12 @@ def print_results(results: Results, out: Path) -> None:
         console.print(_table(results, analysis))
     if results.search is not None:
         console.print(_searches(results))
-    found = findings(results)
-    console.print(f"\n{found.headline}", style="bold")
-    told = cautions(results)
-    for line in [*found.details, *told[:MOST]]:
+    answer = findings(results)
+    console.print(f"\n{answer.headline}", style="bold")
+    remarks = cautions(results)
+    for line in [*answer.details, *remarks[:MOST]]:
         console.print(f"- {line}")
-    if more := len(told) - MOST if len(told) > MOST else 0:
+    if more := len(remarks) - MOST if len(remarks) > MOST else 0:
         console.print(f"- {counted(more, 'further remark')} in the report")
     console.print(f"\nreport: {out / 'report.html'}", soft_wrap=True)
 
@@ -63,13 +63,13 @@ def _table(results: Results, analysis: Analysis) -> Table:
 def _searches(results: Results) -> Table:
     title = "searched before, by held-out loss; cost in pre-trainings"
     table = titled_table(title)
-    kept = [place for place, name in enumerate(COLUMNS) if name not in ("its own", "time")]  # as many as fit
-    for place in kept:
-        number = COLUMNS[place] in ("held-out loss", "second behind", "cost")  # which stays whole on a narrow terminal
-        head = COLUMNS[place].replace(" ", "\n") if number else COLUMNS[place]
-        table.add_column(head, justify="left" if place < 2 else "right", no_wrap=number, overflow="fold")
+    kept = [column for column, name in enumerate(COLUMNS) if name not in ("its own", "time")]  # as many as fit
+    for column in kept:
+        number = COLUMNS[column] in ("held-out loss", "second behind", "cost")  # which stays whole on a narrow terminal
+        head = COLUMNS[column].replace(" ", "\n") if number else COLUMNS[column]
+        table.add_column(head, justify="left" if column < 2 else "right", no_wrap=number, overflow="fold")
     for row in rows(results):
-        table.add_row(*(row[place] for place in kept))
+        table.add_row(*(row[column] for column in kept))
     return table
 
 

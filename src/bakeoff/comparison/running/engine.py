@@ -31,7 +31,7 @@ class Engine:
         return self._resolved(load_recipe(name, overrides), device)
 
     def further(self, start: Path, overrides: dict[str, Any], device: str) -> Any:
-        """The own recipe of a run, by which the run is trained further where the plan names no other recipe."""
+        """The recipe of a run, by which the run is trained further where the plan names no other recipe."""
         from bakeoff.training.initial_weights import Start
 
         return self._resolved(Start(run=start).recipe().changed(overrides), device)

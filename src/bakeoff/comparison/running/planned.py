@@ -123,18 +123,18 @@ class PlannedTraining:
 
 def _completed(settings: dict[str, Any]) -> dict[str, Any]:
     """Settings of an older version, with defaults for the keys that recipes, searches and tasks have gained since."""
-    found = dict(settings)
+    completed = dict(settings)
     for key, config in (("recipe", Recipe), ("model", ModelConfig), ("search", SearchPlan)):
-        if found.get(key) is not None:
-            found[key] = with_defaults(found[key], config)
-    if "pretraining" in found:
-        found["pretraining"] = _completed(found["pretraining"])
-    if "finetune" in found:
-        found["finetune"] = with_defaults(found["finetune"], FinetuneConfig)
-        if (found["finetune"]["epochs"], found["finetune"]["least_steps"]) == ([10], 300):
-            found["finetune"] |= {"epochs": [], "least_steps": None}  # the defaults, as older versions wrote them
-        found = {**_task_defaults(found.get("kind")), **found}
-    return found
+        if completed.get(key) is not None:
+            completed[key] = with_defaults(completed[key], config)
+    if "pretraining" in completed:
+        completed["pretraining"] = _completed(completed["pretraining"])
+    if "finetune" in completed:
+        completed["finetune"] = with_defaults(completed["finetune"], FinetuneConfig)
+        if (completed["finetune"]["epochs"], completed["finetune"]["least_steps"]) == ([10], 300):
+            completed["finetune"] |= {"epochs": [], "least_steps": None}  # the defaults, as older versions wrote them
+        completed = {**_task_defaults(completed.get("kind")), **completed}
+    return completed
 
 
 def _task_defaults(kind: Any) -> dict[str, Any]:

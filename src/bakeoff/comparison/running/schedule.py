@@ -15,7 +15,7 @@ class Schedule:
     the outcome does not depend on the number of trainings side by side.
 
     Args:
-        trainings: all trainings of the plan, in order; the place of a training is its index.
+        trainings: all trainings of the plan, in their order, which gives each its index.
         seeds: the plan's seeds.
         lost: the failures of recipes that are left out from the start, by label.
         settled: a function that says whether a pre-training's steps are known; if not, it waits for the first
@@ -32,41 +32,41 @@ class Schedule:
         self.trainings, self.seeds, self.settled = list(trainings), seeds, settled
         self.lost = {name: (-1, failure) for name, failure in lost.items()}
         self.running: set[int] = set()
-        self.over = {place for place, training in enumerate(self.trainings) if training.finished}
+        self.over = {index for index, training in enumerate(self.trainings) if training.finished}
         self.worked: set[int] = set()
         """Seeds of which this call has begun at least one training."""
-        for place, training in enumerate(self.trainings):
-            if training.failure is not None and place not in self.over:
-                self.diverged(place, training.failure)
+        for index, training in enumerate(self.trainings):
+            if training.failure is not None and index not in self.over:
+                self.diverged(index, training.failure)
 
-    def diverged(self, place: int, message: str) -> None:
+    def diverged(self, index: int, message: str) -> None:
         """Count a training as diverged; its recipe is left out from this training on."""
-        self.over.add(place)
-        self.running.discard(place)
-        training = self.trainings[place]
+        self.over.add(index)
+        self.running.discard(index)
+        training = self.trainings[index]
         failure = Failure(recipe=training.recipe.name, seed=training.seed, training=training.title, message=message)
         before = self.lost.get(training.recipe.name)
-        if before is None or place < before[0]:
-            self.lost[training.recipe.name] = (place, failure)
+        if before is None or index < before[0]:
+            self.lost[training.recipe.name] = (index, failure)
 
-    def finished(self, place: int) -> None:
+    def finished(self, index: int) -> None:
         """Count a training as done; trainings that wait for it may begin."""
-        self.over.add(place)
-        self.running.discard(place)
+        self.over.add(index)
+        self.running.discard(index)
 
-    def again(self, place: int) -> None:
+    def again(self, index: int) -> None:
         """Put a training that had begun back among the waiting ones."""
-        self.running.discard(place)
+        self.running.discard(index)
 
     def next(self, longest_first: bool) -> int | None:
-        """The place of the training that begins now; None: no training can begin before another one has ended.
+        """The index of the training that begins now; None: no training can begin before another one has ended.
 
         Args:
             longest_first: whether a seed's pre-trainings come before its fine-tunings, which are much shorter.
         """
-        ready = [place for place in self.waiting if self._ready(self.trainings[place])]
+        ready = [index for index in self.waiting if self._ready(self.trainings[index])]
         if longest_first:
-            ready.sort(key=lambda place: (self.seeds.index(self.trainings[place].seed), not self._long(place)))
+            ready.sort(key=lambda index: (self.seeds.index(self.trainings[index].seed), not self._long(index)))
         if not ready:
             return None
         self.running.add(ready[0])
@@ -75,31 +75,31 @@ class Schedule:
 
     @property
     def waiting(self) -> list[int]:
-        """The places of trainings that have not begun and whose recipe is not left out."""
+        """The indices of trainings that have not begun and whose recipe is not left out."""
         return [
-            place
-            for place in range(len(self.trainings))
-            if place not in self.over | self.running and not self._left(place)
+            index
+            for index in range(len(self.trainings))
+            if index not in self.over | self.running and not self._left(index)
         ]
 
     def is_over(self, seeds: list[int]) -> bool:
         """Whether all trainings of these seeds are done or left out."""
-        return not any(self.trainings[place].seed in seeds for place in [*self.waiting, *self.running])
+        return not any(self.trainings[index].seed in seeds for index in [*self.waiting, *self.running])
 
     def failures(self, seeds: list[int]) -> dict[str, Failure]:
         """The failures of recipes that are left out of the results of these seeds, by label."""
         return {
             name: failure
-            for name, (place, failure) in self.lost.items()
-            if place < 0 or self.trainings[place].seed in seeds
+            for name, (index, failure) in self.lost.items()
+            if index < 0 or self.trainings[index].seed in seeds
         }
 
-    def _left(self, place: int) -> bool:
-        found = self.lost.get(self.trainings[place].recipe.name)
-        return found is not None and place > found[0]
+    def _left(self, index: int) -> bool:
+        failure = self.lost.get(self.trainings[index].recipe.name)
+        return failure is not None and index > failure[0]
 
-    def _long(self, place: int) -> bool:
-        return isinstance(self.trainings[place], PlannedPretraining)
+    def _long(self, index: int) -> bool:
+        return isinstance(self.trainings[index], PlannedPretraining)
 
     def _ready(self, training: AnyTraining) -> bool:
         if isinstance(training, PlannedPretraining):

@@ -154,18 +154,18 @@ class Searches:
 
     @property
     def chosen(self) -> dict[str, Any]:
-        """The recipes with finished searches, by label, with the values that the searches have found.
+        """The recipes with finished searches, by label, with the values of their best trials.
 
         The learning rate is carried to the whole budget by the rule of `bakeoff.optimization.carrying`.
         """
         assert self.plan.search is not None or not self.planned
-        return {name: self._chosen(self.recipes[name], found) for name, found in self.results.items()}
+        return {name: self._chosen(self.recipes[name], results) for name, results in self.results.items()}
 
-    def _chosen(self, recipe: Any, found: TuningResults) -> Any:
+    def _chosen(self, recipe: Any, results: TuningResults) -> Any:
         assert self.plan.search is not None
-        recipe = recipe.changed(found.winner.values)
+        recipe = recipe.changed(results.winner.values)
         optimizer, ratio = recipe.training.optimizer, 1 / self.plan.search.share
-        rate_searched = searched(found.ranges, RATE)
+        rate_searched = searched(results.ranges, RATE)
         return recipe.changed({RATE: carried(optimizer.rate, optimizer.length_exponent, ratio, rate_searched).rate})
 
     @property

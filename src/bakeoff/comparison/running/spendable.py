@@ -94,13 +94,13 @@ class Spendable:
         before = self.pace(name)
         if before is None:
             return
-        found = before if work_seconds is None else before.found(work_seconds)
-        self._take(name, found)
+        pace = before if work_seconds is None else before.found(work_seconds)
+        self._take(name, pace)
         self.facts = self.facts.model_copy(update={"corrected": [*self.facts.corrected, name]})
         self.write()
-        if found.steps != before.steps:
+        if pace.steps != before.steps:
             self.say(
-                f"{name}: {before.steps:,} steps would not take {self.minutes:g} minutes; anew with {found.steps:,}"
+                f"{name}: {before.steps:,} steps would not take {self.minutes:g} minutes; anew with {pace.steps:,}"
             )
 
     def _take(self, name: str, pace: Pace) -> None:

@@ -49,25 +49,25 @@ class Starts:
         Raises:
             UserError: a run's weights do not fit the recipe, or the corpus has another tokenizer than the run.
         """
-        found = {}
+        weights = {}
         for item in self.plan.recipes:
             if item.start is None:
                 continue
             run, recipe = self._run(item.start, item.name), recipes[item.name]
             try:
-                found[item.name] = self.engine.starting(item.start, run, recipe, self.plan.corpus)
+                weights[item.name] = self.engine.starting(item.start, run, recipe, self.plan.corpus)
             except UserError as error:
                 raise UserError(f"recipe {item.name}: {error}") from None
-        return found
+        return weights
 
     def _run(self, source: str, label: str) -> Path:
         if source not in self._runs:
             # Two sources may have the same last part.
             mark = hashlib.sha256(source.encode()).hexdigest()[:8]
-            place = self.out / IMPORTED / f"{directory_name(label_of(source))}-{mark}"
+            directory = self.out / IMPORTED / f"{directory_name(label_of(source))}-{mark}"
             try:
-                # A training that goes on is one that started from the same place, wherever one stands.
-                self._runs[source] = self.engine.start(source, place, self.say).resolve()
+                # A training that goes on is one that started from the same directory, wherever one stands.
+                self._runs[source] = self.engine.start(source, directory, self.say).resolve()
             except UserError as error:
                 raise UserError(f"recipe {label}: {error}") from None
         return self._runs[source]

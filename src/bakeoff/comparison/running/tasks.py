@@ -40,7 +40,7 @@ def read_tasks(
         engine: the engine, which reads tasks.
         say: a function that shows a line before a task is read.
     """
-    facts, found = [], []
+    facts, all_floors = [], []
     for name, (task, settings) in tasks.items():
         path = out / "floors" / f"{directory_name(name)}.json"
         kept = KeptTask.check(read_json(path), str(path)) if path.is_file() else {}
@@ -50,8 +50,8 @@ def read_tasks(
             path.parent.mkdir(parents=True, exist_ok=True)
             checksums.write(path, json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
         facts.append(TaskFacts.parse(kept["facts"], f"{path}: facts", strict=True))
-        found += [Floor.parse(item, f"{path}: floors", strict=True) for item in kept["floors"]]
-    return facts, found
+        all_floors += [Floor.parse(item, f"{path}: floors", strict=True) for item in kept["floors"]]
+    return facts, all_floors
 
 
 def _measured(task: TaskPlan, corpus: Path, engine: Engine) -> dict[str, Any]:
@@ -70,8 +70,8 @@ def _measured(task: TaskPlan, corpus: Path, engine: Engine) -> dict[str, Any]:
         files={split: str(path) if path else None for split, path in task.files.items()},
         notes=[*data.notes, *engine.hidden(corpus, data)],
     )
-    found = floors(task.name, data)
-    return {"facts": facts.model_dump(mode="json"), "floors": [floor.model_dump(mode="json") for floor in found]}
+    task_floors = floors(task.name, data)
+    return {"facts": facts.model_dump(mode="json"), "floors": [floor.model_dump(mode="json") for floor in task_floors]}
 
 
 def floors(name: str, data: TaskData) -> list[Floor]:

@@ -60,17 +60,17 @@ class Trainings:
         return self.results
 
     def next(self) -> tuple[int, Job] | None:
-        """See `bakeoff.jobs.runner.Queue`; a job's key is its place in the schedule."""
-        place = self.schedule.next(longest_first=self.runner.side_by_side)
-        return None if place is None else (place, self._begin(place))
+        """See `bakeoff.jobs.runner.Queue`; a job's key is its index in the schedule."""
+        index = self.schedule.next(longest_first=self.runner.side_by_side)
+        return None if index is None else (index, self._begin(index))
 
     def noted(self, key: Any, note: Note) -> None:
         """See `bakeoff.jobs.runner.Queue`."""
         if note == LOOKED:
             self.budget.looked(self.schedule.trainings[key].recipe.name)
 
-    def _title(self, place: int) -> str:
-        planned = self.schedule.trainings[place]
+    def _title(self, index: int) -> str:
+        planned = self.schedule.trainings[index]
         return f"seed {planned.seed}: {planned.title}"
 
     def _settled(self, planned: PlannedPretraining) -> bool:
@@ -79,15 +79,15 @@ class Trainings:
             return True
         return self.planned().pretraining(planned.recipe, self.plan.seeds[0]).finished
 
-    def _begin(self, place: int) -> Job:
+    def _begin(self, index: int) -> Job:
         """Write a job's settings and show its title; a fine-tuning's leftovers are removed."""
         now = self.planned()
-        planned = now.renewed(self.schedule.trainings[place])
+        planned = now.renewed(self.schedule.trainings[index])
         planned.begin()
-        self.runner.say(self._title(place))
+        self.runner.say(self._title(index))
         name = planned.recipe.name
         common: dict[str, Any] = {
-            "title": self._title(place),
+            "title": self._title(index),
             "out": planned.directory,
             "corpus": str(self.plan.corpus),
             "device": self.plan.device,
@@ -108,20 +108,20 @@ class Trainings:
         Raises:
             UserError: the training has not finished, for no known reason.
         """
-        place, planned = key, self.schedule.trainings[key]
+        index, planned = key, self.schedule.trainings[key]
         if outcome.work_seconds is not None:
             planned.discard(self.out)  # first, for the corrected budget does not fit it
             self.budget.looked(planned.recipe.name, outcome.work_seconds)
-            self.schedule.again(place)
+            self.schedule.again(index)
         elif outcome.diverged is not None:
             planned.fail(outcome.diverged)
-            self.schedule.diverged(place, outcome.diverged)
+            self.schedule.diverged(index, outcome.diverged)
             lost = f"{quoted(planned.recipe.name)} is left out from here on"
-            self.runner.say(f"{self._title(place)} diverged; {lost}: {outcome.diverged}")
+            self.runner.say(f"{self._title(index)} diverged; {lost}: {outcome.diverged}")
         elif not planned.finished:
             raise UserError(f"{planned.directory}: did not finish; the same command goes on from here")
         else:
-            self.schedule.finished(place)
+            self.schedule.finished(index)
         self._publish()
 
     def _publish(self) -> None:

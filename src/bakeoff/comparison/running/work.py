@@ -27,8 +27,8 @@ class ComparedPretraining(Pretraining):
         """Pre-train, until `summary.json` stands in the run's directory."""
         try:
             self.train(progress, None if self.pace is None else FirstTenth(self.pace, lambda: note(LOOKED)))
-        except Corrected as found:
-            return Outcome(work_seconds=found.work_seconds)
+        except Corrected as correction:
+            return Outcome(work_seconds=correction.work_seconds)
         except Diverged as error:
             return Outcome(diverged=str(error))
         return Outcome()
