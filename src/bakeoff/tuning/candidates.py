@@ -28,13 +28,13 @@ def candidates(ranges: Sequence[Range], trials: int) -> list[Values]:
     sizes = math.prod(each.size for each in ranges)
     first = {each.key: each.middle for each in ranges}
     if sizes <= trials:
-        found: Iterator[Values] = _all(ranges)
+        drawn: Iterator[Values] = _all(ranges)
     elif len(ranges) == 1 and not ranges[0].choices:
-        found = iter(_grid(ranges[0], trials))
+        drawn = iter(_grid(ranges[0], trials))
     else:
-        found = _spread(ranges, trials)
+        drawn = _spread(ranges, trials)
     distinct: list[Values] = [first]
-    for values in islice(found, _DRAWS * trials):
+    for values in islice(drawn, _DRAWS * trials):
         if len(distinct) < trials and values not in distinct:
             distinct.append(values)
     return distinct
@@ -48,9 +48,9 @@ def _all(ranges: Sequence[Range]) -> Iterator[Values]:
 def _grid(only: Range, trials: int) -> list[Values]:
     """Evenly spread numbers from the middle outwards, without the nearest to it: the first trial has the middle."""
     middle = only.place(only.middle)
-    places = [i / (trials - 1) for i in range(trials)] if trials > 1 else []
-    places = sorted(places, key=lambda place: (abs(place - middle), place))[1:]
-    return [{only.key: only.at(place)} for place in places]
+    positions = [i / (trials - 1) for i in range(trials)] if trials > 1 else []
+    positions = sorted(positions, key=lambda position: (abs(position - middle), position))[1:]
+    return [{only.key: only.at(position)} for position in positions]
 
 
 def _spread(ranges: Sequence[Range], trials: int) -> Iterator[Values]:
@@ -77,7 +77,9 @@ def recipe_with(recipe: Recipe, values: Mapping[str, Any], where: str) -> Recipe
         raise UserError(f"{where}: {error}") from None
 
 
-def recipes_of(recipe: Recipe, ranges: Sequence[Range], found: Sequence[Values], option: str = OVER) -> list[Recipe]:
+def recipes_of(
+    recipe: Recipe, ranges: Sequence[Range], value_sets: Sequence[Values], option: str = OVER
+) -> list[Recipe]:
     """The recipe of each trial.
 
     Raises:
@@ -86,7 +88,7 @@ def recipes_of(recipe: Recipe, ranges: Sequence[Range], found: Sequence[Values],
     for each in ranges:
         for value in each.checked:
             recipe_with(recipe, {each.key: value}, f"{option} {each.key}={each.text}: {value}")
-    return [recipe_with(recipe, values, f"{option}: {shown(values)}") for values in found]
+    return [recipe_with(recipe, values, f"{option}: {shown(values)}") for values in value_sets]
 
 
 def shown(values: Mapping[str, Any]) -> str:

@@ -42,13 +42,13 @@ class TrialPart(Pretraining):
             return self._outcome(diverged=f"{self.out}: the held-out loss is not a finite number")
         return self._outcome(loss=loss)
 
-    def _outcome(self, **found: Any) -> Outcome:
+    def _outcome(self, **result: Any) -> Outcome:
         """The outcome with the trial's seconds and tokens so far, which are 0 where there are no metrics."""
         from bakeoff.runs.records import read_metrics
 
         lines = read_metrics(self.out / "metrics.jsonl", growing=True)
         last = max(lines, key=lambda line: line["step"], default={})
-        return Outcome(seconds=float(last.get("seconds", 0.0)), tokens=int(last.get("tokens", 0)), **found)
+        return Outcome(seconds=float(last.get("seconds", 0.0)), tokens=int(last.get("tokens", 0)), **result)
 
     def _measured(self) -> float | None:
         """The held-out loss of the trial's present weights, measured under the keys of `measured_as`."""

@@ -63,14 +63,14 @@ def _distance(trials: Sequence[Trial], winner: Trial) -> str:
     second = second_best(trials, winner)
     if second is None:
         return "only one trial was trained to its end, so that there is nothing to measure its loss by"
-    behind = f"the second best ({shown(second.values)}) is {second.losses[-1] - winner.losses[-1]:.4f} behind"
+    distance = f"the second best ({shown(second.values)}) is {second.losses[-1] - winner.losses[-1]:.4f} behind"
     if winner.runs:
         return (
-            f"{behind}, with a standard error of {standard_error(winner, second):.4f} over their "
+            f"{distance}, with a standard error of {standard_error(winner, second):.4f} over their "
             f"{len(winner.runs)} seeds; what is less than twice that may be chance"
         )
     return (
-        f"{behind}; every trial "
+        f"{distance}; every trial "
         "has the same seed, so that the noise, what another seed would change, is unknown: before you rely on a small "
         "difference, search again with several, --seeds 3"
     )

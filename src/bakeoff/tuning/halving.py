@@ -2,7 +2,7 @@
 
 Jamieson and Talwalkar 2016, "Non-stochastic best arm identification and hyperparameter optimization", in its
 synchronous form: a decision waits for all its trials, so it does not depend on their speed. All trials follow the
-schedule of their whole training, so that they are compared at the same place of it. Even so, a high learning rate gains
+schedule of their whole training, so that they are compared at the same point of it. Even so, a high learning rate gains
 more than others while the rate falls: when half of the trials were stopped at the second look as well, the best trial
 of one recipe in three was among the stopped ones (docs/results.md).
 """
@@ -28,14 +28,17 @@ def looks(validations: int, steps: Sequence[int]) -> list[list[int]]:
         validations: the recipe's `training.validations`.
         steps: number of steps of each trial.
     """
-    found: list[list[int]] = [[] for _ in steps]
+    compared: list[list[int]] = [[] for _ in steps]
     measured = [validation_steps(validations, each) for each in steps]
     for share, _ in LOOKS:
-        at = [next(step for step in own if step >= share * each) for own, each in zip(measured, steps, strict=True)]
-        if all(step < each and (not own or step > own[-1]) for step, each, own in zip(at, steps, found, strict=True)):
-            for own, step in zip(found, at, strict=True):
-                own.append(step)
-    return [[*own, each] for own, each in zip(found, steps, strict=True)]
+        at = [next(step for step in marks if step >= share * each) for marks, each in zip(measured, steps, strict=True)]
+        if all(
+            step < each and (not marks or step > marks[-1])
+            for step, each, marks in zip(at, steps, compared, strict=True)
+        ):
+            for marks, step in zip(compared, at, strict=True):
+                marks.append(step)
+    return [[*marks, each] for marks, each in zip(compared, steps, strict=True)]
 
 
 def going_on(trials: int, look: int) -> int:
@@ -46,9 +49,9 @@ def going_on(trials: int, look: int) -> int:
 
 
 def chosen(losses: Sequence[float | None], most: int) -> list[int]:
-    """The places of the `most` lowest losses, in rising order of places; a loss of None is never chosen."""
-    finite = [(loss, place) for place, loss in enumerate(losses) if loss is not None]
-    return sorted(place for _, place in sorted(finite)[:most])
+    """The indices of the `most` lowest losses, in rising order; a loss of None is never chosen."""
+    finite = [(loss, index) for index, loss in enumerate(losses) if loss is not None]
+    return sorted(index for _, index in sorted(finite)[:most])
 
 
 def most_work(looks_of: Sequence[Sequence[int]]) -> float:
@@ -60,6 +63,6 @@ def most_work(looks_of: Sequence[Sequence[int]]) -> float:
     total = 0.0
     for look in range(len(looks_of[0])):
         trials = len(looks_of) if look == 0 else going_on(len(looks_of), look - 1)
-        parts = [(own[look] - (own[look - 1] if look else 0)) / own[-1] for own in looks_of]
+        parts = [(steps[look] - (steps[look - 1] if look else 0)) / steps[-1] for steps in looks_of]
         total += sum(sorted(parts, reverse=True)[:trials])
     return total

@@ -43,9 +43,9 @@ def carried_recipe(
         follows = optimizer.length_exponent is not None and rate_searched
         return recipe.changed({RATE: {"rate": optimizer.rate, "steps": trial_steps}}) if follows else recipe, None
     steps = planning.engine.steps(recipe, budget, planning.corpus, planning.device)
-    found = carried(optimizer.rate, optimizer.length_exponent, steps / trial_steps, rate_searched)
-    told = CarriedRate(budget=str(budget), steps=steps, rate=found.rate, rule=found.rule)
-    return recipe.changed({RATE: found.rate, **budget_change(budget)}), told
+    new = carried(optimizer.rate, optimizer.length_exponent, steps / trial_steps, rate_searched)
+    rate = CarriedRate(budget=str(budget), steps=steps, rate=new.rate, rule=new.rule)
+    return recipe.changed({RATE: new.rate, **budget_change(budget)}), rate
 
 
 def write_outputs(results: TuningResults, recipe: Recipe, out: Path) -> None:
@@ -65,7 +65,7 @@ def write_outputs(results: TuningResults, recipe: Recipe, out: Path) -> None:
 
 
 def _comment(results: TuningResults) -> str:
-    """Lines of comment on the search that found the recipe."""
+    """Lines of comment on the recipe's search."""
     winner = results.winner
     finished = results.states.count("finished")
     lr = "" if results.carried is None else f"--set {RATE}={_plain(winner.values[RATE])} "

@@ -47,34 +47,34 @@ class Planning:
         values = self.recipe.model_dump(mode="json")
         return {key: values[key] for key in COMPARED_UNDER} if searched & {*COMPARED_UNDER} else {}
 
-    def recipes(self, found: Sequence[Values]) -> list[Recipe]:
+    def recipes(self, value_sets: Sequence[Values]) -> list[Recipe]:
         """The recipe of each trial; see `recipes_of`."""
-        return recipes_of(self.recipe, self.ranges, found, self.option)
+        return recipes_of(self.recipe, self.ranges, value_sets, self.option)
 
-    def trials(self, found: Sequence[Values]) -> list[Trial]:
+    def trials(self, value_sets: Sequence[Values]) -> list[Trial]:
         """The trials, one for each set of values, checked against the corpus and with their numbers of steps.
 
         Raises:
             UserError: a trial cannot be trained on the corpus.
         """
-        recipes = self.recipes(found)
+        recipes = self.recipes(value_sets)
         self.engine.check(self.recipe, {}, self.corpus, self.device)  # a mistake in the recipe is no range's fault
         for values in ({each.key: value} for each in self.ranges if costs(each.key) for value in each.checked):
             self._check(self.recipe.changed(values), values)
-        groups = [repr({key: value for key, value in values.items() if costs(key)}) for values in found]
+        groups = [repr({key: value for key, value in values.items() if costs(key)}) for values in value_sets]
         firsts = {group: groups.index(group) for group in groups}  # trials of a group have equal steps
-        for place in firsts.values():
-            self._check(recipes[place], found[place])
+        for index in firsts.values():
+            self._check(recipes[index], value_sets[index])
         steps = {}
-        for group, place in firsts.items():
+        for group, index in firsts.items():
             if self.budget.minutes is not None:
-                self.say(f"measuring the speed of {shown(found[place])}")
-            steps[group] = self.engine.steps(recipes[place], self.budget, self.corpus, self.device)
+                self.say(f"measuring the speed of {shown(value_sets[index])}")
+            steps[group] = self.engine.steps(recipes[index], self.budget, self.corpus, self.device)
         each_steps = [steps[group] for group in groups]
         compared = looks(self.recipe.training.validations, each_steps)
         return [
-            Trial(number=number, values=values, steps=own, looks=at)
-            for number, (values, own, at) in enumerate(zip(found, each_steps, compared, strict=True))
+            Trial(number=number, values=values, steps=count, looks=at)
+            for number, (values, count, at) in enumerate(zip(value_sets, each_steps, compared, strict=True))
         ]
 
     def _check(self, recipe: Recipe, values: Values) -> None:

@@ -70,7 +70,7 @@ class Range(Config):
 
     @property
     def checked(self) -> list[Any]:
-        """Values on which a recipe is checked in place of all: every value of a list, or the two bounds."""
+        """Values on which a recipe is checked instead of all: every value of a list, or the two bounds."""
         return self.choices if self.low is None else [self._number(self.low), self._number(self.high or 0.0)]
 
     @property
@@ -90,16 +90,16 @@ class Range(Config):
         """The recipe's own value if the range has it, else the value in the middle of the range."""
         return self.own if self.has_own else self.at(0.5)
 
-    def at(self, place: float) -> Any:
-        """The value at a place between 0, the lowest or first value, and 1, the highest or last."""
+    def at(self, position: float) -> Any:
+        """The value at a position between 0, the lowest or first value, and 1, the highest or last."""
         if self.low is None or self.high is None:
-            return self.choices[min(int(place * len(self.choices)), len(self.choices) - 1)]
-        if place <= 0 or place >= 1:
-            return self._number(self.low if place <= 0 else self.high)
+            return self.choices[min(int(position * len(self.choices)), len(self.choices) - 1)]
+        if position <= 0 or position >= 1:
+            return self._number(self.low if position <= 0 else self.high)
         if self.logarithmic:
-            value = math.exp(math.log(self.low) + place * (math.log(self.high) - math.log(self.low)))
+            value = math.exp(math.log(self.low) + position * (math.log(self.high) - math.log(self.low)))
         else:
-            value = self.low + place * (self.high - self.low)
+            value = self.low + position * (self.high - self.low)
         return self._number(value if self.whole else min(max(float(f"{value:.{_DIGITS}g}"), self.low), self.high))
 
     def place(self, number: float) -> float:
@@ -140,8 +140,8 @@ def parse_ranges(over: Over, recipe: Recipe, trials: int, option: str = OVER) ->
                 f"{where}: cannot be searched: all trials are run and measured alike; "
                 "give it with --set, in a plan with `set`"
             )
-        own = _own(values, key, where, recipe.name)
-        ranges[key] = _range(key, text, written, own, where)
+        present = _own(values, key, where, recipe.name)
+        ranges[key] = _range(key, text, written, present, where)
     if RATE not in ranges:
         ranges = {RATE: _around(recipe.training.optimizer.rate, trials), **ranges}
     for key in ranges:
@@ -195,7 +195,7 @@ def _keys(values: Any, above: str = "") -> Iterator[str]:
             yield from _keys(value, f"{above}{name}.")
 
 
-def _range(key: str, text: str, written: str | Sequence[Any], own: Any, where: str) -> Range:
+def _range(key: str, text: str, written: str | Sequence[Any], value: Any, where: str) -> Range:
     bounds = re.fullmatch(r"(.+?)\.\.(.+)", text) if isinstance(written, str) else None
     if bounds is None:
         choices = parse_value(f"[{text}]", where) if isinstance(written, str) else list(written)
@@ -205,16 +205,18 @@ def _range(key: str, text: str, written: str | Sequence[Any], own: Any, where: s
             raise UserError(f"{where}: give numbers; a search has trials of one length, for which a rate is a number")
         if any(choices.count(choice) > 1 for choice in choices):
             raise UserError(f"{where}: a value is given twice")
-        return Range(key=key, text=text, own=own, choices=choices)
+        return Range(key=key, text=text, own=value, choices=choices)
     low, high = (parse_value(part, where) for part in bounds.groups())
     if not (is_number(low) and is_number(high) and low <= high):
         raise UserError(f"{where}: expected the lowest and the highest number, such as 1e-4..1e-2, or values 1,2,3")
-    if own is not None and not is_number(own):
-        raise UserError(f"{where}: the recipe has {json.dumps(own)} there, which is no number; list values, as in a,b")
-    whole = isinstance(own, int)
+    if value is not None and not is_number(value):
+        raise UserError(
+            f"{where}: the recipe has {json.dumps(value)} there, which is no number; list values, as in a,b"
+        )
+    whole = isinstance(value, int)
     if whole and not (float(low).is_integer() and float(high).is_integer()):
-        raise UserError(f"{where}: the recipe has the whole number {own} there; give whole numbers")
-    return Range(key=key, text=text, own=own, low=low, high=high, whole=whole, logarithmic=is_logarithmic(low, high))
+        raise UserError(f"{where}: the recipe has the whole number {value} there; give whole numbers")
+    return Range(key=key, text=text, own=value, low=low, high=high, whole=whole, logarithmic=is_logarithmic(low, high))
 
 
 def searched(ranges: Sequence[Range], key: str) -> bool:

@@ -50,12 +50,12 @@ def write_report(results: TuningResults, recipe: Recipe, path: Path) -> None:
 
 def carried_lines(results: TuningResults) -> list[str]:
     """A line on how the rate was carried to another budget; an empty list where none was asked for."""
-    found = results.carried
-    if found is None:
+    carried = results.carried
+    if carried is None:
         return []
     return [
-        f"the recipe is for {budget(found.budget)} ({found.steps:,} steps): the rate of the best trial, "
-        f"{written(results.winner.values[RATE])}, is carried {found.rule}, to {written(found.rate)}"
+        f"the recipe is for {budget(carried.budget)} ({carried.steps:,} steps): the rate of the best trial, "
+        f"{written(results.winner.values[RATE])}, is carried {carried.rule}, to {written(carried.rate)}"
     ]
 
 
@@ -72,20 +72,20 @@ def seeds_text(results: TuningResults) -> str:
 def answers(results: TuningResults) -> list[str]:
     """The best trial, the result of the recipe's own values, and the cost, one sentence each."""
     winner = results.winner
-    found = [f"the best trial is {winner.name} ({shown(winner.values)}): held-out loss {_loss(winner)}"]
-    own = next((trial for trial in results.trials if trial.values == results.before), None)
-    if own is not None and own.number == winner.number:
-        found.append("these are the recipe's own values")
-    elif own is not None:
-        found.append(f"the recipe's own values ({shown(own.values)}): {_fate(own)}")
+    lines = [f"the best trial is {winner.name} ({shown(winner.values)}): held-out loss {_loss(winner)}"]
+    unchanged = next((trial for trial in results.trials if trial.values == results.before), None)
+    if unchanged is not None and unchanged.number == winner.number:
+        lines.append("these are the recipe's own values")
+    elif unchanged is not None:
+        lines.append(f"the recipe's own values ({shown(unchanged.values)}): {_fate(unchanged)}")
     if results.measured_as:
-        found.append(f"all trials were measured under the recipe's own {' and '.join(results.measured_as)}")
-    found += carried_lines(results)
-    found.append(
+        lines.append(f"all trials were measured under the recipe's own {' and '.join(results.measured_as)}")
+    lines += carried_lines(results)
+    lines.append(
         f"the search cost {results.full_trainings:.3g} full trainings: {duration(results.seconds)} in steps, "
         f"{quantity(results.tokens)} tokens"
     )
-    return found
+    return lines
 
 
 def _fate(trial: Trial) -> str:
@@ -150,7 +150,7 @@ def _dots(results: TuningResults, key: str) -> Iterator[dict[str, Any]]:
 def _figure(results: TuningResults, searched: Range, name: str) -> Figure:
     """The figure of the losses over one key, a dot for each look of a trial."""
     rows = list(_dots(results, searched.key))
-    found = look_styles(results)
+    looks = look_styles(results)
     title = short(searched.key)
     tried = [trial.values[searched.key] for trial in results.trials]
     numbers = all(map(is_number, tried))
@@ -164,7 +164,7 @@ def _figure(results: TuningResults, searched: Range, name: str) -> Figure:
     base = altair.Chart().encode(
         x=x,
         y=altair.Y("y:Q", title="held-out loss", scale=altair.Scale(zero=False, padding=16)),
-        color=altair.Color("look:N", title=None, scale=colour_scale(found)),
+        color=altair.Color("look:N", title=None, scale=colour_scale(looks)),
         tooltip=[
             altair.Tooltip("trial:N"),
             altair.Tooltip("values:N"),

@@ -93,27 +93,27 @@ class Trial(Config):
         return [stdev(run.losses[look] for run in self.runs) for look in looks]
 
     def waits_for(self, seed: int, look: int) -> bool:
-        """Whether a seed, given by its place, is still to be trained up to a look."""
+        """Whether a seed, by its index, is still to be trained up to a look."""
         run = self.runs[seed] if self.runs else self
         return run.diverged is None and len(run.losses) == look
 
     def after(self, outcome: Outcome, seed: int = 0) -> "Trial":
-        """The trial with the outcome of one more look of a seed, given by its place."""
+        """The trial with the outcome of one more look of a seed, by its index."""
         if self.runs:
-            runs = [run.after(outcome) if place == seed else run for place, run in enumerate(self.runs)]
+            runs = [run.after(outcome) if index == seed else run for index, run in enumerate(self.runs)]
             looks = range(min(len(run.losses) for run in runs))
-            found: dict[str, Any] = {
+            update: dict[str, Any] = {
                 "runs": runs,
                 "losses": [fmean(run.losses[look] for run in runs) for look in looks],
                 "seconds": sum(run.seconds for run in runs),
                 "tokens": sum(run.tokens for run in runs),
                 "diverged": next((run.diverged for run in runs if run.diverged is not None), None),
             }
-            return self.model_copy(update=found)
-        found = {"seconds": outcome.seconds, "tokens": outcome.tokens, "diverged": outcome.diverged}
+            return self.model_copy(update=update)
+        update = {"seconds": outcome.seconds, "tokens": outcome.tokens, "diverged": outcome.diverged}
         if outcome.loss is not None:
-            found["losses"] = [*self.losses, outcome.loss]
-        return self.model_copy(update=found)
+            update["losses"] = [*self.losses, outcome.loss]
+        return self.model_copy(update=update)
 
 
 class SearchJournal(Config):
@@ -206,12 +206,12 @@ class TuningResults(Config):
     def ranked(self) -> list[Trial]:
         """The trials from best to worst; trials that were trained longer come before trials stopped earlier."""
 
-        def place(trial: Trial) -> tuple[bool, float, float, int]:
+        def rank(trial: Trial) -> tuple[bool, float, float, int]:
             loss = trial.loss
             share = len(trial.losses) / len(trial.looks)
             return loss is None, -share, 0.0 if loss is None else loss, trial.number
 
-        return sorted(self.trials, key=place)
+        return sorted(self.trials, key=rank)
 
     @property
     def winner(self) -> Trial:

@@ -60,25 +60,25 @@ class RecipeSearch:
 
     def run(self, trials: int, jobs: int | Literal["auto"] | None, workers: Workers | None) -> TuningResults:
         """Run the whole search; steps that may fail for a user's mistake come first."""
-        found = candidates(self.ranges, trials)
-        planned = self.planning.recipes(found)  # a mistake in a range is reported before all others
+        value_sets = candidates(self.ranges, trials)
+        planned = self.planning.recipes(value_sets)  # a mistake in a range is reported before all others
         if self.for_budget is not None:
             for recipe in planned:
                 recipe_with(recipe, budget_change(self.for_budget), f"--for-budget {self.for_budget}")
         if not (self.out / SEARCH).is_file() and holds_something(self.out, besides=SEARCH):
             checksums.require_present(self.out / SEARCH)
             raise taken(self.out, "something else", ELSEWHERE)
-        shared = self._side_by_side(jobs, found)
+        shared = self._side_by_side(jobs, value_sets)
         with using_threads(None if shared is None else shared.threads):
-            return self._search(trials, found, shared, workers)
+            return self._search(trials, value_sets, shared, workers)
 
-    def _side_by_side(self, jobs: int | Literal["auto"] | None, found: list[Values]) -> SharedMachine | None:
+    def _side_by_side(self, jobs: int | Literal["auto"] | None, value_sets: list[Values]) -> SharedMachine | None:
         """Number of jobs and threads; None: one trial at a time, or the caller's workers, with present threads."""
         if jobs is None:
             return None
         path = self.out / SEARCH
         known = SearchJournal.read(path) if path.is_file() else None
-        most = len(found) * len(self.seeds)
+        most = len(value_sets) * len(self.seeds)
         several = min(usable_cores(), most) if jobs == "auto" else min(jobs, most)
         if known is not None and known.threads is None:  # an older version's, whose trials had their share of the cores
             return SharedMachine(max(1, usable_cores() // several), [self.device] * several)
@@ -88,7 +88,7 @@ class RecipeSearch:
         return shared and shared._replace(devices=shared.devices[:most])
 
     def _search(
-        self, trials: int, found: list[Values], shared: SharedMachine | None, workers: Workers | None
+        self, trials: int, value_sets: list[Values], shared: SharedMachine | None, workers: Workers | None
     ) -> TuningResults:
         self.fingerprint = self.engine.fingerprint(self.corpus)
         settings = {
@@ -108,7 +108,7 @@ class RecipeSearch:
             self.journal = self._known(path, settings)
         else:
             threads = torch.get_num_threads() if workers is None else workers.threads
-            planned = [self._with_seeds(trial) for trial in self.planning.trials(found)]
+            planned = [self._with_seeds(trial) for trial in self.planning.trials(value_sets)]
             self.journal = SearchJournal(settings=settings, trials=planned, threads=threads)
         self.recipes = self.planning.recipes([trial.values for trial in self.journal.trials])
         made = not self.out.exists()
@@ -123,8 +123,8 @@ class RecipeSearch:
                 self.say(coming_cost(self.journal.trials, len(self.seeds), self.budget))
                 if begun:
                     self.say(f"{sum(trial.begun for trial in self.journal.trials)} of them begun before")
-                with self._own_workers(shared) as own:
-                    runner = Runner(workers or own, self.engine.carry_out, self.progress, "trial")
+                with self._own_workers(shared) as pool:
+                    runner = Runner(workers or pool, self.engine.carry_out, self.progress, "trial")
                     self.say = runner.say
                     return self._run(runner)
         except BaseException as error:
@@ -164,7 +164,7 @@ class RecipeSearch:
         for look in range(len(self.journal.trials[0].looks)):
             if look:
                 losses = [self._loss_at(number, look - 1) for number in alive]
-                going = [alive[place] for place in chosen(losses, going_on(total, look - 1))]
+                going = [alive[index] for index in chosen(losses, going_on(total, look - 1))]
                 for number in {*alive} - {*going}:
                     for seed in self.seeds:
                         remove(self._directory(number, seed) / "checkpoints", self.out)  # nobody goes on from them
@@ -172,8 +172,8 @@ class RecipeSearch:
             waiting = [
                 (number, seed)
                 for number in alive
-                for place, seed in enumerate(self.seeds)
-                if self.journal.trials[number].waits_for(place, look)
+                for index, seed in enumerate(self.seeds)
+                if self.journal.trials[number].waits_for(index, look)
             ]
             self.look, self.waiting = look, iter(waiting)
             runner.run(self, len(waiting))
@@ -196,8 +196,8 @@ class RecipeSearch:
 
     def next(self) -> tuple[tuple[int, int], Job] | None:
         """See `bakeoff.jobs.runner.Queue`; a job's key is the number of the trial, and the seed."""
-        place = next(self.waiting, None)
-        return None if place is None else (place, self._part(*place))
+        key = next(self.waiting, None)
+        return None if key is None else (key, self._part(*key))
 
     def noted(self, key: Any, note: Note) -> None:
         """See `bakeoff.jobs.runner.Queue`."""

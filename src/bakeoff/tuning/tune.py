@@ -72,8 +72,8 @@ def tune(
     loaded = with_a_number(recipe if isinstance(recipe, Recipe) else load_recipe(recipe))
     ranges = parse_ranges(over, loaded, trials)
     say = progress or (lambda line: None)
-    own = budget or loaded.training.budget
-    planning = Planning(loaded, ranges, str(corpus), own, device, engine or TrialEngine(), say)
+    trial_budget = budget or loaded.training.budget
+    planning = Planning(loaded, ranges, str(corpus), trial_budget, device, engine or TrialEngine(), say)
     search = RecipeSearch(planning, Path(out), range(seed, seed + seeds), for_budget, start, progress)
     with full_disk(Path(out), lambda: "what was trained is kept: with more space the same command goes on"):
         return search.run(trials, jobs if engine is None and workers is None else None, workers)
