@@ -39,10 +39,10 @@ def convert(graph: Graph, file: Path, what: str) -> None:
     names = {axis for each in graph.inputs for axis in each.axes if isinstance(axis, str)}
     dynamic = {axis: torch.export.Dim(axis) for axis in names}
     shapes: list[Any] = [
-        {place: dynamic[axis] for place, axis in enumerate(each.axes) if isinstance(axis, str)} for each in graph.inputs
+        {index: dynamic[axis] for index, axis in enumerate(each.axes) if isinstance(axis, str)} for each in graph.inputs
     ]
     if any(each.name.startswith("past.") for each in graph.inputs):
-        shapes = [shapes[0], tuple(shapes[1:])]  # forward(input_ids, *given) takes the rest as one tuple
+        shapes = [shapes[0], tuple(shapes[1:])]  # forward(input_ids, *tensors) takes the rest as one tuple
     examples = drawn(graph.inputs, sizes, 100, np.random.default_rng(0))
     failed: Exception | None = None
     forget_dispatch()
@@ -83,11 +83,11 @@ def check_file(file: Path, graph: Graph, what: str) -> None:
     import onnx
 
     onnx.checker.check_model(str(file), full_check=True)
-    found = {
+    shapes = {
         each.name: each.type.tensor_type.shape.dim for each in onnx.load(file, load_external_data=False).graph.input
     }
     for each in graph.inputs:
-        for axis, size in zip(each.axes, found[each.name], strict=True):
+        for axis, size in zip(each.axes, shapes[each.name], strict=True):
             if isinstance(axis, str) and not size.dim_param:
                 raise UserError(
                     f"{what}: the steps of this model depend on the {axis} of its rows, which an ONNX graph cannot "
@@ -151,12 +151,12 @@ def largest_difference(graph: Graph, session: Any, vocabulary: int, longest: int
             if before and before + length > longest:
                 continue
             sizes = {"batch": rows, "length": length, "past": before, "source": 1 + (5 * length) % min(23, longest)}
-            given = drawn(graph.inputs, sizes, vocabulary, draw)
-            wanted = graph(*given)
+            tensors = drawn(graph.inputs, sizes, vocabulary, draw)
+            wanted = graph(*tensors)
             wanted = wanted if isinstance(wanted, tuple) else (wanted,)
-            feeds = {each.name: tensor.numpy() for each, tensor in zip(graph.inputs, given, strict=True)}
-            found = session.run(None, feeds)
-            for (_, axes), one, other in zip(graph.outputs, wanted, found, strict=True):
+            feeds = {each.name: tensor.numpy() for each, tensor in zip(graph.inputs, tensors, strict=True)}
+            outputs = session.run(None, feeds)
+            for (_, axes), one, other in zip(graph.outputs, wanted, outputs, strict=True):
                 right = one.numpy()
                 if right.shape != other.shape:
                     return float("inf")

@@ -178,9 +178,9 @@ def _measure(source: ExportedModel, file: Path | None) -> Measure:
             ids = [draw.integers(0, source.vocabulary, min(128, longest) // 2) for _ in range(32)]
         else:
             ids, what = source.format.ids(texts_of(file)), f"the texts of {file.name}"
-        # A text as a source has no known target, so that there is no loss to tell.
-        told = file is not None and not graph.sources
-        return by_targets(graph, rows_of_ids(ids, source.format, graph.reads_prefix), what, told)
+        # A text as a source has no known target, and so no loss.
+        has_loss = file is not None and not graph.sources
+        return by_targets(graph, rows_of_ids(ids, source.format, graph.reads_prefix), what, has_loss)
     if file is not None and tuned is not None:
         return by_metric(tuned, file)
     if file is not None:

@@ -164,8 +164,8 @@ def random_rows(graph: Graph, vocabulary: int, longest: int, rows: int = 64) -> 
     draw, batches = np.random.default_rng(2), []
     for _ in range(0, rows, ROWS_AT_ONCE):
         sizes = {"batch": ROWS_AT_ONCE, "length": min(128, longest), "past": 0}
-        given = drawn(graph.inputs, sizes, vocabulary, draw)
-        ids = given[0].numpy()
+        tensors = drawn(graph.inputs, sizes, vocabulary, draw)
+        ids = tensors[0].numpy()
         batches.append(_feeds(graph, ids, np.ones_like(ids)))
     return batches
 

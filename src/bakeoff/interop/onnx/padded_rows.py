@@ -13,7 +13,7 @@ from bakeoff.models.mixers.recurrent import Recurrent
 
 
 class PaddedRows(nn.Module):
-    """The cells of a recurrent mixer over rows with padding before or behind, in place of `Recurrent._by_document`.
+    """The cells of a recurrent mixer over rows with padding before or after, in place of `Recurrent._by_document`.
 
     Rows are rotated so that each begins with its first token (backwards: its last) and padding is read last, where it
     affects no token. Therefore a bidirectional network is split into two networks of one direction.
@@ -46,10 +46,10 @@ class PaddedRows(nn.Module):
         return y.gather(1, back[..., None].expand(-1, -1, y.shape[2]))
 
 
-def _turned_by(places: Tensor, length: int) -> Tensor:
+def _turned_by(positions: Tensor, length: int) -> Tensor:
     """Positions modulo length, for -length <= position < 2 length; ONNX has no remainder by a free length."""
-    places = torch.where(places >= length, places - length, places)
-    return torch.where(places < 0, places + length, places)
+    positions = torch.where(positions >= length, positions - length, positions)
+    return torch.where(positions < 0, positions + length, positions)
 
 
 def _one_direction(cells: nn.RNNBase, ending: str) -> nn.Module:

@@ -70,20 +70,20 @@ def quantize(
         measure: the function that compares both models.
         rows: the inputs that the models are timed with.
     """
-    original, found = opened(files), {}
+    original, models = opened(files), {}
     for name, kinds in (("linear", LINEAR), ("all", [*LINEAR, "Gather"])):
         made = [file.with_name(f"{name}-{file.name}") for file in files]
         for file, small in zip(files, made, strict=True):
             _write(file, small, kinds)
         session = opened(made)
-        found[name] = (made, session, measure(original, session))
-    tables = found["all"][2][0].lost <= found["linear"][2][0].lost + MOST_LOST
-    made, session, accuracies = found["all" if tables else "linear"]
+        models[name] = (made, session, measure(original, session))
+    tables = models["all"][2][0].lost <= models["linear"][2][0].lost + MOST_LOST
+    made, session, accuracies = models["all" if tables else "linear"]
     slow, fast = _times([original, session], rows)
     sizes = tuple(sum(file.stat().st_size for file in each) for each in (files, made))
     for file, small in zip(files, made, strict=True):
         small.replace(file)
-    for small in found["linear" if tables else "all"][0]:
+    for small in models["linear" if tables else "all"][0]:
         small.unlink()
     return Quantized(accuracies, tables, slow / fast, (sizes[0], sizes[1]))
 
@@ -107,10 +107,10 @@ def _times(sessions: Sequence[Any], rows: Feeds) -> list[float]:
     """Processor time of each session in seconds, the best of TURNS turns; other programs hardly change it."""
     best = [float("inf")] * len(sessions)
     for _ in range(TURNS):
-        for place, session in enumerate(sessions):
+        for index, session in enumerate(sessions):
             begun = time.process_time()
             session.run(None, dict(rows))
-            best[place] = min(best[place], time.process_time() - begun)
+            best[index] = min(best[index], time.process_time() - begun)
     return best
 
 

@@ -109,9 +109,9 @@ def snippet(settings: dict[str, Any], ending: str) -> str:
         ending: the last line, which shows the outputs of a model that does not generate text.
     """
     if "decoder" in settings:
-        own = OF_TWO if settings["target_begins"] else ""
-        writing = WRITING.replace("tokenizer.decode(", "decode(") if own else WRITING
-        return OPENING.replace(SESSION, SESSIONS) + own + OF_SOURCES + writing
+        decoding = OF_TWO if settings["target_begins"] else ""
+        writing = WRITING.replace("tokenizer.decode(", "decode(") if decoding else WRITING
+        return OPENING.replace(SESSION, SESSIONS) + decoding + OF_SOURCES + writing
     if "end" in settings:
         return OPENING + CAUSAL
     run = RUN
@@ -125,9 +125,9 @@ def readme(name: str, settings: dict[str, Any], ending: str) -> str:
     files = {"": settings} if "inputs" in settings else {name: settings[name] for name in ("encoder", "decoder")}
     rows = "".join(
         f"| {f'{file}.onnx, ' if file else ''}{side[:-1]} | {each['name']} | {' x '.join(map(str, each['axes']))} |\n"
-        for file, own in files.items()
+        for file, graph in files.items()
         for side in ("inputs", "outputs")
-        for each in own[side]
+        for each in graph[side]
     )
     small = "".join(f"- {line}\n" for line in settings["int8"] or [])
     return f"""# {markdown.text(name)} as ONNX

@@ -25,14 +25,14 @@ def settings_of(
         longest: the largest length of a row in tokens.
     """
     tokenizer = run.tokenizer
-    before, between, behind = format.around
+    before, between, after = format.around
     tuned = run if isinstance(run, FinetunedRun) else None
     writes = kind in ("causal", "encoder_decoder") if tuned is None else tuned.task.head == "writing"
     pairs = tuned is not None and tuned.task.input_sides != 1
     if writes:
-        own = [tokenizer.separator]
-        before, between, behind = format.before_source if format.has_source else [tokenizer.opening], [], own
-        behind = [] if kind == "causal" else own
+        end = [tokenizer.separator]
+        before, between, after = format.before_source if format.has_source else [tokenizer.opening], [], end
+        after = [] if kind == "causal" else end
         pairs = False
     return {
         "form": "onnx",
@@ -42,7 +42,7 @@ def settings_of(
         "pairs": pairs,
         "before": before,
         "between": between,
-        "behind": behind,
+        "behind": after,
         "start_last": format.start_last,
         "special_ids": {
             "pad": tokenizer.pad,

@@ -30,5 +30,5 @@ class OnnxHead(HeadedModel):
         real = np.ones_like(ids) if batch.real is None else batch.real.numpy().astype(np.int64)
         segments = np.zeros_like(ids) if batch.segments is None else batch.segments.numpy()
         feeds = {"input_ids": ids, "attention_mask": real, "token_type_ids": segments}
-        found = self.session.run(["logits"], {name: feeds[name] for name in self.names})
-        return torch.from_numpy(found[0])
+        logits = self.session.run(["logits"], {name: feeds[name] for name in self.names})
+        return torch.from_numpy(logits[0])

@@ -48,11 +48,13 @@ class StateTensors:
             raise UserError(f"{where}: begins with a state that is not of zeros, which is not written as ONNX")
         self.axes = self._growing(begun, where)
         """The axes of each tensor: batch, then sizes, or `past` for the axis that grows with the tokens read."""
-        self.told_by = next(((place, own.index("past")) for place, own in enumerate(self.axes) if "past" in own), None)
+        self.told_by = next(
+            ((index, axes.index("past")) for index, axes in enumerate(self.axes) if "past" in axes), None
+        )
         """The index and axis of a tensor whose size is the number of tokens read; None: there is no such tensor."""
 
     def filled(self, read: int, tensors: list[Tensor], sources: list[Tensor], source_mask: Tensor | None) -> ModelState:
-        """The state behind R tokens.
+        """The state after R tokens.
 
         Args:
             read: R, the number of tokens read.
@@ -63,8 +65,8 @@ class StateTensors:
         following, of_source = iter(tensors), iter(sources)
         layers = tuple(
             tuple(
-                (next(of_source), next(of_source)) if source_reader(part) else _filled(own, following.__next__)
-                for part, own in zip(layer, remembered, strict=True)
+                (next(of_source), next(of_source)) if source_reader(part) else _filled(state, following.__next__)
+                for part, state in zip(layer, remembered, strict=True)
             )
             for layer, remembered in zip(self.model.stack.layers, self._begun, strict=True)
         )
@@ -73,12 +75,12 @@ class StateTensors:
     def tensors(self, state: ModelState) -> list[Tensor]:
         """The tensors of a state, without keys and values of the source."""
         assert isinstance(state.layers, tuple)
-        found: list[Tensor] = []
+        tensors: list[Tensor] = []
         for layer, remembered in zip(self.model.stack.layers, state.layers, strict=True):
             assert isinstance(remembered, tuple)
-            for part, own in zip(layer, remembered, strict=True):
-                found += [] if source_reader(part) else _tensors(own)
-        return found
+            for part, memory in zip(layer, remembered, strict=True):
+                tensors += [] if source_reader(part) else _tensors(memory)
+        return tensors
 
     def needs_count(self) -> bool:
         """Whether the model needs the number of tokens read, and no tensor of the state has it as a size.
@@ -102,15 +104,15 @@ class StateTensors:
         sources = [torch.zeros(1, part.heads, 1, width) for part in self.cross for width in part.widths]
         state = self.filled(0, begun, sources, None)
         _, after = self.model(Row(torch.zeros(1, read, dtype=torch.int64)), state)
-        found: list[Axes] = []
+        all_axes: list[Axes] = []
         for first, then in zip(begun, self.tensors(after), strict=True):
             axes: list[int | str] = ["batch"]
             for one, other in zip(first.shape[1:], then.shape[1:], strict=True):
                 if one != other and (one, other) != (0, read):
                     raise UserError(f"{where}: remembers something that grows up to a limit; --to hf can take it")
                 axes.append(one if one == other else "past")
-            found.append(tuple(axes))
-        return found
+            all_axes.append(tuple(axes))
+        return all_axes
 
 
 def source_reader(part: nn.Module) -> CrossAttention | None:

@@ -70,7 +70,7 @@ def _projected(cells: nn.LSTM, x: Tensor, before: Cells | None = None) -> tuple[
 
 
 def _gen_cnn(part: GenCnn, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
-    """Output and state of the network; a row without a state begins with an empty one, and its padding is behind."""
+    """Output and state of the network; a row without a state begins with an empty one, and its padding comes last."""
     if state is not None:
         return GenCnn.forward(part, x, context, state)
     begins = context._replace(row=context.row._replace(real=None, documents=None), start=0)
@@ -81,15 +81,15 @@ def _summaries(part: GenCnn, words: Tensor, ages: Tensor, previous: Tensor) -> T
     """`GenCnn._summaries` as a scan; positions of the last step beyond the row are left out."""
     size, rows, count = words.shape[:3]
     steps = (count + size - 1) // size
-    places = torch.arange(steps * size, device=words.device).clamp(max=count - 1)
-    own = words.index_select(2, places).unflatten(2, (steps, size)).permute(2, 0, 1, 3, 4)  # (K, S, B, S, D)
-    told = ages.index_select(1, places).unflatten(1, (steps, size)).transpose(0, 1)  # (K, B or 1, S)
+    positions = torch.arange(steps * size, device=words.device).clamp(max=count - 1)
+    windows = words.index_select(2, positions).unflatten(2, (steps, size)).permute(2, 0, 1, 3, 4)  # (K, S, B, S, D)
+    window_ages = ages.index_select(1, positions).unflatten(1, (steps, size)).transpose(0, 1)  # (K, B or 1, S)
 
-    def step(before: Tensor, given: Any) -> tuple[Tensor, Tensor]:
-        window, age = given
+    def step(before: Tensor, inputs: Any) -> tuple[Tensor, Tensor]:
+        window, age = inputs
         before = torch.where((age >= size)[..., None], before, 0.0)
         summary = part.beta(before.flatten(0, 1), window.flatten(1, 2)).unflatten(0, (rows, size))
         return summary, summary.clone()
 
-    _, found = scan(step, previous, (own, told), dim=0)
-    return torch.cat([previous, found.transpose(0, 1).flatten(1, 2)[:, :count]], dim=1)
+    _, summaries = scan(step, previous, (windows, window_ages), dim=0)
+    return torch.cat([previous, summaries.transpose(0, 1).flatten(1, 2)[:, :count]], dim=1)

@@ -17,10 +17,10 @@ from bakeoff.row import Row, Source
 
 
 class OfDecoder(Graph):
-    """A step of a decoder: (B, T, V) `logits` of the next tokens, and the state behind the last token.
+    """A step of a decoder: (B, T, V) `logits` of the next tokens, and the state after the last token.
 
     A text begins with a state of zeros, whose growing axes have size 0; each call returns the state for the next call.
-    A decoder behind an encoder also reads the outputs of `OfSource`.
+    A decoder with an encoder also reads the outputs of `OfSource`.
 
     Args:
         model: a causal model, or one with an encoder and a decoder.
@@ -41,20 +41,20 @@ class OfDecoder(Graph):
         self.sources = source_axes(self.state)
         if self.sources:
             self.inputs.append(Input("encoder_attention_mask", ("batch", "source")))
-        self.inputs += [Input(f"source.{place}", axes, False) for place, axes in enumerate(self.sources)]
-        self.inputs += [Input(f"past.{place}", axes, False) for place, axes in enumerate(self.state.axes)]
+        self.inputs += [Input(f"source.{index}", axes, False) for index, axes in enumerate(self.sources)]
+        self.inputs += [Input(f"past.{index}", axes, False) for index, axes in enumerate(self.state.axes)]
         self.outputs = [("logits", ("batch", "length", "vocabulary"))]
         # The axis of a grown state needs another name than the axis of the state before.
-        present = [tuple("total" if axis == "past" else str(axis) for axis in own) for own in self.state.axes]
-        self.outputs += [(f"present.{place}", axes) for place, axes in enumerate(present)]
+        present = [tuple("total" if axis == "past" else str(axis) for axis in axes) for axes in self.state.axes]
+        self.outputs += [(f"present.{index}", axes) for index, axes in enumerate(present)]
         if reads_prefix:
             if any(mixer.attention_window is not None for mixer in model.config.mixers):
                 raise UserError(f"{where}: a window within a prefix is not written as ONNX; --to hf can take it")
             object.__setattr__(model, "_mask_of_chunk", _of_prefix)
 
-    def forward(self, input_ids: Tensor, *given: Tensor) -> tuple[Tensor, ...]:
-        """The logits, and the tensors of the state behind the last token."""
-        rest = iter(given)
+    def forward(self, input_ids: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
+        """The logits, and the tensors of the state after the last token."""
+        rest = iter(tensors)
         before = next(rest) if self.counted else None
         mask = (next(rest) != 0) if self.sources else None
         sources = [next(rest) for _ in self.sources]
@@ -84,15 +84,15 @@ class OfSource(Graph):
         self.readers = [part for layer in model.stack.layers for each in layer if (part := source_reader(each))]
         self.inputs = row_inputs(False)
         axes = [("batch", str(part.heads), "length", str(width)) for part in self.readers for width in part.widths]
-        self.outputs = [(f"source.{place}", own) for place, own in enumerate(axes)]
+        self.outputs = [(f"source.{index}", shape) for index, shape in enumerate(axes)]
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, ...]:
         """The keys and values of each cross-attention, in the order of the outputs."""
         encoded, _ = self.model.encode(Source(input_ids, attention_mask != 0))
-        found: list[Tensor] = []
+        tensors: list[Tensor] = []
         for part in self.readers:
-            found += split_heads(part.key_value(encoded), part.heads, part.widths)
-        return tuple(found)
+            tensors += split_heads(part.key_value(encoded), part.heads, part.widths)
+        return tuple(tensors)
 
 
 def source_axes(state: StateTensors) -> list[tuple[int | str, ...]]:
@@ -108,6 +108,6 @@ def keys_of_source(real: Tensor) -> Tensor:
 def _of_prefix(row: Row[Tensor], state: ModelState, remembered: int | None) -> Tensor:
     """(B, 1, T, R + T) attention mask: causal, but full in a text's first chunk."""
     ids, length, read = row.ids, row.ids.shape[1], state.tokens
-    own = torch.ones(length, read + length, dtype=torch.bool, device=ids.device).tril(read)
+    causal = torch.ones(length, read + length, dtype=torch.bool, device=ids.device).tril(read)
     first = ids.new_ones(ids.shape[0], read).sum(1) == 0
-    return own | first[:, None, None, None]
+    return causal | first[:, None, None, None]

@@ -48,12 +48,12 @@ class EncoderDecoder:
         """The decoder's outputs; `feeds` are the decoder's inputs and `source_ids` (B, U) without padding."""
         source = feeds["source_ids"]
         mask = np.ones_like(source)
-        given = [each.name for each in self.encoder.get_outputs()]
+        outputs = [each.name for each in self.encoder.get_outputs()]
         read = self.encoder.run(None, {"input_ids": source, "attention_mask": mask})
-        more = {"encoder_attention_mask": mask, **dict(zip(given, read, strict=True))}
+        more = {"encoder_attention_mask": mask, **dict(zip(outputs, read, strict=True))}
         rest = {name: value for name, value in feeds.items() if name != "source_ids"}
-        found: list[NDArray[Any]] = self.decoder.run(names, {**rest, **more})
-        return found
+        decoded: list[NDArray[Any]] = self.decoder.run(names, {**rest, **more})
+        return decoded
 
 
 def open_all(files: Sequence[Path]) -> Any:
@@ -90,8 +90,8 @@ def by_targets(graph: OfDecoder, rows: Sequence[WrittenRow], what: str, loss: bo
             alike += len(row.target) * agreement(*both)
             losses += [_loss(each, row.target) for each in both]
         before, after = (losses / count).tolist()
-        found = [Accuracy(f"loss of a token of the targets in nats on {what}", before, after, lower_is_better=True)]
-        return [*(found if loss else []), Accuracy(f"same likeliest output on {what}", 1.0, alike / count)]
+        of_loss = [Accuracy(f"loss of a token of the targets in nats on {what}", before, after, lower_is_better=True)]
+        return [*(of_loss if loss else []), Accuracy(f"same likeliest output on {what}", 1.0, alike / count)]
 
     return measure
 
@@ -109,8 +109,8 @@ def _scores(session: Any, graph: OfDecoder, row: WrittenRow) -> NDArray[np.float
         state = {"past_ids": chunk, **dict(zip(names, after, strict=True))}
         rest = session.run(["logits"], {"input_ids": ids[:, first:], **state})[0]
         logits = np.concatenate([logits, rest], axis=1)
-    found: NDArray[np.float32] = logits[0, first - 1 :]
-    return found
+    scores: NDArray[np.float32] = logits[0, first - 1 :]
+    return scores
 
 
 def _loss(scores: NDArray[np.float32], target: Ids) -> float:
@@ -128,10 +128,10 @@ def rows_of_task(run: FinetunedRun, path: Path) -> list[WrittenRow]:
     items = task.encode(examples, format)
     assert isinstance(items, WritingItems)
     prompts, sources = WritingFormat(format, items.longest).prompts(items)
-    given = [None] * len(prompts) if sources is None else sources
+    optional_sources = [None] * len(prompts) if sources is None else sources
     return [
         WrittenRow(None if source is None else np.array(source, np.int64), np.array(prompt, np.int64), target)
-        for source, prompt, target in zip(given, prompts, items.targets, strict=True)
+        for source, prompt, target in zip(optional_sources, prompts, items.targets, strict=True)
     ]
 
 
@@ -146,12 +146,12 @@ def rows_of_ids(ids: Sequence[Ids], format: InputFormat, reads_prefix: bool) -> 
 def _rows_of_ids(ids: Sequence[Ids], format: InputFormat, reads_prefix: bool) -> Iterator[WrittenRow]:
     tokenizer = format.tokenizer
     for each in ids:
-        own = each[: format.length - 2 - len(format.before_source)]
+        tokens = each[: format.length - 2 - len(format.before_source)]
         begin = np.array(format.prompt if format.has_source else [tokenizer.opening], np.int64)
-        if not len(own):
+        if not len(tokens):
             continue
         if format.has_source:
-            yield WrittenRow(np.array([*format.before_source, *own, tokenizer.separator], np.int64), begin, own)
+            yield WrittenRow(np.array([*format.before_source, *tokens, tokenizer.separator], np.int64), begin, tokens)
         else:
-            half = len(own) // 2 if reads_prefix else 0
-            yield WrittenRow(None, np.concatenate([begin, own[:half]]), own[half:])
+            half = len(tokens) // 2 if reads_prefix else 0
+            yield WrittenRow(None, np.concatenate([begin, tokens[:half]]), tokens[half:])
