@@ -103,7 +103,7 @@ def _decided(node: Any, dropout: float) -> Any:
         return [_decided(each, dropout) for each in node]
     if not isinstance(node, Mapping):
         return node
-    found = {name: _decided(value, dropout) for name, value in node.items() if name not in OF_TRAINING}
-    if "dropout" in found and found["dropout"] is None:
-        found["dropout"] = dropout
-    return found
+    decided = {name: _decided(value, dropout) for name, value in node.items() if name not in OF_TRAINING}
+    if "dropout" in decided and decided["dropout"] is None:
+        decided["dropout"] = dropout
+    return decided

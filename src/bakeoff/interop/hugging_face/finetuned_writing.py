@@ -36,14 +36,14 @@ def write_finetuned(
         facts: the content of environment.json.
     """
     module = head.build(recipe, tokenizer.size)
-    own = module.state_dict()
+    state = module.state_dict()
     if head.head.bias_in:
-        own["output.bias"].zero_()
-    assert own.keys() - tensors.keys() <= {"output.bias"}
-    module.load_state_dict({**own, **tensors})
+        state["output.bias"].zero_()
+    assert state.keys() - tensors.keys() <= {"output.bias"}
+    module.load_state_dict({**state, **tensors})
     tokenizer.save(folder / "tokenizer.json")
-    told = {name: getattr(head.config, name) for name in sorted(head.config.model_fields_set)}
-    settings = {"task": head.task.config.model_dump(mode="json"), "finetune": told}
+    head_settings = {name: getattr(head.config, name) for name in sorted(head.config.model_fields_set)}
+    settings = {"task": head.task.config.model_dump(mode="json"), "finetune": head_settings}
     texts = {
         "recipe.yaml": recipe.to_yaml(),
         "task.yaml": dump_yaml(settings),
@@ -62,8 +62,8 @@ def write_finetuned(
         seed=0,
         scores={"dev": {}, "test": {}},
         simplest={},
-        transferred_tensors=len(own),
-        total_tensors=len(own),
+        transferred_tensors=len(state),
+        total_tensors=len(state),
         parameters=sum(parameter.numel() for parameter in module.parameters()),
         learning_rate=0.0,
         epochs=0.0,
@@ -80,7 +80,7 @@ def write_finetuned(
 def _card(recipe: Recipe, head: ImportedHead, facts: dict[str, Any], result: FinetuneResult) -> str:
     notes = "".join(f"- {markdown.text(note)}\n" for note in result.notes)
     classes = ", ".join(map(markdown.text, result.classes[:20])) + (", ..." if len(result.classes) > 20 else "")
-    told = f"| classes | {len(result.classes)}: {classes} |\n" if result.classes else ""
+    classes_row = f"| classes | {len(result.classes)}: {classes} |\n" if result.classes else ""
     columns = markdown.text(" and ".join(head.task.config.text_columns))
     return f"""# {markdown.text(recipe.name)}, fine-tuned elsewhere for {markdown.text(result.task)}
 
@@ -90,7 +90,7 @@ Imported with Bakeoff {facts["versions"]["bakeoff"]}; {markdown.text(recipe.pape
 |---|---|
 | family | {markdown.text(facts["imported"]["model_type"])}: {markdown.text(head.head.architecture)} |
 | input | {columns}, at most {head.config.length} tokens |
-{told}| parameters | {result.parameters:,} |
+{classes_row}| parameters | {result.parameters:,} |
 
 {notes}
 `environment.json` has its first configuration.

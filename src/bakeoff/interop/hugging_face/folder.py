@@ -80,16 +80,16 @@ class Folder:
         path = self.path / name
         if not path.is_file():
             return None
-        if not any(path.resolve().is_relative_to(place) for place in self._places()):
+        if not any(path.resolve().is_relative_to(folder) for folder in self._folders()):
             raise UserError(f"{path}: a link out of this folder, which is not followed; put the file itself there")
         return path
 
-    def _places(self) -> Iterator[Path]:
+    def _folders(self) -> Iterator[Path]:
         """Folders in which files may lie: the folder itself, and the Hub cache's folder of blobs that it links to."""
-        own = self.path.resolve()
-        yield own
-        if own.parent.name == "snapshots":
-            yield own.parent.parent / "blobs"
+        path = self.path.resolve()
+        yield path
+        if path.parent.name == "snapshots":
+            yield path.parent.parent / "blobs"
 
     def json(self, name: str) -> dict[str, Any]:
         """The content of a JSON file; empty if there is no such file."""
@@ -108,22 +108,22 @@ class Folder:
             UserError: there are no safetensors, a file is missing or damaged, two files have the same tensor, or a
                 number is infinite or NaN in float32.
         """
-        found: dict[str, Tensor] = {}
+        tensors: dict[str, Tensor] = {}
         for file in self._weight_files():
             for name, tensor in _read(file):
-                if name in found:
+                if name in tensors:
                     raise UserError(f"{file}: the tensor {name} is in another file of this folder, too")
                 if tensor.is_floating_point() and not bool(tensor.float().isfinite().all()):
                     raise UserError(
                         f"{file}: the tensor {name} holds numbers that are infinite or no numbers in float32; get the "
                         "file again, or take weights from before the training failed"
                     )
-                found[name] = tensor
+                tensors[name] = tensor
         if (index := self.file(INDEX)) is not None and self.file(WEIGHTS) is None:
             listed = read_json(index)["weight_map"]
-            if missing := [name for name in listed if name not in found]:
+            if missing := [name for name in listed if name not in tensors]:
                 raise UserError(f"{index}: the tensor {missing[0]} is listed there, but in none of the files")
-        return found
+        return tensors
 
     def _weight_files(self) -> list[Path]:
         if (single := self.file(WEIGHTS)) is not None:

@@ -76,9 +76,9 @@ def imported_head(
             `pairs` is set.
     """
     config = ConfigReader(folder.json("config.json"), folder.where)
-    ending, own, file = _class_of(config), own_settings.read(config), str(out.absolute() / NOT_KNOWN)
-    if own is not None and own.writes and ending in WRITING and not pairs:
-        return _writer(family.writing(ending, recipe), own, recipe, file)
+    ending, saved, file = _class_of(config), own_settings.read(config), str(out.absolute() / NOT_KNOWN)
+    if saved is not None and saved.writes and ending in WRITING and not pairs:
+        return _writer(family.writing(ending, recipe), saved, recipe, file)
     end = next((each for each in PURPOSES if ending.removesuffix("Simple") == f"For{each}"), None)
     if end is None:
         if pairs:
@@ -91,13 +91,13 @@ def imported_head(
     outputs = _outputs(head, tensors, folder)
     problem = _problem(config, outputs) if end == SEQUENCE else None
     names = _names(config, outputs) if end != CHOICES else []
-    if own is not None and not own.fits(end, problem, names):
-        own = None  # the settings are those of an earlier head
-    kind = _kind_elsewhere(end, problem) if own is None else type(own.config(file))
+    if saved is not None and not saved.fits(end, problem, names):
+        saved = None  # the settings are those of an earlier head
+    kind = _kind_elsewhere(end, problem) if saved is None else type(saved.config(file))
     if pairs and not kind.takes_pairs:
         (name,) = TASKS.names(kind)
         raise UserError(f"{folder.path}: --pairs: a model for {name} reads no single texts; leave it out")
-    pairs = pairs or (own is not None and own.pairs)
+    pairs = pairs or (saved is not None and saved.pairs)
     length = _length(folder, recipe)
     separators = _separators(
         folder,
@@ -105,29 +105,29 @@ def imported_head(
         [InputFormat(tokenizer, recipe, length, separators=count) for count in (1, 2)],
         pairs or kind.sides != 1,
     )
-    told = {"pooling": form.pooling, "pooler": form.pooler, "layers": form.layers, "length": length}
-    told |= {"transform": form.transform, "separators": separators}
-    if own is not None:
-        settings = own.config(file, "pair" if pairs and kind.takes_pairs else None)
-        told |= own.finetune(settings, recipe)
-        task = own.restored(settings)
+    head_settings = {"pooling": form.pooling, "pooler": form.pooler, "layers": form.layers, "length": length}
+    head_settings |= {"transform": form.transform, "separators": separators}
+    if saved is not None:
+        settings = saved.config(file, "pair" if pairs and kind.takes_pairs else None)
+        head_settings |= saved.finetune(settings, recipe)
+        task = saved.restored(settings)
     else:
         assert kind.exported is not None
         columns = {**(kind.exported.columns or {}), **({"pair_column": "pair"} if pairs else {})}
         settings = kind.parse({"train": file, **columns}, folder.where)
         task = settings.restore(kind.labels_of(names), f"{folder.where}: id2label")
-    return ImportedHead(head, task, FinetuneConfig.parse(told, folder.where))
+    return ImportedHead(head, task, FinetuneConfig.parse(head_settings, folder.where))
 
 
-def _writer(head: TaskHead, own: OwnSettings, recipe: Recipe, file: str) -> ImportedHead:
+def _writer(head: TaskHead, saved: OwnSettings, recipe: Recipe, file: str) -> ImportedHead:
     """The head of a run that was fine-tuned to generate text, which Bakeoff's settings alone tell from pre-training.
 
     Raises:
         UserError: the settings are not those of such a run.
     """
-    settings = own.config(file)
-    told = {"pooling": natural_pooling(recipe), **own.finetune(settings, recipe)}
-    return ImportedHead(head, own.restored(settings), FinetuneConfig.parse(told, own.where))
+    settings = saved.config(file)
+    head_settings = {"pooling": natural_pooling(recipe), **saved.finetune(settings, recipe)}
+    return ImportedHead(head, saved.restored(settings), FinetuneConfig.parse(head_settings, saved.where))
 
 
 def _class_of(config: ConfigReader) -> str:
@@ -135,8 +135,8 @@ def _class_of(config: ConfigReader) -> str:
     names = config.values.get("architectures")
     if not isinstance(names, list) or len(names) != 1 or not isinstance(names[0], str):
         return ""
-    _, found, rest = names[0].partition("For")
-    return found + rest
+    _, marker, rest = names[0].partition("For")
+    return marker + rest
 
 
 def _outputs(head: TaskHead, tensors: Mapping[str, Tensor], folder: Folder) -> int:
@@ -226,8 +226,8 @@ def _separators(folder: Folder, family: Family, formats: Sequence[InputFormat], 
 
 def _around(rows: InputFormat, pair: bool) -> list[int | None]:
     """The special tokens around the texts of a row; None stands for a text."""
-    before, between, behind = rows.around
-    return [*before, None, *([*between, None] if pair else []), *behind]
+    before, between, after = rows.around
+    return [*before, None, *([*between, None] if pair else []), *after]
 
 
 def _frame(folder: Folder, pair: bool) -> list[int | None] | None:
@@ -241,10 +241,10 @@ def _frame(folder: Folder, pair: bool) -> list[int | None] | None:
             return None
         inner.no_padding()
         made = inner.encode("a", "a") if pair else inner.encode("a")
-    found: list[int | None] = []
+    frame: list[int | None] = []
     for number, special in zip(made.ids, made.special_tokens_mask, strict=True):
         if special:
-            found.append(number)
-        elif not found or found[-1] is not None:
-            found.append(None)
-    return found
+            frame.append(number)
+        elif not frame or frame[-1] is not None:
+            frame.append(None)
+    return frame

@@ -72,19 +72,19 @@ def import_model(source: str | Path, out: str | Path, *, head: bool = True, pair
     recipe = _recipe(family, config, set(theirs), tokenizer, folder.path.resolve().name)
     shapes = _shapes(build_on_meta(recipe, tokenizer.size))
     _require_tokenizer(tokenizer, rows, folder)
-    found, unused = None, list[str]()
+    task_head, unused = None, list[str]()
     if head:
         try:
-            found = imported_head(folder, family, recipe, tokenizer, theirs, out, pairs)
+            task_head = imported_head(folder, family, recipe, tokenizer, theirs, out, pairs)
         except NotSaid as reason:
             unused = [f"its head of a task is not used: {reason}"]
             if pairs:
                 raise UserError(f"{folder.path}: --pairs: {unused[0]}") from None
     links = family.links(recipe)
-    if found is not None:
-        links = [*family.body(recipe), *found.head.links]
+    if task_head is not None:
+        links = [*family.body(recipe), *task_head.head.links]
         with torch.device("meta"):
-            shapes = _shapes(found.build(recipe, tokenizer.size))
+            shapes = _shapes(task_head.build(recipe, tokenizer.size))
     taken = take(links, theirs, shapes, rows, str(folder.path))
     imported = {
         "model_type": str(config.values["model_type"]),
@@ -101,10 +101,10 @@ def import_model(source: str | Path, out: str | Path, *, head: bool = True, pair
     }
     kept = taken.left | taken.partly
     with unfinished(out) as partial:
-        if found is not None:
+        if task_head is not None:
             if kept:
                 save_tensors(kept, partial / LEFT)
-            write_finetuned(partial, recipe, tokenizer, found, taken.tensors, {"source": None, **facts})
+            write_finetuned(partial, recipe, tokenizer, task_head, taken.tensors, {"source": None, **facts})
         else:
             asked = {"recipe": recipe.model_dump(mode="json"), "corpus": None, "budget": None}
             run = Run.create(partial, recipe, tokenizer, {**asked, **facts})
@@ -112,7 +112,7 @@ def import_model(source: str | Path, out: str | Path, *, head: bool = True, pair
                 save_tensors(kept, partial / LEFT)
             module = _filled(recipe, tokenizer, taken)
             run.finish(module, _summary(recipe, module), path=out)
-    return Run(out) if found is None else FinetunedRun.open(out)
+    return Run(out) if task_head is None else FinetunedRun.open(out)
 
 
 def _shapes(module: nn.Module) -> dict[str, tuple[int, ...]]:
@@ -135,17 +135,17 @@ def family_of(config: ConfigReader) -> Family:
 
 def _named(tensors: Mapping[str, Tensor], family: Family) -> dict[str, Tensor]:
     """Tensors under the family's names: with its prefix, and without buffers that are computed."""
-    found = {}
+    named = {}
     for name, tensor in tensors.items():
         if name.endswith(("position_ids", "token_type_ids")):
             continue
         for old, new in OLD_NAMES.items():
             if name.endswith(old):
                 name = name.removesuffix(old) + new
-        found[name.removeprefix(family.wrapped)] = tensor
-    if family.prefix and not any(name.startswith(family.prefix) for name in found):
-        found = {f"{family.prefix}{name}": tensor for name, tensor in found.items()}
-    return found
+        named[name.removeprefix(family.wrapped)] = tensor
+    if family.prefix and not any(name.startswith(family.prefix) for name in named):
+        named = {f"{family.prefix}{name}": tensor for name, tensor in named.items()}
+    return named
 
 
 def _recipe(family: Family, config: ConfigReader, tensors: set[str], tokenizer: Tokenizer, name: str) -> Recipe:
@@ -174,11 +174,11 @@ def _remarks(taken: Taken, tokenizer: Tokenizer, rows: int) -> list[str]:
 
 
 def _dtype(theirs: Mapping[str, Tensor], folder: Folder) -> str:
-    found = {tensor.dtype for tensor in theirs.values() if tensor.is_floating_point()}
-    if len(found) != 1 or not found <= set(DTYPES):
-        kinds = ", ".join(sorted(str(each).removeprefix("torch.") for each in found)) or "no floating-point numbers"
+    dtypes = {tensor.dtype for tensor in theirs.values() if tensor.is_floating_point()}
+    if len(dtypes) != 1 or not dtypes <= set(DTYPES):
+        kinds = ", ".join(sorted(str(each).removeprefix("torch.") for each in dtypes)) or "no floating-point numbers"
         raise UserError(f"{folder.path}: its weights are of {kinds}; one of {', '.join(DTYPES.values())} is read")
-    return DTYPES[found.pop()]
+    return DTYPES[dtypes.pop()]
 
 
 def _filled(recipe: Recipe, tokenizer: Tokenizer, taken: Taken) -> PretrainingModel:

@@ -30,26 +30,28 @@ class Membership(NamedTuple):
         """The sentence for people about an export that needs `trust_remote_code`; None: the recipe is in a family."""
         if self.family is not None:
             return None
-        told = "transformers has no class for this model: `export --to hf` writes its code beside the weights, to be "
-        told += "loaded with trust_remote_code=True"
+        sentence = (
+            "transformers has no class for this model: `export --to hf` writes its code beside the weights, to be "
+            "loaded with trust_remote_code=True"
+        )
         if self.nearest is None:
-            return told
+            return sentence
         keys = ", ".join(f"{key}={_short(value)}" for key, value in self.changes.items())
-        return f"{told}. With {keys} (--set) it would be in the family {self.nearest}"
+        return f"{sentence}. With {keys} (--set) it would be in the family {self.nearest}"
 
 
 def membership(recipe: Recipe) -> Membership:
     """The family that the model of a recipe belongs to, whatever its tokenizer."""
-    found: list[tuple[str, dict[str, Any]]] = []
+    candidates: list[tuple[str, dict[str, Any]]] = []
     for family in sorted(FAMILIES, key=lambda each: (precedence(each), each.model_types[0])):
         try:
             said(family, recipe)
         except NotSaid:
             if changes := _changes(family, recipe):
-                found.append((family.model_types[0], changes))
+                candidates.append((family.model_types[0], changes))
         else:
             return Membership(family.model_types[0])
-    return Membership(None, *min(found, key=lambda each: len(each[1]))) if found else Membership(None)
+    return Membership(None, *min(candidates, key=lambda each: len(each[1]))) if candidates else Membership(None)
 
 
 def _changes(family: Family, recipe: Recipe) -> dict[str, Any]:

@@ -39,12 +39,12 @@ def pretrained_difference(run: Run | FinetunedRun, family: Family, folder: Path,
     worst = 0.0
     with torch.no_grad():
         module = run.load() if isinstance(run, Run) else _as_pretrained(run)
-        row, given = Row(ids, segments, real), _given(ids, real, segments)
+        row, inputs = Row(ids, segments, real), _inputs(ids, real, segments)
         if module.model.config.sequence_to_sequence:
             row = Row(ids.flip(1).contiguous(), source=Source(ids, real))
-            given["decoder_input_ids"] = row.ids
+            inputs["decoder_input_ids"] = row.ids
         hidden, _ = module.model(row)
-        for name, ours, theirs in family.compared(module, hidden, _answers(made, given, folder)):
+        for name, ours, theirs in family.compared(module, hidden, _answers(made, inputs, folder)):
             kept = real if theirs.dim() == 3 else torch.ones(len(theirs), dtype=torch.bool)
             worst = max(worst, _difference(ours[kept][..., : theirs.shape[-1]], theirs[kept], f"{folder}: {name}"))
     return worst
@@ -81,12 +81,12 @@ def task_difference(run: FinetunedRun, folder: Path, architecture: str, pads_bef
     ending, (scale, shift) = run.task.exported.ending, run.learned.output_scale
     with torch.no_grad():
         ours = run.load()(InputBatch(ids, segments, real))
-        given = _given(ids, real, segments)
+        inputs = _inputs(ids, real, segments)
         if pads_before:
-            given = {name: _turned(tensor, real) for name, tensor in given.items()}
+            inputs = {name: _turned(tensor, real) for name, tensor in inputs.items()}
         if ending == CHOICES:
-            given = {name: tensor[None] for name, tensor in given.items()}
-        answers = _answers(made, given, folder)
+            inputs = {name: tensor[None] for name, tensor in inputs.items()}
+        answers = _answers(made, inputs, folder)
     if ending == ANSWERS:
         theirs = torch.stack([answers["start_logits"], answers["end_logits"]], dim=-1)
     else:
@@ -98,9 +98,9 @@ def task_difference(run: FinetunedRun, folder: Path, architecture: str, pads_bef
 
 
 def _turned(rows: Tensor, real: Tensor) -> Tensor:
-    """(B, T) rows with the padding moved from behind the tokens to before them."""
+    """(B, T) rows with the padding moved from after the tokens to before them."""
     width = rows.shape[1]
-    return torch.stack([row.roll(width - int(own.sum())) for row, own in zip(rows, real, strict=True)])
+    return torch.stack([row.roll(width - int(mask.sum())) for row, mask in zip(rows, real, strict=True)])
 
 
 def load_theirs(folder: Path, architecture: str) -> Any:
@@ -115,28 +115,28 @@ def load_theirs(folder: Path, architecture: str) -> Any:
         return None
     with quiet(transformers):
         try:
-            made, found = getattr(transformers, architecture).from_pretrained(
+            made, info = getattr(transformers, architecture).from_pretrained(
                 folder, output_loading_info=True, dtype=torch.float32, local_files_only=True
             )
         except Exception as error:  # keys of an imported config.json are anything, and so are its errors
             raise UserError(
                 f"{folder}: transformers cannot load what was exported ({_reason(error)}); not exported"
             ) from None
-    missing = sorted(map(str, [*found["missing_keys"], *found["mismatched_keys"]]))
+    missing = sorted(map(str, [*info["missing_keys"], *info["mismatched_keys"]]))
     # Some classes have a pooler that their heads do not read; it may be missing.
     if missing := [name for name in missing if ".pooler." not in name]:
         raise UserError(f"{folder}: transformers misses {', '.join(missing[:5])}; not exported")
     return made.eval()
 
 
-def _answers(made: Any, given: dict[str, Tensor], folder: Path) -> Any:
+def _answers(made: Any, inputs: dict[str, Tensor], folder: Path) -> Any:
     """The output of their model.
 
     Raises:
         UserError: it fails, as for a key of an imported config.json that no weights contradict.
     """
     try:
-        return made(**given, return_dict=True)  # whatever the config says of it
+        return made(**inputs, return_dict=True)  # whatever the config says of it
     except Exception as error:
         raise UserError(
             f"{folder}: transformers cannot use what was exported ({_reason(error)}); not exported"
@@ -148,9 +148,9 @@ def _reason(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
-def _given(ids: Tensor, real: Tensor, segments: Tensor | None) -> dict[str, Tensor]:
-    given = {"input_ids": ids, "attention_mask": real.long()}
-    return given if segments is None else given | {"token_type_ids": segments}
+def _inputs(ids: Tensor, real: Tensor, segments: Tensor | None) -> dict[str, Tensor]:
+    inputs = {"input_ids": ids, "attention_mask": real.long()}
+    return inputs if segments is None else inputs | {"token_type_ids": segments}
 
 
 def _difference(ours: Tensor, theirs: Tensor, what: str) -> float:
@@ -173,9 +173,9 @@ def rows_of(recipe: Recipe, tokenizer: Tokenizer, rows: int | None) -> tuple[Ten
     usable = torch.tensor([i for i in range(rows) if i != tokenizer.pad])
     ids = usable[torch.randint(len(usable), (3, length), generator=torch.Generator().manual_seed(1))]
     (text, _), *_ = tokenizer.encode([TEXT])
-    own = torch.from_numpy(text[text < rows][:length])
-    ids[2, : len(own)] = own
-    real = torch.arange(length) < torch.tensor([[length], [length // 2 + 1], [max(1, len(own))]])
+    tokens = torch.from_numpy(text[text < rows][:length])
+    ids[2, : len(tokens)] = tokens
+    real = torch.arange(length) < torch.tensor([[length], [length // 2 + 1], [max(1, len(tokens))]])
     ids = ids.masked_fill(~real, tokenizer.pad if tokenizer.pad < rows else 0)
     if recipe.model.embedding.segments < 2 and not any(mixer.reads_segments for mixer in recipe.model.mixers):
         return ids, real, None

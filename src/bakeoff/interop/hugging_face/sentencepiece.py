@@ -35,16 +35,16 @@ def read_pieces(data: bytes, where: str) -> Pieces:
     try:
         for field, value in _fields(data):
             if field == 1 and isinstance(value, bytes):
-                own = dict(_fields(value))
-                text, score = own[1], own.get(2, b"\0\0\0\0")
+                fields = dict(_fields(value))
+                text, score = fields[1], fields.get(2, b"\0\0\0\0")
                 assert isinstance(text, bytes)
                 assert isinstance(score, bytes)
-                number = own.get(3, NORMAL)
+                number = fields.get(3, NORMAL)
                 assert isinstance(number, int)
                 pieces.append((text.decode(), struct.unpack("<f", score)[0], number))
             elif field == 2 and isinstance(value, bytes):
-                found = dict(_fields(value)).get(3, 1)
-                kind = found if isinstance(found, int) else 0
+                model_kind = dict(_fields(value)).get(3, 1)
+                kind = model_kind if isinstance(model_kind, int) else 0
             elif field == 3 and isinstance(value, bytes):
                 table = dict(_fields(value)).get(2, b"")
                 characters = table if isinstance(table, bytes) else b""
@@ -57,33 +57,33 @@ def read_pieces(data: bytes, where: str) -> Pieces:
 
 def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
     """Number and value of each field of a protocol buffer message."""
-    place = 0
-    while place < len(data):
-        tag, place = _varint(data, place)
+    position = 0
+    while position < len(data):
+        tag, position = _varint(data, position)
         if tag & 7 == 0:
-            value, place = _varint(data, place)
+            value, position = _varint(data, position)
             yield tag >> 3, value
             continue
         if tag & 7 == 2:
-            size, place = _varint(data, place)
+            size, position = _varint(data, position)
         elif tag & 7 in (1, 5):
             size = 8 if tag & 7 == 1 else 4
         else:
             raise ValueError("no such kind of field")
-        if place + size > len(data):
+        if position + size > len(data):
             raise ValueError("cut short")
-        yield tag >> 3, data[place : place + size]
-        place += size
+        yield tag >> 3, data[position : position + size]
+        position += size
 
 
-def _varint(data: bytes, place: int) -> tuple[int, int]:
+def _varint(data: bytes, position: int) -> tuple[int, int]:
     value = shift = 0
     while True:
-        byte = data[place]
+        byte = data[position]
         value |= (byte & 127) << shift
-        place, shift = place + 1, shift + 7
+        position, shift = position + 1, shift + 7
         if byte < 128:
-            return value, place
+            return value, position
         if shift > 63:
             raise ValueError("a number without end")
 
@@ -94,13 +94,13 @@ def unigram_of(data: bytes, where: str, settings: dict[str, Any], model_type: st
     Raises:
         UserError: the file is damaged, or its model is not a unigram model.
     """
-    found = read_pieces(data, where)
-    if not found.unigram:
+    model = read_pieces(data, where)
+    if not model.unigram:
         raise UserError(
             f"{where}: only unigram models of SentencePiece are read; convert it once with transformers: "
             "AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR) writes tokenizer.json"
         )
-    unknown = next((number for number, piece in enumerate(found.pieces) if piece[2] == UNKNOWN), None)
+    unknown = next((number for number, piece in enumerate(model.pieces) if piece[2] == UNKNOWN), None)
     lowercase = bool(settings.get("do_lower_case", model_type == "albert"))
     steps: list[Any] = []
     if model_type in ("albert", "xlnet"):
@@ -109,13 +109,13 @@ def unigram_of(data: bytes, where: str, settings: dict[str, Any], model_type: st
             steps += [normalizers.NFKD(), normalizers.StripAccents()]
         if lowercase:
             steps.append(normalizers.Lowercase())
-    if found.characters:
-        steps.append(normalizers.Precompiled(found.characters))
+    if model.characters:
+        steps.append(normalizers.Precompiled(model.characters))
     elif model_type == "t5":
         steps.append(normalizers.NFKC())
     steps.append(normalizers.Replace(Regex(" {2,}"), " "))
     with guarded(where, "not a vocabulary of unigrams"):
-        inner = tokenizers.Tokenizer(models.Unigram([piece[:2] for piece in found.pieces], unknown, False))
+        inner = tokenizers.Tokenizer(models.Unigram([piece[:2] for piece in model.pieces], unknown, False))
         inner.normalizer = normalizers.Sequence(steps)
         inner.pre_tokenizer = (
             pre_tokenizers.Sequence(
@@ -125,10 +125,10 @@ def unigram_of(data: bytes, where: str, settings: dict[str, Any], model_type: st
             else pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
         )
         inner.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always")
-        for text, _, kind in found.pieces:
+        for text, _, kind in model.pieces:
             if kind in (UNKNOWN, CONTROL):
                 inner.add_special_tokens([AddedToken(text, normalized=False)])
-        user = [text for text, _, kind in found.pieces if kind == USER_DEFINED]
+        user = [text for text, _, kind in model.pieces if kind == USER_DEFINED]
         special = {text for text in user if text.startswith(("[", "<")) and len(text) > 1}
         inner.add_special_tokens([text for text in user if text in special])
         return inner.to_str(pretty=True)

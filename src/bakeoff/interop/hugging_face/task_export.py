@@ -51,20 +51,20 @@ def task_config(run: FinetunedRun) -> dict[str, Any]:
     if exported is None or exported.ending not in NAMED:
         return {}
     names = run.learned.output_names
-    found: dict[str, Any] = {
+    labels: dict[str, Any] = {
         "id2label": dict(enumerate(names)),
         "label2id": {name: number for number, name in enumerate(names)},
     }
-    return found | ({} if exported.problem_type is None else {"problem_type": exported.problem_type})
+    return labels | ({} if exported.problem_type is None else {"problem_type": exported.problem_type})
 
 
 def task_tensors(run: FinetunedRun, head: TaskHead) -> dict[str, Tensor]:
     """The run's tensors; the last linear layer takes over the scale of the labels."""
     tensors = on_scale(load_tensors(run.path / "model.safetensors"), run.learned.output_scale)
     if head.bias_in:
-        found = without_bias(tensors, head.bias_in)
-        assert found is not None, "`require_plain` has looked"
-        tensors = found
+        unbiased = without_bias(tensors, head.bias_in)
+        assert unbiased is not None, "`require_plain` has looked"
+        tensors = unbiased
     return tensors
 
 

@@ -112,7 +112,7 @@ def _wordpiece(words: str, where: str, settings: dict[str, Any]) -> str:
 
 
 def _dictionary(lines: str, where: str) -> str:
-    """The dict.txt of fairseq: a token and its count a line, behind four special tokens; texts are split already."""
+    """The dict.txt of fairseq: a token and its count a line, after four special tokens; texts are split already."""
     tokens = ["<s>", "<pad>", "</s>", "<unk>"]
     for number, line in enumerate(lines.splitlines(), 1):
         token, _, count = line.rstrip().rpartition(" ")
