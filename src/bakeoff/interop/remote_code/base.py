@@ -57,7 +57,7 @@ class BakeoffConfig(PreTrainedConfig):  # type: ignore[misc]
 
 
 class Rows(NamedTuple):
-    """Rows as the model reads them, with padding behind the tokens."""
+    """Rows as the model reads them, with padding after the tokens."""
 
     ids: Tensor
     """(B, T) token ids."""
@@ -77,7 +77,7 @@ class Rows(NamedTuple):
 
 
 def arranged(ids: Tensor, mask: Tensor | None, segments: Tensor | None = None) -> Rows:
-    """(B, T) rows with their padding, mask 0 at any position, moved behind the tokens."""
+    """(B, T) rows with their padding, mask 0 at any position, moved after the tokens."""
     if mask is None or bool(mask.all()):
         return Rows(ids, segments, None, None)
     real = mask.bool()
@@ -117,7 +117,7 @@ class BakeoffPreTrainedModel(PreTrainedModel):  # type: ignore[misc]
 
     @property
     def core(self) -> Model:
-        """Bakeoff's own model without heads."""
+        """Bakeoff's model without heads."""
         return cast(Model, self.model.network)
 
 
@@ -132,7 +132,7 @@ class BakeoffModel(BakeoffPreTrainedModel):
 
     @property
     def core(self) -> Model:
-        """Bakeoff's own model without heads."""
+        """Bakeoff's model without heads."""
         return self.network
 
     def inputs(self, rows: Rows) -> Row[Tensor]:
@@ -168,5 +168,5 @@ class BakeoffModel(BakeoffPreTrainedModel):
         if output_hidden_states:
             states = tuple(rows.restored(state) for state in layer_states(self.network, self.inputs(rows)))
         hidden = rows.restored(self.network(self.inputs(rows))[0]) if states is None else states[-1]
-        found = BaseModelOutput(last_hidden_state=hidden, hidden_states=states)
-        return found if return_dict is not False else cast(tuple[Tensor, ...], found.to_tuple())
+        output = BaseModelOutput(last_hidden_state=hidden, hidden_states=states)
+        return output if return_dict is not False else cast(tuple[Tensor, ...], output.to_tuple())

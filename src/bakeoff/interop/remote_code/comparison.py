@@ -55,12 +55,12 @@ def difference(run: Described, results: Path) -> float:
     right, _, lengths = _batches(run)
     with torch.inference_mode():
         expected = run.computed(right)
-    found = load_tensors(results / "outputs.safetensors")
-    return max(_difference(name, expected[name.partition(".")[0]], own, lengths) for name, own in found.items())
+    outputs = load_tensors(results / "outputs.safetensors")
+    return max(_difference(name, expected[name.partition(".")[0]], tensor, lengths) for name, tensor in outputs.items())
 
 
 def _batches(run: Described) -> tuple[InputBatch, InputBatch, list[int]]:
-    """A batch with padding behind the tokens, the same batch with padding before them, and the lengths of rows."""
+    """A batch with padding after the tokens, the same batch with padding before them, and the lengths of rows."""
     longest = run.recipe.model.longest_input
     lengths = [min(length, longest or length) for length in LENGTHS]
     width = max(lengths)
@@ -83,8 +83,8 @@ def _batches(run: Described) -> tuple[InputBatch, InputBatch, list[int]]:
 def _named(batch: InputBatch, run: Described) -> dict[str, Tensor]:
     assert batch.real is not None
     assert batch.segments is not None
-    found = {"input_ids": batch.ids, "attention_mask": batch.real.long()}
-    return {**found, "token_type_ids": batch.segments} if run.config["uses_segments"] else found
+    inputs = {"input_ids": batch.ids, "attention_mask": batch.real.long()}
+    return {**inputs, "token_type_ids": batch.segments} if run.config["uses_segments"] else inputs
 
 
 def read_back(exports: Sequence[tuple[Path, Path]]) -> None:
@@ -96,29 +96,29 @@ def read_back(exports: Sequence[tuple[Path, Path]]) -> None:
     program = Path(__file__).with_name("reload.py")
     kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONSTARTUP")}
     outside = {"HF_MODULES_CACHE": str(exports[0][1] / "modules"), "HF_HUB_OFFLINE": "1"}
-    places = [str(place.absolute()) for pair in exports for place in pair]
-    command = [sys.executable, "-I", "-B", str(program), *places]
+    paths = [str(path.absolute()) for pair in exports for path in pair]
+    command = [sys.executable, "-I", "-B", str(program), *paths]
     made = subprocess.run(command, env=kept | outside, capture_output=True, text=True, check=False)
     if made.returncode:
         last = (made.stderr.strip().splitlines() or ["no message"])[-1]
         raise UserError(f"what was exported cannot be read back by transformers: {last}")
 
 
-def _difference(name: str, expected: Tensor, found: Tensor, lengths: list[int]) -> float:
+def _difference(name: str, expected: Tensor, actual: Tensor, lengths: list[int]) -> float:
     """The largest difference at tokens, padding aside; lengths are those of rows."""
     left = name.endswith(".left") and expected.dim() == 3 and not name.startswith("AutoModelForSeq2SeqLM")
-    if expected.shape != found.shape:
-        raise UserError(f"what was read back gives {name} of shape {tuple(found.shape)}, not {tuple(expected.shape)}")
+    if expected.shape != actual.shape:
+        raise UserError(f"what was read back gives {name} of shape {tuple(actual.shape)}, not {tuple(expected.shape)}")
     if expected.dim() == 3:
         width = expected.shape[1]
         if name.startswith("AutoModelForSeq2SeqLM"):
             lengths = [width] * len(expected)
         pairs = [
-            (row[:length], (own[width - length :] if left else own[:length]))
-            for row, own, length in zip(expected, found, lengths, strict=True)
+            (row[:length], (other[width - length :] if left else other[:length]))
+            for row, other, length in zip(expected, actual, lengths, strict=True)
         ]
-        expected, found = (torch.cat([pair[side] for pair in pairs]) for side in (0, 1))
-    largest = float((expected - found).abs().max())
+        expected, actual = (torch.cat([pair[side] for pair in pairs]) for side in (0, 1))
+    largest = float((expected - actual).abs().max())
     scale = max(1.0, float(expected.abs().max()))
     if not largest <= TOLERANCE * scale:
         raise UserError(f"what was read back computes something else: {name} differs by {largest:.2g}")

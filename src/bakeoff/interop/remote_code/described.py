@@ -1,4 +1,4 @@
-"""A run, described for its export with code: settings, classes, weights, tokenizer, and its own outputs."""
+"""A run, described for its export with code: settings, classes, weights, tokenizer, and outputs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -41,7 +41,7 @@ class Described:
     frame: TokenizerSettings
     """Settings of the tokenizer."""
     computed: Callable[[InputBatch], dict[str, Tensor]]
-    """A function from a batch to the run's own outputs by class of transformers, for all positions of the batch."""
+    """A function from a batch to the run's outputs by class of transformers, for all positions of the batch."""
     generation: dict[str, Any] | None = None
     """Keys of generation_config.json; None: the model does not generate text."""
     heads: list[str] = field(default_factory=list)

@@ -60,12 +60,12 @@ class Emission:
         taken: dict[str, str] = {}
         self._names: dict[tuple[str, str], str] = {}
         for each in kept:
-            own = each.name
-            if taken.setdefault(own, each.module.name) != each.module.name:
-                own = f"{each.name}_of_{each.module.name.rpartition('.')[2]}"
-                assert own not in taken
-                taken[own] = each.module.name
-            self._names[each.module.name, each.name] = own
+            name = each.name
+            if taken.setdefault(name, each.module.name) != each.module.name:
+                name = f"{each.name}_of_{each.module.name.rpartition('.')[2]}"
+                assert name not in taken
+                taken[name] = each.module.name
+            self._names[each.module.name, each.name] = name
 
     def text(self, title: str) -> str:
         """The text of the file; `title` is its docstring."""
@@ -75,8 +75,8 @@ class Emission:
             aliases |= named
             bodies.append(body)
         code = "\n\n\n".join(body.strip("\n") for body in [*bodies, self._table()])
-        for line in aliases:  # an alias stands right behind its definition
-            code = _behind(code, line)
+        for line in aliases:  # an alias stands right after its definition
+            code = _after(code, line)
         code = re.sub(r"\n{4,}", "\n\n\n", code)
         code = re.sub(r"(\n\n)\n+(?=    )", r"\1", code)
         return f'"""{title}"""\n\nfrom __future__ import annotations\n\n{self._imports()}\n\n\n{code}\n'
@@ -96,14 +96,16 @@ class Emission:
             for node in self._nodes(each):
                 used |= names(node)[0] | names(node, annotations=True)[0]
             for name in used:
-                found = each.module.imports.get(name)
-                if found is None or found.module.split(".")[0] in _LEFT_OUT or found.name == "Annotated":
+                imported = each.module.imports.get(name)
+                if imported is None or imported.module.split(".")[0] in _LEFT_OUT or imported.name == "Annotated":
                     continue
-                if found.name is None:
-                    plain.add(str(found))
+                if imported.name is None:
+                    plain.add(str(imported))
                 else:
-                    listed[found.module].add(found.name + ("" if found.local == found.name else f" as {found.local}"))
-        lines = [*plain, *(f"from {module} import {', '.join(sorted(own))}" for module, own in listed.items())]
+                    listed[imported.module].add(
+                        imported.name + ("" if imported.local == imported.name else f" as {imported.local}")
+                    )
+        lines = [*plain, *(f"from {module} import {', '.join(sorted(members))}" for module, members in listed.items())]
         lines.sort(key=lambda line: (line.split()[1].split(".")[0] in OUTSIDE, line.startswith("from"), line))
         return "\n".join(lines)
 
@@ -114,29 +116,29 @@ class Emission:
             return
         yield from node.bases
         yield from node.decorator_list
-        yield from (own for own in node.body if each.keeps(each.module, node, own))
+        yield from (child for child in node.body if each.keeps(each.module, node, child))
 
     def _definition(self, each: Kept) -> tuple[str, dict[str, None]]:
         """The text of a definition, and assignments of the aliases that it uses."""
         module, node = each.module, each.module.definitions[each.name]
         edits = _Edits(module)
         aliases: dict[str, None] = {}
-        for own in self._nodes(each):
-            self._edit(module, own, edits)
-            for name in names(own)[0]:
-                place = self._resolve(module, name)
-                found = None if place is None else self._names.get(place)
-                if found is not None and found != name:
-                    if name in module.imports and isinstance(module.imports[name], Import) and place[1] != name:  # type: ignore[index]
-                        aliases[f"{name} = {found}"] = None
+        for piece in self._nodes(each):
+            self._edit(module, piece, edits)
+            for name in names(piece)[0]:
+                definition = self._resolve(module, name)
+                new_name = None if definition is None else self._names.get(definition)
+                if new_name is not None and new_name != name:
+                    if name in module.imports and isinstance(module.imports[name], Import) and definition[1] != name:  # type: ignore[index]
+                        aliases[f"{name} = {new_name}"] = None
                     else:
-                        edits.rename(own, name, found)
+                        edits.rename(piece, name, new_name)
         if isinstance(node, ast.ClassDef):
             self._edit_class(each, node, edits)
         begin, end = module.span(node)
         if isinstance(node, ast.Assign) and each.name == "LANGUAGE_HEADS":
             self._edit_heads(node, edits)
-        following = next((own for at, own in documented(module.tree.body) if at is node), None)
+        following = next((docstring for at, docstring in documented(module.tree.body) if at is node), None)
         if following is not None:
             end = module.span(following)[1]
         text = edits.applied(begin, end)
@@ -158,27 +160,27 @@ class Emission:
 
     def _edit_class(self, each: Kept, node: ast.ClassDef, edits: "_Edits") -> None:
         module = each.module
-        found = getattr(module.loaded, each.name)
-        settings = isinstance(found, type) and issubclass(found, Config)
+        loaded = getattr(module.loaded, each.name)
+        settings = isinstance(loaded, type) and issubclass(loaded, Config)
         kept = 0
-        for own, behind in documented(node.body):
-            if not each.keeps(module, node, own):
-                edits.remove(own)
-                if behind is not None:
-                    edits.remove(behind)
+        for statement, docstring in documented(node.body):
+            if not each.keeps(module, node, statement):
+                edits.remove(statement)
+                if docstring is not None:
+                    edits.remove(docstring)
                 continue
             kept += 1
-            if settings and isinstance(own, ast.AnnAssign) and own.value is not None:
-                if "ClassVar" not in ast.unparse(own.annotation):
-                    edits.cut(module.span(own.annotation)[1], module.span(own.value)[1])
-                elif ast.unparse(own.value).startswith("Field"):
-                    raise AssertionError(ast.unparse(own))
-            if isinstance(own, ast.AnnAssign):
-                edits.plain_annotation(own)
-                for name in names(own, annotations=True)[0]:  # configs of parts that this model lacks
-                    place = self._resolve(module, name)
-                    if place is not None and place not in self._names and settings and name not in _WORDS:
-                        edits.rename(own.annotation, name, "Config")
+            if settings and isinstance(statement, ast.AnnAssign) and statement.value is not None:
+                if "ClassVar" not in ast.unparse(statement.annotation):
+                    edits.cut(module.span(statement.annotation)[1], module.span(statement.value)[1])
+                elif ast.unparse(statement.value).startswith("Field"):
+                    raise AssertionError(ast.unparse(statement))
+            if isinstance(statement, ast.AnnAssign):
+                edits.plain_annotation(statement)
+                for name in names(statement, annotations=True)[0]:  # configs of parts that this model lacks
+                    definition = self._resolve(module, name)
+                    if definition is not None and definition not in self._names and settings and name not in _WORDS:
+                        edits.rename(statement.annotation, name, "Config")
         assert kept, each.name
 
     def _edit(self, module: Module, node: ast.AST, edits: "_Edits") -> None:
@@ -267,8 +269,8 @@ class _Edits:
         return b"".join(pieces).decode()
 
 
-def _behind(code: str, line: str) -> str:
-    """The code with the line `alias = name` put behind the definition of that name."""
+def _after(code: str, line: str) -> str:
+    """The code with the line `alias = name` put after the definition of that name."""
     name = line.rpartition(" = ")[2]
     begin = re.search(rf"^(?:class|def) {name}\b", code, re.MULTILINE)
     assert begin is not None, line

@@ -31,8 +31,8 @@ def export(run: Path, folder: Path) -> tuple[float, str, list[str]]:
     Raises:
         UserError: there is no such run, transformers cannot express it, or the files compute other numbers.
     """
-    own = written(run, folder)
-    return compare(own, folder), own.main, own.remarks
+    described = written(run, folder)
+    return compare(described, folder), described.main, described.remarks
 
 
 def written(run: Path, folder: Path) -> Described:
@@ -42,11 +42,15 @@ def written(run: Path, folder: Path) -> Described:
         UserError: there is no such run, or transformers cannot express it.
     """
     finetuned = FinetunedRun.at(run)
-    own = describe_finetuned(FinetunedRun.open(run)) if finetuned else describe_pretrained(Run.open_trained(run))
-    _write_model(own, folder)
-    own.remarks += write_tokenizer(with_marks(own.tokenizer, own.frame.marks), folder, own.frame)
-    (folder / "README.md").write_text(model_card(run, own.main, own.purpose, own.remarks), encoding="utf-8")
-    return own
+    described = describe_finetuned(FinetunedRun.open(run)) if finetuned else describe_pretrained(Run.open_trained(run))
+    _write_model(described, folder)
+    described.remarks += write_tokenizer(
+        with_marks(described.tokenizer, described.frame.marks), folder, described.frame
+    )
+    (folder / "README.md").write_text(
+        model_card(run, described.main, described.purpose, described.remarks), encoding="utf-8"
+    )
+    return described
 
 
 def _write_model(run: Described, folder: Path) -> None:
@@ -55,7 +59,7 @@ def _write_model(run: Described, folder: Path) -> None:
     config: dict[str, Any] = {
         "model_type": "bakeoff",
         "architectures": [run.classes[run.main]],
-        "auto_map": {name: f"{FILE}.{own}" for name, own in names.items()},
+        "auto_map": {name: f"{FILE}.{class_name}" for name, class_name in names.items()},
         "dtype": "float32",
         **run.config,
     }

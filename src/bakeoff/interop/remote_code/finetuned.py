@@ -34,7 +34,7 @@ def describe_finetuned(run: FinetunedRun) -> Described:
     config = settings_of(recipe, tokenizer, head.model, run.config.length)
     auto, purpose = f"AutoModelFor{exported.ending}", PURPOSES[exported.ending]
     names = ["LABEL_0"] if exported.problem_type == "regression" else task.output_names
-    config |= {"id2label": dict(enumerate(names)), "label2id": {name: place for place, name in enumerate(names)}}
+    config |= {"id2label": dict(enumerate(names)), "label2id": {name: number for number, name in enumerate(names)}}
     config["problem_type"] = exported.problem_type
     config["task_head"] = {
         "pooling": run.config.pooling,
@@ -57,7 +57,7 @@ def describe_finetuned(run: FinetunedRun) -> Described:
         remarks.append(f"of texts that are too long pipelines read the beginning, and not {run.config.truncate}")
     if exported.remark:
         remarks.append(exported.remark)
-    told = TokenizerSettings(
+    tokenizer_settings = TokenizerSettings(
         frame_of(recipe, exported.ending == ANSWERS),
         run.config.length,
         config["uses_segments"],
@@ -65,12 +65,14 @@ def describe_finetuned(run: FinetunedRun) -> Described:
     )
 
     def computed(batch: InputBatch) -> dict[str, Tensor]:
-        own = batch if config["uses_segments"] else batch._replace(segments=None)
-        values = head(own) * scale + shift
+        inputs = batch if config["uses_segments"] else batch._replace(segments=None)
+        values = head(inputs) * scale + shift
         return {auto: values.view(1, -1) if exported.ending == CHOICES else values}
 
     classes = {"AutoModel": "BakeoffModel", auto: TASK_CLASSES[auto]}
-    return Described(recipe, tokenizer, config, tensors, classes, auto, purpose, told, computed, None, [], remarks)
+    return Described(
+        recipe, tokenizer, config, tensors, classes, auto, purpose, tokenizer_settings, computed, None, [], remarks
+    )
 
 
 def _writing(run: FinetunedRun, head: WritingHead) -> Described:
@@ -86,13 +88,13 @@ def _writing(run: FinetunedRun, head: WritingHead) -> Described:
     auto = "AutoModelForSeq2SeqLM" if source else "AutoModelForCausalLM"
     tensors = {f"model.network.{name}": tensor for name, tensor in head.model.state_dict().items()}
     tensors |= {f"language.{name}": tensor for name, tensor in head.writer.state_dict().items()}
-    told = TokenizerSettings(
+    tokenizer_settings = TokenizerSettings(
         "source" if source else "prompt", length, writes=not source, pads_before=not source, marks=recipe.extra_tokens
     )
 
     def computed(batch: InputBatch) -> dict[str, Tensor]:
-        own = outputs_of(recipe, head.model, head.writer, batch, config)
-        return {name: values for name, values in own.items() if name in ("AutoModel", auto)}
+        outputs = outputs_of(recipe, head.model, head.writer, batch, config)
+        return {name: values for name, values in outputs.items() if name in ("AutoModel", auto)}
 
     classes = {"AutoModel": "BakeoffModel", auto: auto.replace("AutoModel", "Bakeoff")}
     generation = generation_of(tokenizer, list(head.marks))
@@ -105,7 +107,7 @@ def _writing(run: FinetunedRun, head: WritingHead) -> Described:
         classes,
         auto,
         None if source else "text-generation",
-        told,
+        tokenizer_settings,
         computed,
         generation,
         kinds,

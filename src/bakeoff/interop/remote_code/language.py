@@ -64,12 +64,12 @@ class BakeoffForMaskedLM(LanguageModel):
     ) -> MaskedLMOutput:
         """(B, T) ids to (B, T, V) logits; labels (B, T) are -100 at positions without a target."""
         rows = arranged(input_ids, attention_mask, token_type_ids)
-        found = self.model(rows.ids, rows.real, rows.segments, output_hidden_states, return_dict=True)
-        logits = self.scores(found.last_hidden_state)
+        output = self.model(rows.ids, rows.real, rows.segments, output_hidden_states, return_dict=True)
+        logits = self.scores(output.last_hidden_state)
         if self.config.from_before:  # the logits of a token stand at the position before it
             logits = torch.cat([logits[:, :1], logits[:, :-1]], dim=1)
         logits = rows.restored(logits)
-        states = found.hidden_states
+        states = output.hidden_states
         states = None if states is None else tuple(rows.restored(each) for each in states)
         loss = None if labels is None else F.cross_entropy(logits.flatten(0, 1).float(), labels.flatten())
         return MaskedLMOutput(loss=loss, logits=logits, hidden_states=states)

@@ -1,4 +1,4 @@
-"""The source of a module of Bakeoff: its definitions, the names that they use, and their places in the text."""
+"""The source of a module of Bakeoff: its definitions, the names that they use, and their positions in the text."""
 
 import ast
 import builtins
@@ -92,12 +92,12 @@ class Module:
 
 def documented(body: list[ast.stmt]) -> Iterator[tuple[ast.stmt, ast.stmt | None]]:
     """Statements, each with the docstring below it or None."""
-    for place, node in enumerate(body):
-        if place and is_docstring(node) and isinstance(body[place - 1], ast.Assign | ast.AnnAssign):
+    for index, node in enumerate(body):
+        if index and is_docstring(node) and isinstance(body[index - 1], ast.Assign | ast.AnnAssign):
             continue
-        behind = body[place + 1] if place + 1 < len(body) else None
-        own = behind if isinstance(node, ast.Assign | ast.AnnAssign) and behind and is_docstring(behind) else None
-        yield node, own
+        below = body[index + 1] if index + 1 < len(body) else None
+        docstring = below if isinstance(node, ast.Assign | ast.AnnAssign) and below and is_docstring(below) else None
+        yield node, docstring
 
 
 def is_docstring(node: ast.stmt) -> bool:
@@ -127,12 +127,12 @@ def names(node: ast.AST, annotations: bool = False) -> tuple[set[str], set[str]]
     """
     reader = _Names(annotations)
     reader.visit(node)
-    return reader.found - set(dir(builtins)), reader.attributes
+    return reader.used - set(dir(builtins)), reader.attributes
 
 
 class _Names(ast.NodeVisitor):
     def __init__(self, annotations: bool) -> None:
-        self.found: set[str] = set()
+        self.used: set[str] = set()
         self.attributes: set[str] = set()
         self._annotations, self._inside = annotations, not annotations
         self._bound: list[set[str]] = []
@@ -146,7 +146,7 @@ class _Names(ast.NodeVisitor):
 
     def visit_Name(self, node: ast.Name) -> None:
         if self._inside and isinstance(node.ctx, ast.Load) and not any(node.id in bound for bound in self._bound):
-            self.found.add(node.id)
+            self.used.add(node.id)
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         if self._inside:

@@ -27,38 +27,38 @@ def describe_pretrained(run: Run) -> Described:
     config["task_head"] = {"pooling": natural_pooling(recipe), "dropout": 0.1, "layers": 1}
     tensors = {f"model.network.{name}": tensor for name, tensor in model.state_dict().items()}
     classes: dict[str, str] = {"AutoModel": "BakeoffModel"}
-    found = _language(recipe, module)
+    heads = _language(recipe, module)
     head: Head | None = None
     generation, remarks, kinds = None, list[str](), list[str]()
-    if found:
-        head = next(iter(found.values()))
+    if heads:
+        head = next(iter(heads.values()))
         settings = head_settings(head, model)
         if settings is None:
-            found, head = {}, None
+            heads, head = {}, None
             remarks.append("the head that scores tokens is one of a plugin, and does not go along")
         else:
             config["language_head"] = settings
             config[TRAINED_HEAD] = next(each.name for each in module.objectives if each.head is head)
             kinds = [settings["kind"]]
             tensors |= {f"language.{name}": tensor for name, tensor in head.state_dict().items()}
-            classes |= {name: name.replace("AutoModel", "Bakeoff") for name in found}
-    if "AutoModelForMaskedLM" in found:
+            classes |= {name: name.replace("AutoModel", "Bakeoff") for name in heads}
+    if "AutoModelForMaskedLM" in heads:
         config["from_before"] = any(part.from_before for part in recipe.objective)
-    writes = "AutoModelForCausalLM" in found or "AutoModelForSeq2SeqLM" in found
+    writes = "AutoModelForCausalLM" in heads or "AutoModelForSeq2SeqLM" in heads
     if writes:
         generation = generation_of(tokenizer)
     if not recipe.model.sequence_to_sequence:
         classes |= TASK_CLASSES
     else:
         remarks.append("the classes for labels do not go along; export the fine-tuned run")
-    main = next(iter(found), "AutoModel")
-    masked = "AutoModelForMaskedLM" in found
+    main = next(iter(heads), "AutoModel")
+    masked = "AutoModelForMaskedLM" in heads
     frame: Frame = "source" if recipe.model.sequence_to_sequence else frame_of(recipe)
     if frame == "separator" and writes and not masked:
         frame = "opening"
     alone = writes and not masked and not recipe.model.sequence_to_sequence
     purpose = {"AutoModelForMaskedLM": "fill-mask", "AutoModelForCausalLM": "text-generation"}.get(main)
-    told = TokenizerSettings(
+    tokenizer_settings = TokenizerSettings(
         frame,
         recipe.model.longest_input or length,
         config["uses_segments"],
@@ -69,11 +69,22 @@ def describe_pretrained(run: Run) -> Described:
     )
 
     def computed(batch: InputBatch) -> dict[str, Tensor]:
-        own = outputs_of(recipe, model, None if head is None else head, batch, config)
-        return {name: values for name, values in own.items() if name in classes}
+        outputs = outputs_of(recipe, model, None if head is None else head, batch, config)
+        return {name: values for name, values in outputs.items() if name in classes}
 
     return Described(
-        recipe, tokenizer, config, tensors, classes, main, purpose, told, computed, generation, kinds, remarks
+        recipe,
+        tokenizer,
+        config,
+        tensors,
+        classes,
+        main,
+        purpose,
+        tokenizer_settings,
+        computed,
+        generation,
+        kinds,
+        remarks,
     )
 
 
@@ -81,18 +92,18 @@ def _language(recipe: Recipe, module: PretrainingModel) -> dict[str, Head]:
     """The head that predicts tokens, under each class of transformers that can use it; a file holds one head."""
     config = module.model.config
     learnt = None if module.generating is None else module.generating.learns
-    found: dict[str, Head] = {}
+    heads: dict[str, Head] = {}
     for part, objective in zip(recipe.objective, module.objectives, strict=True):
         if objective.name == learnt or config.directions == 2:
             continue
         if part.scoring == "masked" or part.from_before:
-            found.setdefault("AutoModelForMaskedLM", objective.head)
+            heads.setdefault("AutoModelForMaskedLM", objective.head)
         elif part.writes:
-            found.setdefault(
+            heads.setdefault(
                 "AutoModelForSeq2SeqLM" if config.sequence_to_sequence else "AutoModelForCausalLM", objective.head
             )
-    first = next(iter(found.values()), None)
-    return {name: head for name, head in found.items() if head is first}
+    first = next(iter(heads.values()), None)
+    return {name: head for name, head in heads.items() if head is first}
 
 
 def outputs_of(
@@ -107,23 +118,23 @@ def outputs_of(
 
     def scores(hidden: Tensor) -> Tensor:
         assert head is not None
-        found: Tensor = head.scores(hidden.flatten(0, 1), table)
-        return found.view(*hidden.shape[:2], -1)
+        flat: Tensor = head.scores(hidden.flatten(0, 1), table)
+        return flat.view(*hidden.shape[:2], -1)
 
     if recipe.model.sequence_to_sequence:
         source = Source(ids[:, 1:], None if real is None else real[:, 1:])
-        found = {"AutoModel": model(Row(ids, real=real, source=source))[0]}
+        outputs = {"AutoModel": model(Row(ids, real=real, source=source))[0]}
         if head is not None:
-            found["AutoModelForSeq2SeqLM"] = scores(model(Row(ids, real=None, source=Source(ids, real)))[0])
-        return found
+            outputs["AutoModelForSeq2SeqLM"] = scores(model(Row(ids, real=None, source=Source(ids, real)))[0])
+        return outputs
     hidden, _ = model(Row(ids, segments, real, prefix=both))
-    found = {"AutoModel": hidden}
+    outputs = {"AutoModel": hidden}
     if head is not None:
         logits = scores(hidden)
         if config.get("from_before"):
             logits = torch.cat([logits[:, :1], logits[:, :-1]], dim=1)
-        found["AutoModelForMaskedLM"] = logits
+        outputs["AutoModelForMaskedLM"] = logits
         if recipe.model.causal:
             forwards = hidden if both is None else model(Row(ids, None, real))[0]
-            found["AutoModelForCausalLM"] = scores(forwards)
-    return found
+            outputs["AutoModelForCausalLM"] = scores(forwards)
+    return outputs

@@ -1,7 +1,7 @@
 """Program that loads exported models without Bakeoff: `python reload.py FOLDER RESULTS [FOLDER RESULTS ...]`.
 
 FOLDER is an export. RESULTS is a folder with inputs.safetensors and classes.json; the program adds outputs.safetensors
-with the outputs of each class, for rows with padding behind the tokens and for rows with padding before them.
+with the outputs of each class, for rows with padding after the tokens and for rows with padding before them.
 """
 
 import json
@@ -25,11 +25,11 @@ def main(folder: Path, results: Path) -> None:
     outputs: dict[str, torch.Tensor] = {}
     for name in json.loads((results / "classes.json").read_text(encoding="utf-8")):
         loader: Any = getattr(transformers, name)
-        model, told = loader.from_pretrained(folder, trust_remote_code=True, output_loading_info=True)
+        model, info = loader.from_pretrained(folder, trust_remote_code=True, output_loading_info=True)
         model.eval()
-        known = all(key.startswith("output.") or key.startswith("pooler.") for key in told["missing_keys"])
+        known = all(key.startswith("output.") or key.startswith("pooler.") for key in info["missing_keys"])
         if not known:
-            raise SystemExit(f"{name}: tensors are missing: {', '.join(told['missing_keys'])}")
+            raise SystemExit(f"{name}: tensors are missing: {', '.join(info['missing_keys'])}")
         for side in ("right", "left"):
             batch = {key.partition(".")[2]: value for key, value in inputs.items() if key.startswith(f"{side}.")}
             if name == "AutoModelForMultipleChoice":
@@ -38,15 +38,15 @@ def main(folder: Path, results: Path) -> None:
                 batch["decoder_input_ids"] = inputs["right.input_ids"]
                 batch.pop("token_type_ids", None)
             with torch.inference_mode():
-                found = model(**batch)
+                output = model(**batch)
             if name == "AutoModelForQuestionAnswering":
-                values = torch.stack([found.start_logits, found.end_logits], -1)
+                values = torch.stack([output.start_logits, output.end_logits], -1)
             else:
-                values = found[0]
+                values = output[0]
             outputs[f"{name}.{side}"] = values.contiguous()
     save_file(outputs, results / "outputs.safetensors")
 
 
 if __name__ == "__main__":
-    for place in range(1, len(sys.argv), 2):
-        main(Path(sys.argv[place]), Path(sys.argv[place + 1]))
+    for index in range(1, len(sys.argv), 2):
+        main(Path(sys.argv[index]), Path(sys.argv[index + 1]))

@@ -48,14 +48,14 @@ def configs_of(config: Config) -> dict[tuple[str, str, str | None], type[Config]
 
     Settings of the initialisation are left out.
     """
-    found: dict[tuple[str, str, str | None], type[Config]] = {}
+    configs: dict[tuple[str, str, str | None], type[Config]] = {}
     for name in type(config).model_fields:
         value = getattr(config, name)
         for each in value if isinstance(value, list) else [value]:
             if isinstance(each, Config) and name != "initial":
-                found[type(config).__name__, name, dict(each).get("kind")] = type(each)
-                found |= configs_of(each)
-    return found
+                configs[type(config).__name__, name, dict(each).get("kind")] = type(each)
+                configs |= configs_of(each)
+    return configs
 
 
 class _Collector:
@@ -103,45 +103,45 @@ class _Collector:
 
     def _follow(self, waiting: list[QualifiedName]) -> None:
         while waiting:
-            place = waiting.pop()
-            if place in self._reached:
+            definition = waiting.pop()
+            if definition in self._reached:
                 continue
-            self._reached[place] = None
-            module = self._module(place[0])
-            for node in self._pieces(module, module.definitions[place[1]]):
-                found, attributes = names(node)
+            self._reached[definition] = None
+            module = self._module(definition[0])
+            for node in self._pieces(module, module.definitions[definition[1]]):
+                used, attributes = names(node)
                 self._attributes |= attributes
-                waiting += [own for name in sorted(found) if (own := self.resolve(module, name)) is not None]
+                waiting += [target for name in sorted(used) if (target := self.resolve(module, name)) is not None]
                 annotated, _ = names(node, annotations=True)
-                waiting += [own for name in sorted(annotated) if (own := self._alias(module, name)) is not None]
+                waiting += [target for name in sorted(annotated) if (target := self._alias(module, name)) is not None]
 
     def resolve(self, module: Module, name: str) -> QualifiedName | None:
         """The module and name that define a name of a module; None: the definition does not go into the file."""
         if name in self._absent:
             return None
         if name in module.definitions:
-            place = (module.name, name)
+            definition = (module.name, name)
         elif name in module.imports and module.imports[name].module.split(".")[0] == "bakeoff":
-            found = module.imports[name]
-            if found.name is None or found.module == "bakeoff.errors":
+            imported = module.imports[name]
+            if imported.name is None or imported.module == "bakeoff.errors":
                 return None
-            place = (found.module, found.name)
-            own = self._module(found.module)
-            if found.name not in own.definitions and found.name in own.imports:
-                return self.resolve(own, found.name)
+            definition = (imported.module, imported.name)
+            origin = self._module(imported.module)
+            if imported.name not in origin.definitions and imported.name in origin.imports:
+                return self.resolve(origin, imported.name)
         else:
             return None
-        return (PLAIN, IN_THEIR_PLACE[place]) if place in IN_THEIR_PLACE else place
+        return (PLAIN, IN_THEIR_PLACE[definition]) if definition in IN_THEIR_PLACE else definition
 
     def _alias(self, module: Module, name: str) -> QualifiedName | None:
         """The definition of a type alias that an annotation uses; None: the annotation needs no definition."""
-        place = self.resolve(module, name)
-        if place is None:
+        definition = self.resolve(module, name)
+        if definition is None:
             return None
-        own = self._module(place[0])
-        node = own.definitions.get(place[1])
-        plain = isinstance(node, ast.Assign | ast.AnnAssign) and "Annotated[" not in own.source(node)
-        return place if plain or place[0] == "bakeoff.row" else None
+        origin = self._module(definition[0])
+        node = origin.definitions.get(definition[1])
+        plain = isinstance(node, ast.Assign | ast.AnnAssign) and "Annotated[" not in origin.source(node)
+        return definition if plain or definition[0] == "bakeoff.row" else None
 
     def _pieces(self, module: Module, node: Definition) -> list[ast.AST]:
         """The part of a definition that the file keeps."""
@@ -179,7 +179,7 @@ class _Collector:
         return True
 
     def _ordered(self) -> Sequence[QualifiedName]:
-        """The definitions, in an order in which each stands behind those that it needs at import."""
+        """The definitions, in an order in which each stands after those that it needs at import."""
         order: list[str] = []
         seen = set[str]()
 
@@ -196,17 +196,17 @@ class _Collector:
         for module, _ in self._reached:
             if module != PLAIN:
                 visit(module)
-        places = []
+        definitions = []
         for name in order:
-            own = [each for each in self._module(name).definitions if (name, each) in self._reached]
-            places += [(name, each) for each in own]
-        return places
+            reached = [each for each in self._module(name).definitions if (name, each) in self._reached]
+            definitions += [(name, each) for each in reached]
+        return definitions
 
 
 def is_config(module: Module, name: str) -> bool:
     """Whether a definition is a class of configs."""
-    found: Any = getattr(module.loaded, name, None)
-    return isinstance(found, type) and issubclass(found, Config)
+    loaded: Any = getattr(module.loaded, name, None)
+    return isinstance(loaded, type) and issubclass(loaded, Config)
 
 
 def _mixers(stack: StackConfig) -> list[MixerBaseConfig]:

@@ -53,7 +53,7 @@ class TaskModel(BakeoffPreTrainedModel):
         return vectors if self.pooler is None else bent(self.pooler(vectors), self.bend)
 
     def given(self, states: Tensor) -> Tensor:
-        """The outputs (..., K) of the linear layer for (..., D) states, behind the transform, if any, and dropout."""
+        """The outputs (..., K) of the linear layer for (..., D) states, after the transform, if any, and dropout."""
         states = states if self.transform is None else self.transform(states)
         return cast(Tensor, self.output(dropout(states, self.rate, self.training)))
 
@@ -161,8 +161,8 @@ class BakeoffForQuestionAnswering(TaskModel):
         if start_positions is not None and end_positions is not None:
             length = input_ids.shape[1]
             losses = [
-                F.cross_entropy(scores.float(), places.clamp(0, length), ignore_index=length)
-                for scores, places in ((start, start_positions), (end, end_positions))
+                F.cross_entropy(scores.float(), positions.clamp(0, length), ignore_index=length)
+                for scores, positions in ((start, start_positions), (end, end_positions))
             ]
             loss = (losses[0] + losses[1]) / 2
         return QuestionAnsweringModelOutput(loss=loss, start_logits=start, end_logits=end)

@@ -10,7 +10,7 @@ from bakeoff.row import Row
 
 
 class TextState:
-    """The state of a model behind the tokens read, one state for all rows of the same length.
+    """The state of a model after the tokens read, one state for all rows of the same length.
 
     Padding is never read, so that rows of different lengths need different states.
     """
@@ -30,10 +30,10 @@ class TextState:
     def reorder_cache(self, rows: Tensor) -> None:
         """Replace the state of row b by that of row `rows[b]`, (B,) indices, as beam search chooses."""
         chosen = []
-        for own, state in self.groups:
-            places = (rows[:, None] == own).nonzero()
-            if len(places):
-                chosen.append((places[:, 0], rows_of(state, places[:, 1])))
+        for members, state in self.groups:
+            matches = (rows[:, None] == members).nonzero()
+            if len(matches):
+                chosen.append((matches[:, 0], rows_of(state, matches[:, 1])))
         self.groups = chosen
 
     def read(self, model: Model, rows: Rows, prefix: bool) -> Tensor:
@@ -50,10 +50,10 @@ class TextState:
         length = rows.ids.shape[1]
         counts = torch.full_like(rows.ids[:, 0], length) if rows.real is None else rows.real.sum(1)
         groups, hidden = [], None
-        for own, state in self.groups:
-            for count in counts[own].unique().tolist():
-                inside = (counts[own] == count).nonzero()[:, 0]
-                alike, before = own[inside], rows_of(state, inside)
+        for members, state in self.groups:
+            for count in counts[members].unique().tolist():
+                inside = (counts[members] == count).nonzero()[:, 0]
+                alike, before = members[inside], rows_of(state, inside)
                 if count:
                     ids = rows.ids[alike, :count]
                     longest = model.config.longest_input

@@ -63,7 +63,7 @@ class BakeoffForCausalLM(Writing):
         Args:
             input_ids: the tokens, without those that `past_key_values` has read.
             attention_mask: (B, S) 0 at padding, on either side; the last T columns belong to `input_ids`.
-            past_key_values: the state behind the tokens read; it is updated.
+            past_key_values: the state after the tokens read; it is updated.
             labels: (B, T) the ids again, -100 at positions without a target.
             use_cache: begin a state if there is none.
             logits_to_keep: number of last positions, or indices of positions, whose logits are returned; 0: all.
@@ -74,8 +74,8 @@ class BakeoffForCausalLM(Writing):
         if past_key_values is None and use_cache and not self.training and labels is None:
             past_key_values = TextState()
         if past_key_values is None:
-            found = self.model(input_ids, mask, output_hidden_states=output_hidden_states, return_dict=True)
-            hidden, states = found.last_hidden_state, found.hidden_states
+            output = self.model(input_ids, mask, output_hidden_states=output_hidden_states, return_dict=True)
+            hidden, states = output.last_hidden_state, output.hidden_states
         else:
             if not past_key_values.groups:
                 start = self.core.start(len(input_ids))
@@ -98,8 +98,8 @@ class BakeoffForCausalLM(Writing):
     ) -> dict[str, Any]:
         """The inputs of the next step: the tokens that have not been read yet, and the state."""
         read = 0 if past_key_values is None else past_key_values.columns
-        told = {"past_key_values": past_key_values, "attention_mask": attention_mask, "use_cache": False}
-        return {"input_ids": input_ids[:, read:], "logits_to_keep": 1, **told}
+        inputs = {"past_key_values": past_key_values, "attention_mask": attention_mask, "use_cache": False}
+        return {"input_ids": input_ids[:, read:], "logits_to_keep": 1, **inputs}
 
 
 class SourceEncoder(nn.Module):
@@ -178,5 +178,5 @@ class BakeoffForSeq2SeqLM(Writing):
     ) -> dict[str, Any]:
         """The inputs of the next step: the target's tokens that have not been read yet, and the state."""
         read = 0 if past_key_values is None else past_key_values.columns
-        told = {"past_key_values": past_key_values, "attention_mask": attention_mask}
-        return {"decoder_input_ids": input_ids[:, read:], "encoder_outputs": encoder_outputs, **told}
+        inputs = {"past_key_values": past_key_values, "attention_mask": attention_mask}
+        return {"decoder_input_ids": input_ids[:, read:], "encoder_outputs": encoder_outputs, **inputs}
