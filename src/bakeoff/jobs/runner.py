@@ -105,8 +105,8 @@ class Runner:
 
             try:
                 while True:
-                    while len(running) < self.workers.slots and (found := queue.next()) is not None:
-                        key, job = found
+                    while len(running) < self.workers.slots and (entry := queue.next()) is not None:
+                        key, job = entry
                         running[key] = job
                         board.begin(key, job.title)
                         self.workers.begin(key, job)
