@@ -1,4 +1,4 @@
-"""Splits of a corpus from files of their own, such as the official validation and test texts of a benchmark."""
+"""Splits of a corpus from separate files, such as the official validation and test texts of a benchmark."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -74,14 +74,14 @@ def _append(split: SplitWriter, folder: Path, name: str, state: SplitState, dtyp
             if high > state.tokens - len(state.bits):
                 packed = np.append(packed[: state.tokens // 8 - low // 8], np.packbits(state.bits, bitorder="little"))
             starts = np.unpackbits(packed, bitorder="little")[low % 8 : low % 8 + high - low].astype(bool)
-            opens, behind = np.searchsorted(documents, [low, high])
-            owners = originals[max(opens - 1, 0) : behind]
+            opens, closes = np.searchsorted(documents, [low, high])
+            owners = originals[max(opens - 1, 0) : closes]
             stretches = np.diff(owners, prepend=owners[:1] - 1)[int(opens > 0) :] == 0
             split.append(
                 np.fromfile(tokens, dtype, high - low),
                 starts,
                 np.diff(offsets),
-                np.searchsorted(offsets, documents[opens:behind]),
+                np.searchsorted(offsets, documents[opens:closes]),
                 size,
                 spoken,
                 stretches,

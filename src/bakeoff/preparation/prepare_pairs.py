@@ -67,8 +67,8 @@ def prepare_pairs(
     limits = LengthFilter(**asked.fields_of(LengthFilter))
     check_target(Path(out), overwrite)
     own_folder(work_folder(out))
-    given = None if isinstance(config, TokenizerConfig) else Tokenizer.load(config)
-    if given is not None and asked.separate_vocabularies:
+    tokenizer = None if isinstance(config, TokenizerConfig) else Tokenizer.load(config)
+    if tokenizer is not None and asked.separate_vocabularies:
         raise UserError(f"{config}: taken as it is; leave out separate_vocabularies")
     reader = PairReader(paths_of(source), paths_of(target), reading)
     files = {
@@ -96,10 +96,10 @@ def prepare_pairs(
         trained: list[Tokenizer] = []
         for sample in samples:
             assert isinstance(config, TokenizerConfig)
-            own, record = train_tokenizer(sample, config, seed, asked.tokenizer_sample, shown)
-            trained.append(own)
+            tokenizer_of_side, record = train_tokenizer(sample, config, seed, asked.tokenizer_sample, shown)
+            trained.append(tokenizer_of_side)
             records.append(record)
-        used = given or (TwoVocabularies(*trained) if asked.separate_vocabularies else trained[0])
+        used = tokenizer or (TwoVocabularies(*trained) if asked.separate_vocabularies else trained[0])
         names = (*SPLITS, TEST) if TEST in held_out else SPLITS
         with CorpusWriter(out, used, overwrite, pairs=True, names=names) as writer:
             # At least one of the pairs is held out, however few that would be by chance.
@@ -148,20 +148,20 @@ def _encode(
     """Write pairs to their splits; returns the number of pairs left out, by reason."""
     skips: Counter[str] = Counter()
     for encoded in encode_jobs(tokenizer, jobs, processes, partial(encode_pairs, limits=limits)):
-        for split, own in zip(splits, encoded, strict=False):
-            opens = np.arange(0, len(own.lengths), 2)
+        for split, pairs in zip(splits, encoded, strict=False):
+            opens = np.arange(0, len(pairs.lengths), 2)
             split.append(
-                own.ids,
-                own.starts,
-                own.lengths,
+                pairs.ids,
+                pairs.starts,
+                pairs.lengths,
                 opens,
-                own.size,
-                own.words,
-                hidden=own.hidden,
-                target_size=own.target_size,
-                target_hidden=own.target_hidden,
+                pairs.size,
+                pairs.words,
+                hidden=pairs.hidden,
+                target_size=pairs.target_size,
+                target_hidden=pairs.target_hidden,
             )
-            skips += own.skips
+            skips += pairs.skips
     return skips
 
 

@@ -44,7 +44,7 @@ def encode_pairs(
     tokenizer: Tokenizer, job: list[tuple[int, Pair]], limits: LengthFilter | None
 ) -> tuple[EncodedPairs, EncodedPairs]:
     """Encode the pairs of a job, each with its split (0 or 1); `limits` None: keep pairs of any lengths."""
-    first, second = (_encode(tokenizer, [pair for split, pair in job if split == own], limits) for own in (0, 1))
+    first, second = (_encode(tokenizer, [pair for split, pair in job if split == wanted], limits) for wanted in (0, 1))
     return first, second
 
 
@@ -68,15 +68,15 @@ def _encode(tokenizer: Tokenizer, pairs: list[Pair], limits: LengthFilter | None
         dropped |= out
     begins = np.cumsum(lengths.T).reshape(2, -1).T - lengths  # (P, 2) where each side stands in the ids of both
     begins, lengths = begins[~dropped].ravel(), lengths[~dropped].ravel()
-    places = np.repeat(begins - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
+    indices = np.repeat(begins - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
     kept = [pair for pair, out in zip(pairs, dropped.tolist(), strict=True) if not out]
     sources, targets = [pair.source for pair in kept], [pair.target for pair in kept]
     target_size = len("".join(targets).encode())
     all_kept = len(kept) == len(pairs)
     target_hidden = _hidden(sides[1].hidden, targets, all_kept, tokenizer.encode_targets)
     return EncodedPairs(
-        ids=ids[places],
-        starts=starts[places],
+        ids=ids[indices],
+        starts=starts[indices],
         lengths=lengths,
         size=len("".join(sources).encode()) + target_size,
         words=sum(len(text.split()) for pair in kept for text in pair),

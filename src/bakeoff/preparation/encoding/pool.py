@@ -114,8 +114,8 @@ def _begin(tokenizer: str, encode: Callable[[Tokenizer, Any], Any]) -> None:
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     os.dup2(2, 1)  # what a library prints is no result of the command
     Thread(target=_end_with_parent, daemon=True).start()
-    own = Tokenizer.from_string(tokenizer)
-    _encoder = lambda job: encode(own, job)  # noqa: E731
+    worker_tokenizer = Tokenizer.from_string(tokenizer)
+    _encoder = lambda job: encode(worker_tokenizer, job)  # noqa: E731
 
 
 def _end_with_parent() -> None:

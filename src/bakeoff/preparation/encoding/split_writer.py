@@ -20,7 +20,7 @@ class GrowingFile:
     """A growing file and the hash of its content."""
 
     def __init__(self, file: Path, size: int = 0) -> None:
-        """Create the file, or continue it behind its first `size` bytes; later bytes are dropped."""
+        """Create the file, or continue it after its first `size` bytes; later bytes are dropped."""
         self.size = size
         self._hash = hashlib.sha256()
         self._stream: BinaryIO = file.open("r+b" if size else "wb")

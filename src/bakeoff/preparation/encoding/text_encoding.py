@@ -53,7 +53,7 @@ def jobs_of(
         start: the point of the text at which the pieces start.
         opened: number of documents before the pieces.
         runs: whether encoding can continue from any piece, not only from the start of a document.
-        ends: takes the end of each job: the point behind it (None: encoding cannot continue there), and the number of
+        ends: takes the end of each job: the point after it (None: encoding cannot continue there), and the number of
             documents before that point.
     """
     job = EncodingJob(start.pieces, [])
@@ -61,8 +61,8 @@ def jobs_of(
     for split, piece in assigned:
         if length >= _JOB and (piece.place is not None or runs or length >= 2 * _JOB):
             pieces = job.first + len(job.pieces)
-            place = BEGINNING if runs else piece.place
-            ends.append((None if place is None else CutPoint(place, pieces, 0), opened))
+            position = BEGINNING if runs else piece.place
+            ends.append((None if position is None else CutPoint(position, pieces, 0), opened))
             yield job
             job, length = EncodingJob(pieces, []), 0
         opened += piece.opens in (DOCUMENT, STRETCH)
@@ -87,17 +87,17 @@ def encode_job(
     texts = [piece.text for _, piece in job.pieces]
     if tokenizer.end_of_line is None:
         opens = [piece.opens == PARAGRAPH for _, piece in job.pieces]
-        found = [split_sentences("\n" + text if later else text) for text, later in zip(texts, opens, strict=True)]
+        pieces = [split_sentences("\n" + text if later else text) for text, later in zip(texts, opens, strict=True)]
     else:
-        found = [[text] for text in texts]
+        pieces = [[text] for text in texts]
     if shuffle is not None:
-        found = shuffle_ngrams(found, job.first, shuffle)
-    for (split, piece), own in zip(job.pieces, found, strict=True):
+        pieces = shuffle_ngrams(pieces, job.first, shuffle)
+    for (split, piece), parts in zip(job.pieces, pieces, strict=True):
         if piece.opens in (DOCUMENT, STRETCH):
             opened[split].append(len(sentences[split]))
             stretches[split].append(piece.opens == STRETCH)
-        sentences[split].extend(own)
-    first, second = (_encode(tokenizer, *own) for own in zip(sentences, opened, stretches, strict=True))
+        sentences[split].extend(parts)
+    first, second = (_encode(tokenizer, *parts) for parts in zip(sentences, opened, stretches, strict=True))
     return first, second
 
 

@@ -154,8 +154,8 @@ class CorpusWriter:
         for name, split in self.splits.items():
             counts[name], digests = split.finish(self.splits["train"].frequencies, self._tokenizer.end_of_line)
             hashes |= digests
-        for name, own in counts.items():
-            if own.tokens == 0:
+        for name, count in counts.items():
+            if count.tokens == 0:
                 share = provenance["options"].get("validation")
                 if name == "train" and isinstance(share, float) and share > 0.5:
                     raise UserError(

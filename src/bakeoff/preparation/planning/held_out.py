@@ -72,13 +72,13 @@ def threshold(known: list[tuple[int, int]], validation: float, complete: bool) -
 
 
 def assign(
-    pieces: Iterable[TextPiece], found: Survey, validation: float | None, seed: int, lines: bool = False
+    pieces: Iterable[TextPiece], survey: Survey, validation: float | None, seed: int, lines: bool = False
 ) -> Assigned:
-    """Assign each piece to training or held-out text; behind each cut a document, or a stretch of one, opens.
+    """Assign each piece to training or held-out text; after each cut a document, or a stretch of one, opens.
 
     Args:
         pieces: the text, the same as in the survey.
-        found: the survey.
+        survey: the survey of the text.
         validation: share of the text to hold out, between 0 and 1; None: nothing.
         seed: the same as in the survey.
         lines: whether each piece is a line, which is a sentence.
@@ -88,11 +88,11 @@ def assign(
     """
     if validation is None:
         return ((TRAIN, piece) for piece in pieces)
-    if found.sentences:
-        return _opened(_by_sentence(pieces, _pages(found, validation, seed), lines))
-    if found.documents < FEWEST_DOCUMENTS:
-        return _opened(_by_run(pieces, _windows(found, validation, seed)))
-    return _by_document(pieces, lambda opening: identity(opening, seed) < found.threshold)
+    if survey.sentences:
+        return _opened(_by_sentence(pieces, _pages(survey, validation, seed), lines))
+    if survey.documents < FEWEST_DOCUMENTS:
+        return _opened(_by_run(pieces, _windows(survey, validation, seed)))
+    return _by_document(pieces, lambda opening: identity(opening, seed) < survey.threshold)
 
 
 def identity(opening: list[str], seed: int) -> int:
@@ -125,21 +125,21 @@ def _by_document(pieces: Iterable[TextPiece], held_out: Callable[[list[str]], bo
         yield from ((split, one) for one in waiting)
 
 
-def _windows(found: Survey, validation: float, seed: int) -> list[tuple[float, float]]:
-    """Windows of text to hold out, in characters: one at a random place in each of several equal stretches."""
-    average = found.characters / max(found.pieces, 1)
-    runs = max(1, min(_MOST_RUNS, int(validation * found.characters / (4 * average)) if average else 1))
-    return _placed(found, validation, seed, runs)
+def _windows(survey: Survey, validation: float, seed: int) -> list[tuple[float, float]]:
+    """Windows of text to hold out, in characters: one at a random position in each of several equal stretches."""
+    average = survey.characters / max(survey.pieces, 1)
+    runs = max(1, min(_MOST_RUNS, int(validation * survey.characters / (4 * average)) if average else 1))
+    return _placed(survey, validation, seed, runs)
 
 
-def _pages(found: Survey, validation: float, seed: int) -> list[tuple[float, float]]:
+def _pages(survey: Survey, validation: float, seed: int) -> list[tuple[float, float]]:
     """Windows for runs of sentences; at least two if there are two documents, since some objectives pair documents."""
-    smaller = min(validation, 1 - validation) * found.characters
-    return _placed(found, validation, seed, min(_MOST_RUNS, max(min(2, found.documents), int(smaller / _RUN))))
+    smaller = min(validation, 1 - validation) * survey.characters
+    return _placed(survey, validation, seed, min(_MOST_RUNS, max(min(2, survey.documents), int(smaller / _RUN))))
 
 
-def _placed(found: Survey, validation: float, seed: int, runs: int) -> list[tuple[float, float]]:
-    stretch = found.characters / runs
+def _placed(survey: Survey, validation: float, seed: int, runs: int) -> list[tuple[float, float]]:
+    stretch = survey.characters / runs
     generator = random.Random(seed)
     starts = [stretch * (i + generator.random() * (1 - validation)) for i in range(runs)]
     return [(start, start + stretch * validation) for start in starts]
@@ -157,9 +157,9 @@ def _by_run(pieces: Iterable[TextPiece], windows: list[tuple[float, float]]) -> 
         first = last
 
 
-def runs_hold(found: Survey, lengths: NDArray[Any], validation: float, seed: int) -> int:
+def runs_hold(survey: Survey, lengths: NDArray[Any], validation: float, seed: int) -> int:
     """The number of characters that runs of paragraphs would hold out of pieces with these (n,) lengths."""
-    starts, ends = np.array(_windows(found, validation, seed)).T
+    starts, ends = np.array(_windows(survey, validation, seed)).T
     last = np.cumsum(lengths, dtype=np.int64)
     first = last - lengths
     touched = np.searchsorted(starts, last) > np.searchsorted(starts, first)
@@ -179,9 +179,9 @@ def _by_sentence(pieces: Iterable[TextPiece], windows: list[tuple[float, float]]
     first, before = 0, TRAIN
     for piece in pieces:
         runs: list[tuple[int, list[str]]] = []
-        found = [piece.text] if lines else split_sentences(piece.text)
-        goes_on = piece.opens == CONTINUATION and len(found) > 1
-        for sentence in found:
+        piece_sentences = [piece.text] if lines else split_sentences(piece.text)
+        goes_on = piece.opens == CONTINUATION and len(piece_sentences) > 1
+        for sentence in piece_sentences:
             last = first + len(sentence)
             i = bisect_right(ends, first)  # the first window that is not over
             held = False

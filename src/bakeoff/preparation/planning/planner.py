@@ -55,8 +55,10 @@ class Planner:
         self._rule = LINES if lines else RULE
         self.reader = TextReader(find_files(texts, self._skips), options, lines)
         share = options.validation if isinstance(options.validation, float) else None
-        given = {"validation": None if isinstance(options.validation, float) else options.validation}
-        official = {name: files for name, files in (given | {"test": options.test}).items() if files is not None}
+        validation_files = {"validation": None if isinstance(options.validation, float) else options.validation}
+        official = {
+            name: files for name, files in (validation_files | {"test": options.test}).items() if files is not None
+        }
         self.given = read_given(self.reader, official, self._skips)
         self.recorded: dict[str, Any] = {
             **options.fields_of(SourceOptions),
@@ -94,21 +96,21 @@ class Planner:
         files = files and len(reader.files) >= _FILES * shards
         cuts = CutPoints() if shards > 1 and not files else None
         pieces: Iterator[TextPiece] = shown.phase("reading", reader)
-        found = survey(pieces if selection is None else selection.keep(pieces), share, seed, sample, cuts)
+        measured = survey(pieces if selection is None else selection.keep(pieces), share, seed, sample, cuts)
         if (separator := reader.missed_separator) is not None:
             shown.note(f"--document-separator {separator}: found nowhere in the .txt files, so that each is a document")
-        if files and found.sentences:  # whose places depend on the text before a shard
+        if files and measured.sentences:  # whose positions depend on the text before a shard
             files, cuts = False, CutPoints()
-            found = survey(shown.phase("reading", reader), share, seed, None, cuts)
-        if found.documents == 0:
+            measured = survey(shown.phase("reading", reader), share, seed, None, cuts)
+        if measured.documents == 0:
             self._refuse_nothing(selection is not None and bool(selection.left_out.any()))
-        if shards > 1 and found.documents < FEWEST_DOCUMENTS and share is not None:
+        if shards > 1 and measured.documents < FEWEST_DOCUMENTS and share is not None:
             raise UserError(
-                f"--shard: the text has {counted(found.documents, 'document')}, fewer than the {FEWEST_DOCUMENTS} "
+                f"--shard: the text has {counted(measured.documents, 'document')}, fewer than the {FEWEST_DOCUMENTS} "
                 "that are needed; make it in one go, say by --document-separator or --document-per-line where "
                 "documents end, or give --validation FILES"
             )
-        total = found.characters
+        total = measured.characters
         if files:
             cuts, total = CutPoints(), 0
             for i, size in enumerate(reader.sizes):
@@ -123,7 +125,7 @@ class Planner:
             arguments=arguments,
             options=self.recorded,
             sources=self.sources(),
-            survey=found,
+            survey=measured,
             starts=(cuts or CutPoints()).divide(shards, total),
             tokenizer_sample=record,
             skips={**self._skips, "empty files": sum(reader.is_empty(i) for i in range(len(reader.files)))},
@@ -157,7 +159,7 @@ class Planner:
 
     def arguments(self) -> dict[str, Any]:
         """All arguments that decide on the bytes of the corpus."""
-        given = self._given
+        tokenizer = self._given
         return {
             "files": [
                 [str(file), size, file.stat().st_mtime_ns if isinstance(file, Path) else file.revision]
@@ -167,7 +169,9 @@ class Planner:
             "held-out files": {name: list(map(str, reader.files)) for name, reader in self.given.items()},
             **self.recorded,
             "tokenizer_sample": self._options.tokenizer_sample,
-            "content of the tokenizer": None if given is None else sha256(given.to_string().encode()).hexdigest(),
+            "content of the tokenizer": None
+            if tokenizer is None
+            else sha256(tokenizer.to_string().encode()).hexdigest(),
             "sentence_rule": self._rule,
             "versions": versions(),
         }

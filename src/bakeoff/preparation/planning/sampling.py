@@ -162,15 +162,15 @@ def survey(
         return Survey(documents, count, characters, 0)
     complete = documents <= SURVEYED_DOCUMENTS
     below, held = threshold(sorted(known.items()), validation, complete)
-    found = Survey(documents, count, characters, below)
+    result = Survey(documents, count, characters, below)
     wanted = validation * characters
     if documents < FEWEST_DOCUMENTS:
         if lengths is None:
-            return found
-        held = runs_hold(found, np.array(lengths), validation, seed)
+            return result
+        held = runs_hold(result, np.array(lengths), validation, seed)
         small = abs(held - wanted) < LEAST_MISSED
     elif complete:
         small = min(wanted, characters - wanted) < LEAST_TO_CUT
     else:
-        return found
-    return found._replace(sentences=not close(held, wanted, characters) and (not small or held in (0, characters)))
+        return result
+    return result._replace(sentences=not close(held, wanted, characters) and (not small or held in (0, characters)))
