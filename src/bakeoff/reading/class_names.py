@@ -75,10 +75,10 @@ def _within(value: Any, keys: Sequence[str], where: str, name: str) -> Any:
 def features_of(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
     """The descriptions of columns by name in a Parquet or Arrow file that `datasets` wrote; empty for other files."""
     try:
-        found = json_value((metadata or {}).get(b"huggingface", b"{}").decode())["info"]["features"]
+        features = json_value((metadata or {}).get(b"huggingface", b"{}").decode())["info"]["features"]
     except (ValueError, KeyError, TypeError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return features if isinstance(features, dict) else {}
 
 
 def _class_names(feature: Any) -> list[str] | None:

@@ -115,7 +115,7 @@ class ColumnReader(TableReader):
         Raises:
             UserError: a page is too large.
         """
-        rows, place = _ROWS, raw.tell()
+        rows, position = _ROWS, raw.tell()
         for number in range(group.num_columns):
             column = group.column(number)
             if not f"{column.path_in_schema}.".startswith(f"{name}."):
@@ -129,7 +129,7 @@ class ColumnReader(TableReader):
                 if page.dictionary:  # each row may have the longest value
                     rows = min(rows, _AT_ONCE // max(1, page.size))
             rows = min(rows, _LEAVES * group.num_rows // max(1, column.num_values))
-        raw.seek(place)
+        raw.seek(position)
         return max(1, rows)
 
     def _arrow(

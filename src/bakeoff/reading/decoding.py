@@ -52,7 +52,7 @@ class _Transcoded(io.RawIOBase):
         self._decoder = codecs.getincrementaldecoder(encoding)(errors)
         self._ready = b""
         self._ended = False
-        self._error: UnicodeDecodeError | None = None  # behind what is ready
+        self._error: UnicodeDecodeError | None = None  # after what is ready
 
     def readable(self) -> bool:
         return True
@@ -74,7 +74,7 @@ class _Transcoded(io.RawIOBase):
 
 
 class _Zstandard(io.RawIOBase):
-    """Decompressed bytes of a .zst file; the library's own reader takes a truncated file for a complete one."""
+    """Decompressed bytes of a .zst file; the library's reader takes a truncated file for a complete one."""
 
     def __init__(self, raw: BinaryIO) -> None:
         self._raw = raw

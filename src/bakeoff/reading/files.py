@@ -113,21 +113,21 @@ def find_files(texts: str | Path | Sequence[str | Path], skips: Counter[str]) ->
             continue
         path = Path(text).expanduser()
         if path.is_dir():
-            found = _in_folder(path, skips)
+            matches = _in_folder(path, skips)
         elif path.exists():
             if kind_of(path) is None:
                 if _suffix(path) == _JSON:
                     raise UserError(f"{path}: no object stands in its first line; {JSON_LINES}")
                 raise UserError(f"{path}: not a text file that can be read; supported are {_SUPPORTED}")
-            found = [path]
+            matches = [path]
         elif glob.has_magic(str(path)):
-            found = sorted(Path(name) for name in glob.glob(str(path), recursive=True))
-            found = [file for file in found if file.is_file() and kind_of(file)]
-            if not found:
+            matches = sorted(Path(name) for name in glob.glob(str(path), recursive=True))
+            matches = [file for file in matches if file.is_file() and kind_of(file)]
+            if not matches:
                 raise UserError(f"{path}: no text file matches; supported are {_SUPPORTED}")
         else:
             raise UserError(f"{path}: no such file or folder")
-        for file in found:
+        for file in matches:
             try:
                 require_regular(file)
             except OSError as error:
@@ -139,21 +139,21 @@ def find_files(texts: str | Path | Sequence[str | Path], skips: Counter[str]) ->
 
 
 def _in_folder(folder: Path, skips: Counter[str]) -> list[Path]:
-    found: list[Path] = []
+    files: list[Path] = []
     for parent, folders, names in os.walk(folder, onerror=_refuse):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
-            # What `datasets` keeps beside its data are results of earlier work on it, not text of its own.
+            # What `datasets` keeps beside its data are results of earlier work on it, not text.
             if name.startswith(".") or (name.startswith("cache-") and name.endswith(".arrow")):
                 continue
             # A .json is left out: it may be text, or settings beside the text, and its name does not tell.
             if _suffix(Path(name)) in (*KINDS, *COLUMNAR):
-                found.append(Path(parent, name))
+                files.append(Path(parent, name))
             else:
                 skips["files of another kind"] += 1
-    if not found:
+    if not files:
         raise UserError(f"{folder}: a folder without text; supported are {_SUPPORTED}")
-    return found
+    return files
 
 
 def _refuse(error: OSError) -> None:
@@ -185,7 +185,7 @@ class LineReader:
         Args:
             path: the file.
             errors: "strict" or "replace" for invalid bytes.
-            stream: a stream to read in place of the file; errors name `path`.
+            stream: a stream to read instead of the file; errors name `path`.
             encoding: an encoding in which a byte 0x0A always is the end of a line.
         """
         self._path = path
@@ -283,7 +283,7 @@ class LineReader:
 
 
 def _cut(data: bytes) -> int:
-    """The place to cut a piece of a line: before its last space, else before the last character."""
+    """The index to cut a piece of a line at: before its last space, else before the last character."""
     cut = max(data.rfind(b" "), data.rfind(b"\t"))
     if cut > 0:
         return cut

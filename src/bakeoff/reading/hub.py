@@ -123,30 +123,30 @@ def _converted(text: str, config: str | None, files: Sequence[str]) -> dict[str,
     Raises:
         UserError: there is no such config, or several and none is named; or the Hub converted only the first part.
     """
-    found: dict[str, dict[str, list[str]]] = {}
+    configs: dict[str, dict[str, list[str]]] = {}
     for file in sorted(name.partition("/")[2] for name in files):
-        if len(place := file.split("/")) == 3 and file.endswith(".parquet"):
-            found.setdefault(place[0], {}).setdefault(place[1], []).append(file)
-    chosen = config or (next(iter(found)) if len(found) == 1 else "default")
-    if chosen not in found:
-        raise UserError(f"{text}: no config '{chosen}' (configs here: {', '.join(found) or 'none'}); give :CONFIG")
-    if partial := next((split for split in found[chosen] if split.startswith("partial-")), None):
+        if len(parts := file.split("/")) == 3 and file.endswith(".parquet"):
+            configs.setdefault(parts[0], {}).setdefault(parts[1], []).append(file)
+    chosen = config or (next(iter(configs)) if len(configs) == 1 else "default")
+    if chosen not in configs:
+        raise UserError(f"{text}: no config '{chosen}' (configs here: {', '.join(configs) or 'none'}); give :CONFIG")
+    if partial := next((split for split in configs[chosen] if split.startswith("partial-")), None):
         raise UserError(f"{text}: the Hub has made Parquet of a part only ({partial}); give files")
-    return found[chosen]
+    return configs[chosen]
 
 
 def _commit(path: str, revision: str | None = None) -> tuple[str, dict[str, int]]:
     """The newest commit, which all readings and all shards use, and the sizes of its files in bytes."""
     from huggingface_hub import HfApi
 
-    found = HfApi().dataset_info(path, revision=revision, files_metadata=True)
-    return str(found.sha), {f"{found.sha}/{file.rfilename}": file.size or 0 for file in found.siblings or []}
+    info = HfApi().dataset_info(path, revision=revision, files_metadata=True)
+    return str(info.sha), {f"{info.sha}/{file.rfilename}": file.size or 0 for file in info.siblings or []}
 
 
 def _state(files: list[str]) -> tuple[str, dict[str, int]]:
     """A hash of the names, sizes and times of files in a folder, and the sizes in bytes."""
-    found = [(file, stat.st_size, stat.st_mtime_ns) for file in files for stat in [Path(file).stat()]]
-    return sha256(repr(found).encode()).hexdigest()[:16], {file: size for file, size, _ in found}
+    states = [(file, stat.st_size, stat.st_mtime_ns) for file in files for stat in [Path(file).stat()]]
+    return sha256(repr(states).encode()).hexdigest()[:16], {file: size for file, size, _ in states}
 
 
 @contextmanager

@@ -36,17 +36,17 @@ def pages(file: io.BufferedReader, column: Any) -> Iterator[Page]:
         ValueError: a header is no header.
     """
     begins = [column.data_page_offset, *([column.dictionary_page_offset] if column.has_dictionary_page else [])]
-    place = min(begins)
-    end = place + column.total_compressed_size
-    while place < end:
-        file.seek(place)
+    position = min(begins)
+    end = position + column.total_compressed_size
+    while position < end:
+        file.seek(position)
         header = _Compact(file.read(_HEADER))
         fields = header.struct()
         kind, size, stored = (fields.get(number) for number in (1, 2, 3))
         if kind is None or size is None or stored is None or size < 0 or stored < 0:
             raise ValueError("a page's header is damaged")
         yield Page(kind == _DICTIONARY, size)
-        place += header.place + stored
+        position += header.place + stored
 
 
 class _Compact:
@@ -58,14 +58,14 @@ class _Compact:
     def struct(self, depth: int = 0) -> dict[int, int]:
         if depth > _DEEPEST:
             raise ValueError("structs within structs without end")
-        found: dict[int, int] = {}
+        numbers: dict[int, int] = {}
         number = 0
         while (first := self._byte()) != 0:
             number = number + (first >> 4) if first >> 4 else self._zigzag()
             value = self._value(first & 15, depth)
             if value is not None:
-                found[number] = value
-        return found
+                numbers[number] = value
+        return numbers
 
     def _value(self, kind: int, depth: int) -> int | None:
         """Read a value of a type; only whole numbers are returned."""

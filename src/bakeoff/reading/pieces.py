@@ -1,4 +1,4 @@
-"""Documents as a stream of pieces of text, and the place of each in the files."""
+"""Documents as a stream of pieces of text, and the position of each in the files."""
 
 from typing import NamedTuple
 
@@ -27,7 +27,7 @@ class TextPiece(NamedTuple):
 
     opens: int
     """Kind of the piece. DOCUMENT: opens a document and a paragraph; PARAGRAPH: opens a paragraph; CONTINUATION:
-    continues the paragraph before; STRETCH: continues a document behind a cut between splits."""
+    continues the paragraph before; STRETCH: continues a document after a cut between splits."""
     text: str
     """Text in NFC with single spaces; a continuation starts with a space if the paragraph has one there."""
     place: TextPosition | None = None

@@ -82,12 +82,12 @@ class RecordReader(TableReader):
                 yield number, [record[existing(name, list(record), where, "field", advice)] for name in names]
             return
         style = self._style
-        places: list[int] | None = None
+        indices: list[int] | None = None
         header: list[str] = []
         for number, row in self._cells():
-            if places is None:
+            if indices is None:
                 header = self._header(row)
-                places = self._places(names, header, row, number, advice)
+                indices = self._places(names, header, row, number, advice)
                 if style.header:
                     continue
             if len(row) < len(header) or (any(row[len(header) :]) and not style.extra_columns):
@@ -99,7 +99,7 @@ class RecordReader(TableReader):
             elif skip:
                 skip -= 1
             else:
-                yield number, [row[place] for place in places]
+                yield number, [row[index] for index in indices]
 
     def _header(self, row: Sequence[str]) -> list[str]:
         """The names of the columns of a file with this first row."""
@@ -113,10 +113,10 @@ class RecordReader(TableReader):
         if problem := next((problem for cell in row if "\n" not in cell and (problem := foreign_line(cell))), None):
             raise UserError(f"{where}: {problem}")
         advice = advice or (_advice(header) if self._style.header else "; columns have numbers, from 1")
-        places = [header.index(existing(name, header, where, "column", advice)) for name in names]
+        indices = [header.index(existing(name, header, where, "column", advice)) for name in names]
         if twice := next((name for name in names if header.count(name) > 1), None):
             raise UserError(f"{where}: {header.count(twice)} columns are called '{twice}'; rename all but one")
-        return places
+        return indices
 
     def _cells(self) -> Iterator[tuple[int, list[str]]]:
         """The last line of each row of a .csv or .tsv, and its cells."""

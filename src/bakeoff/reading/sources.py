@@ -57,13 +57,13 @@ class TextReader:
         self._options = options
         self.lines = lines
         self._separator: re.Pattern[str] | None = None
-        self.separated = False  # whether the separator was found anywhere
+        self.separated = False  # whether the separator occurs anywhere
         self._done = 0
         self._documents = 0
         self._current: LineReader | TableReader | None = None
         for file in self.files:
             if isinstance(file, Path) and kind_of(file) in COLUMNAR:
-                open_table(file)  # a library that is missing is told before anything is read
+                open_table(file)  # a missing library is reported before anything is read
                 break
         if options.document_separator is not None:
             if options.document_per_line:
@@ -150,19 +150,19 @@ class TextReader:
             if not words:
                 continue
             clean = " ".join(words)
-            place = None
+            position = None
             if opens == CONTINUATION:
                 if text[0].isspace():
                     clean = " " + clean
             elif opens == DOCUMENT:
-                place = TextPosition(file, record, self._documents, self.skips["empty documents"])
+                position = TextPosition(file, record, self._documents, self.skips["empty documents"])
                 self._documents += 1
             while len(clean) > _LONGEST:
                 cut = clean.rfind(" ", 1, _LONGEST)
                 cut = cut if cut > 0 else _LONGEST
-                yield TextPiece(opens, clean[:cut], place)
-                clean, opens, place = clean[cut:], CONTINUATION, None
-            yield TextPiece(opens, clean, place)
+                yield TextPiece(opens, clean[:cut], position)
+                clean, opens, position = clean[cut:], CONTINUATION, None
+            yield TextPiece(opens, clean, position)
             opens = CONTINUATION
         if opens == DOCUMENT:
             self.skips["empty documents"] += 1
@@ -186,10 +186,10 @@ class TextReader:
             elif not clean:
                 empty += 1
             else:
-                place = TextPosition(file, record, self._documents, self.skips["empty documents"])
+                position = TextPosition(file, record, self._documents, self.skips["empty documents"])
                 self._documents += 1
                 first, *others = [""] * empty + [clean]
-                yield TextPiece(DOCUMENT, first, place)
+                yield TextPiece(DOCUMENT, first, position)
                 yield from (TextPiece(PARAGRAPH, other) for other in others)
                 empty = None
         self.skips["empty documents"] += empty is not None
@@ -258,7 +258,7 @@ def _paragraphs(value: str, lines: bool) -> Iterator[tuple[int, str]]:
 
 
 def _behind(raw: Iterator[tuple[int, str]], skip: int) -> Iterator[tuple[int, str]]:
-    """The levels and texts behind the first `skip` documents of a file."""
+    """The levels and texts after the first `skip` documents of a file."""
     opened = 0
     for level, text in raw:
         opened += level == DOCUMENT

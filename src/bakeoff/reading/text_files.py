@@ -90,15 +90,15 @@ class TextFile:
         return self._stream is not None and self._stream.pauses()
 
     def count(self) -> int:
-        """Read all texts and return their number, so that mistakes in the file are told before any work.
+        """Read all texts and return their number, so that mistakes in the file are reported before any work.
 
         Raises:
             UserError: the file has no texts, or a mistake.
         """
-        found = sum(1 for _ in self)
-        if not found:
+        count = sum(1 for _ in self)
+        if not count:
             raise UserError(f"{self.name}: the file holds no texts")
-        return found
+        return count
 
 
 Texts = TextFile | Sequence[tuple[str, ...]]
