@@ -58,7 +58,7 @@ class Encoder:
         Args:
             inner: a tokenizer of the library that reads the names of special tokens as text.
             forbidden: ids that no text may get.
-            unknown: id in place of a forbidden one if cutting the text does not help; None: drop forbidden ids.
+            unknown: id instead of a forbidden one if cutting the text does not help; None: drop forbidden ids.
         """
         self._inner = inner
         self._forbidden = forbidden
@@ -78,11 +78,11 @@ class Encoder:
             if len(known.packed) > _MOST_WORDS:
                 known = self._known = _Words({}, {})  # another thread goes on with the one that it has
             for i, text in enumerate(texts):
-                words[i] = found = _words(text)
-                if found is not None:
-                    missing.update(dict.fromkeys([word for word in found if word not in known.packed]))
+                words[i] = split = _words(text)
+                if split is not None:
+                    missing.update(dict.fromkeys([word for word in split if word not in known.packed]))
         new = list(missing)
-        whole = [text for text, found in zip(texts, words, strict=True) if found is None]
+        whole = [text for text, split in zip(texts, words, strict=True) if split is None]
         # Whitespace opens the key of a word that no space stands before; other keys are words after a space.
         spelt = [word[1:] if word[0] == "\n" else " " + word for word in new]
         simple = [word for word in spelt if word.isascii()]
@@ -100,14 +100,14 @@ class Encoder:
         if long.packed:
             known = _Words(known.packed | long.packed, known.hidden | long.hidden)
         packed, counts = [], np.zeros((len(texts), 2), np.int64)
-        for i, found in enumerate(words):
-            if found is None:
+        for i, split in enumerate(words):
+            if split is None:
                 data, counts[i] = next(rest)
                 packed.append(data)
                 continue
-            packed.append(b"".join([known.packed[word] for word in found]))
-            if known.hidden and not known.hidden.keys().isdisjoint(found):
-                counts[i] = np.sum([known.hidden[word] for word in found if word in known.hidden], axis=0)
+            packed.append(b"".join([known.packed[word] for word in split]))
+            if known.hidden and not known.hidden.keys().isdisjoint(split):
+                counts[i] = np.sum([known.hidden[word] for word in split if word in known.hidden], axis=0)
         return EncodedTexts(packed, counts)
 
     def joined(self, texts: Sequence[str]) -> JoinedTexts:
@@ -164,8 +164,8 @@ class Encoder:
         """(T,) whether tokens stand for their characters; an unknown token does where the text has its name."""
         known = ~np.isin(ids, self._lost)
         if self._unknown_name is not None:
-            own = (ids == self._unknown) & (spans[:, 1] - spans[:, 0] >= len(self._unknown_name))
-            for token in np.flatnonzero(own).tolist():
+            named = (ids == self._unknown) & (spans[:, 1] - spans[:, 0] >= len(self._unknown_name))
+            for token in np.flatnonzero(named).tolist():
                 known[token] = text[slice(*spans[token])].strip() == self._unknown_name
         return known
 
@@ -192,24 +192,24 @@ class Encoder:
 
     @cached_property
     def _dropped(self) -> re.Pattern[str]:
-        """The characters of ASCII that may leave no token behind, so that only offsets tell whether one did."""
+        """The characters of ASCII that may leave no token, so that only offsets tell whether one did."""
         characters = [chr(code) for code in range(128) if not chr(code).isspace()]
         if self._unknown is None and not self._of_bytes:
             return re.compile("")  # each of them, inside a word
-        found = self._inner.encode_batch_fast(characters, add_special_tokens=False)
-        gone = [each for each, encoding in zip(characters, found, strict=True) if not encoding.ids]
+        encodings = self._inner.encode_batch_fast(characters, add_special_tokens=False)
+        gone = [each for each, encoding in zip(characters, encodings, strict=True) if not encoding.ids]
         return re.compile(f"[{re.escape(''.join(gone))}]" if gone else "(?!)")
 
     def place(self, texts: Sequence[str]) -> list[tuple[list[int], list[tuple[int, int]]]]:
-        """The ids of each text as `encode` has them, and the first character of each and the one behind its last."""
+        """The ids of each text as `encode` has them, and the first character of each and the one after its last."""
         forbidden = frozenset(self._forbidden.tolist())
-        found = []
+        placed = []
         for text, encoding in zip(texts, self._inner.encode_batch(texts, add_special_tokens=False), strict=True):
             ids, offsets = encoding.ids, encoding.offsets
             if not forbidden.isdisjoint(ids):
                 ids, offsets = self._place_without_specials(text, ids, offsets, forbidden)
-            found.append((ids, offsets))
-        return found
+            placed.append((ids, offsets))
+        return placed
 
     def _place_without_specials(
         self, text: str, ids: list[int], offsets: list[tuple[int, int]], forbidden: frozenset[int]
@@ -218,15 +218,15 @@ class Encoder:
         pairs = list(zip(ids, offsets, strict=True))
         cuts = sorted({first + 1 for token, (first, last) in pairs if token in forbidden and last - first > 1})
         if not cuts:
-            kept = [(self._unknown if token in forbidden else token, place) for token, place in pairs]
-            known = [(token, place) for token, place in kept if token is not None]
-            return [token for token, _ in known], [place for _, place in known]
-        found: tuple[list[int], list[tuple[int, int]]] = [], []
+            kept = [(self._unknown if token in forbidden else token, offset) for token, offset in pairs]
+            known = [(token, offset) for token, offset in kept if token is not None]
+            return [token for token, _ in known], [offset for _, offset in known]
+        placed: tuple[list[int], list[tuple[int, int]]] = [], []
         for begin, end in zip([0, *cuts], [*cuts, len(text)], strict=True):
-            ((own, places),) = self.place([text[begin:end]])
-            found[0].extend(own)
-            found[1].extend((begin + first, begin + last) for first, last in places)
-        return found
+            ((part_ids, part_offsets),) = self.place([text[begin:end]])
+            placed[0].extend(part_ids)
+            placed[1].extend((begin + first, begin + last) for first, last in part_offsets)
+        return placed
 
     def _cut_specials(
         self, text: str, encoding: tokenizers.Encoding, hidden: NDArray[np.int64]
@@ -256,8 +256,8 @@ class Encoder:
         parts: list[bytes] = []
         hidden = np.zeros(2, np.int64)
         for first, last in zip([0, *cuts], [*cuts, len(text)], strict=True):
-            (own,), (counts,) = self._encode([text[first:last]])
-            part = np.frombuffer(own, dtype=np.uint32).copy()
+            (packed,), (counts,) = self._encode([text[first:last]])
+            part = np.frombuffer(packed, dtype=np.uint32).copy()
             hidden += counts
             if len(part) and first > 0:
                 starts = before[first + 1] > before[first]  # a cut inside of a word begins none
@@ -268,7 +268,9 @@ class Encoder:
 
 def _pairs(encoded: EncodedTexts) -> list[tuple[bytes, tuple[int, int]]]:
     """The entries of each text with its numbers of hidden characters and bytes."""
-    return [(data, (own[0], own[1])) for data, own in zip(encoded.packed, encoded.hidden.tolist(), strict=True)]
+    return [
+        (data, (counts[0], counts[1])) for data, counts in zip(encoded.packed, encoded.hidden.tolist(), strict=True)
+    ]
 
 
 def _characters(text: str) -> int:
@@ -283,12 +285,12 @@ def _words(text: str) -> list[str] | None:
         return None  # few spaces, as in Chinese: nothing would be known
     opening = text[:1] if text[:1].isspace() else ""
     body = text[len(opening) :]
-    found = body.split()
-    if not found or " ".join(found) != body:
+    words = body.split()
+    if not words or " ".join(words) != body:
         return None  # other whitespace than single spaces between words belongs to no single word
     if opening != " ":
-        found[0] = "\n" + opening + found[0]
-    return found
+        words[0] = "\n" + opening + words[0]
+    return words
 
 
 def unpack(packed: bytes) -> tuple[np.ndarray, np.ndarray]:

@@ -25,12 +25,12 @@ def words_of_tokens(words: Sequence[str], offsets: Sequence[tuple[int, int]]) ->
         offsets: (T,) begin and end of each token in that text.
     """
     text = " ".join(words)
-    word_at = [word for word, own in enumerate(words) for _ in f"{own} "]  # of each character
-    found: list[int | None] = []
+    word_at = [word for word, text_of_word in enumerate(words) for _ in f"{text_of_word} "]  # of each character
+    owners: list[int | None] = []
     for begin, end in offsets:
-        inside = next((place for place in range(begin, end) if not text[place].isspace()), None)
-        found.append(None if inside is None else word_at[inside])
-    return found
+        inside = next((index for index in range(begin, end) if not text[index].isspace()), None)
+        owners.append(None if inside is None else word_at[inside])
+    return owners
 
 
 def with_every_word(tokens: Sequence[tuple[int, int | None]], words: int, stand_in: int) -> EncodedWords:

@@ -14,7 +14,7 @@ MOST_HIDDEN = 0.01
 vocabulary lacks are rare ones, and would have cost far more than their share."""
 
 _EXAMPLE = 24  # characters
-_SPACES = np.array([chr(code).isspace() for code in range(0x3001)])  # no code point behind these is white space
+_SPACES = np.array([chr(code).isspace() for code in range(0x3001)])  # no code point after these is white space
 
 
 class HiddenText(Config):
@@ -98,8 +98,8 @@ def hidden_characters(texts: Sequence[str], spans: NDArray[np.int64], known: NDA
     counts = np.zeros((len(texts), 2), np.int64)
     if not len(hidden):
         return HiddenCharacters(counts, "")
-    found = codes[hidden]
-    sizes = 1 + (found >= 0x80).astype(np.int64) + (found >= 0x800) + (found >= 0x10000)
+    hidden_codes = codes[hidden]
+    sizes = 1 + (hidden_codes >= 0x80).astype(np.int64) + (hidden_codes >= 0x800) + (hidden_codes >= 0x10000)
     bounds = np.cumsum([len(text) for text in texts])
     owners = np.searchsorted(bounds, hidden, side="right")
     counts[:, 0] = np.bincount(owners, minlength=len(texts))

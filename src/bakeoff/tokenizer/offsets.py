@@ -18,7 +18,7 @@ class PlacedTokens(NamedTuple):
     begin: np.ndarray
     """(T,) int64 index of each token's first character."""
     end: np.ndarray
-    """(T,) int64 index behind each token's last character; equal to `begin` for a token without characters."""
+    """(T,) int64 index after each token's last character; equal to `begin` for a token without characters."""
 
 
 class CleanedText(NamedTuple):
@@ -29,10 +29,10 @@ class CleanedText(NamedTuple):
     begin: np.ndarray
     """(C,) int64 index in the original at which each character begins."""
     end: np.ndarray
-    """(C,) int64 index in the original behind each character."""
+    """(C,) int64 index in the original after each character."""
 
     def place(self, ids: np.ndarray, offsets: list[tuple[int, int]]) -> PlacedTokens:
-        """The places of the cleaned text's tokens in the original.
+        """The offsets of the cleaned text's tokens in the original.
 
         Args:
             ids: (T,) ids.
@@ -71,16 +71,16 @@ def cleaned(original: str) -> CleanedText:
 def _characters(word: str) -> Iterator[tuple[int, int]]:
     """The shortest stretches of a word that can be normalised independently."""
     if unicodedata.is_normalized("NFC", word):
-        yield from ((place, place + 1) for place in range(len(word)))
+        yield from ((index, index + 1) for index in range(len(word)))
         return
     first = 0
-    for place in range(1, len(word)):
-        before, sign = word[first:place], word[place]
+    for index in range(1, len(word)):
+        before, sign = word[first:index], word[index]
         if unicodedata.combining(sign):
             continue
         alone = unicodedata.normalize("NFC", before) + unicodedata.normalize("NFC", sign)
         # A sign that is none of the combining ones may still join the one before it, as the letters of Hangul do.
         if unicodedata.normalize("NFC", before + sign) == alone:
-            yield first, place
-            first = place
+            yield first, index
+            first = index
     yield first, len(word)

@@ -1,4 +1,4 @@
-"""A row of token ids as pieces of text, with predicted tokens in pieces of their own."""
+"""A row of token ids as pieces of text, with predicted tokens in separate pieces."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -17,10 +17,10 @@ class TokenRun(Config):
 
     kind: Kind
     """Kind of the tokens. text: read only; special: a special token; mark: the mark of a missing span. Predicted at
-    their own place: masked (the model reads a mask), replaced (another token), kept (the token itself), shuffled
+    their own position: masked (the model reads a mask), replaced (another token), kept (the token itself), shuffled
     (tokens in another order), ordered (by permutation). next: predicted last, and not in the row."""
     place: int
-    """The place of the first token in the row, counted from 0; for next, the place from which it is predicted."""
+    """Position of the first token in the row, from 0; for next, the position from which it is predicted."""
     ids: list[int]
     """Ids that the model reads; empty for next."""
     space: bool
@@ -28,7 +28,7 @@ class TokenRun(Config):
     text: str
     """Text of the ids that the model reads, without that space."""
     targets: list[int] = Field(default_factory=list)
-    """Ids that are predicted at these places; for objectives that predict every next token, only the id of next."""
+    """Ids that are predicted at these positions; for objectives that predict every next token, only the id of next."""
     original: str = ""
     """Text of the predicted ids."""
     objective: str | None = None
@@ -39,12 +39,12 @@ class TokenRun(Config):
 
 
 class TargetRun(NamedTuple):
-    """Predictions of an objective at successive places of a row."""
+    """Predictions of an objective at successive positions of a row."""
 
     objective: str
     """The objective's name."""
     targets: list[int]
-    """The original id at each place."""
+    """The original id at each position."""
     order: int | None = None
     """Turn of the prediction; None: the objective has no order."""
 
@@ -58,7 +58,7 @@ class Speller:
         self.special = set(tokenizer.special_ids.tolist()) - {tokenizer.unknown}
 
     def plain(self, token: int) -> bool:
-        """Whether a token is text: neither special nor an objective's own mark."""
+        """Whether a token is text: neither special nor an objective's mark."""
         return token < self.tokenizer.size and token not in self.special
 
     def name(self, token: int) -> str:
@@ -73,12 +73,12 @@ class Speller:
         return self.name(tokens[0]) if len(tokens) == 1 else " ".join(self.name(t).replace(" ", "␣") for t in tokens)
 
     def behind(self, before: int | None, tokens: Sequence[int]) -> str:
-        """The text of ordinary tokens behind another token; `before` None: at the start of a text."""
+        """The text of ordinary tokens after another token; `before` None: at the start of a text."""
         if before is None or not self.plain(before):
             return ("" if before is None else " ") + self.tokenizer.decode(tokens, skip_special=False).lstrip(" ")
         head = self.tokenizer.decode([before], skip_special=False)
         both = self.tokenizer.decode([before, *tokens], skip_special=False)
-        # Bytes that make a character together only have no text of their own that the whole could begin with.
+        # Bytes that make a character together only have no text that the whole could begin with.
         return both.removeprefix(head) if both.startswith(head) else self.tokenizer.decode(tokens, skip_special=False)
 
     def spaced(self, before: int | None, token: int) -> bool:
@@ -94,62 +94,64 @@ class Speller:
             return False
         return self.spaced(token, before) if backwards else self.spaced(before, token)
 
-    def run(self, tokens: Sequence[int], before: int | None, behind: int | None, backwards: bool) -> tuple[bool, str]:
+    def run(self, tokens: Sequence[int], before: int | None, after: int | None, backwards: bool) -> tuple[bool, str]:
         """Whether a space stands before ordinary tokens between their neighbours, and their text without that space."""
         if not backwards:
             text = self.behind(before, tokens)
             return text.startswith(" "), text.removeprefix(" ")
-        # The text has each token behind the one that is read next, and there it decides whether it goes on with a word.
-        own = self.behind(behind, tokens[-1:])
-        text = own if own == " " else own.removeprefix(" ")
+        # The text has each token after the one that is read next, and there it decides whether it goes on with a word.
+        spelt = self.behind(after, tokens[-1:])
+        text = spelt if spelt == " " else spelt.removeprefix(" ")
         for earlier, token in pairwise(reversed(tokens)):
-            own = self.behind(earlier, [token])
-            text = own[1:] + " " + text if own.startswith(" ") and own != " " else own + text
+            spelt = self.behind(earlier, [token])
+            text = spelt[1:] + " " + text if spelt.startswith(" ") and spelt != " " else spelt + text
         return self.gap(before, tokens[0], backwards), text
 
     def pieces(
         self, ids: Sequence[int], marks: Mapping[int, TargetRun], start: int, stop: int, backwards: bool = False
     ) -> list[TokenRun]:
-        """The pieces of a row at the places from `start` to `stop`.
+        """The pieces of a row at the positions from `start` to `stop`.
 
         Args:
             ids: (T,) ids that the model reads.
-            marks: the predictions, by their first place.
-            start: the first place.
-            stop: the place behind the last one.
+            marks: the predictions, by their first position.
+            start: the first position.
+            stop: the position after the last one.
             backwards: whether the row has the text in reverse, with the tokens of each word in reverse, too.
         """
-        found: list[TokenRun] = []
+        runs: list[TokenRun] = []
         before: int | None = None  # the token of the text, which a mask may hide
-        place = start
-        while place < stop:
-            mark = marks.get(place)
+        position = start
+        while position < stop:
+            mark = marks.get(position)
             if mark is not None:
-                piece = self._marked(ids[place : place + len(mark.targets)], place, mark, before, backwards)
-            elif self.plain(ids[place]):
-                end = next((p for p in range(place, stop) if p in marks or not self.plain(ids[p])), stop)
-                run = list(ids[place:end])
+                piece = self._marked(ids[position : position + len(mark.targets)], position, mark, before, backwards)
+            elif self.plain(ids[position]):
+                end = next((p for p in range(position, stop) if p in marks or not self.plain(ids[p])), stop)
+                run = list(ids[position:end])
                 following = None
                 if end < stop:
                     following = marks[end].targets[0] if end in marks else ids[end]
                 space, text = self.run(run, before, following, backwards)
-                piece = TokenRun(kind="text", place=place, ids=run, space=space, text=text)
+                piece = TokenRun(kind="text", place=position, ids=run, space=space, text=text)
             else:
-                # A mask at a place where nothing is predicted stands for a span of any length.
-                gap = ids[place] >= self.tokenizer.size or ids[place] == self.tokenizer.mask
+                # A mask at a position where nothing is predicted stands for a span of any length.
+                gap = ids[position] >= self.tokenizer.size or ids[position] == self.tokenizer.mask
                 piece = TokenRun(
                     kind="mark" if gap else "special",
-                    place=place,
-                    ids=[ids[place]],
+                    place=position,
+                    ids=[ids[position]],
                     space=before is not None,
-                    text=self.name(ids[place]),
+                    text=self.name(ids[position]),
                 )
-            found.append(piece)
+            runs.append(piece)
             before = (piece.targets or piece.ids)[-1]
-            place += len(piece.ids)
-        return found
+            position += len(piece.ids)
+        return runs
 
-    def _marked(self, ids: Sequence[int], place: int, mark: TargetRun, before: int | None, backwards: bool) -> TokenRun:
+    def _marked(
+        self, ids: Sequence[int], position: int, mark: TargetRun, before: int | None, backwards: bool
+    ) -> TokenRun:
         kind: Kind
         if len(ids) > 1:
             kind = "shuffled"
@@ -161,7 +163,7 @@ class Speller:
             kind = "kept" if ids[0] == mark.targets[0] else "replaced"
         return TokenRun(
             kind=kind,
-            place=place,
+            place=position,
             ids=list(ids),
             space=self.gap(before, mark.targets[0], backwards),
             text=self.names(ids),

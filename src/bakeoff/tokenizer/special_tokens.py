@@ -31,12 +31,12 @@ def tokens_by_role(inner: tokenizers.Tokenizer, model: dict[str, Any]) -> dict[s
     Returns:
         The token by role of `NAMES`; None for a missing unknown token.
     """
-    found = {role: _first_of(inner, names) for role, names in NAMES.items()}
-    found["unknown"] = _unknown_token(inner, model) or found["unknown"]
+    tokens = {role: _first_of(inner, names) for role, names in NAMES.items()}
+    tokens["unknown"] = _unknown_token(inner, model) or tokens["unknown"]
     for role, name in zip(NAMES, SPECIAL_TOKENS, strict=True):
-        if found[role] is None and role != "unknown":
-            found[role] = name
-    return found
+        if tokens[role] is None and role != "unknown":
+            tokens[role] = name
+    return tokens
 
 
 def _first_of(inner: tokenizers.Tokenizer, names: Iterable[str]) -> str | None:

@@ -30,7 +30,7 @@ def make_plain(inner: tokenizers.Tokenizer) -> None:
 def separates_words(state: dict[str, Any]) -> bool:
     """Whether a tokenizer, given as JSON, encodes a text word by word, each word with the space before it."""
     if any(not token["special"] for token in state["added_tokens"]):
-        return False  # such a token is found in the text first, and may hold spaces
+        return False  # such a token is matched in the text first, and may hold spaces
     if state["model"]["type"] == "BPE" and state["model"].get("ignore_merges"):
         return False
     normalizers = _flatten(state["normalizer"], "normalizers")

@@ -19,11 +19,11 @@ class Stretch(NamedTuple):
     start: int
     """The index of its first character in the text as it was given."""
     end: int
-    """The index behind its last character."""
+    """The index after its last character."""
     first: int
     """The index of its first token."""
     until: int
-    """The index behind its last token; equal to `first` for a word that the tokenizer leaves out."""
+    """The index after its last token; equal to `first` for a word that the tokenizer leaves out."""
 
 
 def stretches_of(text: str, placed: PlacedTokens, per: Per) -> list[Stretch]:
@@ -34,7 +34,7 @@ def stretches_of(text: str, placed: PlacedTokens, per: Per) -> list[Stretch]:
 
     Args:
         text: the text as it was given.
-        placed: its tokens with their places in it.
+        placed: its tokens with their offsets in it.
         per: word or token.
     """
     visible = np.array([not character.isspace() for character in text], bool)
@@ -54,9 +54,9 @@ def stretches_of(text: str, placed: PlacedTokens, per: Per) -> list[Stretch]:
     for low, high in zip(lows.tolist(), highs.tolist(), strict=True):
         joined[low + 1 : high + 1] = True
     opens = np.flatnonzero(~joined)
-    places = np.flatnonzero(visible)
-    starts = places[np.searchsorted(word[places], opens)]
-    ends = places[np.searchsorted(word[places], np.append(opens[1:], count)) - 1] + 1
+    characters = np.flatnonzero(visible)
+    starts = characters[np.searchsorted(word[characters], opens)]
+    ends = characters[np.searchsorted(word[characters], np.append(opens[1:], count)) - 1] + 1
     firsts = np.searchsorted(lows, opens)
     bounds = zip(starts.tolist(), ends.tolist(), firsts.tolist(), [*firsts[1:].tolist(), len(lows)], strict=True)
     return [Stretch(*each) for each in bounds]
@@ -70,10 +70,10 @@ def _bare(
     Args:
         visible: (C,) whether each character is no white space.
         begin: (T,) the first character of each token.
-        end: (T,) the character behind its last.
+        end: (T,) the character after its last.
     """
-    places = np.append(np.flatnonzero(visible), len(visible))
-    first = places[np.searchsorted(places[:-1], begin)]
-    last = np.append(-1, places[:-1])[np.searchsorted(places[:-1], end)] + 1
+    characters = np.append(np.flatnonzero(visible), len(visible))
+    first = characters[np.searchsorted(characters[:-1], begin)]
+    last = np.append(-1, characters[:-1])[np.searchsorted(characters[:-1], end)] + 1
     bare = first < last
     return np.where(bare, first, begin), np.where(bare, last, end)

@@ -62,11 +62,11 @@ class Tokenizer:
         self._inner, self._where = inner, where
         make_plain(inner)
         state: dict[str, Any] = json.loads(inner.to_str())
-        found = tokens_by_role(inner, state["model"])
+        tokens = tokens_by_role(inner, state["model"])
         # Special tokens that a file has as ordinary vocabulary become special too, so that no text is taken for them.
-        inner.add_special_tokens([name for name in found.values() if name is not None])
+        inner.add_special_tokens([name for name in tokens.values() if name is not None])
         inner.encode_special_tokens = True
-        for role, token in found.items():
+        for role, token in tokens.items():
             setattr(self, role, None if token is None else inner.token_to_id(token))
         special = {i for i, token in inner.get_added_tokens_decoder().items() if token.special}
         self.special_ids = np.array(sorted(special), dtype=np.int64)
@@ -141,7 +141,7 @@ class Tokenizer:
 
     @property
     def opening(self) -> int:
-        """Id of the token behind which a text begins for a model that reads forwards.
+        """Id of the token after which a text begins for a model that reads forwards.
 
         `[SEP]`, which separates documents; or the end of a line, if ends of lines are tokens.
         """
@@ -163,30 +163,32 @@ class Tokenizer:
     def encode_words(self, sentences: Sequence[Sequence[str]]) -> list[EncodedWords]:
         """Encode sentences whose words are given, as the text of these words with a space between each two.
 
-        Every word has at least one token of its own: a word that the tokenizer leaves out gets the unknown token.
+        Every word has at least one token: a word that the tokenizer leaves out gets the unknown token.
         """
         cleaned = [[" ".join(unicodedata.normalize("NFC", word).split()) for word in words] for words in sentences]
         with guarded(self._where, _FAILS):
-            found = self._inner.encode_batch([" ".join(words) for words in cleaned], add_special_tokens=False)
+            encodings = self._inner.encode_batch([" ".join(words) for words in cleaned], add_special_tokens=False)
         made = []
-        for words, encoding in zip(cleaned, found, strict=True):
+        for words, encoding in zip(cleaned, encodings, strict=True):
             owners = words_of_tokens(words, encoding.offsets)
             tokens = list(zip(self._allowed(encoding.ids).tolist(), owners, strict=True))
             made.append(with_every_word(tokens, len(words), self._stand_in))
         return made
 
     def encode_placed(self, texts: Sequence[str], targets: bool = False) -> list[PlacedTokens]:
-        """The tokens of `encode` for texts, or targets of pairs, read as in a corpus, with their places as given."""
+        """The tokens of `encode` for texts, or targets of pairs, read as in a corpus, with their offsets in them."""
         clean = [cleaned(text) for text in texts]
         with guarded(self._where, _FAILS):
-            found = self._encoder.place([each.text for each in clean])
-        return [each.place(np.array(ids, np.int64), places) for each, (ids, places) in zip(clean, found, strict=True)]
+            encodings = self._encoder.place([each.text for each in clean])
+        return [
+            each.place(np.array(ids, np.int64), offsets) for each, (ids, offsets) in zip(clean, encodings, strict=True)
+        ]
 
     def _allowed(self, ids: list[int]) -> np.ndarray:
-        """(T,) int64 ids with the unknown token in place of special tokens that a text names."""
-        found = np.array(ids, np.int64)
-        found[np.isin(found, self._forbidden)] = self._stand_in
-        return found
+        """(T,) int64 ids with the unknown token instead of special tokens that a text names."""
+        allowed = np.array(ids, np.int64)
+        allowed[np.isin(allowed, self._forbidden)] = self._stand_in
+        return allowed
 
     def encode_joined(self, texts: list[str]) -> JoinedTexts:
         """Encode texts as one sequence, and count what is hidden."""
@@ -224,7 +226,7 @@ class TwoVocabularies(Tokenizer):
     """
 
     def __init__(self, source: Tokenizer, target: Tokenizer) -> None:
-        """Put a tokenizer of targets behind one of sources."""
+        """Put a tokenizer of targets after one of sources."""
         self.source, self.target = source, target
         for role in NAMES:
             setattr(self, role, getattr(source, role))
@@ -257,8 +259,8 @@ class TwoVocabularies(Tokenizer):
 
     def encode_placed(self, texts: Sequence[str], targets: bool = False) -> list[PlacedTokens]:
         """Encode sources, or targets; see `Tokenizer.encode_placed`."""
-        found = (self.target if targets else self.source).encode_placed(texts)
-        return [each._replace(ids=each.ids + self.source.size * targets) for each in found]
+        placed = (self.target if targets else self.source).encode_placed(texts)
+        return [each._replace(ids=each.ids + self.source.size * targets) for each in placed]
 
     def encode_joined(self, texts: list[str]) -> JoinedTexts:
         """Encode sources; see `Tokenizer.encode_joined`."""
@@ -266,15 +268,15 @@ class TwoVocabularies(Tokenizer):
 
     def encode_targets(self, texts: list[str]) -> JoinedTexts:
         """Encode targets; see `Tokenizer.encode_joined`."""
-        own = self.target.encode_joined(texts)
-        return own._replace(ids=own.ids + np.uint32(self.source.size))
+        encoded = self.target.encode_joined(texts)
+        return encoded._replace(ids=encoded.ids + np.uint32(self.source.size))
 
     def decode(self, ids: Iterable[int] | np.ndarray, skip_special: bool = True) -> str:
         """The text of ids, decoded separately for each vocabulary; see `Tokenizer.decode`."""
         border = self.source.size
         texts = []
-        for behind, run in groupby(map(int, ids), key=lambda i: i >= border):
-            tokenizer, first = (self.target, border) if behind else (self.source, 0)
+        for is_target, run in groupby(map(int, ids), key=lambda i: i >= border):
+            tokenizer, first = (self.target, border) if is_target else (self.source, 0)
             texts.append(tokenizer.decode([i - first for i in run], skip_special))
         return " ".join(text for text in texts if text)
 

@@ -185,7 +185,7 @@ def _codes(pieces: list[str]) -> np.ndarray:
 
 
 class _WithoutRare:
-    """Texts with spaces in place of all characters but the `limit` most frequent ones."""
+    """Texts with spaces instead of all characters but the `limit` most frequent ones."""
 
     def __init__(self, texts: Iterable[str], counts: np.ndarray, limit: int) -> None:
         seen = np.flatnonzero(counts)
