@@ -38,7 +38,7 @@ CLUSTER = rf"(?:\X{_MARK}*+)"  # \X cuts some vowel signs of Burmese and Tai Tha
 _LETTER = rf"[[\w\p{{N}}]--[\p{{M}}\p{{Cf}}]--{WITHOUT_SPACES}]"
 _INSIDE = rf"[[\w\p{{N}}{_MARK}\p{{WB=Extend}}\p{{WB=Format}}\p{{WB=ZWJ}}]--[{WITHOUT_SPACES}--{_MARK}]]"
 RUN = rf"(?:\p{{GCB=Prepend}}*+{_LETTER}{_INSIDE}*+)"
-"""A word of a script with spaces: letters and digits, and behind each the marks and joiners that belong to it."""
+"""A word of a script with spaces: letters and digits, and after each the marks and joiners that belong to it."""
 
 WORD = rf"(?:\p{{GCB=Prepend}}*+(?=[{WITHOUT_SPACES}&&[\w\p{{N}}]]){CLUSTER}|{RUN})"
 """A word."""
@@ -68,7 +68,7 @@ def whole_clusters(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[in
 
     Args:
         text: the text, in any form.
-        spans: the first character of each span, and the one behind its last.
+        spans: the first character of each span, and the one after its last.
     """
     if text.isascii():
         return list(spans)

@@ -75,7 +75,7 @@ UNSPACED = _LIVING + _RARE
 """Marks that end a sentence, whether or not a space follows."""
 
 WIDE_PERIODS = "\uff0e\ufe52"
-"""Wide periods of Japanese and Chinese; between digits, and behind the number of a list item, they end no sentence."""
+"""Wide periods of Japanese and Chinese; between digits, and after the number of a list item, they end no sentence."""
 
 WITHOUT_SPACES = (
     "\u0e01-\u109f"  # Thai, Lao, Tibetan, Burmese

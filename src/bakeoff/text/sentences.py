@@ -9,16 +9,16 @@ RULE = "all-scripts-2"
 """Name and version of the rule, recorded in every corpus; the version rises when the result for any text changes."""
 
 LINES = "lines"
-"""Recorded in place of the rule if each line is a sentence."""
+"""Recorded instead of the rule if each line is a sentence."""
 
 _CLOSERS = "\"'”’»›)\\]}」』）】》〉"
 _OPENERS = "\"'“‘«‹([{「『（【《〈¿¡"
 _NUMBERS = "0-9A-Za-z０-９Ａ-Ｚａ-ｚ"
 _VERSE = "(?<=\u0965)\\s*\\d+\\s*\u0965"  # a verse ends with its number between two marks
 _TAIL = "\\s+[\u0f0d-\u0f12]"  # Tibetan marks come in twos, a space between
-_ETC = "\u179b\u17d4"  # behind a Khmer full stop
+_ETC = "\u179b\u17d4"  # after a Khmer full stop
 _CANDIDATE = re.compile(
-    f"[{ANY}](?:"  # one set at the beginning is found fast
+    f"[{ANY}](?:"  # one set at the beginning is matched fast
     f"(?:(?<=[{UNSPACED}])(?!{_ETC})(?:[{UNSPACED}!?…]|{_VERSE}|{_TAIL})*[{_CLOSERS}]*"
     f"|(?<=[^{_NUMBERS}][{WIDE_PERIODS}])(?![{_NUMBERS}])[{WIDE_PERIODS}!?…]*[{_CLOSERS}]*)(?P<sure>)"
     f"|(?<=[!?\u203c\u203d\u2047-\u2049])[!?。！？]*[{_CLOSERS}]*(?=[{WITHOUT_SPACES}])"
@@ -149,7 +149,7 @@ def _goes_on(text: str, start: int, mark: int, end: int) -> bool:
     if word is None:
         return False
     if _INITIALS.fullmatch(word.group()):
-        # For `re` the vowel signs of Indian scripts are no part of words: a letter behind one is no initial.
+        # For `re` the vowel signs of Indian scripts are no part of words: a letter after one is no initial.
         inside = word.start() > 0 and category(before[word.start() - 1]).startswith("M")
         return word.group() != "I" and not inside
     lowered = word.group().lower()

@@ -25,12 +25,12 @@ class NgramShuffle(NamedTuple):
 def shuffle_ngrams(pieces: Sequence[Sequence[str]], first: int, shuffle: NgramShuffle) -> list[list[str]]:
     """Shuffle n-grams of words within each sentence, as Sinha et al. 2021 (arXiv:2104.06644) do.
 
-    N-grams that do not overlap are drawn at random places of the sentence until no more fit; each word between n-grams
-    is a unit by itself. All units are then permuted by a random cycle, so that none keeps its place.
+    N-grams that do not overlap are drawn at random positions of the sentence until no more fit; each word between
+    n-grams is a unit by itself. All units are then permuted by a random cycle, so that none keeps its position.
 
     Args:
         pieces: sentences of each piece of the text.
-        first: number of the first piece in the whole text. The number of a piece and the place of a word in it are the
+        first: number of the first piece in the whole text. The number of a piece and a word's position in it are the
             counter of the word's random numbers, so that the result does not depend on the text's division into calls.
         shuffle: size of the n-grams, and the seed.
 
@@ -53,13 +53,13 @@ def shuffle_ngrams(pieces: Sequence[Sequence[str]], first: int, shuffle: NgramSh
 def _random(
     pieces: Sequence[Sequence[str]], opens: list[int], first: int, shuffle: NgramShuffle
 ) -> tuple[list[int], list[int]]:
-    """Two random numbers for each word: one orders the units, the other the places that are tried for n-grams."""
+    """Two random numbers for each word: one orders the units, the other the positions that are tried for n-grams."""
     sentence = np.cumsum([0, *map(len, pieces)])
     of_piece = np.array(opens, dtype=np.int64)[sentence]  # the word with which each piece opens
     counts = np.diff(of_piece)
     numbers = first + np.arange(len(pieces), dtype=np.int64)
-    places = np.arange(of_piece[-1]) - np.repeat(of_piece[:-1], counts)
-    words: NDArray[np.int64] = np.repeat(numbers, counts) << _PIECE | places
+    positions = np.arange(of_piece[-1]) - np.repeat(of_piece[:-1], counts)
+    words: NDArray[np.int64] = np.repeat(numbers, counts) << _PIECE | positions
     drawn = Draws(shuffle.seed, np.zeros_like(words), words).words("word order", 2)
     return drawn[:, 0].tolist(), drawn[:, 1].tolist()
 
@@ -73,8 +73,8 @@ def _shuffled(words: list[str], arrange: list[int], choose: list[int], ngram: in
     words[0] = body
     order = sorted(range(len(units)), key=lambda unit: arrange[units[unit][0]])
     taken = [(0, 0)] * len(units)
-    for place, unit in zip(order, [*order[1:], order[0]], strict=True):
-        taken[place] = units[unit]
+    for position, unit in zip(order, [*order[1:], order[0]], strict=True):
+        taken[position] = units[unit]
     moved = [word for a, b in taken for word in words[a:b]]
     parts = [opening + moved[0].lstrip()]
     for previous, word in pairwise(moved):
@@ -88,8 +88,8 @@ def _units(count: int, ngram: int, choose: list[int]) -> list[tuple[int, int]]:
         return [(i, i + 1) for i in range(count)]
     free = [True] * count
     units = []
-    for place in sorted(range(count - ngram + 1), key=choose.__getitem__):
-        if all(free[place : place + ngram]):
-            free[place : place + ngram] = [False] * ngram
-            units.append((place, place + ngram))
+    for start in sorted(range(count - ngram + 1), key=choose.__getitem__):
+        if all(free[start : start + ngram]):
+            free[start : start + ngram] = [False] * ngram
+            units.append((start, start + ngram))
     return sorted(units + [(i, i + 1) for i in range(count) if free[i]])

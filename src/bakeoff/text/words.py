@@ -77,10 +77,10 @@ def _of_clusters(kind: NDArray[np.uint8], opens: NDArray[np.int64]) -> NDArray[n
     kind = kind.copy()
     kind[opens[kind[opens] == _MARK]] = _ORDINARY
     marks = kind == _MARK
-    place = np.maximum.accumulate(np.where(marks, 0, np.arange(len(kind))))
-    found = kind[place]
-    found[marks & ((found == _SPACE) | (found == _MARK))] = _ORDINARY
-    return found
+    base = np.maximum.accumulate(np.where(marks, 0, np.arange(len(kind))))
+    classes = kind[base]
+    classes[marks & ((classes == _SPACE) | (classes == _MARK))] = _ORDINARY
+    return classes
 
 
 def separates_words(before: str, after: str) -> bool:
