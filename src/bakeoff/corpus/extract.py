@@ -1,4 +1,4 @@
-"""A small extract of a corpus that stands for all of it: stretches of its text from many places."""
+"""A small extract of a corpus that stands for all of it: stretches of its text from many positions."""
 
 import numpy as np
 
@@ -21,28 +21,28 @@ class Extract(Split):
         bounds = _bounds(split, most // STRETCHES)
         inside = [np.arange(first, last) for first, last in bounds]
         before = np.cumsum([0, *map(len, inside)])
-        shifts = [place - first for place, (first, _) in zip(before[:-1].tolist(), bounds, strict=True)]
+        shifts = [offset - first for offset, (first, _) in zip(before[:-1].tolist(), bounds, strict=True)]
         owners = [_starts(split.documents, first, last) for first, last in bounds]
-        numbers = [np.searchsorted(split.documents, own, side="right") - 1 for own in owners]
+        numbers = [np.searchsorted(split.documents, starts, side="right") - 1 for starts in owners]
         sentences = [_starts(split.sentences, first, last) for first, last in bounds]
         self.tokens = np.concatenate([split.tokens[first:last] for first, last in bounds])
         self.sentences = np.append(np.concatenate(_shifted(sentences, shifts)), before[-1])
         self.documents = np.append(np.concatenate(_shifted(owners, shifts)), before[-1])
-        self.originals = np.concatenate([split.originals[own] for own in numbers])
+        self.originals = np.concatenate([split.originals[each] for each in numbers])
         self._words = np.packbits(split.starts_word(np.concatenate(inside)), bitorder="little")
 
 
 def _bounds(split: Split, size: int) -> list[tuple[int, int]]:
     """The bounds of stretches of at most `size` tokens; a longer sentence is cut."""
     sentences, total = np.asarray(split.sentences), len(split.tokens)
-    found: list[tuple[int, int]] = []
-    for place in (np.arange(STRETCHES) * total // STRETCHES).tolist():
-        first = int(sentences[np.searchsorted(sentences, place)])
-        if first == total or (found and first < found[-1][1]):  # within a sentence that the last stretch has begun
+    bounds: list[tuple[int, int]] = []
+    for target in (np.arange(STRETCHES) * total // STRETCHES).tolist():
+        first = int(sentences[np.searchsorted(sentences, target)])
+        if first == total or (bounds and first < bounds[-1][1]):  # within a sentence that the last stretch has begun
             continue
         last = int(sentences[np.searchsorted(sentences, first + size, side="right") - 1])
-        found.append((first, last if last > first else first + size))
-    return found
+        bounds.append((first, last if last > first else first + size))
+    return bounds
 
 
 def _starts(starts: np.ndarray, first: int, last: int) -> np.ndarray:
@@ -52,4 +52,4 @@ def _starts(starts: np.ndarray, first: int, last: int) -> np.ndarray:
 
 
 def _shifted(starts: list[np.ndarray], shifts: list[int]) -> list[np.ndarray]:
-    return [own + shift for own, shift in zip(starts, shifts, strict=True)]
+    return [each + shift for each, shift in zip(starts, shifts, strict=True)]

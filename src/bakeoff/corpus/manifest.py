@@ -21,7 +21,7 @@ class SplitCounts(Config):
     """Number of words, separated by white space; the end of a line counts as a word if it is a token. (Older corpora:
     number of tokens that start a word.)"""
     lines: int | None = None
-    """Number of ends of lines; None: they are no tokens of their own."""
+    """Number of ends of lines; None: they are no tokens."""
     bytes: int = Field(ge=0)
     """UTF-8 bytes of the text."""
     unigram_entropy: float

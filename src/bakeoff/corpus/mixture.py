@@ -144,10 +144,12 @@ class MixedText:
     def no_bits_per_byte(self) -> str | None:
         """The reason why bits per byte of this text are no number; None: they are one."""
         hidden = [split.hidden_share for split in self.splits]
-        known = [own for own in hidden if own is not None]
+        known = [hidden_share for hidden_share in hidden if hidden_share is not None]
         if len(known) < len(hidden):
             return too_much_hidden(None)
-        return too_much_hidden(sum(share * own for share, own in zip(self.shares, known, strict=True)))
+        return too_much_hidden(
+            sum(share * hidden_share for share, hidden_share in zip(self.shares, known, strict=True))
+        )
 
     def unigram_entropy(self) -> float:
         """Mean loss of guessing each token by the frequencies of its own corpus, nats a token."""
@@ -172,12 +174,12 @@ class Interleaving:
         Every `PERIOD` rows hold exactly the share of each corpus, rounded, in a random order.
         """
         counts = apportioned(shares, PERIOD)
-        period, place = divmod(first, PERIOD)
+        period, offset = divmod(first, PERIOD)
         last = (first + count - 1) // PERIOD
         labels = np.concatenate([_period(counts, seed, number) for number in range(period, last + 1)])
-        before = np.bincount(labels[:place], minlength=len(shares))
-        starts = [period * own + int(seen) for own, seen in zip(counts, before, strict=True)]
-        return cls(labels[place : place + count], starts)
+        before = np.bincount(labels[:offset], minlength=len(shares))
+        starts = [period * count_of_corpus + int(seen) for count_of_corpus, seen in zip(counts, before, strict=True)]
+        return cls(labels[offset : offset + count], starts)
 
 
 @lru_cache(maxsize=8)
@@ -198,10 +200,10 @@ def apportioned(shares: Sequence[float], count: int) -> tuple[int, ...]:
 
 def mixture_entries(text: str) -> list[tuple[Path, str]]:
     """The directories and weights in a text such as `wiki:0.7,novels:0.3`; empty for a single directory."""
-    found = [_ENTRY.fullmatch(entry) for entry in text.split(",")]
-    if Path(text).exists() or None in found:
+    matches = [_ENTRY.fullmatch(entry) for entry in text.split(",")]
+    if Path(text).exists() or None in matches:
         return []
-    return [(Path(match["path"]), match["weight"]) for match in found if match is not None]
+    return [(Path(match["path"]), match["weight"]) for match in matches if match is not None]
 
 
 def open_corpus(path: str | Path) -> Corpus | Mixture:

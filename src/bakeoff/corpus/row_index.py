@@ -45,15 +45,15 @@ def row_index(split: Split, key: str, find: Find) -> Integers:
     if split.index_path is None or len(split.sentences) < KEPT_FROM:
         return _in_memory(split, find)
     stem = split.index_path.with_name(f"{split.index_path.name}.{key}.{VERSION}")
-    found = _kept(stem, len(split.tokens))
-    if found is None:
+    index = _kept(stem, len(split.tokens))
+    if index is None:
         try:
             _keep(stem, split, find)
         except OSError:  # a corpus that may only be read, or a full disk: made again next time
             return _in_memory(split, find)
-        found = _kept(stem, len(split.tokens))
-        assert found is not None
-    return found
+        index = _kept(stem, len(split.tokens))
+        assert index is not None
+    return index
 
 
 def _in_memory(split: Split, find: Find) -> Integers:

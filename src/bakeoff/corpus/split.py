@@ -64,7 +64,7 @@ class Split:
     def tokens_per_byte(self) -> float:
         """Tokens to predict for each byte of text or targets; the end of each document or target is a token, too.
 
-        Bytes of hidden characters do not count, but the unknown tokens in their place do.
+        Bytes of hidden characters do not count, but the unknown tokens that replace them do.
         """
         tokens, size = len(self.tokens), self.bytes
         if self.counts.target_tokens is not None and self.counts.target_bytes is not None:
