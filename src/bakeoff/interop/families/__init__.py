@@ -24,7 +24,7 @@ FAMILIES: tuple[Family, ...] = (
 
 
 def precedence(family: Family) -> int:
-    """The place of a family among those that can express a recipe: the longest way of families that come before it."""
+    """The rank of a family among those that can express a recipe: the longest way of families that come before it."""
     before = [each for each in FAMILIES if each.model_types[0] in family.yields_to]
     return 1 + max((precedence(each) for each in before), default=-1)
 

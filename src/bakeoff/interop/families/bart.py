@@ -13,7 +13,7 @@ from bakeoff.models.mixers.attention import AttentionConfig
 from bakeoff.recipe import Recipe
 
 UNUSED_POSITIONS = 2
-"""Rows of a position table before the first position: fairseq starts behind the id of its padding token, 1."""
+"""Rows of a position table before the first position: fairseq starts after the id of its padding token, 1."""
 FIXED = {
     "scale_embedding": False,
     "normalize_before": False,
@@ -132,11 +132,11 @@ class Bart(SequenceToSequenceFamily):
         """Links of the tables and layers of encoder and decoder."""
         table = "model.shared.weight"
         yield same("model.embedding.tokens.weight", table, vocabulary=True)
-        for side, own in (("encoder", "embedding"), ("decoder", "target_embedding")):
+        for side, embedding in (("encoder", "embedding"), ("decoder", "target_embedding")):
             theirs = f"model.{side}"
             yield tied(f"{theirs}.embed_tokens.weight", table)
-            yield behind(f"model.{own}.positions.weight", f"{theirs}.embed_positions.weight", UNUSED_POSITIONS)
-            yield from linear(f"model.{own}.norm", f"{theirs}.layernorm_embedding")
+            yield behind(f"model.{embedding}.positions.weight", f"{theirs}.embed_positions.weight", UNUSED_POSITIONS)
+            yield from linear(f"model.{embedding}.norm", f"{theirs}.layernorm_embedding")
             for number in range(recipe.model.stacks()[side].layers):
                 mixer, cross, network = (f"model.{side}.parts.{part}.{number}" for part in ("mixer", "cross", "ffn"))
                 layer = f"{theirs}.layers.{number}"

@@ -45,8 +45,8 @@ class DistilBert(Family):
 
     def recipe(self, config: ConfigReader, tensors: Collection[str]) -> dict[str, Any]:
         """The recipe of a DistilBERT, read through BERT's keys."""
-        values = {theirs: config.values[own] for own, theirs in KEYS.items() if own in config.values}
-        config = ConfigReader(values, config.where, {theirs: own for own, theirs in KEYS.items()})
+        values = {theirs: config.values[key] for key, theirs in KEYS.items() if key in config.values}
+        config = ConfigReader(values, config.where, {theirs: key for key, theirs in KEYS.items()})
         return {
             "paper": "Sanh et al. 2019, DistilBERT, arXiv:1910.01108",
             "model": bert_model(config, 0),
@@ -60,7 +60,7 @@ class DistilBert(Family):
         if recipe.model.embedding.segments:
             raise NotSaid("it has segments")
         values = bert_config(recipe)
-        return {**{own: values[theirs] for own, theirs in KEYS.items()}, "architectures": ["DistilBertForMaskedLM"]}
+        return {**{key: values[theirs] for key, theirs in KEYS.items()}, "architectures": ["DistilBertForMaskedLM"]}
 
     def body(self, recipe: Recipe) -> Iterator[Link]:
         """Links of the embedding and the layers."""

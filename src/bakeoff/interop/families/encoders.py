@@ -89,7 +89,7 @@ def require_heads(recipe: Recipe, known: Collection[str]) -> set[str]:
     """The kinds of a recipe's objectives, all of which must be in `known`.
 
     Raises:
-        NotSaid: another objective is among them, or the table of tokens has marks of an objective behind its tokens.
+        NotSaid: another objective is among them, or the table of tokens has marks of an objective after its tokens.
     """
     kinds = {part.kind for part in recipe.objective}
     if others := sorted(kinds - set(known)):
@@ -118,7 +118,7 @@ def encoder_layers(recipe: Recipe, theirs: str, parts: Sequence[str]) -> Iterato
     Args:
         recipe: a recipe whose encoder has transformer blocks.
         theirs: prefix of their names of a layer's tensors, with {} for the layer's number.
-        parts: names behind the prefix, in this order: query, key, value, output and norm of attention; first linear
+        parts: names after the prefix, in this order: query, key, value, output and norm of attention; first linear
             layer, second linear layer and norm of the feed-forward network.
     """
     assert recipe.model.encoder is not None

@@ -1,7 +1,7 @@
 """Light and dynamic convolutions of fairseq (Wu et al. 2019): import alone, no export.
 
 fairseq has no config.json. A folder to import has one with the checkpoint's `args`, `model_type` lightconv and
-`vocab_size`; the checkpoint's `model` in safetensors; and fairseq's own dict.txt (docs/import.md).
+`vocab_size`; the checkpoint's `model` in safetensors; and fairseq's dict.txt (docs/import.md).
 """
 
 import re

@@ -108,9 +108,9 @@ class Family(ABC):
         Raises:
             UserError: no objective of the recipe teaches its model to generate text.
         """
-        own = f"heads.{writing_owner(recipe).kind}."
-        links = [link for link in self.heads(recipe) if all(name.startswith(own) for name in link.ours)]
-        renamed = [tuple(f"writer.{name.removeprefix(own)}" for name in link.ours) for link in links]
+        prefix = f"heads.{writing_owner(recipe).kind}."
+        links = [link for link in self.heads(recipe) if all(name.startswith(prefix) for name in link.ours)]
+        renamed = [tuple(f"writer.{name.removeprefix(prefix)}" for name in link.ours) for link in links]
         return TaskHead(
             architecture,
             [link._replace(ours=names, optional="") for link, names in zip(links, renamed, strict=True)],

@@ -101,8 +101,8 @@ def gpt_config(recipe: Recipe) -> dict[str, Any]:
     model = recipe.model
     assert model.decoder is not None
 
-    def rate(own: float | None) -> float:
-        return model.dropout if own is None else own
+    def rate(dropout: float | None) -> float:
+        return model.dropout if dropout is None else dropout
 
     return {
         "n_positions": model.embedding.length,
@@ -179,7 +179,7 @@ class Gpt2(Family):
         }
 
     def body(self, recipe: Recipe) -> Iterator[Link]:
-        """Links of both tables, the layers, and the norm behind the last layer where the blocks need one."""
+        """Links of both tables, the layers, and the norm after the last layer where the blocks need one."""
         tokens, positions = self.tables
         yield same("model.embedding.tokens.weight", f"transformer.{tokens}.weight", vocabulary=True)
         yield same("model.embedding.positions.weight", f"transformer.{positions}.weight")

@@ -101,7 +101,7 @@ class ModernBert(Family):
         first = dict(zip(types, mixers, strict=True))  # layers of one kind are alike, else `recipe` gives another model
         bases = {kind: first[kind].rotary_base if kind in first else base for kind, base in BASES.items()}
         rate = mixers[0].dropout
-        found: dict[str, Any] = {
+        values: dict[str, Any] = {
             "hidden_size": encoder.width,
             "num_hidden_layers": encoder.layers,
             "num_attention_heads": mixers[0].heads,
@@ -122,13 +122,13 @@ class ModernBert(Family):
             "architectures": ["ModernBertForMaskedLM"],
         }
         if SLIDING in first:
-            found["local_attention"] = 2 * (first[SLIDING].window or 0)
+            values["local_attention"] = 2 * (first[SLIDING].window or 0)
         if (every := _regular(types)) is not None:
-            found[REGULAR] = every
-        return found
+            values[REGULAR] = every
+        return values
 
     def body(self, recipe: Recipe) -> Iterator[Link]:
-        """Links of the embedding, the layers and the norm behind the last layer."""
+        """Links of the embedding, the layers and the norm after the last layer."""
         model, encoder = recipe.model, recipe.model.encoder
         assert encoder is not None
         block = encoder.layer_blocks()[0]
@@ -168,10 +168,10 @@ class ModernBert(Family):
         mixers, block = _attention_of(recipe)
         rate = recipe.model.dropout
         of_weights = rate if mixers[0].dropout is None else mixers[0].dropout
-        given = rate if block.mixer_dropout is None else block.mixer_dropout
-        if given == of_weights:
+        output = rate if block.mixer_dropout is None else block.mixer_dropout
+        if output == of_weights:
             return []
-        return [f"a dropout of {given:g} of what attention gives, which only training has: theirs is {of_weights:g}"]
+        return [f"a dropout of {output:g} of what attention gives, which only training has: theirs is {of_weights:g}"]
 
     @override
     def tokens(self, recipe: Recipe, tokenizer: Tokenizer) -> dict[str, int]:
@@ -188,8 +188,8 @@ class ModernBert(Family):
             *linear("transform.norm", "head.norm", recipe.model.norm_bias),
             *linear("output", "classifier"),
         ]
-        told = {"classifier_pooling": form.pooling} if form.of_rows else {}
-        return TaskHead(f"ModernBertFor{form.ending}", links, told)
+        pooling = {"classifier_pooling": form.pooling} if form.of_rows else {}
+        return TaskHead(f"ModernBertFor{form.ending}", links, pooling)
 
     @override
     def form(self, ending: HeadClass, recipe: Recipe, config: ConfigReader) -> HeadForm:
@@ -233,8 +233,8 @@ def _base(config: ConfigReader, kind: LayerType) -> float:
         if kind == SLIDING and OLD_BASES[SLIDING] in config.values and config.values[OLD_BASES[SLIDING]] is None:
             default = _base(config, FULL)
         return config.number(OLD_BASES[kind], default)
-    own = parameters.get(kind) if isinstance(parameters, Mapping) else None
-    reader = ConfigReader(own if isinstance(own, Mapping) else {}, f"{config.where}: rope_parameters.{kind}")
+    values = parameters.get(kind) if isinstance(parameters, Mapping) else None
+    reader = ConfigReader(values if isinstance(values, Mapping) else {}, f"{config.where}: rope_parameters.{kind}")
     reader.require("rope_type", "default")
     return reader.number("rope_theta", BASES[kind])
 
@@ -259,13 +259,13 @@ def _blocks(
     def layer(kind: LayerType) -> dict[str, Any]:
         return block | {"mixer": mixers[kind]}
 
-    found = [layer(types[0]) | {"at": 1, "mixer_norm": False}]
+    blocks = [layer(types[0]) | {"at": 1, "mixer_norm": False}]
     if (every := _regular(types)) is not None:
-        return [*found, layer(FULL) | {"every": every}, layer(SLIDING)]
+        return [*blocks, layer(FULL) | {"every": every}, layer(SLIDING)]
     runs: list[tuple[LayerType, int]] = []
     for kind in types[1:]:
         runs = [*runs[:-1], (kind, runs[-1][1] + 1)] if runs and runs[-1][0] == kind else [*runs, (kind, 1)]
-    return found + [layer(kind) | {"repeat": count} for kind, count in runs]
+    return blocks + [layer(kind) | {"repeat": count} for kind, count in runs]
 
 
 def _regular(types: Sequence[LayerType]) -> int | None:

@@ -41,7 +41,7 @@ class Own(Family):
         objectives = sorted(recipe.objective, key=lambda part: part.kind != trained)
         parts = [part.model_dump(mode="json") for part in objectives]
         for part, values in zip(objectives, parts, strict=True):
-            if part.extra_tokens:  # marks behind the tokenizer's vocabulary, which are tokens of the exported tokenizer
+            if part.extra_tokens:  # marks after the tokenizer's vocabulary, which are tokens of the exported tokenizer
                 values["mark_names"] = MARKS
         return {**recipe.model_dump(mode="json"), "objective": parts}
 
@@ -117,8 +117,8 @@ def _body(tensors: Tensors) -> Iterator[Link]:
 
 def _heads(recipe: Recipe, tensors: Tensors) -> Iterator[Link]:
     for part in recipe.objective:
-        own = f"heads.{part.kind}."
+        prefix = f"heads.{part.kind}."
         for name, grows in tensors:
-            if name.startswith(own):
-                there = HEAD + name.removeprefix(own) if part is recipe.objective[0] else f"{part.kind}: {name}"
+            if name.startswith(prefix):
+                there = HEAD + name.removeprefix(prefix) if part is recipe.objective[0] else f"{part.kind}: {name}"
                 yield same(name, there, vocabulary=grows).may_miss(f"head of {part.kind}")

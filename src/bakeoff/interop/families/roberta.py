@@ -1,4 +1,4 @@
-"""RoBERTa (Liu et al. 2019): BERT's layers, positions counted from behind the padding id, and another head."""
+"""RoBERTa (Liu et al. 2019): BERT's layers, positions that begin after the padding id, and another head."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar

@@ -21,17 +21,17 @@ def both_blocks(recipe: Recipe) -> tuple[TransformerBlockConfig, TransformerBloc
     encoder, decoder = recipe.model.encoder, recipe.model.decoder
     if encoder is None or decoder is None:
         raise NotSaid("it has not both an encoder and a decoder")
-    found = []
+    blocks = []
     for stack in (encoder, decoder):
         if len(stack.distinct()) != 1 or stack.share != "none":
             raise NotSaid("its layers differ, or share parts")
         (block,) = stack.distinct()
         if not isinstance(block, TransformerBlockConfig):
             raise NotSaid(f"its blocks are of kind {block.kind}")
-        found.append(block)
-    if found[1].cross is None or encoder.width != decoder.width:
+        blocks.append(block)
+    if blocks[1].cross is None or encoder.width != decoder.width:
         raise NotSaid("encoder and decoder are not equally wide")
-    return found[0], found[1]
+    return blocks[0], blocks[1]
 
 
 def writing_of(recipe: Recipe) -> SequenceToSequenceBaseConfig:

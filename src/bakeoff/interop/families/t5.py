@@ -43,8 +43,8 @@ class T5(SequenceToSequenceFamily):
                 "have) has no counterpart here; the whole model has"
             )
         width, heads = config.whole("d_model"), config.whole("num_heads")
-        own = config.whole("d_kv", 64)
-        share = {} if own * heads == width else {"key_width": own, "value_width": own}
+        head_width = config.whole("d_kv", 64)
+        share = {} if head_width * heads == width else {"key_width": head_width, "value_width": head_width}
         dropout = config.number("dropout_rate", 0.1)
         mixer = {
             "kind": "attention",
@@ -96,13 +96,13 @@ class T5(SequenceToSequenceFamily):
 
     @override
     def adapted(self, values: dict[str, Any], tokenizer: Tokenizer) -> dict[str, Any]:
-        """The values with as many marks as the tokenizer has; if it has none, they are added behind its tokens."""
+        """The values with as many marks as the tokenizer has; if it has none, they are added after its tokens."""
         count = 0
         while tokenizer.id_of(MARKS.replace("{}", str(count))) is not None:
             count += 1
         (objective,) = values["objective"]
-        own = {"marks": count} if count else {"mark_names": None}
-        return {**values, "objective": [{**objective, **own}]}
+        marks = {"marks": count} if count else {"mark_names": None}
+        return {**values, "objective": [{**objective, **marks}]}
 
     @override
     def config(self, recipe: Recipe) -> dict[str, Any]:
@@ -116,7 +116,7 @@ class T5(SequenceToSequenceFamily):
         assert model.encoder is not None
         assert model.decoder is not None
         pair = (encoder.ffn.activation, encoder.ffn.gate)
-        name = next((each for each, own in NETWORKS.items() if own == pair), None)
+        name = next((each for each, network in NETWORKS.items() if network == pair), None)
         if name is None:
             raise NotSaid("its feed-forward network is gated with the exact gelu")
         head = {"scaled": {}, "untied": {"tie_word_embeddings": False}, "tied": {"scale_decoder_outputs": False}}
@@ -156,8 +156,8 @@ class T5(SequenceToSequenceFamily):
             yield same(f"model.{side}.norm.weight", f"{side}.final_layer_norm.weight")
             for number in range(recipe.model.stacks()[side].layers):
                 parts = ("mixer", "cross", "ffn") if side == "decoder" else ("mixer", "ffn")
-                for place, part in enumerate(parts):
-                    ours, theirs = f"model.{side}.parts.{part}.{number}", f"{side}.block.{number}.layer.{place}"
+                for index, part in enumerate(parts):
+                    ours, theirs = f"model.{side}.parts.{part}.{number}", f"{side}.block.{number}.layer.{index}"
                     yield same(f"{ours}.norm.weight", f"{theirs}.layer_norm.weight")
                     yield from _part(part, f"{ours}.function", theirs, gate)
 

@@ -143,10 +143,10 @@ class XLNet(Family):
 
     @override
     def form(self, ending: HeadClass, recipe: Recipe, config: ConfigReader) -> HeadForm:
-        found = super().form(ending, recipe, config)
-        if found.of_rows:
+        form = super().form(ending, recipe, config)
+        if form.of_rows:
             require_summary(config, SUMMARY)
-        return found
+        return form
 
     def body(self, recipe: Recipe) -> Iterator[Link]:
         """Links of the table of tokens, the query stream's first vector, and the layers."""
@@ -167,15 +167,15 @@ class XLNet(Family):
         for number in range(encoder.layers):
             mixer, network = (f"model.encoder.parts.{part}.{number}" for part in ("mixer", "ffn"))
             attention, forward = f"transformer.layer.{number}.rel_attn", f"transformer.layer.{number}.ff"
-            own = f"{mixer}.function"
-            yield _heads_first(f"{own}.query.weight", [f"{attention}.q"], heads)
-            yield _heads_first(f"{own}.key_value.weight", [f"{attention}.k", f"{attention}.v"], heads)
-            yield _heads_first(f"{own}.distance.weight", [f"{attention}.r"], heads)
-            yield _output(f"{own}.output.weight", f"{attention}.o", heads)
-            yield _bias(f"{own}.content_bias", f"{attention}.r_w_bias")
-            yield _bias(f"{own}.distance_bias", f"{attention}.r_r_bias")
-            yield _bias(f"{own}.segment_bias", f"{attention}.r_s_bias")
-            yield _segments(f"{own}.segments", f"{attention}.seg_embed")
+            ours = f"{mixer}.function"
+            yield _heads_first(f"{ours}.query.weight", [f"{attention}.q"], heads)
+            yield _heads_first(f"{ours}.key_value.weight", [f"{attention}.k", f"{attention}.v"], heads)
+            yield _heads_first(f"{ours}.distance.weight", [f"{attention}.r"], heads)
+            yield _output(f"{ours}.output.weight", f"{attention}.o", heads)
+            yield _bias(f"{ours}.content_bias", f"{attention}.r_w_bias")
+            yield _bias(f"{ours}.distance_bias", f"{attention}.r_r_bias")
+            yield _bias(f"{ours}.segment_bias", f"{attention}.r_s_bias")
+            yield _segments(f"{ours}.segments", f"{attention}.seg_embed")
             yield from linear(f"{mixer}.norm", f"{attention}.layer_norm")
             yield from linear(f"{network}.function.input", f"{forward}.layer_1")
             yield from linear(f"{network}.function.output", f"{forward}.layer_2")
