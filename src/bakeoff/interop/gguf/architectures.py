@@ -119,8 +119,8 @@ class T5Architecture(Architecture):
     def other_numbers(self, recipe: Recipe, tokenizer: Tokenizer) -> str | None:
         block, mixer = self.block(recipe)
         if (block.ffn.activation, block.ffn.gate) not in self.networks:
-            own = f"{block.ffn.activation} {'with' if block.ffn.gate else 'without'} a gate"
-            return f"its networks have {own}, and those of llama.cpp relu without one, or gelu_tanh with one"
+            network = f"{block.ffn.activation} {'with' if block.ffn.gate else 'without'} a gate"
+            return f"its networks have {network}, and those of llama.cpp relu without one, or gelu_tanh with one"
         if mixer.distance != self.farthest:
             return f"its distances are alike from {mixer.distance} on, and those of llama.cpp from {self.farthest} on"
         stacks = recipe.model.stacks()

@@ -1,4 +1,4 @@
-"""`--to gguf`: a run for llama.cpp, with the tensor names and keys that llama.cpp's own converter writes."""
+"""`--to gguf`: a run for llama.cpp, with the tensor names and keys that llama.cpp's converter writes."""
 
 from pathlib import Path
 from typing import Any
@@ -94,18 +94,18 @@ def _chosen(run: Run, path: Path) -> FamilyChoice:
 def _tensors(run: Run, chosen: FamilyChoice, architecture: Architecture, gguf: Any) -> tuple[Tensors, list[str]]:
     """The tensors under llama.cpp's names, and the objectives whose heads llama.cpp has no place for."""
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH[architecture.member], architecture.layers(run.recipe))
-    found: Tensors = {}
+    renamed: Tensors = {}
     for name, tensor in give(chosen.links, load_tensors(run.weights_file())).items():
-        own = name.removeprefix("bert.")
-        if own.startswith(architecture.left):
+        base = name.removeprefix("bert.")
+        if base.startswith(architecture.left):
             continue
-        if own.endswith(architecture.transposed):
+        if base.endswith(architecture.transposed):
             tensor = tensor.T
-        known = names.get_name(own, try_suffixes=(".weight", ".bias"))
+        known = names.get_name(base, try_suffixes=(".weight", ".bias"))
         assert known is not None, name
-        found[known] = tensor.float().contiguous().numpy()
+        renamed[known] = tensor.float().contiguous().numpy()
     heads = {part.kind for part in run.recipe.objective} if architecture.left else set()
-    return architecture.changed(found, run.recipe), sorted(heads)
+    return architecture.changed(renamed, run.recipe), sorted(heads)
 
 
 def _write(
@@ -139,9 +139,9 @@ def _require_read_back(gguf: Any, file: Path, tensors: Tensors, run: Path) -> No
     Raises:
         UserError: a tensor is missing, is one too many, or differs.
     """
-    found = {each.name: each.data for each in gguf.GGUFReader(file).tensors}
-    differs = [name for name in tensors if name not in found or not np.array_equal(found[name], tensors[name])]
-    if differs or len(found) != len(tensors):
+    read = {each.name: each.data for each in gguf.GGUFReader(file).tensors}
+    differs = [name for name in tensors if name not in read or not np.array_equal(read[name], tensors[name])]
+    if differs or len(read) != len(tensors):
         raise UserError(f"{run}: {(differs or ['a tensor too many'])[0]} came back otherwise, so nothing is written")
 
 

@@ -35,10 +35,10 @@ class Unigram(Vocabulary):
             return "its tokenizer falls back to bytes, which llama.cpp does not do for t5"
         if model.get("unk_id") is None:
             return "its tokenizer has no unknown token"
-        for place, step in enumerate(_steps(self.state["normalizer"], "normalizers")):
+        for index, step in enumerate(_steps(self.state["normalizer"], "normalizers")):
             if step["type"] == "Replace" and step["pattern"].get("Regex") in SPACES and step["content"] == " ":
                 continue
-            if step["type"] != "Precompiled" or place:
+            if step["type"] != "Precompiled" or index:
                 return f"its tokenizer normalises texts ({step['type']}), which llama.cpp does not do for t5"
             self.characters = base64.b64decode(step["precompiled_charsmap"])
         cuts = _steps(self.state["pre_tokenizer"], "pretokenizers")
@@ -53,11 +53,11 @@ class Unigram(Vocabulary):
 
     @override
     def named(self) -> dict[int, str]:
-        found = {number: name for number, (name, _) in enumerate(self.state["model"]["vocab"])}
-        found |= {token["id"]: token["content"] for token in self.state["added_tokens"]}
+        names = {number: name for number, (name, _) in enumerate(self.state["model"]["vocab"])}
+        names |= {token["id"]: token["content"] for token in self.state["added_tokens"]}
         for number, token in enumerate(self.marks):
-            found.setdefault(token, f"<extra_id_{number}>")
-        return found
+            names.setdefault(token, f"<extra_id_{number}>")
+        return names
 
     @override
     def tokens(self, rows: int, kinds: Any) -> tuple[list[str], list[Any]]:
@@ -65,9 +65,9 @@ class Unigram(Vocabulary):
         tokens, types = super().tokens(rows, kinds)
         for token in self.marks:
             types[token] = kinds.USER_DEFINED
-        for place, (name, kind) in enumerate(zip(tokens, types, strict=True)):
+        for number, (name, kind) in enumerate(zip(tokens, types, strict=True)):
             if kind == kinds.NORMAL and WORD_BEGINS in name[1:]:  # several words: texts are cut into words first
-                types[place] = kinds.CONTROL
+                types[number] = kinds.CONTROL
         assert self.tokenizer.unknown is not None
         types[self.tokenizer.unknown] = kinds.UNKNOWN
         return tokens, types
@@ -80,17 +80,17 @@ class Unigram(Vocabulary):
 
     @override
     def write_rest(self, writer: Any) -> None:
-        own = self.tokenizer
+        tokenizer = self.tokenizer
         writer.add_add_space_prefix(True)
         writer.add_remove_extra_whitespaces(True)
         if self.characters:
             writer.add_precompiled_charsmap(self.characters)
-        begins = self.objective.before_source(own)
+        begins = self.objective.before_source(tokenizer)
         if begins:
             writer.add_bos_token_id(begins[0])
         writer.add_add_bos_token(bool(begins))
         writer.add_add_eos_token(True)
-        writer.add_decoder_start_token_id(self.objective.prompt(own)[0])
+        writer.add_decoder_start_token_id(self.objective.prompt(tokenizer)[0])
 
 
 def _steps(node: Any, key: str) -> list[dict[str, Any]]:

@@ -35,9 +35,9 @@ class Vocabulary(ABC):
         self.state: dict[str, Any] = json.loads(run.tokenizer.to_string())
         kind = self.tokenizer.config.kind
         reason = f"its tokenizer is of kind {kind}, and llama.cpp reads {self.kind} for {self.architecture}"
-        found = reason if kind != self.kind else self.other_cuts()
-        if found:
-            raise UserError(f"{where}: {found}, so it is not written as GGUF; --to hf can take it")
+        problem = reason if kind != self.kind else self.other_cuts()
+        if problem:
+            raise UserError(f"{where}: {problem}, so it is not written as GGUF; --to hf can take it")
 
     @abstractmethod
     def other_cuts(self) -> str | None:
@@ -79,18 +79,18 @@ class Vocabulary(ABC):
 
     def write(self, writer: Any, rows: int, kinds: Any) -> None:
         """Write the vocabulary to a `gguf.GGUFWriter`; other arguments as of `tokens`."""
-        own = self.tokenizer
+        tokenizer = self.tokenizer
         tokens, types = self.tokens(rows, kinds)
         writer.add_tokenizer_model(self.architecture)
         writer.add_tokenizer_pre(self.cuts)
         writer.add_token_list(tokens)
         writer.add_token_types(types)
-        writer.add_eos_token_id(own.separator)
-        writer.add_sep_token_id(own.separator)
-        writer.add_pad_token_id(own.pad)
-        writer.add_mask_token_id(own.mask)
-        if own.unknown is not None:
-            writer.add_unk_token_id(own.unknown)
+        writer.add_eos_token_id(tokenizer.separator)
+        writer.add_sep_token_id(tokenizer.separator)
+        writer.add_pad_token_id(tokenizer.pad)
+        writer.add_mask_token_id(tokenizer.mask)
+        if tokenizer.unknown is not None:
+            writer.add_unk_token_id(tokenizer.unknown)
         self.write_rest(writer)
 
     @abstractmethod
@@ -163,7 +163,7 @@ class ByteBpe(Vocabulary):
         return None
 
     def write_rest(self, writer: Any) -> None:
-        """Write the merges, and that a text begins behind the token that ends documents."""
+        """Write the merges, and that a text begins after the token that ends documents."""
         merges = self.state["model"]["merges"]
         writer.add_token_merges([each if isinstance(each, str) else " ".join(each) for each in merges])
         writer.add_bos_token_id(self.tokenizer.opening)
