@@ -23,5 +23,5 @@ class Exported(NamedTuple):
 
 
 def write_json(path: Path, values: Any) -> None:
-    """Write values as transformers formats its own files, with sorted keys, so that equal values give equal files."""
+    """Write values as transformers formats its files, with sorted keys, so that equal values give equal files."""
     path.write_text(json.dumps(values, indent=2, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -146,11 +146,11 @@ def _number(value: float | None) -> str:
 
 
 def _limits(run: FinetunedRun | None, imported: bool) -> list[str]:
-    found = ["it knows the texts it was trained on alone: other languages, fields and times were not tried"]
+    limits = ["it knows the texts it was trained on alone: other languages, fields and times were not tried"]
     if imported and run is not None:
-        found.append(f"texts are read up to {run.config.length} tokens; how good its answers are was not measured")
+        limits.append(f"texts are read up to {run.config.length} tokens; how good its answers are was not measured")
     elif run is not None:
-        found.append(f"texts are read up to {run.config.length} tokens; the metrics are of one file of test rows")
+        limits.append(f"texts are read up to {run.config.length} tokens; the metrics are of one file of test rows")
     else:
-        found.append("its numbers are of held-out text of the same corpus; it was not tried on any task")
-    return [*found, "what it writes or predicts can be wrong, and can repeat what its text says of people"]
+        limits.append("its numbers are of held-out text of the same corpus; it was not tried on any task")
+    return [*limits, "what it writes or predicts can be wrong, and can repeat what its text says of people"]

@@ -88,8 +88,8 @@ def export(run: Path, out: Path, *, pooling: str = "mean") -> Exported:
 def _modules() -> list[dict[str, Any]]:
     kinds = ("0_Transformer", "Transformer"), ("1_Pooling", "Pooling")
     return [
-        {"idx": place, "name": str(place), "path": path, "type": f"sentence_transformers.models.{kind}"}
-        for place, (path, kind) in enumerate(kinds)
+        {"idx": number, "name": str(number), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for number, (path, kind) in enumerate(kinds)
     ]
 
 
@@ -97,11 +97,11 @@ def _compared(run: Path, folder: Path, pooling: Any) -> float:
     """Largest difference between the library's vectors and ours, as a share of the largest number."""
     library: Any = import_module("sentence_transformers")
     with quiet(import_module("transformers")):  # silences remarks about heads that vectors do not need
-        found = library.SentenceTransformer(str(folder), device="cpu").encode(COMPARED, show_progress_bar=False)
+        vectors = library.SentenceTransformer(str(folder), device="cpu").encode(COMPARED, show_progress_bar=False)
     wanted = embed(run, COMPARED, pooling=pooling, device="cpu")
-    if found.shape != wanted.shape:
+    if vectors.shape != wanted.shape:
         return float("inf")
-    return float(np.abs(found - wanted).max() / np.abs(wanted).max())
+    return float(np.abs(vectors - wanted).max() / np.abs(wanted).max())
 
 
 def _readme(name: str, pooling: str, length: int) -> str:

@@ -61,25 +61,25 @@ def take(
         if missing := [name for name in link.theirs if name not in theirs]:
             raise UserError(f"{where}: the tensor {missing[0]} is missing")
         used |= set(link.theirs)
-        given = [theirs[name] for name in link.theirs]
-        if odd := [name for name, each in zip(link.theirs, given, strict=True) if not each.is_floating_point()]:
+        tensors = [theirs[name] for name in link.theirs]
+        if odd := [name for name, each in zip(link.theirs, tensors, strict=True) if not each.is_floating_point()]:
             raise UserError(
                 f"{where}: the tensor {odd[0]} holds no floating-point numbers (quantised weights are not read)"
             )
         try:
-            ours = link.to_ours([each.float() for each in given])
+            ours = link.to_ours([each.float() for each in tensors])
         except (RuntimeError, IndexError):
-            raise _other_shape(link, given, "", where) from None
+            raise _other_shape(link, tensors, "", where) from None
         partly |= {
             name: each
-            for name, each, back in zip(link.theirs, given, link.to_theirs(ours), strict=True)
+            for name, each, back in zip(link.theirs, tensors, link.to_theirs(ours), strict=True)
             if not torch.equal(each.float(), back)
         }
         for name, tensor in zip(link.ours, ours, strict=True):
             wanted = (rows, *shapes[name][1:]) if link.vocabulary else shapes[name]
             if tuple(tensor.shape) != wanted:
                 raise _other_shape(
-                    link, given, f"; by the config what is made of it is {wanted}, not {tuple(tensor.shape)}", where
+                    link, tensors, f"; by the config what is made of it is {wanted}, not {tuple(tensor.shape)}", where
                 )
             made[name] = _with_rows(tensor, shapes[name][0]) if link.vocabulary else tensor.contiguous()
     return Taken(made, {name: tensor for name, tensor in theirs.items() if name not in used}, partly, fresh)
@@ -90,8 +90,8 @@ def give(links: Iterable[Link], ours: Mapping[str, Tensor]) -> dict[str, Tensor]
     made: dict[str, Tensor] = {}
     for link in links:
         if not link.tied:
-            found = link.to_theirs([ours[name] for name in link.ours])
-            made |= {name: each.contiguous() for name, each in zip(link.theirs, found, strict=True)}
+            tensors = link.to_theirs([ours[name] for name in link.ours])
+            made |= {name: each.contiguous() for name, each in zip(link.theirs, tensors, strict=True)}
     return made
 
 
@@ -103,8 +103,8 @@ def _require_repeated(link: Link, theirs: Mapping[str, Tensor], where: str) -> N
         )
 
 
-def _other_shape(link: Link, given: list[Tensor], wanted: str, where: str) -> UserError:
-    shapes = ", ".join(str(tuple(each.shape)) for each in given)
+def _other_shape(link: Link, tensors: list[Tensor], wanted: str, where: str) -> UserError:
+    shapes = ", ".join(str(tuple(each.shape)) for each in tensors)
     return UserError(f"{where}: {' and '.join(link.theirs)}: of shape {shapes}, which the config does not say{wanted}")
 
 

@@ -14,7 +14,7 @@ from bakeoff.tokenizer.tokenizer import Tokenizer, TwoVocabularies
 
 Frame = Literal["start", "start_last", "separator", "separator_closed", "opening", "source", "prompt"]
 """The special tokens around a text A: start is [CLS] A [SEP]; start_last is A [SEP] [CLS]; separator is [SEP] A;
-separator_closed is the same with [SEP] behind pairs; opening is O A with the token O that begins documents; source is
+separator_closed is the same with [SEP] after pairs; opening is O A with the token O that begins documents; source is
 A [SEP]; prompt is O A [SEP]."""
 
 _FRAMES: dict[Frame, tuple[str, str]] = {
@@ -44,7 +44,7 @@ class TokenizerSettings(NamedTuple):
     cleans: bool = True
     """Whether the tokenizer brings texts to NFC and white space to single spaces, as `bakeoff prepare` does."""
     marks: int = 0
-    """Number of marks of gaps behind the vocabulary, see `with_marks`."""
+    """Number of marks of gaps after the vocabulary, see `with_marks`."""
     separators: int = 1
     """Number of separators between the texts of a pair."""
     rows: int | None = None
@@ -65,7 +65,7 @@ def frame_of(recipe: Recipe, closed: bool = False) -> Frame:
 
 
 def with_marks(tokenizer: Tokenizer, count: int) -> Tokenizer:
-    """The tokenizer with `count` marks of gaps behind its own tokens, named as in T5 (`<extra_id_N>`)."""
+    """The tokenizer with `count` marks of gaps after its tokens, named as in T5 (`<extra_id_N>`)."""
     if not count:
         return tokenizer
     inner = tokenizers.Tokenizer.from_str(tokenizer.to_string())
@@ -141,11 +141,11 @@ def _within(tokenizer: Tokenizer, rows: int | None) -> tokenizers.Tokenizer:
 def _put_around(inner: tokenizers.Tokenizer, single: list[str], pair: list[str], shown: dict[str, str | None]) -> None:
     """Put the special tokens of the templates around texts; none at all if one of them is missing."""
     wanted = {name for piece in pair if (name := piece.partition(":")[0]) in shown}
-    found = {name: shown[name] for name in wanted}
-    if None in found.values():
+    tokens = {name: shown[name] for name in wanted}
+    if None in tokens.values():
         inner.post_processor = None
         return
-    names = {name: str(token) for name, token in found.items()}
+    names = {name: str(token) for name, token in tokens.items()}
 
     def filled(template: list[str]) -> list[str]:
         parts = (piece.partition(":") for piece in template)
