@@ -67,11 +67,11 @@ class CutTexts:
 
     def add(self, items: Items, length: int) -> None:
         """Count the rows of some more items."""
-        found, before = CutRows.of(items, length), self.all
+        cut, before = CutRows.of(items, length), self.all
         if before is not None:
-            counts = {name: getattr(found, name) + getattr(before, name) for name in COUNTS}
-            found = found.model_copy(update=counts)
-        self.all = found
+            counts = {name: getattr(cut, name) + getattr(before, name) for name in COUNTS}
+            cut = cut.model_copy(update=counts)
+        self.all = cut
 
     def notes(self, of: str) -> Iterator[str]:
         """A note on the rows that were cut, if there are any; `of` names their file, or says what they are."""

@@ -51,15 +51,15 @@ class Splits(NamedTuple):
 
 
 def load_task(config: TaskConfig) -> TaskData:
-    """Read a task's files; hold out dev and test where they have no file of their own.
+    """Read a task's files; hold out dev and test where they have no file.
 
     Raises:
         UserError: a mistake in a file; a label of dev or test that train does not have; nothing to learn from train, or
             too few rows to hold any out.
     """
-    given = {"train": config.train, "test": config.test, "dev": config.dev}
+    files = {"train": config.train, "test": config.test, "dev": config.dev}
     splits = split_examples(
-        config, {name: read_examples(config, path) for name, path in given.items() if path is not None}
+        config, {name: read_examples(config, path) for name, path in files.items() if path is not None}
     )
     task = config.learn(splits.train, splits.origin)
     notes = [*splits.notes, *task.notes]
@@ -68,7 +68,9 @@ def load_task(config: TaskConfig) -> TaskData:
     for path, examples in splits.others.values():
         task.check(examples, path, splits.origin)
     notes += _in_two(splits.all, same=config.dev is not None and config.dev == config.test)
-    counts = {name: Counter(label for each in own for label, _ in each.labels) for name, own in splits.all.items()}
+    counts = {
+        name: Counter(label for each in examples for label, _ in each.labels) for name, examples in splits.all.items()
+    }
     notes += [*most_of_train(counts), *in_one_split(counts)]
     for name, examples in splits.all.items():
         if empty := sum(config.blank_texts(each) for each in examples):
@@ -104,7 +106,7 @@ def read_examples(config: TaskConfig, path: Path) -> tuple[list[Any], list[str]]
 
 
 def split_examples(config: TaskConfig, read: Mapping[str, tuple[list[Any], list[str]]]) -> Splits:
-    """The three splits, dev and test held out of train where they have no file of their own.
+    """The three splits, dev and test held out of train where they have no file.
 
     Args:
         config: the task.
@@ -114,7 +116,7 @@ def split_examples(config: TaskConfig, read: Mapping[str, tuple[list[Any], list[
         UserError: too few rows to hold any out.
     """
     train, _ = read["train"]
-    notes = [*([config.remark] if config.remark else []), *(note for _, own in read.values() for note in own)]
+    notes = [*([config.remark] if config.remark else []), *(note for _, remarks in read.values() for note in remarks)]
     files = {"test": config.test, "dev": config.dev}
     others = {name: (path, read[name][0]) for name, path in files.items() if path is not None}
     rows = len(train)
@@ -141,14 +143,14 @@ def split_examples(config: TaskConfig, read: Mapping[str, tuple[list[Any], list[
 
 
 def _without_use(config: TaskConfig) -> Iterator[str]:
-    """Notes on settings of held-out splits that have no use, because the splits have files of their own."""
+    """Notes on settings of held-out splits that have no use, because the splits have files."""
     default = type(config).model_fields
-    own = [name for name in ("dev", "test") if getattr(config, name) is not None]
-    for name in own:
+    names = [name for name in ("dev", "test") if getattr(config, name) is not None]
+    for name in names:
         share = getattr(config, f"{name}_share")
         if share != default[f"{name}_share"].default:
             yield f"{name}_share {share:g} has no use: {name} has a file of its own, {getattr(config, name).name}"
-    if len(own) == 2 and config.split_seed != default["split_seed"].default:
+    if len(names) == 2 and config.split_seed != default["split_seed"].default:
         yield f"split_seed {config.split_seed} has no use: dev and test have files of their own"
 
 
@@ -179,7 +181,7 @@ def hold_out(examples: Sequence[Example], share: float, seed: int, stream: str) 
     for index, (stratum, count) in enumerate(zip(strata, counts, strict=True)):
         groups = by_stratum[stratum]
         order = permute(np.arange(len(groups)), len(groups), key_of(seed, index, stream), 0)
-        for place in order[: min(int(count), len(groups) - 1)]:
-            held_out.update(groups[place])
+        for group in order[: min(int(count), len(groups) - 1)]:
+            held_out.update(groups[group])
     stay = [example for row, example in enumerate(examples) if row not in held_out]
     return stay, [examples[row] for row in sorted(held_out)]

@@ -101,10 +101,10 @@ def _evaluate_labels(run: str | Path, asked: EvaluateOptions, overrides: Overrid
     (rows, left_out), task = finetuned.labelled_examples(path, config), finetuned.learned
     on, format = resolve_device(device), finetuned.format()
     items = task.encode(rows, format)
-    found = answers_of(finetuned.load(on), items, task, format, Placement(on, "float32"), labelled=True)
+    predicted = answers_of(finetuned.load(on), items, task, format, Placement(on, "float32"), labelled=True)
     cut = CutRows.of(items, format.length)
-    told = [cut.of_split(path.name)] if cut.rows and items.encoded.truncated else []
-    notes = [*left_out, *told, *items.notes, *hidden_notes(finetuned.tokenizer, {"data": rows})]
+    cut_notes = [cut.of_split(path.name)] if cut.rows and items.encoded.truncated else []
+    notes = [*left_out, *cut_notes, *items.notes, *hidden_notes(finetuned.tokenizer, {"data": rows})]
     learned_from = _train_of(finetuned.task, task)
     return {
         "run": str(run),
@@ -114,9 +114,9 @@ def _evaluate_labels(run: str | Path, asked: EvaluateOptions, overrides: Overrid
         "metric": task.metric,
         "rows": len(rows),
         "cut": cut.model_dump(),
-        "loss": found.loss,
-        "scores": task.score(rows, found.answers),
-        "labels": {name: own.model_dump() for name, own in task.score_labels(rows, found.answers).items()},
+        "loss": predicted.loss,
+        "scores": task.score(rows, predicted.answers),
+        "labels": {name: scores.model_dump() for name, scores in task.score_labels(rows, predicted.answers).items()},
         "simplest": task.simplest(rows if learned_from is None else learned_from, rows),
         "simplest_from": "data" if learned_from is None else "train",
         **({"notes": notes} if notes else {}),
@@ -125,7 +125,7 @@ def _evaluate_labels(run: str | Path, asked: EvaluateOptions, overrides: Overrid
 
 def _train_of(config: TaskConfig, task: Task) -> list[Any] | None:
     """The rows that a run has learned from; None where their file is missing, or has other rows by now."""
-    # Splits that have a file of their own take nothing from train.
+    # Splits with a file take nothing from train.
     others: dict[str, tuple[list[Any], list[str]]] = {"dev": ([], []), "test": ([], [])}
     try:
         train = split_examples(config, {"train": read_examples(config, config.train), **others}).train
@@ -135,23 +135,23 @@ def _train_of(config: TaskConfig, task: Task) -> list[Any] | None:
     return train
 
 
-def require_one(given: Mapping[str, str | Path | None], options: Mapping[str, Mapping[str, bool]]) -> None:
+def require_one(data: Mapping[str, str | Path | None], options: Mapping[str, Mapping[str, bool]]) -> None:
     """Require exactly one option that names data, and no further option that belongs to another one.
 
     Args:
-        given: the values of the options that name data, by option; None where an option is not given.
+        data: the values of the options that name data, by option; None where an option is not given.
         options: whether each further option is given, by the option to whose data it belongs.
 
     Raises:
         UserError: none is given, or more than one, or an option of another one.
     """
-    if sum(each is not None for each in given.values()) != 1:
+    if sum(each is not None for each in data.values()) != 1:
         raise UserError(
             "give either --corpus, --texts or --minimal-pairs (for a pre-trained run), or --data (for a fine-tuned run)"
         )
-    for name, own in options.items():
-        if given[name] is None and any(own.values()):
-            raise UserError(f"{listed(list(own))} {'belong' if len(own) > 1 else 'belongs'} to {name} FILE")
+    for name, further in options.items():
+        if data[name] is None and any(further.values()):
+            raise UserError(f"{listed(list(further))} {'belong' if len(further) > 1 else 'belongs'} to {name} FILE")
 
 
 def opened(run: str | Path, overrides: Overrides = ()) -> Run:

@@ -34,4 +34,4 @@ class LeftOut(Example):
     """A row of a labelled file that is not used; readers of examples skip it."""
 
     reason: str = ""
-    """The reason, as it stands behind "3 rows left out: the row"."""
+    """The reason, as it stands after "3 rows left out: the row"."""

@@ -126,7 +126,7 @@ def _finish(folder: Path, out: Path, settled: Settled, fitted: Fitted, machine: 
         recipe=settled.source.recipe.name,
         source=machine["source"],
         seed=setting.seed,
-        scores={name: learned.score(splits[name].examples, found) for name, found in answers.items()},
+        scores={name: learned.score(splits[name].examples, predictions) for name, predictions in answers.items()},
         labels=learned.score_labels(test, answers["test"]),
         simplest=learned.simplest(train.examples, test),
         transferred_tensors=fitted.transferred,
@@ -165,7 +165,7 @@ def _choose_threads(settled: Settled, asked: Asked, kept: int | None) -> None:
 
 
 def _quickest_threads(settled: Settled) -> int:
-    """The quickest number of threads in a short measurement, on a head of its own."""
+    """The quickest number of threads in a short measurement, on another head."""
     setting, source, train = settled.setting, settled.source, settled.splits["train"]
     trials, epoch_steps = planned_trials(setting.config), setting.config.epoch_steps(settled.items)
     steps = epoch_steps * sum(trial.epochs for trial in trials)

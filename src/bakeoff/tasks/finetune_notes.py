@@ -21,17 +21,17 @@ def notes_before(settled: Settled) -> list[str]:
 
 def notes_on_items(splits: dict[str, TaskSplit], cut: dict[str, CutRows], config: FinetuneConfig) -> list[str]:
     """Notes on rows of the splits that were cut or are read in windows, and the notes of their items."""
-    told = []
+    notes = []
     for name, split in splits.items():
         rows = split.items.encoded
         if rows.truncated and rows.owners is not None:
-            told.append(
+            notes.append(
                 f"{counted(rows.truncated, 'row')} of {name} longer than {config.length} tokens, read in windows"
             )
         elif rows.truncated:
-            told.append(cut[name].of_split(name))
-        told += [f"{name}: {note}" for note in split.items.notes]
-    return told
+            notes.append(cut[name].of_split(name))
+        notes += [f"{name}: {note}" for note in split.items.notes]
+    return notes
 
 
 def notes_on_epochs(planned: list[int], setting: Setting, train: TaskSplit) -> list[str]:
@@ -39,7 +39,7 @@ def notes_on_epochs(planned: list[int], setting: Setting, train: TaskSplit) -> l
     config = setting.config
     if config.epochs == planned:
         return []
-    epochs, instead = (listed([str(each) for each in own], "or") for own in (config.epochs, planned))
+    epochs, instead = (listed([str(each) for each in numbers], "or") for numbers in (config.epochs, planned))
     steps = counted(config.epoch_steps(len(train.items.owners)), "step")
     return [
         f"up to {epochs} epochs in place of {instead}: an epoch has {steps}, and `least_steps` asks for "

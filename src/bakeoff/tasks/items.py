@@ -21,7 +21,7 @@ class Items:
     """
 
     encoded: EncodedRows
-    """R rows; the rows of an item stand one behind the other."""
+    """(R,) the rows of the items; those of an item stand one after the other."""
     bounds: NDArray[np.int64]
     """(I + 1,) the bounds of items: item i has the rows from bounds[i] up to bounds[i + 1]."""
     owners: NDArray[np.int64]
@@ -51,5 +51,5 @@ class Items:
         return (np.add.reduceat(stacked, begins) / counts).astype(np.float32)
 
     def rows(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(B,) the indices of the rows of some items; the rows of an item stand one behind the other."""
+        """(B,) the indices of the rows of some items; those of an item stand one after the other."""
         return np.concatenate([np.arange(self.bounds[item], self.bounds[item + 1]) for item in chosen])

@@ -23,11 +23,11 @@ def model_card(task: TaskConfig, config: FinetuneConfig, result: FinetuneResult,
     notes = "".join(f"- {markdown.text(note)}\n" for note in result.notes)
     columns = markdown.text(" and ".join(task.text_columns))
     classes = ", ".join(map(markdown.text, result.classes[:20])) + (", ..." if len(result.classes) > 20 else "")
-    told = f"| classes | {len(result.classes)}: {classes} |\n" if result.classes else ""
+    class_row = f"| classes | {len(result.classes)}: {classes} |\n" if result.classes else ""
     how = "" if task.head != "row" else f", pooling {config.pooling}"
-    given = {1: '"TEXT"', 2: '"TEXT" --pair "TEXT"', None: '"CONTEXT" "CHOICE" "CHOICE"'}[task.input_sides]
+    arguments = {1: '"TEXT"', 2: '"TEXT" --pair "TEXT"', None: '"CONTEXT" "CHOICE" "CHOICE"'}[task.input_sides]
     run = shlex.quote(str(result.path))
-    commands = f"bakeoff predict {run} {given}\nbakeoff evaluate {run} --data FILE"
+    commands = f"bakeoff predict {run} {arguments}\nbakeoff evaluate {run} --data FILE"
     rate = f"learning rate {result.learning_rate:g}"
     if result.trials:
         rate += f", the best of {len(result.trials)} trainings"
@@ -48,7 +48,7 @@ Epochs and learning rates were chosen by {result.metric} on dev; the numbers to 
 | | |
 |---|---|
 | input | {columns}, at most {config.length} tokens{how} |
-{told}| training | best at epoch {result.best_epoch:g} of {result.epochs:g}, {rate} |
+{class_row}| training | best at epoch {result.best_epoch:g} of {result.epochs:g}, {rate} |
 | seed | {result.seed} |
 | tensors | {result.transferred_tensors} of {result.total_tensors} from pre-training; {result.parameters:,} parameters |
 | time | {result.seconds:.0f} s on {markdown.text(environment["device_name"])} |

@@ -65,10 +65,10 @@ def predict(
     """
     opened = run if isinstance(run, FinetunedRun) else FinetunedRun.open(run)
     require_sides(opened, texts, pairs)
-    given = in_memory(texts) if pairs is None else in_memory(texts, pairs)
+    source = in_memory(texts) if pairs is None else in_memory(texts, pairs)
     task = opened.learned
-    found = answer(opened, given, device=device, head=head)
-    return [task.answered(each.example, each.answer) for part in found for each in part]
+    parts = answer(opened, source, device=device, head=head)
+    return [task.answered(each.example, each.answer) for part in parts for each in part]
 
 
 def answer(
@@ -155,8 +155,8 @@ def _answered(
         items = task.encode(part, format)
         if cut is not None:
             cut.add(items, format.length)
-        found = answers_of(head, items, task, format, Placement(on, "float32"))
-        yield [Predicted(*each) for each in zip(part, found.answers, strict=True)]
+        predicted = answers_of(head, items, task, format, Placement(on, "float32"))
+        yield [Predicted(*each) for each in zip(part, predicted.answers, strict=True)]
 
 
 def require_sides(run: FinetunedRun, texts: Sequence[str], pairs: Sequence[str] | None) -> None:

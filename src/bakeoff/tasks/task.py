@@ -69,7 +69,7 @@ class Task(ABC):
     """Notes to readers of the results on the labels."""
 
     shows_texts: bool = True
-    """Whether an answer is shown with the example's texts behind it."""
+    """Whether an answer is shown with the example's texts after it."""
 
     @property
     def classes(self) -> list[str]:
@@ -79,7 +79,7 @@ class Task(ABC):
     @property
     def output_names(self) -> list[str]:
         """Names of the head's K outputs, for exports: those of the classes, if there are any."""
-        return self.classes or [f"LABEL_{place}" for place in range(self.outputs)]
+        return self.classes or [f"LABEL_{index}" for index in range(self.outputs)]
 
     @property
     def output_scale(self) -> tuple[float, float]:

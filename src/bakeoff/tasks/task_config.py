@@ -26,7 +26,7 @@ class Metric(NamedTuple):
 
 
 HeadClass = Literal["SequenceClassification", "TokenClassification", "QuestionAnswering", "MultipleChoice"]
-"""The ends of the names of transformers' classes with a task head, behind `For`."""
+"""The ends of the names of transformers' classes with a task head, after `For`."""
 
 
 class TransformersHead(NamedTuple):
@@ -48,7 +48,7 @@ class TransformersHead(NamedTuple):
 
 
 class WrittenAnswers(NamedTuple):
-    """What a head that writes is given and gives, for exports."""
+    """The limit of the answers of a head that writes, and the prefix of its sources, for exports."""
 
     longest: int | None = None
     """The most tokens of an answer; None: as many as the model can write."""
@@ -128,7 +128,7 @@ class TaskConfig(Config):
 
     @property
     def written(self) -> WrittenAnswers:
-        """What the head that writes is given and gives."""
+        """The limit of the answers, and the prefix of the sources, of a head that writes."""
         return WrittenAnswers()
 
     def reads_files(self, path: Path, column: str | None = None) -> bool:

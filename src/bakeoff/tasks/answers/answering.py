@@ -34,11 +34,11 @@ def answers_of(
     """
     was_training = head.training
     head.eval()
-    own = task.own_answers(head, items, format, placement, look)
-    if own is None:
-        own = _by_numbers(head, items, task, format, placement, labelled)
+    answers = task.own_answers(head, items, format, placement, look)
+    if answers is None:
+        answers = _by_numbers(head, items, task, format, placement, labelled)
     head.train(was_training)
-    return own
+    return answers
 
 
 def _by_numbers(
@@ -49,7 +49,7 @@ def _by_numbers(
     for chosen in sorted_batches(items.lengths, tokens, EVALUATION_BATCH):
         with autocast(placement.device, placement.precision):
             scores = head(task.collate(items, chosen, format).to(placement.device))
-        for item, own in zip(chosen, task.read_outputs(scores, items, chosen), strict=True):
-            outputs[item] = own
-    found = [own for own in outputs if own is not None]
-    return Answers(task.decode(found, items), task.mean_loss(found, items) if labelled else None)
+        for item, output in zip(chosen, task.read_outputs(scores, items, chosen), strict=True):
+            outputs[item] = output
+    complete = [output for output in outputs if output is not None]
+    return Answers(task.decode(complete, items), task.mean_loss(complete, items) if labelled else None)

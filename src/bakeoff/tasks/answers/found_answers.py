@@ -18,7 +18,7 @@ class Candidate(NamedTuple):
     start: int
     """The index of the first character in the context."""
     end: int
-    """The index behind the last character."""
+    """The index after the last character."""
     score: float
     """The score of its first token as beginning plus the score of its last token as end; the best of all windows."""
 
@@ -71,9 +71,9 @@ def best_spans(scores: NDArray[np.float32], longest: int, count: int) -> list[Sc
     table = scores[:, :1] + np.lib.stride_tricks.sliding_window_view(ends, reach)  # (n, reach): first, length - 1
     flat = table.ravel()
     kept = flat >= np.partition(flat, -count)[-count] if count < len(flat) else np.isfinite(flat)
-    places = np.flatnonzero(kept & np.isfinite(flat))
-    places = places[np.argsort(-flat[places], kind="stable")][:count]
-    return [ScoredSpan(int(p // reach), int(p // reach + p % reach), float(flat[p])) for p in places]
+    indices = np.flatnonzero(kept & np.isfinite(flat))
+    indices = indices[np.argsort(-flat[indices], kind="stable")][:count]
+    return [ScoredSpan(int(p // reach), int(p // reach + p % reach), float(flat[p])) for p in indices]
 
 
 def gathered(outputs: Sequence[NDArray[np.float32]], items: Items, longest: int, count: int) -> list[FoundAnswer]:
@@ -88,19 +88,19 @@ def gathered(outputs: Sequence[NDArray[np.float32]], items: Items, longest: int,
     size = int(items.owners.max(initial=-1)) + 1
     best: list[dict[tuple[int, int], float]] = [{} for _ in range(size)]
     none, contexts = [float("inf")] * size, [""] * size
-    for owner, window, own in zip(items.owners, items.targets, outputs, strict=True):
+    for owner, window, output in zip(items.owners, items.targets, outputs, strict=True):
         contexts[owner] = window.question.context
-        none[owner] = min(none[owner], float(own[0].sum()))
+        none[owner] = min(none[owner], float(output[0].sum()))
         # Twice as many, since those that differ in whitespace alone are one, or in the marks of a letter.
-        spans = best_spans(own[1:], longest, 2 * count)
+        spans = best_spans(output[1:], longest, 2 * count)
         covered = [(int(window.begin[span.first]), int(window.end[span.last])) for span in spans]
         for span, (begin, end) in zip(spans, whole_clusters(contexts[owner], covered), strict=True):
             text = contexts[owner][begin:end]
-            place = end - len(text.lstrip()), begin + len(text.rstrip())
-            if place[0] < place[1]:
-                best[owner][place] = max(span.score, best[owner].get(place, span.score))
+            bounds = end - len(text.lstrip()), begin + len(text.rstrip())
+            if bounds[0] < bounds[1]:
+                best[owner][bounds] = max(span.score, best[owner].get(bounds, span.score))
     answers = []
-    for context, places, score in zip(contexts, best, none, strict=True):
-        ranked = sorted(places.items(), key=lambda each: (-each[1], each[0]))[:count]
-        answers.append(FoundAnswer(tuple(Candidate(context[slice(*at)], *at, own) for at, own in ranked), score))
+    for context, scores, score in zip(contexts, best, none, strict=True):
+        ranked = sorted(scores.items(), key=lambda each: (-each[1], each[0]))[:count]
+        answers.append(FoundAnswer(tuple(Candidate(context[slice(*at)], *at, value) for at, value in ranked), score))
     return answers

@@ -73,10 +73,11 @@ class LegalMoves:
         if not are_spans(self._tags):
             yield from [NO_SPANS] if OUTSIDE in self._tags else []
         elif self.iob1:
-            places = _Places(train, _begins_with_i)
+            occurrences = _Occurrences(train, _begins_with_i)
             yield (
-                f"the tags of train are IOB1: I- begins a span at {counted(places.number, 'place')} ({places}), and B- "
-                f"one that follows another of its type; {AS_CONLLEVAL}, and the model learns IOB1"
+                f"the tags of train are IOB1: I- begins a span at {counted(occurrences.number, 'place')} "
+                f"({occurrences}), and B- one that follows another of its type; {AS_CONLLEVAL}, and the model learns "
+                "IOB1"
             )
 
     def remarks(self, sentences: Sentences) -> Iterator[str]:
@@ -85,12 +86,12 @@ class LegalMoves:
         odd: Callable[[str, str], bool] = self._out_of_place
         if self.iob1:
             scheme, reading, odd = "IOB1, the scheme of train, does", "convert the files to one scheme", _begins_anew
-        places = _Places(sentences, odd)
-        if count := places.number:
+        occurrences = _Occurrences(sentences, odd)
+        if count := occurrences.number:
             yield (
                 f"{counted(count, 'tag')} {verb(count, 'stands', 'stand')} where {scheme} not have "
-                f"{verb(count, 'it', 'them')} ({places}), the first in the sentence that ends on line {places.line}: "
-                f"{reading}"
+                f"{verb(count, 'it', 'them')} ({occurrences}), the first in the sentence that ends on line "
+                f"{occurrences.line}: {reading}"
             )
 
     def _out_of_place(self, before: str, tag: str) -> bool:
@@ -107,13 +108,13 @@ class LegalMoves:
             paths = best[:, None] + barrier
             back[word] = paths.argmax(0)
             best = paths.max(0) + table[word]
-        places = [int(best.argmax())]
+        path = [int(best.argmax())]
         for word in range(len(table) - 1, 0, -1):
-            places.append(int(back[word, places[-1]]))
-        return np.array(places[::-1], np.int64)
+            path.append(int(back[word, path[-1]]))
+        return np.array(path[::-1], np.int64)
 
 
-class _Places:
+class _Occurrences:
     """Places of tags in sentences, counted by the pairs of tags that stand there; as a text, the kinds of places.
 
     Args:
@@ -129,10 +130,10 @@ class _Places:
         self._kinds: Counter[str] = Counter()
         self.line = 0
         for line, tags in sentences:
-            for place, tag in enumerate(tags):
-                if counts(tags[place - 1] if place else OUTSIDE, tag):
+            for index, tag in enumerate(tags):
+                if counts(tags[index - 1] if index else OUTSIDE, tag):
                     self.line = self.line or line
-                    before = f"after {tags[place - 1]}" if place else "at the beginning of a sentence"
+                    before = f"after {tags[index - 1]}" if index else "at the beginning of a sentence"
                     self._kinds[f"{tag} {before}"] += 1
         self.number = self._kinds.total()
 

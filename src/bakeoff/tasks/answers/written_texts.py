@@ -40,15 +40,15 @@ def loss_of_a_token(answers: Sequence[WrittenText]) -> float:
 
 
 def joined_targets(items: Items, chosen: NDArray[np.int64]) -> Tensor:
-    """(N,) the tokens of the targets of some items, one target behind the other."""
+    """(N,) the tokens of the targets of some items, one target after the other."""
     return torch.from_numpy(np.concatenate([items.targets[item] for item in chosen]))
 
 
 def of_targets(scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:
     """(tokens of the target,) log-probabilities of the target's tokens for each of some items, from (N, V) scores."""
     labels = joined_targets(items, chosen).to(scores.device)
-    own = scores.float().log_softmax(-1).gather(1, labels[:, None])[:, 0].cpu().numpy()
-    return np.split(own, np.cumsum([len(items.targets[item]) for item in chosen])[:-1])
+    log_probabilities = scores.float().log_softmax(-1).gather(1, labels[:, None])[:, 0].cpu().numpy()
+    return np.split(log_probabilities, np.cumsum([len(items.targets[item]) for item in chosen])[:-1])
 
 
 @torch.inference_mode()
@@ -70,17 +70,17 @@ def of_all_targets(
 
 
 def with_texts(
-    found: Sequence[WrittenText],
+    answers: Sequence[WrittenText],
     head: WritingHead,
     items: Items,
     rows: WritingFormat,
     config: GenerationConfig,
     placement: Placement,
 ) -> list[WrittenText]:
-    """The answers `found`, with the texts that the model writes for the items."""
+    """The answers with the texts that the model writes for the items."""
     prompts, sources = rows.prompts(items)
     with autocast(placement.device, placement.precision):
         written = head.write(prompts, sources, rows.tokenizer, config)
     texts = [clean(rows.tokenizer.decode(each.ids)) for each in written]
-    pairs = zip(found, texts, written, strict=True)
-    return [own._replace(text=text, log_probability=each.log_probability) for own, text, each in pairs]
+    pairs = zip(answers, texts, written, strict=True)
+    return [answer._replace(text=text, log_probability=each.log_probability) for answer, text, each in pairs]

@@ -52,8 +52,8 @@ def check_task(
 
 def _examine(config: TaskConfig, measure: Measure | None) -> TaskFindings:
     read, problems = _read(config)
-    splits: dict[str, list[Any]] = {name: own[0] for name, own in read.items()}
-    notes = [note for _, own in read.values() for note in own]
+    splits: dict[str, list[Any]] = {name: pair[0] for name, pair in read.items()}
+    notes = [note for _, remarks in read.values() for note in remarks]
     cut, task = None, None
     if not problems:
         try:
@@ -71,22 +71,22 @@ def _examine(config: TaskConfig, measure: Measure | None) -> TaskFindings:
     files = {"train": config.train, "dev": config.dev or config.train, "test": config.test or config.train}
     unknown = {} if task is None else _unknown(task, splits, files, origin)
     problems += [text for _, text in unknown.values()]
-    found = []
+    split_findings = []
     for name in ("train", "dev", "test"):
         if name in splits:
             refused = unknown[name][0] if name in unknown else frozenset()
-            answerable = [each for place, each in enumerate(splits[name]) if place not in refused]
+            answerable = [each for index, each in enumerate(splits[name]) if index not in refused]
             lengths, remarks = _lengths(answerable, task, measure)
             notes += [f"{name}: {remark}" for remark in remarks]
             hidden = None if measure is None else hidden_in(measure.format.tokenizer, splits[name])
-            found.append(_split(config, name, files[name], splits[name], lengths, hidden))
+            split_findings.append(_split(config, name, files[name], splits[name], lengths, hidden))
     overlaps = _overlaps(splits)
     findings = TaskFindings(
         task=config.title,
         kind=config.kind,
         metric=None if task is None else task.metric,
         simplest=_simplest(task, cut) if not problems else {},
-        splits=found,
+        splits=split_findings,
         overlaps=overlaps,
         notes=list(dict.fromkeys(notes)),
         warnings=[],
@@ -112,18 +112,18 @@ def _unknown(
     task: Task, splits: Mapping[str, Sequence[Any]], files: Mapping[str, Path], origin: str
 ) -> dict[str, tuple[frozenset[int], str]]:
     """The examples whose labels the task cannot have, by index, and the error of the first one, for each split."""
-    found = {}
+    unknown = {}
     for name, examples in splits.items():
         refused: list[tuple[int, str]] = []
-        for place, each in enumerate(examples if name != "train" else ()):
+        for index, each in enumerate(examples if name != "train" else ()):
             try:
                 task.check([each], files[name], origin)
             except UserError as error:
-                refused.append((place, str(error)))
+                refused.append((index, str(error)))
         if refused:
             more = f" (and {len(refused) - 1} more of {name})" if len(refused) > 1 else ""
-            found[name] = frozenset(place for place, _ in refused), f"{refused[0][1]}{more}"
-    return found
+            unknown[name] = frozenset(index for index, _ in refused), f"{refused[0][1]}{more}"
+    return unknown
 
 
 def _split(
@@ -160,8 +160,8 @@ def _split(
 
 def _wanted(example: Example) -> tuple[Any, ...]:
     """The label of an example: all of its fields that are compared, beside line and texts."""
-    own = (each.name for each in fields(example) if each.compare and each.name not in ("line", "texts"))
-    return tuple(getattr(example, name) for name in own)
+    names = (each.name for each in fields(example) if each.compare and each.name not in ("line", "texts"))
+    return tuple(getattr(example, name) for name in names)
 
 
 def _labels(examples: Sequence[Example]) -> list[LabelFinding]:
@@ -207,11 +207,11 @@ def _lengths(
 def _length(unit: Any, lengths: NDArray[np.int64], limit: int | None) -> LengthFinding:
     if not len(lengths):
         return LengthFinding(unit=unit, mean=0, quantiles={})
-    found = np.percentile(lengths, _QUANTILES, method="higher")
+    quantiles = np.percentile(lengths, _QUANTILES, method="higher")
     return LengthFinding(
         unit=unit,
         mean=round(float(lengths.mean()), 1),
-        quantiles={f"{share} %": int(length) for share, length in zip(_QUANTILES, found, strict=True)},
+        quantiles={f"{share} %": int(length) for share, length in zip(_QUANTILES, quantiles, strict=True)},
         limit=limit,
         longer=None if limit is None else round(float((lengths > limit).mean()), 6),
     )

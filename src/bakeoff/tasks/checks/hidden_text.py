@@ -16,4 +16,4 @@ def hidden_in(tokenizer: Tokenizer, examples: Sequence[Example]) -> HiddenText:
 def hidden_notes(tokenizer: Tokenizer, splits: Mapping[str, Sequence[Example]]) -> list[str]:
     """A note for each split, by its name, with unknown tokens or hidden characters."""
     counts = {name: hidden_in(tokenizer, examples) for name, examples in splits.items()}
-    return [f"{name}: {found}" for name, found in counts.items() if str(found)]
+    return [f"{name}: {count}" for name, count in counts.items() if str(count)]

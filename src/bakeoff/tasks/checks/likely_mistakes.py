@@ -20,13 +20,13 @@ _NAMED = 8  # labels of a warning
 _ACCENTS = frozenset(map(chr, range(0x300, 0x370)))  # those of Latin, Greek and Cyrillic letters, no vowels of scripts
 
 
-def warnings_of(found: TaskFindings) -> list[str]:
+def warnings_of(findings: TaskFindings) -> list[str]:
     """Warnings, one line each, on the findings that a user should look at."""
-    return [*_splits(found), *_labels(found), *_overlaps(found)]
+    return [*_splits(findings), *_labels(findings), *_overlaps(findings)]
 
 
-def _splits(found: TaskFindings) -> Iterator[str]:
-    for split in found.splits:
+def _splits(findings: TaskFindings) -> Iterator[str]:
+    for split in findings.splits:
         count = f"of the {split.examples:,} examples of {split.split}"
         if split.contradictory:
             one, other = split.first_contradiction or (0, 0)
@@ -53,16 +53,16 @@ def _splits(found: TaskFindings) -> Iterator[str]:
             yield f"{split.split}: {split.hidden}: a model with this tokenizer does not see them"
 
 
-def _labels(found: TaskFindings) -> Iterator[str]:
-    by_split = {split.split: split for split in found.splits}
+def _labels(findings: TaskFindings) -> Iterator[str]:
+    by_split = {split.split: split for split in findings.splits}
     train = by_split.get("train")
     if train is None or not train.labels:
         return
-    counts = {split.split: {each.label: each.count for each in split.labels} for split in found.splits}
+    counts = {split.split: {each.label: each.count for each in split.labels} for split in findings.splits}
     yield from most_of_train(counts)
     if rare := [f"{each.label} ({each.count})" for each in train.labels if each.count < FEW]:
         yield f"{counted(len(rare), 'label')} with fewer than {FEW} examples in train: {_some(rare)}"
-    for spelt in _spellings(found.splits):
+    for spelt in _spellings(findings.splits):
         yield f"the labels {spelt} differ in capitals, accents, spaces or invisible signs alone; are they one?"
     yield from in_one_split(counts)
 
@@ -86,10 +86,10 @@ def in_one_split(counts: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
     """Warnings on labels that train or a scored split lacks; `counts` as of `most_of_train`."""
     known = counts["train"].keys()
     for name in ("dev", "test"):
-        own = counts.get(name, {}).keys()
-        if missing := sorted(known - own) if own else []:
+        labels = counts.get(name, {}).keys()
+        if missing := sorted(known - labels) if labels else []:
             yield f"{counted(len(missing), 'label')} of train missing in {name}: {_some(missing)}"
-        if unseen := sorted(own - known):
+        if unseen := sorted(labels - known):
             yield f"{counted(len(unseen), 'label')} of {name} missing in train: {_some(unseen)}"
 
 
@@ -111,9 +111,9 @@ def _bare(label: str) -> str:
     )
 
 
-def _overlaps(found: TaskFindings) -> Iterator[str]:
-    sizes = {split.split: split.examples for split in found.splits}
-    for names, count in found.overlaps.items():
+def _overlaps(findings: TaskFindings) -> Iterator[str]:
+    sizes = {split.split: split.examples for split in findings.splits}
+    for names, count in findings.overlaps.items():
         split, _, other = names.partition(" in ")
         if count >= SHARED * sizes[split]:
             yield f"{other} has the texts of {count:,} of the {counted(sizes[split], 'example')} of {split}, too"

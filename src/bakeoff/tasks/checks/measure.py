@@ -41,5 +41,5 @@ def measure_of(source: str | None, tokenizer: str | Path | None, length: int | N
     else:
         begun = open_source(load_recipe(named), tokenizer)
     recipe = begun.recipe
-    own = recipe.input.length if source is not None else None
-    return Measure(InputFormat(begun.tokenizer, recipe, recipe.input.length), length or own)
+    limit = recipe.input.length if source is not None else None
+    return Measure(InputFormat(begun.tokenizer, recipe, recipe.input.length), length or limit)

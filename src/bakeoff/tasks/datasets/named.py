@@ -14,41 +14,41 @@ from bakeoff.tasks.task_config import TaskConfig
 _COMPRESSIONS = ("", ".gz", ".zst")
 
 
-def dataset_task(name: str, data: str | Path | None, /, **given: Any) -> TaskConfig:
+def dataset_task(name: str, data: str | Path | None, /, **settings: Any) -> TaskConfig:
     """The task of a data set that is known by its name; arguments and errors are those of `named_task`."""
-    return parse_task(named_task(name, data, given), name)
+    return parse_task(named_task(name, data, settings), name)
 
 
-def named_task(name: str, data: str | Path | None, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def named_task(name: str, data: str | Path | None, settings: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The values of the config of a data set's task, as `parse_task` reads them.
 
     Args:
         name: the name of the data set, or a YAML file that describes one.
         data: the folder with its files as they are published; or `hub:OWNER/NAME`, a copy on the Hugging Face Hub with
-            the columns of the known one; or `hub:`, the known one itself. None: `given` has the files.
-        given: values that replace the known ones.
+            the columns of the known one; or `hub:`, the known one itself. None: `settings` has the files.
+        settings: values that replace the known ones.
 
     Raises:
         UserError: there is no such data set or folder, its files are not there, or none of its layouts can be read.
     """
-    given = {key: value for key, value in (given or {}).items() if value is not None}
+    settings = {key: value for key, value in (settings or {}).items() if value is not None}
     known = load_dataset(name)
     name = Path(name).stem if describes_dataset(name) else name
     common = {"kind": known.kind, "name": name, **known.settings}
     if data is not None and str(data).startswith(PREFIX):
         if known.hub is None:
             raise UserError(f"{name}: --data {data}: the data set is not known on the Hub; give --data FOLDER")
-        return common | _on_hub(known.hub, str(data).removeprefix(PREFIX)) | given
+        return common | _on_hub(known.hub, str(data).removeprefix(PREFIX)) | settings
     folder = None if data is None else Path(data)
-    if folder is None and "train" not in given:
+    if folder is None and "train" not in settings:
         raise UserError(f"{name}: give --data FOLDER with its files, or --train FILE")
     if folder is not None and not folder.is_dir():
         raise UserError(f"{folder}: no such folder; --data is the folder with the files of {name}")
-    found = [values for form in known.forms if (values := _values(form, folder, given)) is not None]
-    if not found:
-        wanted = "; or ".join(dict.fromkeys(_listed(form, given) for form in known.forms))
+    layouts = [values for form in known.forms if (values := _values(form, folder, settings)) is not None]
+    if not layouts:
+        wanted = "; or ".join(dict.fromkeys(_listed(form, settings) for form in known.forms))
         raise UserError(f"{folder}: not the files of {name}: looked for {wanted} (each also .gz or .zst)")
-    return _first_that_reads([{**common, **values} | given for values in found])
+    return _first_that_reads([{**common, **values} | settings for values in layouts])
 
 
 def _on_hub(form: HubForm, repository: str) -> dict[str, Any]:
@@ -57,18 +57,19 @@ def _on_hub(form: HubForm, repository: str) -> dict[str, Any]:
     return values | {name: Path(f"{PREFIX}{chosen}@{split}") for name, split in form.splits.items()}
 
 
-def _values(form: Form, folder: Path | None, given: Mapping[str, Any]) -> dict[str, Any] | None:
+def _values(form: Form, folder: Path | None, settings: Mapping[str, Any]) -> dict[str, Any] | None:
     """The config values of a layout, with the files of the folder; None where a file is missing and not given."""
     files: dict[str, Any] = {}
     for split in SPLITS:
-        if split in given or folder is None or not form.names(split):
+        if split in settings or folder is None or not form.names(split):
             continue
         file = next(_files(folder, form.names(split)), None)
         if file is None:
             return None
         files[split] = file
-    own = folder is not None and not any(split in given for split in SPLITS)  # otherwise the remark need not be true
-    return {**form.settings, **files, **({"remark": form.remark} if own else {})}
+    # With files of other splits the remark need not be true.
+    unchanged = folder is not None and not any(split in settings for split in SPLITS)
+    return {**form.settings, **files, **({"remark": form.remark} if unchanged else {})}
 
 
 def _files(folder: Path, names: tuple[str, ...]) -> Iterator[Path]:
@@ -90,8 +91,8 @@ def _files(folder: Path, names: tuple[str, ...]) -> Iterator[Path]:
             yield from fitting
 
 
-def _listed(form: Form, given: Mapping[str, Any]) -> str:
-    wanted = [" or ".join(form.names(split)) for split in SPLITS if form.names(split) and split not in given]
+def _listed(form: Form, settings: Mapping[str, Any]) -> str:
+    wanted = [" or ".join(form.names(split)) for split in SPLITS if form.names(split) and split not in settings]
     return " with ".join(wanted)
 
 

@@ -156,9 +156,9 @@ class FinetuneConfig(Config):
 
     def optimizer_at(self, learning_rate: float) -> OptimizerConfig:
         """The optimizer of a training with a learning rate."""
-        own = {"lr": learning_rate, "weight_decay": self.weight_decay}
+        settings = {"lr": learning_rate, "weight_decay": self.weight_decay}
         return self.optimizer.model_copy(
-            update={k: v for k, v in own.items() if k in type(self.optimizer).model_fields}
+            update={k: v for k, v in settings.items() if k in type(self.optimizer).model_fields}
         )
 
     def schedule_of(self, steps: int) -> ScheduleBaseConfig:

@@ -136,11 +136,11 @@ class Fitting(Unit[ItemBatch]):
 
     @override
     def batches(self, step: int) -> list[ItemBatch]:
-        epoch, place = divmod(step, self.epoch_steps)
+        epoch, index = divmod(step, self.epoch_steps)
         config, lengths = self.setting.config, self.train.items.lengths
         if self._order[0] != epoch:
             self._order = (epoch, shuffled_batches(lengths, config.batch, self.seed, epoch))
-        chosen = self._order[1][place]
+        chosen = self._order[1][index]
         size = config.micro_batch or len(chosen)
         return [self._micro_batch(chosen[begin : begin + size]) for begin in range(0, len(chosen), size)]
 
@@ -177,9 +177,9 @@ class Fitting(Unit[ItemBatch]):
 
     @override
     def evaluate(self, position: Position) -> Evaluation:
-        task, found = self.setting.task, self._look(position.step)
-        self.dev_losses.append(found.loss)
-        self._compare(found)
+        task, look = self.setting.task, self._look(position.step)
+        self.dev_losses.append(look.loss)
+        self._compare(look)
         assert self.best is not None
         means, weights = position.means(), self.weights(position.step - 1)
         line = {
@@ -190,8 +190,8 @@ class Fitting(Unit[ItemBatch]):
             "steps": self.steps,
             "epoch": round(position.step / self.epoch_steps, 3),
             "train_loss": sum(weights[name] * mean for name, mean in means.items() if name in weights),
-            "loss": found.loss,
-            **found.scores,
+            "loss": look.loss,
+            **look.scores,
             "seconds": round(position.seconds + position.evaluation_seconds, 3),
         }
         position.begin_line()
@@ -199,21 +199,21 @@ class Fitting(Unit[ItemBatch]):
 
     def _look(self, step: int) -> Look:
         task, format, dev = self.setting.task, self.setting.format, self.dev
-        found = answers_of(self.head, dev.items, task, format, self.placement, labelled=True, look=True)
-        assert found.loss is not None
-        resolved = task.resolve(dev.examples, found.answers)
-        return Look(step, resolved.score(dev.examples, found.answers), found.loss)
+        predicted = answers_of(self.head, dev.items, task, format, self.placement, labelled=True, look=True)
+        assert predicted.loss is not None
+        resolved = task.resolve(dev.examples, predicted.answers)
+        return Look(step, resolved.score(dev.examples, predicted.answers), predicted.loss)
 
-    def _compare(self, found: Look) -> None:
+    def _compare(self, look: Look) -> None:
         """Keep the weights if the look is the best one so far."""
         task, best = self.setting.task, self.best
         self.since_best += 1
-        if best is None or found.rank(task) > best.best.rank(task):
+        if best is None or look.rank(task) > best.best.rank(task):
             if best is None or not best.best.perfect(task):  # after a perfect score there is no better one
                 self.since_best = 0
             weights = {name: tensor.detach().clone() for name, tensor in self.head.state_dict().items()}
-            best = self.best = Fit(self.trial, found.step, found, weights)
-        best.steps = found.step
+            best = self.best = Fit(self.trial, look.step, look, weights)
+        best.steps = look.step
 
     @override
     def diverged(self, name: str, step: int) -> str:

@@ -85,7 +85,7 @@ def settle(source: StartingPoint, task: TaskConfig, config: FinetuneConfig, seed
     assert config.length is not None
     format = InputFormat(source.tokenizer, source.recipe, config.length, config.truncate, config.separators)
     examples = {"train": data.train, "dev": data.dev, "test": data.test}
-    splits = {name: TaskSplit(own, data.task.encode(own, format)) for name, own in examples.items()}
+    splits = {name: TaskSplit(part, data.task.encode(part, format)) for name, part in examples.items()}
     cut = {name: CutRows.of(split.items, format.length) for name, split in splits.items()}
     planned, config = config.epochs, lengthened(config, len(splits["train"].items.owners))
     setting = Setting(config, data.task, format, seed, placement)

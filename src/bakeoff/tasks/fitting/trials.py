@@ -106,6 +106,6 @@ def _trained(trainer: Trainer[ItemBatch], title: str, stopping: Sequence[int], l
 
 
 def _title(name: str, trial: FittingTrial, config: FinetuneConfig) -> str:
-    told = [f"lr {trial.learning_rate:g}"] if len(config.learning_rate) > 1 else []
-    told += [f"{trial.epochs} epochs"] if len(config.epochs) > 1 else []
-    return " ".join([name, *told])
+    parts = [f"lr {trial.learning_rate:g}"] if len(config.learning_rate) > 1 else []
+    parts += [f"{trial.epochs} epochs"] if len(config.epochs) > 1 else []
+    return " ".join([name, *parts])

@@ -40,10 +40,10 @@ def overlapping_answer(question: str, context: str, words: int) -> str:
     length = min(words, len(spans))
 
     def value(first: int) -> tuple[int, float]:
-        behind = first + length
-        near = sum(1 / (first - place) for place in range(max(0, first - NEAR), first) if known[place])
-        near += sum(1 / (place - behind + 1) for place in range(behind, min(len(known), behind + NEAR)) if known[place])
-        return -sum(known[first:behind]), near
+        end = first + length
+        near = sum(1 / (first - index) for index in range(max(0, first - NEAR), first) if known[index])
+        near += sum(1 / (index - end + 1) for index in range(end, min(len(known), end + NEAR)) if known[index])
+        return -sum(known[first:end]), near
 
     first = max(range(len(spans) - length + 1), key=value)
     return best[spans[first][0] : spans[first + length - 1][1]]

@@ -21,17 +21,17 @@ def depths(head: HeadedModel) -> tuple[dict[str, int], int]:
     final norm, has the depth of its topmost layer.
     """
     model = head.model
-    below, found = 0, dict[str, int]()
+    below, depth_of = 0, dict[str, int]()
     stacks = model.stacks()
     for side, stack in stacks.items():
         # The decoder that reads backwards stands beside the other one.
         first = below if side != "backward_decoder" else below - len(stack.index_map)
-        found |= {f"model.{side}.{name}": first + layer for name, layer in _of_stack(stack).items()}
+        depth_of |= {f"model.{side}.{name}": first + layer for name, layer in _of_stack(stack).items()}
         below = first + len(stack.index_map)
     for name, _ in head.named_parameters():
-        if name not in found:
-            found[name] = 0 if name.startswith("model.") else below + 1
-    return found, below
+        if name not in depth_of:
+            depth_of[name] = 0 if name.startswith("model.") else below + 1
+    return depth_of, below
 
 
 def _of_stack(stack: Stack) -> dict[str, int]:
@@ -40,11 +40,11 @@ def _of_stack(stack: Stack) -> dict[str, int]:
     for layer, applied in enumerate(stack.index_map, 1):
         for part in applied:
             layers[part] = layer
-    top, found = len(stack.index_map), {}
+    top, depth_of = len(stack.index_map), {}
     for name, _ in stack.named_parameters():
         owner = name.split(".")
-        found[name] = layers[owner[1], int(owner[2])] if owner[0] == "parts" else top
-    return found
+        depth_of[name] = layers[owner[1], int(owner[2])] if owner[0] == "parts" else top
+    return depth_of
 
 
 def require_layers(model: ModelConfig, config: FinetuneConfig) -> None:
@@ -67,27 +67,29 @@ def freeze(head: HeadedModel, config: FinetuneConfig) -> None:
     """Keep the embedding and the lowest layers, or the whole model, from being trained."""
     if config.freeze is None:
         return
-    found, layers = depths(head)
+    depth_of, layers = depths(head)
     highest = layers if config.freeze == "model" else config.freeze
     for name, parameter in head.named_parameters():
-        parameter.requires_grad_(found[name] > highest)
+        parameter.requires_grad_(depth_of[name] > highest)
 
 
 def powers(head: HeadedModel, rule: LayerDecayRule) -> dict[str, int]:
     """The power of the decay for each parameter, see `FinetuneConfig.layer_decay_rule`."""
-    found, layers = depths(head)
+    depth_of, layers = depths(head)
     if rule == "ulmfit":
-        return {name: layers + 1 - depth for name, depth in found.items()}
+        return {name: layers + 1 - depth for name, depth in depth_of.items()}
     if rule == "electra":
-        return {name: layers + 2 - depth if depth <= layers else 0 for name, depth in found.items()}
+        return {name: layers + 2 - depth if depth <= layers else 0 for name, depth in depth_of.items()}
     # XLNet's code keeps the biases of the scores, and the vectors of segments, of all layers outside of them.
     outside = {
-        f"{name}.{own}"
+        f"{name}.{parameter}"
         for name, part in head.named_modules()
         if isinstance(part, RelativeAttention)
-        for own, _ in part.named_parameters(recurse=False)
+        for parameter, _ in part.named_parameters(recurse=False)
     }
-    return {name: layers - depth if 0 < depth <= layers and name not in outside else 0 for name, depth in found.items()}
+    return {
+        name: layers - depth if 0 < depth <= layers and name not in outside else 0 for name, depth in depth_of.items()
+    }
 
 
 def with_rates(
@@ -97,8 +99,8 @@ def with_rates(
 
     `factor` is the multiple of the learning rate, `gradient_factor` that of the clipped gradient.
     """
-    found = powers(head, rule)
-    multiples = {parameter: decay ** found[name] for name, parameter in head.named_parameters()}
+    power_of = powers(head, rule)
+    multiples = {parameter: decay ** power_of[name] for name, parameter in head.named_parameters()}
     groups = list(optimizer.param_groups)
     optimizer.param_groups.clear()
     for group in groups:
@@ -119,7 +121,7 @@ def fresh_tensors(head: HeadedModel, layers: int) -> set[str]:
     """
     if not layers:
         return set()
-    found, top = depths(head)
+    depth_of, top = depths(head)
     lowest = top - layers + 1
     for side, stack in head.model.stacks().items():
         first = len(stack.index_map) - layers
@@ -130,4 +132,4 @@ def fresh_tensors(head: HeadedModel, layers: int) -> set[str]:
                 "give --unshare, too"
             )
     # A head with which a model has learnt to write is no part of its layers.
-    return {name for name, depth in found.items() if depth >= lowest and not name.startswith(("writer.", "heads."))}
+    return {name for name, depth in depth_of.items() if depth >= lowest and not name.startswith(("writer.", "heads."))}

@@ -128,7 +128,7 @@ class LinearHead(HeadedModel):
         if self.model.config.sequence_to_sequence:
             # An encoder and a decoder both read the text (Lewis et al. 2020, section 3.1); sources begin without [CLS].
             source = Source(batch.ids[:, 1:], None if batch.real is None else batch.real[:, 1:])
-        # A decoder that has learnt to sees the text from both sides, as a prefix behind which there is nothing.
+        # A decoder that has learnt prefixes reads the whole text as one, and so from both sides.
         prefix = None
         if self.reads_both_sides:
             prefix = torch.full_like(batch.ids[:, 0], batch.ids.shape[1]) if batch.real is None else batch.real.sum(1)
@@ -155,15 +155,15 @@ class LinearHead(HeadedModel):
 
         A pooler of several layers has no counterpart in pre-training.
         """
-        own = self.state_dict()
-        found = {name: name for name in own if name.startswith("heads.") and name in names}
+        state = self.state_dict()
+        sources = {name: name for name in state if name.startswith("heads.") and name in names}
         if self.transform is not None:
-            found |= pretrained_transform(names, recipe)
+            sources |= pretrained_transform(names, recipe)
         if self.pooler is None or self.reading is not None:
-            return found
+            return sources
         for prefix in ("pooler.", *(f"heads.{part.kind}.pooler." for part in recipe.objective)):
-            found |= {name.replace(prefix, "pooler."): name for name in names if name.startswith(prefix)}
-        return found
+            sources |= {name.replace(prefix, "pooler."): name for name in names if name.startswith(prefix)}
+        return sources
 
 
 class RowHead(LinearHead):
@@ -189,8 +189,8 @@ class RowHead(LinearHead):
             return super().forward(batch)
         last = torch.full_like(batch.ids[:, 0], batch.ids.shape[1]) if batch.real is None else batch.real.sum(1)
         first = self.pooling == "cls" and not self.start_last
-        places = torch.zeros_like(last) if first else last - 1
-        return self.outputs(self.through_pooler(self.hidden(batch, places[:, None])[:, 0]))
+        positions = torch.zeros_like(last) if first else last - 1
+        return self.outputs(self.through_pooler(self.hidden(batch, positions[:, None])[:, 0]))
 
     @override
     def scores(self, hidden: Tensor, batch: InputBatch) -> Tensor:
@@ -234,13 +234,13 @@ def writing_objective(recipe: Recipe) -> ObjectiveConfig:
     Raises:
         UserError: the model has none, and so no next-token loss on the texts of a task.
     """
-    found = next((part for part in recipe.objective if part.whole_text), None)
-    if found is None or recipe.model.encoder is not None or recipe.reads_both_sides:
+    objective = next((part for part in recipe.objective if part.whole_text), None)
+    if objective is None or recipe.model.encoder is not None or recipe.reads_both_sides:
         raise UserError(
             "language_model: the next token of a task's texts is learned by models that read forwards and predict all "
             f"tokens, as with the objective clm; {recipe.name} is none"
         )
-    return found
+    return objective
 
 
 def transfer(head: HeadedModel, weights: Path, recipe: Recipe, keep: Collection[str] = (), output: bool = False) -> int:
@@ -263,20 +263,22 @@ def transfer(head: HeadedModel, weights: Path, recipe: Recipe, keep: Collection[
     with torch.device("meta"):
         pretrained = recipe.model.build(head.model.vocabulary)
     sources = model_sources(pretrained, head.model).items()
-    found = {f"model.{name}": file[f"model.{source}"] for name, source in sources if f"model.{source}" in file}
-    own = head.state_dict()
-    found |= {name: file[source] for name, source in head.pretrained(file, recipe).items()}
+    tensors = {f"model.{name}": file[f"model.{source}"] for name, source in sources if f"model.{source}" in file}
+    state = head.state_dict()
+    tensors |= {name: file[source] for name, source in head.pretrained(file, recipe).items()}
     if output:
-        found |= {name: file[name] for name in own if name in file and not name.startswith("model.")}
+        tensors |= {name: file[name] for name in state if name in file and not name.startswith("model.")}
     # A head that reads other layers than the run's did has linear layers of another size, which begin anew.
-    found = {n: t for n, t in found.items() if n.startswith("model.") or n not in own or t.shape == own[n].shape}
-    for name in own:
-        missing = name.startswith("model.") and name not in found
-        if missing or (name in found and found[name].shape != own[name].shape):
+    tensors = {
+        n: t for n, t in tensors.items() if n.startswith("model.") or n not in state or t.shape == state[n].shape
+    }
+    for name in state:
+        missing = name.startswith("model.") and name not in tensors
+        if missing or (name in tensors and tensors[name].shape != state[name].shape):
             raise UserError(f"{weights}: {name} is missing or has another shape than recipe.yaml says")
-    found = {name: tensor for name, tensor in found.items() if name not in keep}
-    head.load_state_dict(found, strict=False)
+    tensors = {name: tensor for name, tensor in tensors.items() if name not in keep}
+    head.load_state_dict(tensors, strict=False)
     arrived = head.state_dict()
     # A transfer that silently does nothing is the worst bug that fine-tuning can have, so it is never taken on trust.
-    assert all(torch.equal(arrived[name].cpu(), tensor) for name, tensor in found.items())
-    return len(found)
+    assert all(torch.equal(arrived[name].cpu(), tensor) for name, tensor in tensors.items())
+    return len(tensors)

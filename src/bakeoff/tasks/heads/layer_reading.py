@@ -16,8 +16,7 @@ class LayerReading(nn.Module):
     """The states of a model's N last layers side by side, or gamma sum_l softmax(s)_l h_l over all L layers and h_0.
 
     h_0 is the input of the first layer; gamma and s are learned, from 1 and from zeros (Peters et al. 2018, equation
-    1).
-    Where a stack has a norm behind its last layer, the states of each layer go through it, since states inside of a
+    1). Where a stack has a norm after its last layer, the states of each layer go through it, since states inside of a
     pre-norm stack grow from layer to layer.
     """
 

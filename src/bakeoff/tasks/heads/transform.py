@@ -28,8 +28,8 @@ class Transform(nn.Module):
 
     @override
     def forward(self, states: Tensor) -> Tensor:
-        found: Tensor = self.norm(activate(self.map(states), self.activation))
-        return found
+        output: Tensor = self.norm(activate(self.map(states), self.activation))
+        return output
 
 
 def _masking(recipe: Recipe) -> MaskingConfig:
@@ -38,13 +38,13 @@ def _masking(recipe: Recipe) -> MaskingConfig:
     Raises:
         UserError: the recipe has no such objective.
     """
-    found = next((part for part in recipe.objective if isinstance(part, MaskingConfig)), None)
-    if found is None:
+    masking = next((part for part in recipe.objective if isinstance(part, MaskingConfig)), None)
+    if masking is None:
         raise UserError(
             f"transform: it is a part of the head of mlm, and {recipe.name} learns "
             f"{', '.join(part.kind for part in recipe.objective)}; leave it out"
         )
-    return found
+    return masking
 
 
 def transform_of(recipe: Recipe) -> HeadTransform:
@@ -63,9 +63,9 @@ def pretrained_transform(names: Collection[str], recipe: Recipe) -> dict[str, st
         names: the names of the tensors of a run, pre-trained or fine-tuned with a transform.
         recipe: the recipe of the run.
     """
-    own = f"heads.{_masking(recipe).kind}."
-    found: dict[str, str] = {}
-    for there, here in ((f"{own}transform.", "map."), (f"{own}norm.", "norm."), ("transform.", "")):
+    head = f"heads.{_masking(recipe).kind}."
+    sources: dict[str, str] = {}
+    for there, here in ((f"{head}transform.", "map."), (f"{head}norm.", "norm."), ("transform.", "")):
         prefix = f"transform.{here}"
-        found |= {f"{prefix}{name.removeprefix(there)}": name for name in names if name.startswith(there)}
-    return found
+        sources |= {f"{prefix}{name.removeprefix(there)}": name for name in names if name.startswith(there)}
+    return sources

@@ -29,14 +29,14 @@ def require_writing(recipe: Recipe) -> ObjectiveConfig:
         UserError: the recipe has no such objective.
     """
     objectives: Sequence[ObjectiveConfig] = recipe.objective
-    found = next((part for part in objectives if part.writes), None)
-    if found is None:
+    objective = next((part for part in objectives if part.writes), None)
+    if objective is None:
         able = [kind for kind, config in OBJECTIVES.items() if config.writes]
         raise UserError(
             f"{recipe.name}: a model that learns {listed([part.kind for part in objectives], 'and')} cannot write "
             f"targets; that needs one with an encoder and a decoder, or a decoder alone, and {listed(able, 'or')}"
         )
-    return found
+    return objective
 
 
 class WritingHead(HeadedModel):
@@ -56,7 +56,7 @@ class WritingHead(HeadedModel):
         """Ids of the tokens that stood for gaps in pre-training."""
 
     def forward(self, batch: WritingBatch) -> Tensor:
-        """(N, V) scores of the tokens of all targets of a batch, one target behind the other."""
+        """(N, V) scores of the tokens of all targets of a batch, one target after the other."""
         prefix = batch.prompt if self.reads_prefix else None
         hidden, _ = self.model(Row(batch.ids, real=batch.real, source=batch.source, prefix=prefix))
         rows = hidden.flatten(0, 1).index_select(0, batch.places)
@@ -70,7 +70,7 @@ class WritingHead(HeadedModel):
         tokenizer: Tokenizer,
         config: GenerationConfig,
     ) -> list[Found]:
-        """The best target found for each prompt; see `Generator.search`."""
+        """The best target for each prompt; see `Generator.search`."""
         banned = [*never_written(tokenizer), *self.marks]
         generator = Generator(Writer(self.model, self.writer, self.reads_prefix), tokenizer.separator, banned)
         return generator.search(prompts, config, sources)

@@ -125,12 +125,12 @@ class ChoiceConfig(TableConfig):
             texts.append(
                 text_value(values[self.pair_column], where, self.pair_column, self.errors) if self.pair_column else ""
             )
-            given = values[named[0]] if isinstance(self.choices, str) else [values[name] for name in named]
-            if not isinstance(given, list) or len(given) < FEWEST_CHOICES:
+            choices = values[named[0]] if isinstance(self.choices, str) else [values[name] for name in named]
+            if not isinstance(choices, list) or len(choices) < FEWEST_CHOICES:
                 raise UserError(
                     f"{where}: '{named[0]}' holds no list of two choices or more; name a column for each choice"
                 )
-            texts += [text_value(choice, where, "choices", self.errors) for choice in given]
+            texts += [text_value(choice, where, "choices", self.errors) for choice in choices]
             answer = self._place(values[self.label_column], texts[2:], where) if labelled else None
             yield ChoiceQuestion(line, tuple(texts), answer)
 
@@ -138,21 +138,21 @@ class ChoiceConfig(TableConfig):
         """The place of the right choice; a label is the choice's number, letter, text or column."""
         text, texts = label_text(label), list(map(label_text, choices))
         columns = list(map(label_text, self.choices)) if isinstance(self.choices, list) else []
-        place = -1
+        index = -1
         if texts.count(text) == 1:
-            place = texts.index(text)
+            index = texts.index(text)
         elif text in columns:
-            place = columns.index(text)
+            index = columns.index(text)
         elif text.isdecimal():
-            place = int(text) - self.first_choice
+            index = int(text) - self.first_choice
         elif len(text) == 1 and text.isalpha():
-            place = ord(text.upper()) - ord("A")
-        if isinstance(label, bool) or not 0 <= place < len(choices):
+            index = ord(text.upper()) - ord("A")
+        if isinstance(label, bool) or not 0 <= index < len(choices):
             raise UserError(
                 f"{where}: '{text}' is none of the {len(choices)} choices (column '{self.label_column}'): give its "
                 f"place from {self.first_choice} on, a letter from A on, or its text"
             )
-        return place
+        return index
 
     @override
     def blank_texts(self, example: ChoiceQuestion) -> int:
@@ -208,9 +208,9 @@ class Choice(Task):
     def _by_item(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> Tensor:
         """(items, most choices of an item) log-probabilities; -inf where an item has fewer choices."""
         counts = torch.from_numpy(np.diff(items.bounds)[chosen]).to(scores.device)
-        place = torch.arange(int(counts.max()), device=scores.device)
-        table = scores.new_full((len(chosen), len(place)), float("-inf"))
-        table[place < counts[:, None]] = scores[:, 0]
+        index = torch.arange(int(counts.max()), device=scores.device)
+        table = scores.new_full((len(chosen), len(index)), float("-inf"))
+        table[index < counts[:, None]] = scores[:, 0]
         return table.log_softmax(-1)
 
     @override
@@ -248,7 +248,7 @@ class Choice(Task):
     def simplest(self, train: Sequence[ChoiceQuestion], test: Sequence[ChoiceQuestion]) -> dict[str, float]:
         """Scores of always choosing the place that is most often right in train; on a tie, the first such place."""
         counts = Counter(each.answer for each in train)
-        most = min(counts, key=lambda place: (-counts[place], place))
+        most = min(counts, key=lambda index: (-counts[index], index))
         return {"accuracy": round(float(np.mean([each.answer == most for each in test])), 7)}
 
     @override

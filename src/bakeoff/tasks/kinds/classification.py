@@ -32,9 +32,9 @@ from bakeoff.tasks.task import Learned, Task
 from bakeoff.tasks.task_config import Metric, TransformersHead
 
 OF_ONE_CLASS: dict[str, Callable[[NDArray[np.bool_], NDArray[np.bool_]], tuple[Any, Any]]] = {
-    "f1": lambda true, found: (2.0 * (true & found), true.astype(int) + found),
-    "precision": lambda true, found: (true & found, found),
-    "recall": lambda true, found: (true & found, true),
+    "f1": lambda true, predicted: (2.0 * (true & predicted), true.astype(int) + predicted),
+    "precision": lambda true, predicted: (true & predicted, predicted),
+    "recall": lambda true, predicted: (true & predicted, true),
 }
 """Functions for the scores of one class: what each row adds to the numerator and to the denominator."""
 
@@ -114,8 +114,8 @@ class ClassificationConfig(TextsConfig):
         labels, predictions = ([line[side] for line in lines] for side in ("label", "prediction"))
         if metric not in OF_ONE_CLASS:
             return of_classes(labels, predictions, metric)
-        true, found = (np.array([name == self.positive for name in side]) for side in (labels, predictions))
-        return of_ratios(*OF_ONE_CLASS[metric](true, found))
+        true, predicted = (np.array([name == self.positive for name in side]) for side in (labels, predictions))
+        return of_ratios(*OF_ONE_CLASS[metric](true, predicted))
 
     @override
     def read(self, path: Path, labelled: bool = True) -> Iterator[LabelledText | LeftOut]:
@@ -163,7 +163,7 @@ class Classification(Task):
     def __init__(self, config: ClassificationConfig, classes: list[str], weights: Sequence[float] = ()) -> None:
         self.weights = torch.tensor(weights, dtype=torch.float32) if weights and config.class_weights else None
         self.config, self.labels, self.metric, self.outputs = config, classes, config.metric, len(classes)
-        self.places = {name: place for place, name in enumerate(classes)}
+        self.places = {name: index for index, name in enumerate(classes)}
         if _on_a_scale(classes):
             numbers = sorted(map(float, classes))
             self.notes = [
@@ -196,7 +196,7 @@ class Classification(Task):
     def most_frequent(self, examples: Sequence[LabelledText]) -> int:
         """The place of the most frequent class in the list of classes; on a tie, the first."""
         counts = Counter(self.places_of(examples))
-        return min(counts, key=lambda place: (-counts[place], place))
+        return min(counts, key=lambda index: (-counts[index], index))
 
     @override
     def encode(self, examples: Sequence[LabelledText], format: InputFormat) -> Items:
@@ -226,9 +226,9 @@ class Classification(Task):
 
     @override
     def decode(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> list[ClassAnswer]:
-        probabilities = items.mean_by_example([np.exp(own) for own in outputs])
-        places = probabilities.argmax(1)
-        return [ClassAnswer(int(place), row) for place, row in zip(places, probabilities, strict=True)]
+        probabilities = items.mean_by_example([np.exp(output) for output in outputs])
+        indices = probabilities.argmax(1)
+        return [ClassAnswer(int(index), row) for index, row in zip(indices, probabilities, strict=True)]
 
     @override
     def score(self, examples: Sequence[LabelledText], answers: Sequence[ClassAnswer]) -> dict[str, float]:
@@ -236,13 +236,13 @@ class Classification(Task):
 
     @override
     def score_labels(self, examples: Sequence[LabelledText], answers: Sequence[ClassAnswer]) -> dict[str, LabelScore]:
-        found = [self.classes[each.place] for each in answers]
-        return label_scores(counts_of([_label_of(each) for each in examples], found, self.classes))
+        predicted = [self.classes[each.place] for each in answers]
+        return label_scores(counts_of([_label_of(each) for each in examples], predicted, self.classes))
 
     def _score(self, labels: list[int], predictions: list[int]) -> dict[str, float]:
         positive = self.config.positive
-        own = {} if positive is None else positive_scores(labels, predictions, self.places[positive])
-        return {**score(labels, predictions, self.outputs), **own}
+        of_positive = {} if positive is None else positive_scores(labels, predictions, self.places[positive])
+        return {**score(labels, predictions, self.outputs), **of_positive}
 
     @override
     def simplest(self, train: Sequence[LabelledText], test: Sequence[LabelledText]) -> dict[str, float]:

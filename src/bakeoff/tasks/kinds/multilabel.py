@@ -137,11 +137,11 @@ class MultilabelConfig(TableConfig):
             texts = tuple(
                 text_value(cell, where, name, self.errors) for name, cell in zip(self.text_columns, cells, strict=False)
             )
-            own = cells[len(texts) :]
-            if labelled and self.broken_rows == "skip" and self._lacks(own):
+            label_cells = cells[len(texts) :]
+            if labelled and self.broken_rows == "skip" and self._lacks(label_cells):
                 yield LeftOut(line, (), "has no label")
                 continue
-            yield TextWithLabels(line, texts, self._labels(own, where) if labelled else None)
+            yield TextWithLabels(line, texts, self._labels(label_cells, where) if labelled else None)
 
     def _lacks(self, cells: Sequence[Any]) -> bool:
         """Whether labels have columns and a cell of the row is blank in one of these."""
@@ -150,17 +150,17 @@ class MultilabelConfig(TableConfig):
     def _labels(self, cells: Sequence[Any], where: str) -> frozenset[str]:
         if isinstance(self.label_column, str):
             (cell,) = cells
-            given = cell if isinstance(cell, list) else str("" if cell is None else cell).split(self.between_labels)
-            there = [each for each in given if each is not None and str(each).strip()]
+            values = cell if isinstance(cell, list) else str("" if cell is None else cell).split(self.between_labels)
+            there = [each for each in values if each is not None and str(each).strip()]
             return frozenset(label_of(each, where, self.label_column) for each in there)
-        found = set()
+        labels = set()
         for name, cell in zip(self.label_column, cells, strict=True):
             said = YES_AND_NO.get(str(cell).strip().lower())
             if said is None:
                 raise UserError(f"{where}: '{cell}' says neither 1 nor 0 (column '{name}'); write one of them")
             if said:
-                found.add(label_text(name))
-        return frozenset(found)
+                labels.add(label_text(name))
+        return frozenset(labels)
 
     @override
     def example(self, texts: Sequence[str]) -> TextWithLabels:
@@ -168,12 +168,12 @@ class MultilabelConfig(TableConfig):
 
     @override
     def learn(self, train: Sequence[TextWithLabels], origin: str) -> "Multilabel":
-        found = {name for each in train for name in each.names or ()}
-        if not found:
+        labels = {name for each in train for name in each.names or ()}
+        if not labels:
             raise UserError(f"{origin}: no row has a label")
-        named = set(map(label_text, self.label_column)) if isinstance(self.label_column, list) else found
+        named = set(map(label_text, self.label_column)) if isinstance(self.label_column, list) else labels
         task = Multilabel(self, sorted(named))
-        if lacking := sorted(named - found):
+        if lacking := sorted(named - labels):
             task.notes = [f"no row of train has {', '.join(lacking)}, so that it cannot be learned"]
         return task
 
@@ -187,7 +187,7 @@ class Multilabel(Task):
 
     def __init__(self, config: MultilabelConfig, labels: list[str]) -> None:
         self.config, self.labels, self.metric, self.outputs = config, labels, config.metric, len(labels)
-        self.places = {name: place for place, name in enumerate(labels)}
+        self.places = {name: index for index, name in enumerate(labels)}
 
     @property
     @override
@@ -203,10 +203,10 @@ class Multilabel(Task):
 
     def table(self, examples: Sequence[TextWithLabels]) -> NDArray[np.bool_]:
         """(N, C) True where an example has a label."""
-        found = np.zeros((len(examples), self.outputs), bool)
+        table = np.zeros((len(examples), self.outputs), bool)
         for row, each in enumerate(examples):
-            found[row, [self.places[name] for name in each.names or ()]] = True
-        return found
+            table[row, [self.places[name] for name in each.names or ()]] = True
+        return table
 
     @override
     def encode(self, examples: Sequence[TextWithLabels], format: InputFormat) -> Items:
@@ -252,10 +252,10 @@ class Multilabel(Task):
     def score_labels(
         self, examples: Sequence[TextWithLabels], answers: Sequence[NDArray[np.float32]]
     ) -> dict[str, LabelScore]:
-        true, given = self.table(examples), np.stack(answers) >= self.config.threshold
-        sums = ((true & given).sum(0), true.sum(0), given.sum(0))
+        true, predicted = self.table(examples), np.stack(answers) >= self.config.threshold
+        sums = ((true & predicted).sum(0), true.sum(0), predicted.sum(0))
         counts = zip(self.labels, *(each.tolist() for each in sums), strict=True)
-        return label_scores({name: LabelCounts(*own) for name, *own in counts})
+        return label_scores({name: LabelCounts(*numbers) for name, *numbers in counts})
 
     @override
     def simplest(self, train: Sequence[TextWithLabels], test: Sequence[TextWithLabels]) -> dict[str, float]:
@@ -278,8 +278,8 @@ class Multilabel(Task):
 
                 def scored(examples: Sequence[TextWithLabels], model: Any = model, features: Any = features) -> Any:
                     # A single label has two columns: the probability of its absence, and of its presence.
-                    found = model.predict_proba(features(examples))[:, -self.outputs :]
-                    return self.scored(examples, found.astype(np.float32))
+                    probabilities = model.predict_proba(features(examples))[:, -self.outputs :]
+                    return self.scored(examples, probabilities.astype(np.float32))
 
                 yield Learned("TF-IDF with logistic regression", {"features": name, "C": c}, scored)
 

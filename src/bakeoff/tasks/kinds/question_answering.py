@@ -139,8 +139,8 @@ class QuestionAnsweringConfig(TaskConfig):
 
     @override
     def restore(self, labels: Any, where: str) -> "QuestionAnswering":
-        found = AnswerLabels.check(labels, where)
-        return QuestionAnswering(self, found["unanswerable"], found["threshold"])
+        values = AnswerLabels.check(labels, where)
+        return QuestionAnswering(self, values["unanswerable"], values["threshold"])
 
 
 class QuestionAnswering(Task):
@@ -179,7 +179,7 @@ class QuestionAnswering(Task):
     @override
     def remarks(self, examples: Sequence[Question]) -> Iterator[str]:
         """Remarks on labelled questions, without those that depend on a tokenizer."""
-        nowhere = [each for each in examples if each.answers and all(own.start is None for own in each.answers)]
+        nowhere = [each for each in examples if each.answers and all(answer.start is None for answer in each.answers)]
         return remarks_on_answers(examples, nowhere, self.unanswerable)
 
     @override
@@ -193,8 +193,8 @@ class QuestionAnswering(Task):
     @override
     def read_outputs(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:
         """(1 + n, 2) scores of no answer and of a window's n tokens, as beginning and as end, for each window."""
-        own = scores.cpu().numpy()
-        return [row[items.targets[item].places] for row, item in zip(own, chosen, strict=True)]
+        rows = scores.cpu().numpy()
+        return [row[items.targets[item].places] for row, item in zip(rows, chosen, strict=True)]
 
     @override
     def mean_loss(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> float:
@@ -206,21 +206,21 @@ class QuestionAnswering(Task):
 
     def text(self, answer: FoundAnswer) -> str:
         """The text of the predicted answer; empty for the prediction that there is no answer."""
-        given = answer.candidates and not (self.unanswerable and answer.difference > self.threshold)
-        return answer.candidates[0].text if given else ""
+        answered = answer.candidates and not (self.unanswerable and answer.difference > self.threshold)
+        return answer.candidates[0].text if answered else ""
 
     @override
     def resolve(self, examples: Sequence[Question], answers: Sequence[FoundAnswer]) -> "QuestionAnswering":
         """The task with the threshold that is best on dev, where train has questions without an answer."""
-        found = [(_right(each), answer) for each, answer in zip(examples, answers, strict=True) if answer.candidates]
-        if not self.unanswerable or not found:
+        pairs = [(_right(each), answer) for each, answer in zip(examples, answers, strict=True) if answer.candidates]
+        if not self.unanswerable or not pairs:
             return self
         compare = self._comparison(examples)
         gains = [
             getattr(compare(right, answer.candidates[0].text), self.metric) - getattr(compare(right, ""), self.metric)
-            for right, answer in found
+            for right, answer in pairs
         ]
-        threshold = best_threshold(np.array([answer.difference for _, answer in found], np.float64), np.array(gains))
+        threshold = best_threshold(np.array([answer.difference for _, answer in pairs], np.float64), np.array(gains))
         return QuestionAnswering(self.config, True, threshold)
 
     @override
@@ -232,12 +232,12 @@ class QuestionAnswering(Task):
 
     def _scores(self, examples: Sequence[Question], texts: Sequence[str]) -> dict[str, float]:
         compare = self._comparison(examples)
-        found = [compare(_right(each), text) for each, text in zip(examples, texts, strict=True)]
-        scores = mean_scores(found)
+        results = [compare(_right(each), text) for each, text in zip(examples, texts, strict=True)]
+        scores = mean_scores(results)
         if not all(each.answers for each in examples):
             for name, has in (("has_answer_", True), ("no_answer_", False)):
-                own = [right for each, right in zip(examples, found, strict=True) if bool(each.answers) == has]
-                scores |= mean_scores(own, name)
+                part = [right for each, right in zip(examples, results, strict=True) if bool(each.answers) == has]
+                scores |= mean_scores(part, name)
         return scores
 
     @override

@@ -80,10 +80,10 @@ class RegressionConfig(TextsConfig):
 
     @override
     def contributions(self, lines: Sequence[Mapping[str, Any]], metric: str) -> Vector:
-        true, found = ([float(line[key]) for line in lines] for key in ("label", "prediction"))
+        true, predicted = ([float(line[key]) for line in lines] for key in ("label", "prediction"))
         if metric == "mean_absolute_error":
-            return np.abs(np.array(true, np.float64) - np.array(found, np.float64))
-        return {"pearson": of_pearson, "spearman": of_spearman}[metric](true, found)
+            return np.abs(np.array(true, np.float64) - np.array(predicted, np.float64))
+        return {"pearson": of_pearson, "spearman": of_spearman}[metric](true, predicted)
 
     @override
     def read(self, path: Path, labelled: bool = True) -> Iterator[RatedText | LeftOut]:
@@ -124,8 +124,8 @@ class RegressionConfig(TextsConfig):
 
     @override
     def restore(self, labels: Any, where: str) -> "Regression":
-        found = Scale.check(labels, where)
-        return Regression(self, found["mean"], found["deviation"])
+        scale = Scale.check(labels, where)
+        return Regression(self, scale["mean"], scale["deviation"])
 
 
 class Regression(Task):
@@ -220,11 +220,14 @@ def regression_scores(values: Sequence[float], answers: Sequence[float]) -> dict
     """Pearson's and Spearman's correlation (0 where either side is constant) and the mean absolute error."""
     from scipy import stats
 
-    true, found = np.array(values, np.float64), np.array(answers, np.float64)
-    constant = len(true) < 2 or np.ptp(true) == 0 or np.ptp(found) == 0
+    true, predicted = np.array(values, np.float64), np.array(answers, np.float64)
+    constant = len(true) < 2 or np.ptp(true) == 0 or np.ptp(predicted) == 0
     correlations = [0.0, 0.0]
     if not constant:
-        correlations = [float(stats.pearsonr(true, found).statistic), float(stats.spearmanr(true, found).statistic)]
+        correlations = [
+            float(stats.pearsonr(true, predicted).statistic),
+            float(stats.spearmanr(true, predicted).statistic),
+        ]
     values_by_name = {"pearson": correlations[0], "spearman": correlations[1]}
-    values_by_name["mean_absolute_error"] = float(np.abs(true - found).mean())
+    values_by_name["mean_absolute_error"] = float(np.abs(true - predicted).mean())
     return {name: round(value, 7) for name, value in values_by_name.items()}

@@ -140,14 +140,14 @@ class SequenceToSequenceConfig(TableConfig):
 
     @override
     def read(self, path: Path, labelled: bool = True) -> Iterator[SourceText | LeftOut]:
-        found = False
+        empty = True
         if path.is_file() and is_plain(path) and self.separator == "auto" and self.layout == "table":
             if self.encoding != "utf-8":
                 raise UserError(f"{path}: plain files of sources and targets are read as UTF-8; convert them")
             for line, source, target in read_pairs(path, self.label_column, labelled, self.errors):
-                found = True
+                empty = False
                 yield SourceText(line, (source,), target)
-            if not found:
+            if empty:
                 raise UserError(f"{path}: the file holds no rows")
             return
         label = self.label_column if labelled else None
@@ -201,12 +201,12 @@ class SequenceToSequence(Task):
     def _remarks(self, items: WritingItems) -> Iterator[str]:
         """Remarks on sources and targets that were cut or cannot be written."""
         rows = len(items.owners)
-        found = {
+        counts = {
             f"sources were cut to {items.room} tokens": items.sources_cut,
             f"targets were cut to {items.longest} tokens, and have no end": items.targets_cut,
             "targets hold what is unknown to the tokenizer, so that it cannot write them": items.unknown,
         }
-        yield from (f"{count:,} of the {rows:,} {text}" for text, count in found.items() if count)
+        yield from (f"{count:,} of the {rows:,} {text}" for text, count in counts.items() if count)
         if items.changed:
             text, back = items.changed[0]
             first = "first " if items.looked_at < rows else ""
@@ -244,22 +244,22 @@ class SequenceToSequence(Task):
     @override
     def decode(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> list[WrittenText]:
         """The answers without texts: the losses of the targets alone, before anything is written."""
-        return [WrittenText(None, None, -float(own.sum(dtype=np.float64)), len(own)) for own in outputs]
+        return [WrittenText(None, None, -float(output.sum(dtype=np.float64)), len(output)) for output in outputs]
 
     @override
     def own_answers(
         self, head: HeadedModel, items: Items, format: InputFormat, placement: Placement, look: bool
     ) -> Answers | None:
         assert isinstance(head, WritingHead)
-        found, loss = [WrittenText(None, None, None, 0)] * len(items.owners), None
+        answers, loss = [WrittenText(None, None, None, 0)] * len(items.owners), None
         if all(target is not None for target in items.targets):
             outputs = of_all_targets(head, items, format, placement)
-            found, loss = self.decode(outputs, items), self.mean_loss(outputs, items)
+            answers, loss = self.decode(outputs, items), self.mean_loss(outputs, items)
         if look and self.metric == "loss":
-            return Answers(found, loss)
+            return Answers(answers, loss)
         rows = WritingFormat(format, self.config.longest)
         how = self.config.generation(1 if look else self.config.beams, rows.longest)
-        return Answers(with_texts(found, head, items, rows, how, placement), loss)
+        return Answers(with_texts(answers, head, items, rows, how, placement), loss)
 
     @override
     def score(self, examples: Sequence[SourceText], answers: Sequence[WrittenText]) -> dict[str, float]:

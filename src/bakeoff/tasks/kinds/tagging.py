@@ -96,11 +96,11 @@ class TaggingConfig(TaskConfig):
     @override
     def contributions(self, lines: Sequence[Mapping[str, Any]], metric: str) -> Vector:
         """(N,) pseudo-values of the N sentences; every metric is a ratio of counts."""
-        true, found = [line["label"] for line in lines], [line["prediction"] for line in lines]
+        true, predicted = [line["label"] for line in lines], [line["prediction"] for line in lines]
         if metric == "accuracy":
-            right = [sum(map(str.__eq__, one, other)) for one, other in zip(true, found, strict=True)]
+            right = [sum(map(str.__eq__, one, other)) for one, other in zip(true, predicted, strict=True)]
             return of_ratios(right, [len(tags) for tags in true])
-        counts = span_counts(true, found)
+        counts = span_counts(true, predicted)
         wholes = {"f1": counts.wanted + counts.given, "precision": counts.given, "recall": counts.wanted}[metric]
         return of_ratios(counts.right * (2 if metric == "f1" else 1), wholes)
 
@@ -136,8 +136,8 @@ class TaggingConfig(TaskConfig):
         (text,) = texts
         if not self.spans_column:
             return TaggedSentence(0, tuple(text.split()))
-        own = words_of(text)
-        return TaggedSentence(0, own.words, None, own.places)
+        split = words_of(text)
+        return TaggedSentence(0, split.words, None, split.places)
 
     @override
     def learn(self, train: Sequence[TaggedSentence], origin: str) -> "Tagging":
@@ -160,9 +160,9 @@ class TaggingConfig(TaskConfig):
 
     @override
     def restore(self, labels: Any, where: str) -> "Tagging":
-        found = TagLabels.check(labels, where)
-        moves = [(label_text(before), label_text(tag)) for before, tag in found["moves"]]
-        return Tagging(self, list(map(label_text, found["tags"])), moves)
+        values = TagLabels.check(labels, where)
+        moves = [(label_text(before), label_text(tag)) for before, tag in values["moves"]]
+        return Tagging(self, list(map(label_text, values["tags"])), moves)
 
 
 def _lines(examples: Sequence[TaggedSentence]) -> list[tuple[int, Sequence[str]]]:
@@ -184,7 +184,7 @@ class Tagging(Task):
         self.labels = {"tags": tags, "moves": [list(move) for move in moves]}
         self.spans = are_spans(tags)
         self.metric = config.metric or ("f1" if self.spans else "accuracy")
-        self.places = {tag: place for place, tag in enumerate(tags)}
+        self.places = {tag: index for index, tag in enumerate(tags)}
         self.moves = LegalMoves(tags, moves)
 
     @property
@@ -218,17 +218,17 @@ class Tagging(Task):
     def _of_words(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> Tensor:
         """(words of the chosen items, C) log-probabilities of the tags."""
         rows = np.repeat(np.arange(len(chosen)), [len(items.targets[item].places) for item in chosen])
-        places = np.concatenate([items.targets[item].places for item in chosen])
-        return scores[torch.from_numpy(rows).to(scores.device), torch.from_numpy(places).to(scores.device)].log_softmax(
-            -1
-        )
+        positions = np.concatenate([items.targets[item].places for item in chosen])
+        index = torch.from_numpy(rows).to(scores.device), torch.from_numpy(positions).to(scores.device)
+        return scores[index].log_softmax(-1)
 
     @override
     def loss(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> Tensor:
         tags = torch.from_numpy(np.concatenate([items.targets[item].tags for item in chosen])).to(scores.device)
-        # No batch is without words: every window was made for some.
-        found = self._of_words(scores, items, chosen)  # the softmax of log-probabilities gives the same probabilities
-        return F.cross_entropy(found, tags, label_smoothing=self.config.label_smoothing)
+        # No batch is without words: every window was made for some. The softmax of log-probabilities gives the same
+        # probabilities.
+        log_probabilities = self._of_words(scores, items, chosen)
+        return F.cross_entropy(log_probabilities, tags, label_smoothing=self.config.label_smoothing)
 
     @override
     def targets(self, items: Items, chosen: NDArray[np.int64]) -> float:
@@ -244,21 +244,21 @@ class Tagging(Task):
     def mean_loss(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> float:
         tags = [target.tags for target in items.targets]
         return float(
-            -np.mean(np.concatenate([own[np.arange(len(of)), of] for own, of in zip(outputs, tags, strict=True)]))
+            -np.mean(np.concatenate([output[np.arange(len(of)), of] for output, of in zip(outputs, tags, strict=True)]))
         )
 
     @override
     def decode(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> list[list[str]]:
         count = int(items.owners.max(initial=-1)) + 1
         parts: list[list[tuple[NDArray[np.int64], NDArray[np.float32]]]] = [[] for _ in range(count)]
-        for owner, target, own in zip(items.owners, items.targets, outputs, strict=True):
-            parts[owner].append((target.words, own))
+        for owner, target, output in zip(items.owners, items.targets, outputs, strict=True):
+            parts[owner].append((target.words, output))
         answers = []
         for part in parts:
             words = np.concatenate([each for each, _ in part])
             table = np.concatenate([each for _, each in part])[np.argsort(words)]  # (words, C)
-            places = self.moves.likeliest(table) if self.config.legal else table.argmax(1)
-            answers.append([self.tags[place] for place in places])
+            indices = self.moves.likeliest(table) if self.config.legal else table.argmax(1)
+            answers.append([self.tags[index] for index in indices])
         return answers
 
     @override
@@ -266,8 +266,8 @@ class Tagging(Task):
         true = [each.tags or () for each in examples]
         pairs = [pair for one, other in zip(true, answers, strict=True) for pair in zip(one, other, strict=True)]
         accuracy = sum(one == other for one, other in pairs) / len(pairs)
-        found = {**(span_scores(true, answers) if self.spans else {}), "accuracy": accuracy}
-        return {name: round(value, 7) for name, value in found.items()}
+        scores = {**(span_scores(true, answers) if self.spans else {}), "accuracy": accuracy}
+        return {name: round(value, 7) for name, value in scores.items()}
 
     @override
     def score_labels(

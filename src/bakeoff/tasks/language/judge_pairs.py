@@ -31,17 +31,17 @@ def evaluate_pairs(run: Run, pairs: str | Path, reading: Reading | None, device:
     require_reading(run, chosen)
     sorts = kinds_of(pairs)
     names = open_table(Path(pairs), "replace").names()
-    found = judge(run, read_minimal_pairs(pairs, group=GROUP if GROUP in names else None), chosen, device=device)
+    result = judge(run, read_minimal_pairs(pairs, group=GROUP if GROUP in names else None), chosen, device=device)
     return {
         "run": str(run.path),
         "pairs_file": str(pairs),
         "reading": chosen,
-        "pairs": found.pairs,
-        "ties": found.ties,
-        "unknown": found.unknown,
-        "accuracy": found.accuracy,
-        "accuracy_of_pairs": found.accuracy_of_pairs,
-        **dict(zip(sorts, found.kinds, strict=True)),
-        "groups": found.groups,
-        "group_pairs": found.sizes,
+        "pairs": result.pairs,
+        "ties": result.ties,
+        "unknown": result.unknown,
+        "accuracy": result.accuracy,
+        "accuracy_of_pairs": result.accuracy_of_pairs,
+        **dict(zip(sorts, result.kinds, strict=True)),
+        "groups": result.groups,
+        "group_pairs": result.sizes,
     }

@@ -49,8 +49,8 @@ def open_scores(
     columns = [options.source_column or "source", options.target_column or "target"]
     if not pairs:
         columns = [options.text_column or "text"]
-    given, naming = bool(wrong) or options.text_column is not None, tuple(named) if pairs else ("--text-column",)
-    file = TextFile(Path(texts), columns, given, options.errors, naming)
+    named_column, naming = bool(wrong) or options.text_column is not None, tuple(named) if pairs else ("--text-column",)
+    file = TextFile(Path(texts), columns, named_column, options.errors, naming)
     return _scores(run, file, options, device)
 
 
@@ -61,11 +61,11 @@ def _scores(run: Run, texts: Texts, options: ScoreOptions, device: str) -> TextS
 
 def evaluate_texts(scores: TextScores) -> dict[str, Any]:
     """All scores of a file and their totals, in memory; of many texts, take them one by one from `open_scores`."""
-    totals, found = Totals(scores.last_word), []
+    totals, results = Totals(scores.last_word), []
     for score in scores:
         totals.add(score)
-        found.append(figures_of(score, scores.last_word))
-    return {**heading(scores), **totals.figures(), "results": found}
+        results.append(figures_of(score, scores.last_word))
+    return {**heading(scores), **totals.figures(), "results": results}
 
 
 def heading(scores: TextScores) -> dict[str, Any]:

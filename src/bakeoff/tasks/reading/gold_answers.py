@@ -18,7 +18,7 @@ class GoldAnswer(NamedTuple):
     start: int | None
     """The index of its first character in the context; None: the answer does not stand in the context."""
     end: int | None
-    """The index behind its last character; None as for `start`."""
+    """The index after its last character; None as for `start`."""
     moved: bool = False
     """Whether the file gives a start at which the answer does not stand."""
     widened: bool = False
@@ -49,25 +49,25 @@ def placed(text: str, start: int | None, context: str, where: str) -> GoldAnswer
     if not spans:
         return GoldAnswer(text, None, None)
     if begin is not None:
-        found = min(spans, key=lambda span: abs(span[0] - begin))
-        return _widened(text, found, context, moved=found[0] != begin)
+        nearest = min(spans, key=lambda span: abs(span[0] - begin))
+        return _widened(text, nearest, context, moved=nearest[0] != begin)
     wide = whole_clusters(context, spans)
     return _widened(text, next((span for span in wide if span in spans), spans[0]), context)
 
 
 def _places(inner: str, context: str) -> list[tuple[int, int]]:
     """The places of an answer in its context, in their order; in NFC where it does not stand there as it is."""
-    # Looked ahead, so that one that overlaps the one before is found too.
+    # A lookahead, so that a match that overlaps the one before counts too.
     pattern = r"\s+".join(map(re.escape, inner.split()))
     spans = [match.span(1) for match in re.finditer(f"(?=({pattern}))", context)]
     if spans or (is_normalized("NFC", inner) and is_normalized("NFC", context)):
         return spans
     read = cleaned(context)
-    found = re.finditer(f"(?=({re.escape(clean(inner))}))", read.text)
-    return [(int(read.begin[match.start(1)]), int(read.end[match.end(1) - 1])) for match in found]
+    matches = re.finditer(f"(?=({re.escape(clean(inner))}))", read.text)
+    return [(int(read.begin[match.start(1)]), int(read.end[match.end(1) - 1])) for match in matches]
 
 
-def _widened(text: str, place: tuple[int, int], context: str, moved: bool = False) -> GoldAnswer:
+def _widened(text: str, span: tuple[int, int], context: str, moved: bool = False) -> GoldAnswer:
     """An answer at a place of its context, widened to whole grapheme clusters."""
-    ((begin, end),) = whole_clusters(context, [place])
-    return GoldAnswer(text, begin, end, moved, (begin, end) != place)
+    ((begin, end),) = whole_clusters(context, [span])
+    return GoldAnswer(text, begin, end, moved, (begin, end) != span)

@@ -36,8 +36,8 @@ def class_folders(path: Path, errors: str, encoding: str) -> Iterator[tuple[int,
     ]
     if not files:
         raise UserError(f"{path}: no folder here has .txt files; class_folders has a folder of them for each class")
-    for number, place in enumerate(permute(np.arange(len(files)), len(files), 0, 0), 1):
-        file, label = files[place]
+    for number, index in enumerate(permute(np.arange(len(files)), len(files), 0, 0), 1):
+        file, label = files[index]
         text = "".join(line.text for line in LineReader(file, errors, encoding=encoding).whole())
         yield number, {"text": text, "label": label}
 
@@ -79,9 +79,9 @@ def race(path: Path, errors: str, encoding: str) -> Iterator[tuple[int, dict[str
     for file in files:
         try:
             text = "".join(line.text for line in LineReader(file, errors, encoding=encoding).whole())
-            found = json_value(text, any_number=True)
-            rows = list(zip(found["questions"], found["options"], found["answers"], strict=True))
-            article = found["article"]
+            record = json_value(text, any_number=True)
+            rows = list(zip(record["questions"], record["options"], record["answers"], strict=True))
+            article = record["article"]
         except RepeatedKey as error:
             raise UserError(f"{file}:{error.line}: {error.problem}; mend it") from None
         except (ValueError, KeyError, TypeError):

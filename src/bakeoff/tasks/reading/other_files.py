@@ -28,8 +28,8 @@ def reading_otherwise(task: SomeTask, settings: Mapping[str, Any]) -> SomeTask:
         if key not in able:
             reason = "was decided in fine-tuning" if key in known else f"is nothing that a task of {task.kind} has"
             raise UserError(f"{key}: {reason}; how a file is read is said by {listed(able, 'and')}")
-    found = task.parse({**task.model_dump(), **settings}, "settings of the file")
-    if found.input_sides != task.input_sides:
+    changed = task.parse({**task.model_dump(), **settings}, "settings of the file")
+    if changed.input_sides != task.input_sides:
         learned = "single texts" if task.input_sides == 1 else "pairs of texts"
         raise UserError(f"pair_column: the run has learned from {learned}, and reads nothing else")
-    return found
+    return changed

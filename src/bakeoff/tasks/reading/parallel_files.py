@@ -21,12 +21,12 @@ def other_side(path: Path, ending: str) -> Path:
 
     `.txt` and the ending of a compression stay: train.de.txt becomes train.en.txt, and source.txt becomes target.txt.
     """
-    name, behind = path.name, ""
+    name, suffixes = path.name, ""
     for endings in (_COMPRESSIONS, (".txt",)):
         if (end := next((end for end in endings if name.endswith(end)), None)) is not None:
-            name, behind = name.removesuffix(end), end + behind
+            name, suffixes = name.removesuffix(end), end + suffixes
     before, dot, _ = name.rpartition(".")
-    return path.with_name(f"{before}{dot}{ending}{behind}")
+    return path.with_name(f"{before}{dot}{ending}{suffixes}")
 
 
 def read_pairs(

@@ -10,7 +10,7 @@ def remarks_on_answers(examples: Sequence[Question], lost: Sequence[Question], u
 
     Args:
         examples: the questions.
-        lost: those of them whose answer was not found in the context.
+        lost: those of them whose answer does not stand in the context.
         unanswerable: whether some questions of train have no answer.
     """
     count = len(examples)

@@ -93,11 +93,11 @@ def read_questions(
     """
     if not on_hub(path):
         require_file(path)
-    found = _layout(path, LineReader(path, errors, encoding=encoding))
-    if found is None:
+    articles = _layout(path, LineReader(path, errors, encoding=encoding))
+    if articles is None:
         rows = _of_table(path, columns, labelled, errors, encoding)
     else:
-        rows = _of_articles(path, found, labelled, errors)
+        rows = _of_articles(path, articles, labelled, errors)
     empty = True
     for each in rows:
         empty = False
@@ -140,8 +140,8 @@ def _layout(path: Path, lines: LineReader) -> list[Any] | None:
 def _of_articles(path: Path, articles: list[Any], labelled: bool, errors: Errors) -> Iterator[Question]:
     number = 0
     many = len(articles) >= MANY_ARTICLES
-    for place, article in enumerate(articles, 1):
-        where = f"{path}: article {place}"
+    for count, article in enumerate(articles, 1):
+        where = f"{path}: article {count}"
         title = str(_field(article, "title", str, where, "")) if many else ""
         for index, paragraph in enumerate(_field(article, "paragraphs", list, where), 1):
             inside = f"{where}, paragraph {index}"
@@ -157,15 +157,15 @@ def _of_articles(path: Path, articles: list[Any], labelled: bool, errors: Errors
 
 def _answers_of(asked: dict[str, Any], context: str, where: str, errors: Errors) -> tuple[GoldAnswer, ...]:
     impossible = _field(asked, "is_impossible", bool, where, False)
-    given = _field(asked, "answers", list, where, [] if impossible else None)
-    found = []
-    for each in given:
+    entries = _field(asked, "answers", list, where, [] if impossible else None)
+    answers = []
+    for each in entries:
         text = text_value(_field(each, "text", str, where), where, "text", errors)
         if text.strip():
-            found.append(placed(text, _field(each, "answer_start", int, where, None, optional=True), context, where))
-    if found and impossible:
+            answers.append(placed(text, _field(each, "answer_start", int, where, None, optional=True), context, where))
+    if answers and impossible:
         raise UserError(f"{where}: 'is_impossible' is true, and it has answers; take one of the two away")
-    return tuple(found)
+    return tuple(answers)
 
 
 def _field(holder: Any, key: str, kind: Any, where: str, absent: Any = None, optional: bool = False) -> Any:
@@ -204,22 +204,22 @@ def _of_table(
         context = text_value(cells[1], where, columns.context, errors)
         answers = None
         if labelled:
-            given = list(_given(cells[2], cells[3] if columns.start else None, where, columns, errors))
-            answers = tuple(placed(text, start, context, where) for text, start in given if text.strip())
+            pairs = list(_texts_and_starts(cells[2], cells[3] if columns.start else None, where, columns, errors))
+            answers = tuple(placed(text, start, context, where) for text, start in pairs if text.strip())
         yield Question(line, (question, context), answers)
 
 
-def _given(
+def _texts_and_starts(
     value: Any, starts: Any, where: str, columns: QuestionColumns, errors: Errors
 ) -> Iterator[tuple[str, int | None]]:
     """The texts of a row's answers, and the start that the row gives for each."""
     if isinstance(value, dict):  # as the library `datasets` has SQuAD
         value, starts = value.get("text"), value.get("answer_start", starts)
     texts: Sequence[Any] = value if isinstance(value, list) else [value]
-    own = starts if isinstance(starts, list) else [starts] * len(texts)
-    if len(own) != len(texts):
-        raise UserError(f"{where}: {len(texts)} answers and {len(own)} starts; each answer has one")
-    for text, start in zip(texts, own, strict=True):
+    numbers = starts if isinstance(starts, list) else [starts] * len(texts)
+    if len(numbers) != len(texts):
+        raise UserError(f"{where}: {len(texts)} answers and {len(numbers)} starts; each answer has one")
+    for text, start in zip(texts, numbers, strict=True):
         yield text_value(text, where, columns.answer, errors), _start(start, where, columns.start or "answer_start")
 
 

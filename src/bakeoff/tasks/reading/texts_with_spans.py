@@ -13,12 +13,12 @@ from bakeoff.text.segmentation import whole_clusters, words_and_signs
 
 
 class WordsOfText(NamedTuple):
-    """A raw text as W words, each sign that is no part of one being a word of its own."""
+    """A raw text as W words, each sign that is no part of one being a word."""
 
     words: tuple[str, ...]
     """(W,) the words in NFC."""
     places: tuple[tuple[int, int], ...]
-    """(W,) the index of each word's first character in the text as it was given, and the index behind its last."""
+    """(W,) the index of each word's first character in the raw text, and the index after its last."""
     tags: tuple[str, ...] | None = None
     """(W,) the BIO tag of each word; None where spans were not asked for."""
     widened: int = 0
@@ -33,9 +33,9 @@ class _Mark(NamedTuple):
 
 def words_of(text: str) -> WordsOfText:
     """The words of a raw text."""
-    found = words_and_signs(text)
-    places = tuple((begin, begin + len(word)) for word, begin in found)
-    return WordsOfText(tuple(normalize("NFC", word) for word, _ in found), places)
+    words = words_and_signs(text)
+    places = tuple((begin, begin + len(word)) for word, begin in words)
+    return WordsOfText(tuple(normalize("NFC", word) for word, _ in words), places)
 
 
 def _problem_of_span(start: int, end: int, text: str) -> str | None:
@@ -75,7 +75,7 @@ def tagged_words(text: str, spans: Any, where: str) -> WordsOfText:
     whole = whole_clusters(text, [(mark.start, mark.end) for mark in marks])
     wide = [_Mark(begin, end, mark.label) for (begin, end), mark in zip(whole, marks, strict=True)]
     _require_apart(wide, marks, where, "share a letter with its marks")
-    cuts = {place for mark in wide for place in (mark.start, mark.end)}
+    cuts = {bound for mark in wide for bound in (mark.start, mark.end)}
     words: list[str] = []
     places: list[tuple[int, int]] = []
     tags: list[str] = []
@@ -94,10 +94,10 @@ def tagged_words(text: str, spans: Any, where: str) -> WordsOfText:
 
 def _require_apart(wide: list[_Mark], marks: list[_Mark], where: str, what: str) -> None:
     """Refuse spans of which two overlap; `marks` has their places as the file gives them."""
-    for (one, other), (given, following) in zip(pairwise(wide), pairwise(marks), strict=True):
+    for (one, other), (mark, following) in zip(pairwise(wide), pairwise(marks), strict=True):
         if other.start < one.end:
             raise UserError(
-                f"{where}: the spans {given.start}-{given.end} and {following.start}-{following.end} {what}; keep one "
+                f"{where}: the spans {mark.start}-{mark.end} and {following.start}-{following.end} {what}; keep one "
                 "of them"
             )
 

@@ -92,18 +92,18 @@ def read_tagged(
     tag_place = _column(columns.tags or ("upos" if universal else "-1"), universal, path) if labelled else None
     likely = -1 if universal else _column(columns.tags or "-1", universal, path)
     comments = CommentLines(LineReader(path, errors, encoding=encoding), likely)
-    found: list[tuple[str, str]] = []
+    pairs: list[tuple[str, str]] = []
     number = width = words = 0
     for number, text, _ in LineReader(path, errors, encoding=encoding).whole():
         line = text.rstrip("\r\n")
         if not line.strip():
-            if found:
-                yield _sentence(number, found, labelled)
-            found, width = [], 0
+            if pairs:
+                yield _sentence(number, pairs, labelled)
+            pairs, width = [], 0
             continue
         if ("\r" in line or "\0" in line) and (problem := foreign_line(line)):
             raise UserError(f"{path}:{number}: {problem}")
-        if line.startswith("-DOCSTART-") or (line.startswith("#") and (universal or (not found and line in comments))):
+        if line.startswith("-DOCSTART-") or (line.startswith("#") and (universal or (not pairs and line in comments))):
             continue
         cells = line.split("\t") if universal else cells_of(line)
         if universal and (len(cells) != len(CONLLU) or not cells[0].replace("-", "").replace(".", "").isdigit()):
@@ -121,15 +121,15 @@ def read_tagged(
                 f"{path}:{number}: {counted(width, 'column')}; there is none for the {what}; name it by {option}"
             )
         words += 1
-        found.append((cells[word_place], "" if tag_place is None else label_text(cells[tag_place])))
-        if tag_place is not None and not found[-1][1]:
+        pairs.append((cells[word_place], "" if tag_place is None else label_text(cells[tag_place])))
+        if tag_place is not None and not pairs[-1][1]:
             raise UserError(f"{path}:{number}: the tag is empty; every word needs one")
-    if len(found) == words >= _TOO_LONG:
+    if len(pairs) == words >= _TOO_LONG:
         raise UserError(
             f"{path}: no blank line ends a sentence, so that all of its {words:,} words are one; put one behind each"
         )
-    if found:
-        yield _sentence(number, found, labelled)
+    if pairs:
+        yield _sentence(number, pairs, labelled)
 
 
 def has_fields(path: Path) -> bool:
@@ -137,8 +137,8 @@ def has_fields(path: Path) -> bool:
     return on_hub(path) or kind_of(path) in (".jsonl", *COLUMNAR)
 
 
-def _sentence(line: int, found: Sequence[tuple[str, str]], labelled: bool) -> TaggedSentence:
-    words, tags = zip(*found, strict=True)
+def _sentence(line: int, pairs: Sequence[tuple[str, str]], labelled: bool) -> TaggedSentence:
+    words, tags = zip(*pairs, strict=True)
     return TaggedSentence(line, words, tags if labelled else None)
 
 
@@ -172,19 +172,19 @@ def _records(
         where = f"{path}:{line}"
         if spans is not None:
             text = text_value(cells[0], where, words, errors)
-            found = tagged_words(text, cells[1], f"{where}: '{spans}'") if labelled else words_of(text)
-            yield TaggedSentence(line, found.words, found.tags, found.places, found.widened)
+            tagged = tagged_words(text, cells[1], f"{where}: '{spans}'") if labelled else words_of(text)
+            yield TaggedSentence(line, tagged.words, tagged.tags, tagged.places, tagged.widened)
             continue
         texts = _texts(cells[0], where, words, errors)
         if not labelled or tags is None:
             yield TaggedSentence(line, texts, None)
             continue
-        own = tuple(map(label_text, _texts(cells[1], where, tags, errors)))
-        if len(own) != len(texts):
-            raise UserError(f"{where}: {len(texts)} words and {len(own)} tags; each word needs one")
-        if not all(own):
+        labels = tuple(map(label_text, _texts(cells[1], where, tags, errors)))
+        if len(labels) != len(texts):
+            raise UserError(f"{where}: {len(texts)} words and {len(labels)} tags; each word needs one")
+        if not all(labels):
             raise UserError(f"{where}: '{tags}' holds an empty tag; every word needs one")
-        yield TaggedSentence(line, texts, own)
+        yield TaggedSentence(line, texts, labels)
 
 
 def _texts(value: Any, where: str, name: str, errors: str) -> tuple[str, ...]:

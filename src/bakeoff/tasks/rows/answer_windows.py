@@ -36,7 +36,7 @@ class AnswerWindow:
     begin: NDArray[np.int64]
     """(n,) the character of the context at which each token begins."""
     end: NDArray[np.int64]
-    """(n,) the character of the context behind each token."""
+    """(n,) the character of the context after each token."""
     second: int
     """The position in the row of the window's first token of the context."""
     whole: int
@@ -79,10 +79,10 @@ def answer_windows(examples: Sequence[Question], format: InputFormat, longest: i
     texts = list(dict.fromkeys(text for each in examples for text in each.texts))
     tokens = dict(zip(texts, format.tokenizer.encode_placed(texts), strict=True))
     questions, contexts = ([tokens[each.texts[side]] for each in examples] for side in (0, 1))
-    found = format.windows([each.ids for each in questions], [each.ids for each in contexts], longest, stride)
+    pairs = format.windows([each.ids for each in questions], [each.ids for each in contexts], longest, stride)
     spans = [_span(each, context) for each, context in zip(examples, contexts, strict=True)]
     windows = []
-    rows = zip(found.owners, found.first, found.counts, found.encoded.second, found.whole, strict=True)
+    rows = zip(pairs.owners, pairs.first, pairs.counts, pairs.encoded.second, pairs.whole, strict=True)
     for owner, first, count, second, whole in (map(int, row) for row in rows):
         context, span, target = contexts[owner], spans[owner], None
         if span is not None:
@@ -90,13 +90,13 @@ def answer_windows(examples: Sequence[Question], format: InputFormat, longest: i
             target = TokenSpan(span.first - first + 1, span.last - first + 1) if inside else TokenSpan(0, 0)
         begin, end = (side[first : first + count] for side in (context.begin, context.end))
         windows.append(AnswerWindow(examples[owner], begin, end, second, whole, target))
-    return Windows(found.encoded, found.owners, windows, spans, found.cut)
+    return Windows(pairs.encoded, pairs.owners, windows, spans, pairs.cut)
 
 
 def _span(question: Question, context: PlacedTokens) -> TokenSpan | None:
-    """The tokens of the first of a question's answers that was found in its context.
+    """The tokens of the first of a question's answers that stands in its context.
 
-    NOWHERE where the question has no answer; None where its answers are unknown or were not found.
+    NOWHERE where the question has no answer; None where its answers are unknown or do not stand there.
     """
     if not question.answers:
         return None if question.answers is None else NOWHERE
@@ -120,24 +120,24 @@ def window_loss(scores: Tensor, windows: Sequence[AnswerWindow]) -> Tensor:
         scores: (B, T, 2) the scores of each token as the first and as the last of the answer.
         windows: (B,) the window in each row.
     """
-    told = torch.zeros(scores.shape[:2], dtype=torch.bool)  # (B, T) the places that are told apart
+    mask = torch.zeros(scores.shape[:2], dtype=torch.bool)  # (B, T) the positions of a window
     targets = torch.zeros((len(windows), 2), dtype=torch.int64)
     for row, window in enumerate(windows):
-        places = torch.from_numpy(window.places)
-        told[row, places] = True
+        positions = torch.from_numpy(window.places)
+        mask[row, positions] = True
         if window.target is not None:
-            targets[row] = places[list(window.target)]
+            targets[row] = positions[list(window.target)]
     learned = torch.tensor([window.target is not None for window in windows], device=scores.device)
-    table = scores.masked_fill(~told.to(scores.device)[..., None], float("-inf")).log_softmax(1)  # (B, T, 2)
+    table = scores.masked_fill(~mask.to(scores.device)[..., None], float("-inf")).log_softmax(1)  # (B, T, 2)
     right = table.gather(1, targets.to(scores.device)[:, None]).squeeze(1)  # (B, 2)
     return -right[learned].mean() if learned.any() else scores.sum() * 0
 
 
 def mean_window_loss(outputs: Sequence[NDArray[np.float32]], windows: Sequence[AnswerWindow]) -> float:
-    """The mean loss of windows in nats, from the (1 + n, 2) scores at the places of each; 0 without targets."""
+    """The mean loss of windows in nats, from the (1 + n, 2) scores at the positions of each; 0 without targets."""
     losses = [
-        -float(torch.from_numpy(own).log_softmax(0)[list(window.target), [0, 1]].mean())
-        for own, window in zip(outputs, windows, strict=True)
+        -float(torch.from_numpy(output).log_softmax(0)[list(window.target), [0, 1]].mean())
+        for output, window in zip(outputs, windows, strict=True)
         if window.target is not None
     ]
     return float(np.mean(losses)) if losses else 0.0

@@ -31,9 +31,9 @@ class InputBatch(NamedTuple):
 
 def collate(encoded: EncodedRows, rows: NDArray[np.int64], format: InputFormat) -> InputBatch:
     """The batch of some rows, padded to the longest, rounded up to MULTIPLE but not beyond the format's length."""
-    own = [encoded.ids[row] for row in rows]
-    ids, real = padded(own, format.pad, step=MULTIPLE, most=format.length)
-    second, lengths = encoded.second[rows], np.array([len(row) for row in own])
+    sequences = [encoded.ids[row] for row in rows]
+    ids, real = padded(sequences, format.pad, step=MULTIPLE, most=format.length)
+    second, lengths = encoded.second[rows], np.array([len(row) for row in sequences])
     segments = None
     if format.segments and (format.start_last or (second < lengths).any()):
         column = np.arange(ids.shape[1])

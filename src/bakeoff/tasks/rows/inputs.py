@@ -50,7 +50,7 @@ class PairWindows:
     """N windows over pairs of texts, as rows; each has a stretch of the second text."""
 
     encoded: EncodedRows
-    """The N rows; the rows of a pair stand one behind the other."""
+    """The N rows; the rows of a pair stand one after the other."""
     owners: NDArray[np.int64]
     """(N,) the index of the pair of each row, in rising order; every pair has at least one row."""
     first: NDArray[np.int64]
@@ -79,7 +79,7 @@ def check_length(model: ModelConfig, length: int) -> None:
 
 @dataclass(frozen=True)
 class PlacedRows:
-    """A text, or a pair, as W rows (several where it is read in windows), and the place of each of its tokens."""
+    """A text, or a pair, as W rows (several where it is read in windows), and the position of each of its tokens."""
 
     encoded: EncodedRows
     """The W rows, as `InputFormat.encode` makes them."""
@@ -93,7 +93,7 @@ class PlacedRows:
 class InputFormat:
     """The format of rows: [CLS] A [SEP] for a text, and [CLS] A [SEP] B [SEP] for a pair of texts.
 
-    A decoder alone reads [SEP] A and [SEP] A [SEP] B, as documents start. A decoder behind an encoder reads the rows
+    A decoder alone reads [SEP] A and [SEP] A [SEP] B, as documents start. A decoder after an encoder reads the rows
     with [CLS], and its encoder the same without [CLS], as in pre-training. Where pre-training has put [CLS] last, as
     XLNet does, the rows are A [SEP] [CLS] and A [SEP] B [SEP] [CLS].
 
@@ -103,7 +103,7 @@ class InputFormat:
         pad: id of the padding token.
         segments: whether rows have segment ids: 1 for the second text, and 2 for [CLS] where it is last.
         start_last: whether [CLS] is last.
-        reads_forwards: whether a position sees none of the positions behind it.
+        reads_forwards: whether a position sees none of the positions after it.
         has_source: whether the model is a decoder that reads a source through an encoder.
         prompt: ids that such a decoder reads before the target.
         before_source: ids that the source of such a decoder begins with, before its text.
@@ -142,7 +142,7 @@ class InputFormat:
 
     @property
     def around(self) -> tuple[list[int], list[int], list[int]]:
-        """Ids of the special tokens in front of a text, between the two texts of a pair, and behind the last text."""
+        """Ids of the special tokens in front of a text, between the two texts of a pair, and after the last text."""
         return self._around
 
     @property
@@ -157,8 +157,8 @@ class InputFormat:
 
     def framed(self, texts: Sequence[NDArray[np.int64]]) -> EncodedRows:
         """The rows of texts that are given as token ids, each cut to `room` tokens."""
-        before, _, behind = (np.array(part, np.int64) for part in self._around)
-        rows = [np.concatenate([before, ids[: self.room], behind]) for ids in texts]
+        before, _, after = (np.array(part, np.int64) for part in self._around)
+        rows = [np.concatenate([before, ids[: self.room], after]) for ids in texts]
         lengths = np.array([len(ids) for ids in texts], np.int64)
         lost = np.maximum(lengths - self.room, 0)
         starts = np.array([len(row) for row in rows], np.int64)
@@ -178,16 +178,16 @@ class InputFormat:
         nothing = np.zeros(0, np.int64)
         firsts = self.ids(texts)
         seconds = [nothing] * len(firsts) if pairs is None else self.ids(pairs)
-        before, between, behind = (np.array(part, np.int64) for part in self._around)
+        before, between, after = (np.array(part, np.int64) for part in self._around)
         if pairs is None:
             between = nothing
-        room = self.length - len(before) - len(between) - len(behind)
+        room = self.length - len(before) - len(between) - len(after)
         rows, starts, owners, lost, truncated = [], [], list[int](), list[int](), 0
         for owner, (first, second) in enumerate(zip(firsts, seconds, strict=True)):
             truncated += len(first) + len(second) > room
             lost.append(self._lost(len(first), len(second), room))
             for kept, other in self._cut(first, second, room):
-                rows.append(np.concatenate([before, kept, between, other, behind]))
+                rows.append(np.concatenate([before, kept, between, other, after]))
                 starts.append(len(rows[-1]) if pairs is None else len(before) + len(kept) + len(between))
                 owners.append(owner)
         several = np.array(owners, np.int64) if len(rows) > len(firsts) else None
@@ -195,23 +195,23 @@ class InputFormat:
         return EncodedRows(rows, np.array(starts, np.int64), truncated, several, np.array(lost, np.int64), tokens)
 
     def placed(self, text: str, pair: str | None) -> PlacedRows:
-        """The rows of a text, or of a pair, with the place of each of its tokens."""
+        """The rows of a text, or of a pair, with the position of each of its tokens."""
         encoded = self.encode([text], None if pair is None else [pair])
         sides = self.tokenizer.encode_placed([text] if pair is None else [text, pair])
         between = 0 if pair is None else len(self._around[1])
         room = self.length - self.before - between - len(self._around[2])
         numbers = [np.arange(len(side.ids)) for side in sides] + [np.zeros(0, np.int64)]
-        places = []
+        positions = []
         for kept in self._cut(numbers[0], numbers[1], room):
             starts = (self.before, self.before + len(kept[0]) + between)
-            places.append(
+            positions.append(
                 [
-                    (start + place, side, token)
+                    (start + index, side, token)
                     for side, (start, tokens) in enumerate(zip(starts, kept, strict=True))
-                    for place, token in enumerate(tokens.tolist())
+                    for index, token in enumerate(tokens.tolist())
                 ]
             )
-        return PlacedRows(encoded, sides, places)
+        return PlacedRows(encoded, sides, positions)
 
     def _cut(
         self, first: NDArray[np.int64], second: NDArray[np.int64], room: int
@@ -248,9 +248,9 @@ class InputFormat:
     ) -> PairWindows:
         """Rows of pairs of texts, with as many stretches of each second text as it takes to read all of it.
 
-        The rows have the format of pairs, and a decoder alone has [SEP] behind its second text as well, as documents
-        end. A
-        stretch overlaps the next one by at least half, so that a span of up to half a stretch is whole in one of them.
+        The rows have the format of pairs, and a decoder alone has [SEP] after its second text as well, as documents
+        end. A stretch overlaps the next one by at least half, so that a span of up to half a stretch is whole in one
+        of them.
 
         Args:
             firsts: (P,) token ids of first texts.
@@ -258,24 +258,24 @@ class InputFormat:
             longest: the most tokens of a first text, but never more than half of the room; the rest is cut off.
             stride: the most tokens from the beginning of one stretch to the beginning of the next.
         """
-        before, between, behind = (np.array(part, np.int64) for part in self._around)
-        behind = behind if len(behind) else between
-        room = self.length - len(before) - len(between) - len(behind)
+        before, between, after = (np.array(part, np.int64) for part in self._around)
+        after = after if len(after) else between
+        room = self.length - len(before) - len(between) - len(after)
         rows: list[NDArray[np.int64]] = []
-        places: list[tuple[int, int, int, int]] = []
+        stretches: list[tuple[int, int, int, int]] = []
         lost = []
         for owner, (first, second) in enumerate(zip(firsts, seconds, strict=True)):
             kept = min(longest, room // 2)
             lost.append(max(0, len(first) - kept))
             opening = np.concatenate([before, first[:kept], between])
-            own = self.length - len(opening) - len(behind)  # tokens of a stretch
-            step, rest = max(1, min(stride, own // 2)), max(0, len(second) - own)
+            size = self.length - len(opening) - len(after)  # tokens of a stretch
+            step, rest = max(1, min(stride, size // 2)), max(0, len(second) - size)
             begins = [*range(0, rest, step), rest]
             for begin in begins:
-                part = second[begin : begin + own]
-                rows.append(np.concatenate([opening, part, behind]))
-                places.append((owner, begin, len(part), len(opening)))
-        owners, begun, counts, starts = np.array(places, np.int64).reshape(-1, 4).T
+                part = second[begin : begin + size]
+                rows.append(np.concatenate([opening, part, after]))
+                stretches.append((owner, begin, len(part), len(opening)))
+        owners, begun, counts, starts = np.array(stretches, np.int64).reshape(-1, 4).T
         tokens = sum(map(len, firsts)) + sum(map(len, seconds))
         encoded = EncodedRows(rows, starts, 0, owners, np.array(lost, np.int64), tokens)
         last = self.start_last or self.reads_forwards

@@ -51,33 +51,35 @@ def tag_windows(
     rows: list[NDArray[np.int64]] = []
     owners, targets = [], []
     encoded = format.tokenizer.encode_words(sentences)
-    for owner, (given, words) in enumerate(zip(tags, encoded, strict=True)):
-        place = words.last if format.reads_forwards else words.first
-        for begin, end, own in _windows(place, len(words.ids), format.room):
-            asked = None if given is None else np.array([numbers[given[word]] for word in own], np.int64)
+    for owner, (sentence_tags, words) in enumerate(zip(tags, encoded, strict=True)):
+        positions = words.last if format.reads_forwards else words.first
+        for begin, end, indices in _windows(positions, len(words.ids), format.room):
+            asked = None
+            if sentence_tags is not None:
+                asked = np.array([numbers[sentence_tags[word]] for word in indices], np.int64)
             rows.append(words.ids[begin:end])
             owners.append(owner)
-            targets.append(TagTarget(place[own] - begin + format.before, own, asked))
+            targets.append(TagTarget(positions[indices] - begin + format.before, indices, asked))
     return TagWindows(format.framed(rows), np.array(owners, np.int64), targets)
 
 
-def _windows(place: NDArray[np.int64], tokens: int, room: int) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
+def _windows(positions: NDArray[np.int64], tokens: int, room: int) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
     """Windows of at most `room` tokens over a sentence: the beginning, the end and the tagged words of each.
 
     Windows overlap by half, and each word is tagged in the window whose middle is nearest to its token.
 
     Args:
-        place: (words,) the index of the token by which each word is tagged.
+        positions: (words,) the position of the token by which each word is tagged.
         tokens: the number of tokens of the sentence.
         room: the most tokens of a window.
     """
     if tokens <= room:
-        yield 0, tokens, np.arange(len(place))
+        yield 0, tokens, np.arange(len(positions))
         return
     begins = [*range(0, tokens - room, max(1, room // 2)), tokens - room]
     middles = np.array(begins) + (room - 1) / 2
-    nearest = np.abs(place[:, None] - middles).argmin(1)
+    nearest = np.abs(positions[:, None] - middles).argmin(1)
     for number, begin in enumerate(begins):
-        own = np.flatnonzero(nearest == number)
-        if len(own):
-            yield begin, begin + room, own
+        indices = np.flatnonzero(nearest == number)
+        if len(indices):
+            yield begin, begin + room, indices

@@ -30,7 +30,7 @@ class WritingBatch(NamedTuple):
     """A batch of rows for a model that writes."""
 
     ids: Tensor
-    """(B, T) token ids that the decoder reads: the prompt (without an encoder: the source), and behind it the target
+    """(B, T) token ids that the decoder reads: the prompt (without an encoder: the source), and after it the target
     without its last token."""
     real: Tensor | None
     """(B, T) the padding mask: True for tokens, False for padding; None where there is no padding."""
@@ -76,7 +76,8 @@ class WritingItems(Items):
     @override
     def lengths(self) -> NDArray[np.int64]:
         """(R,) the number of tokens of each source together with its target."""
-        return self.encoded.lengths + np.array([0 if own is None else len(own) for own in self.targets], np.int64)
+        targets = [0 if target is None else len(target) for target in self.targets]
+        return self.encoded.lengths + np.array(targets, np.int64)
 
 
 class WritingFormat:
@@ -88,11 +89,9 @@ class WritingFormat:
 
     Args:
         format: the format of the rows; its length bounds a source, a target, and the row of a decoder alone, which
-            holds
-            both.
+            holds both.
         longest: the most tokens of a target, its end included; fewer where rows are shorter: a decoder alone leaves
-            half
-            of its row to the source.
+            half of its row to the source.
     """
 
     def __init__(self, format: InputFormat, longest: int) -> None:
@@ -100,34 +99,34 @@ class WritingFormat:
         self.has_source = format.has_source
         most = format.length + 1 - len(format.prompt) if self.has_source else format.length // 2
         self.longest = min(longest, most)
-        own = 1 + len(format.before_source)
-        self.room = format.length - own if self.has_source else format.length - 2 - (self.longest - 1)
+        framing = 1 + len(format.before_source)
+        self.room = format.length - framing if self.has_source else format.length - 2 - (self.longest - 1)
         if self.room < SHORTEST // 2:
             raise UserError(f"longest: {longest} tokens leave no room for a source in rows of {format.length}")
 
     def encode(self, sources: Sequence[str], targets: Sequence[str | None]) -> WritingItems:
         """The items of (R,) sources, with the targets that are known."""
         tokenizer = self.tokenizer
-        given = [ids for ids, _ in tokenizer.encode([clean(text) for text in sources])]
+        source_ids = [ids for ids, _ in tokenizer.encode([clean(text) for text in sources])]
         before = self.format.before_source if self.has_source else [tokenizer.opening]
-        rows = [np.array([*before, *ids[: self.room], tokenizer.separator], np.int64) for ids in given]
+        rows = [np.array([*before, *ids[: self.room], tokenizer.separator], np.int64) for ids in source_ids]
         lengths = np.array([len(row) for row in rows], np.int64)
         known = [clean(text) for text in targets if text is not None]
         written = _targets(known, tokenizer)
         decoded = [clean(tokenizer.decode(ids)) for ids in written[:LOOKED_AT]]
         ended = iter([np.append(ids, tokenizer.separator)[: self.longest] for ids in written])
-        own = [None if text is None else next(ended) for text in targets]
+        target_ids = [None if text is None else next(ended) for text in targets]
         asked = iter(written)
         cut = [max(0, len(next(asked)) + 1 - self.longest) if text is not None else 0 for text in targets]
-        lost = np.array([max(0, len(ids) - self.room) for ids in given], np.int64) + np.array(cut, np.int64)
-        tokens = sum(map(len, given)) + sum(map(len, written))
+        lost = np.array([max(0, len(ids) - self.room) for ids in source_ids], np.int64) + np.array(cut, np.int64)
+        tokens = sum(map(len, source_ids)) + sum(map(len, written))
         return WritingItems(
             EncodedRows(rows, lengths, 0, lost=lost, tokens=tokens),
             np.arange(len(rows) + 1),
             np.arange(len(rows)),
-            own,
+            target_ids,
             room=self.room,
-            sources_cut=sum(len(ids) > self.room for ids in given),
+            sources_cut=sum(len(ids) > self.room for ids in source_ids),
             longest=self.longest,
             targets_cut=sum(len(ids) >= self.longest for ids in written),
             unknown=sum(bool(np.isin(ids, tokenizer.special_ids).any()) for ids in written),
@@ -153,16 +152,16 @@ def collate_targets(items: Items, chosen: NDArray[np.int64], format: InputFormat
     targets = [items.targets[item] for item in chosen]
     sources = [items.encoded.ids[item] for item in chosen]
     prompts = [np.array(format.prompt)] * len(targets) if format.has_source else sources
-    rows = [np.concatenate([prompt, own[:-1]]) for prompt, own in zip(prompts, targets, strict=True)]
+    rows = [np.concatenate([prompt, target[:-1]]) for prompt, target in zip(prompts, targets, strict=True)]
     ids, real = _padded(rows, format.pad)
     width = ids.shape[1]
     before = np.array([len(prompt) for prompt in prompts])
-    places = [
-        number * width + first - 1 + np.arange(len(own))
-        for number, (first, own) in enumerate(zip(before, targets, strict=True))
+    positions = [
+        number * width + first - 1 + np.arange(len(target))
+        for number, (first, target) in enumerate(zip(before, targets, strict=True))
     ]
     source = Source(*_padded(sources, format.pad)) if format.has_source else None
-    return WritingBatch(ids, real, source, torch.from_numpy(before), torch.from_numpy(np.concatenate(places)))
+    return WritingBatch(ids, real, source, torch.from_numpy(before), torch.from_numpy(np.concatenate(positions)))
 
 
 def _padded(rows: Sequence[NDArray[np.int64]], pad: int) -> tuple[Tensor, Tensor | None]:

@@ -24,9 +24,9 @@ def normalised(text: str) -> str:
     return " ".join(_ARTICLES.sub(" ", normalize("NFC", text).lower().translate(_PUNCTUATION)).split())
 
 
-def word_f1(right: str, found: str) -> float:
+def word_f1(right: str, predicted: str) -> float:
     """The F1 of words in common between two answers; 1 where both are empty."""
-    wanted, given = normalised(right).split(), normalised(found).split()
+    wanted, given = normalised(right).split(), normalised(predicted).split()
     if not wanted or not given:
         return float(wanted == given)
     common = sum((Counter(wanted) & Counter(given)).values())
@@ -42,18 +42,18 @@ class Right(NamedTuple):
     """The F1 of words with the most similar of the right answers."""
 
 
-def compare(right: Sequence[str], found: str) -> Right:
+def compare(right: Sequence[str], predicted: str) -> Right:
     """The scores of an answer, compared with all right answers; without a right answer, the empty one is right."""
     texts = [text for text in right if normalised(text)] or [""]
-    wanted = normalised(found)
-    return Right(float(wanted in map(normalised, texts)), max(word_f1(text, found) for text in texts))
+    wanted = normalised(predicted)
+    return Right(float(wanted in map(normalised, texts)), max(word_f1(text, predicted) for text in texts))
 
 
-def mean_scores(found: Sequence[Right], prefix: str = "") -> dict[str, float]:
-    """The mean scores of some answers, each name behind the prefix; empty without answers."""
-    if not found:
+def mean_scores(results: Sequence[Right], prefix: str = "") -> dict[str, float]:
+    """The mean scores of some answers, each name after the prefix; empty without answers."""
+    if not results:
         return {}
-    means = {each: float(np.mean([getattr(right, each) for right in found])) for each in Right._fields}
+    means = {each: float(np.mean([getattr(right, each) for right in results])) for each in Right._fields}
     return {f"{prefix}{each}": round(value, 7) for each, value in means.items()}
 
 
@@ -70,7 +70,7 @@ def best_threshold(differences: NDArray[np.float64], gains: NDArray[np.float64])
     order = np.argsort(differences, kind="stable")
     values = differences[order]
     totals = np.cumsum(gains[order])
-    ends = np.flatnonzero(np.append(values[1:] > values[:-1], True))  # behind the last of those that are equal
+    ends = np.flatnonzero(np.append(values[1:] > values[:-1], True))  # after the last of those that are equal
     best = ends[totals[ends].argmax()]
     if totals[best] <= 0:
         return float(values[0] - 1)

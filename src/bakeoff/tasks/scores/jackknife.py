@@ -18,15 +18,15 @@ MOST_PAIRS = 1_000_000
 """The most pairs of examples in memory at a time, where a metric compares all pairs."""
 
 
-def of_sums(own: Vector, value: Callable[[Vector], Vector]) -> Vector:
+def of_sums(terms: Vector, value: Callable[[Vector], Vector]) -> Vector:
     """(n,) pseudo-values of a metric that is a function of sums over examples, such as the F1 of all spans; O(n).
 
     Args:
-        own: (n, K) what each example adds to each of K sums.
+        terms: (n, K) what each example adds to each of K sums.
         value: the metric as a function of the sums, (..., K) -> (...).
     """
-    total = own.sum(0)
-    return np.asarray(len(own) * value(total) - (len(own) - 1) * value(total - own), dtype=np.float64)
+    total = terms.sum(0)
+    return np.asarray(len(terms) * value(total) - (len(terms) - 1) * value(total - terms), dtype=np.float64)
 
 
 def of_ratios(parts: ArrayLike, wholes: ArrayLike) -> Vector:
@@ -83,7 +83,7 @@ def of_areas(true: NDArray[np.bool_], scores: Vector) -> Vector:
 
     count, yes = len(true), true.sum(0)
     no = count - yes
-    # The pairs that each example wins: its rank among all, without its rank among its own kind.
+    # The pairs that each example wins: its rank among all, without its rank among its kind.
     won = np.zeros(scores.shape)
     for label in range(true.shape[1]):
         has = true[:, label]
@@ -91,11 +91,11 @@ def of_areas(true: NDArray[np.bool_], scores: Vector) -> Vector:
         for kind in (has, ~has):
             won[kind, label] = ranks[kind] - rankdata(scores[kind, label])
     # An example without the label adds to the area the pairs that it loses.
-    own = np.where(true, won, yes - won)
+    terms = np.where(true, won, yes - won)
     total = np.where(true, won, 0.0).sum(0)
     left_yes, left_no = yes - true, no - ~true
     has_area = (left_yes > 0) & (left_no > 0)
-    areas = np.where(has_area, (total - own) / np.maximum(left_yes * left_no, 1), 0.0)
+    areas = np.where(has_area, (total - terms) / np.maximum(left_yes * left_no, 1), 0.0)
     judged = has_area.sum(1)
     without = np.where(judged > 0, areas.sum(1) / np.maximum(judged, 1), 0.5)
     all_judged = (yes > 0) & (no > 0)
@@ -105,10 +105,10 @@ def of_areas(true: NDArray[np.bool_], scores: Vector) -> Vector:
 
 def _ranks_without(gone: NDArray[np.intp], values: Vector, ranks: Vector) -> Vector:
     """(len(gone), n) the ranks without each example of `gone`, minus their mean; 0 for the example left out."""
-    own = values[gone][:, None]
-    found = ranks - (values > own) - 0.5 * (values == own) - len(values) / 2
-    found[np.arange(len(gone)), gone] = 0.0
-    return np.asarray(found)
+    removed = values[gone][:, None]
+    remaining = ranks - (values > removed) - 0.5 * (values == removed) - len(values) / 2
+    remaining[np.arange(len(gone)), gone] = 0.0
+    return np.asarray(remaining)
 
 
 def _standard(values: Vector) -> Vector:

@@ -1,4 +1,4 @@
-"""Precision, recall and F1 of each label on its own."""
+"""Precision, recall and F1 of each label."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -48,7 +48,7 @@ def label_scores(counts: Mapping[str, LabelCounts]) -> dict[str, LabelScore]:
 
 def counts_of(labels: list[str], predictions: list[str], names: list[str]) -> dict[str, LabelCounts]:
     """The counts of each class by its name, where every example has one right and one predicted class."""
-    right = (label for label, found in zip(labels, predictions, strict=True) if label == found)
+    right = (label for label, predicted in zip(labels, predictions, strict=True) if label == predicted)
     return counts_from(right, labels, predictions, names)
 
 

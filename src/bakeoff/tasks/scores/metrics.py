@@ -32,13 +32,13 @@ def score(labels: Sequence[int], predictions: Sequence[int], classes: int) -> di
     target, predicted = torch.tensor(labels), torch.tensor(predictions)
     size = max(classes, 2)  # torchmetrics refuses a single class
     constant = bool((target == target[0]).all() or (predicted == predicted[0]).all())
-    found = {
+    scores = {
         "accuracy": float(multiclass_accuracy(predicted, target, size, average="micro")),
         "macro_f1": float(multiclass_f1_score(predicted, target, size, average="macro")),
         "matthews": 0.0 if constant else float(multiclass_matthews(predicted, target, size)),
     }
     # torchmetrics counts in float32; its eighth digit would be noise in every file of results.
-    return {name: round(value, 7) for name, value in found.items()}
+    return {name: round(value, 7) for name, value in scores.items()}
 
 
 def positive_scores(labels: list[int], predictions: list[int], positive: int) -> dict[str, float]:
@@ -48,9 +48,9 @@ def positive_scores(labels: list[int], predictions: list[int], positive: int) ->
     """
     right = sum(label == prediction == positive for label, prediction in zip(labels, predictions, strict=True))
     predicted, true = predictions.count(positive), labels.count(positive)
-    found = {
+    scores = {
         "f1": 2 * right / max(1, predicted + true),
         "precision": right / max(1, predicted),
         "recall": right / max(1, true),
     }
-    return {name: round(value, 7) for name, value in found.items()}
+    return {name: round(value, 7) for name, value in scores.items()}

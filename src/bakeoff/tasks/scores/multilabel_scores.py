@@ -29,28 +29,28 @@ def multilabel_scores(
     predicted = probabilities >= threshold
     right = (true & predicted).sum(0)
     counted = true.sum(0) + predicted.sum(0)
-    judged = [place for place in range(true.shape[1]) if 0 < true[:, place].sum() < len(true)]
-    areas = [float(roc_auc_score(true[:, place], probabilities[:, place])) for place in judged]
-    found = {
+    judged = [column for column in range(true.shape[1]) if 0 < true[:, column].sum() < len(true)]
+    areas = [float(roc_auc_score(true[:, column], probabilities[:, column])) for column in judged]
+    scores = {
         "micro_f1": 2 * right.sum() / max(1, counted.sum()),
         "macro_f1": float(np.mean(2 * right / np.maximum(1, counted))),
         "exact": float((true == predicted).all(1).mean()),
         "auc": float(np.mean(areas)) if areas else 0.5,
     }
-    return {name: round(float(value), 7) for name, value in found.items()}
+    return {name: round(float(value), 7) for name, value in scores.items()}
 
 
 def multilabel_contributions(lines: Sequence[Mapping[str, Any]], metric: str) -> Vector:
     """(N,) contributions of N lines of predictions.jsonl to a metric (`bakeoff.tasks.scores.jackknife`)."""
-    true, found = ([set(line[side]) for line in lines] for side in ("label", "prediction"))
+    true, predicted = ([set(line[side]) for line in lines] for side in ("label", "prediction"))
     if metric == "exact":
-        return np.array([one == other for one, other in zip(true, found, strict=True)], np.float64)
+        return np.array([one == other for one, other in zip(true, predicted, strict=True)], np.float64)
     names = sorted(lines[0]["probabilities"]) if lines else []
     if metric == "auc":
         scores = np.array([[row["probabilities"][name] for name in names] for row in lines], np.float64)
         return of_areas(np.array([[name in row for name in names] for row in true]), scores)
-    own, guessed = (np.array([[name in row for name in names] for row in side]) for side in (true, found))
-    right, counted = 2.0 * (own & guessed), own.astype(np.float64) + guessed
+    wanted, guessed = (np.array([[name in row for name in names] for row in side]) for side in (true, predicted))
+    right, counted = 2.0 * (wanted & guessed), wanted.astype(np.float64) + guessed
     if metric == "micro_f1":
         return of_ratios(right.sum(1), counted.sum(1))
     return of_sums(np.concatenate([right, counted], 1), _mean_ratio)

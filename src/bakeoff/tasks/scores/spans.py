@@ -29,7 +29,7 @@ class Span(NamedTuple):
     first: int
     """The index of the first word."""
     end: int
-    """The index behind the last word."""
+    """The index after the last word."""
 
 
 def parted(tag: str) -> tuple[str, str] | None:
@@ -37,10 +37,10 @@ def parted(tag: str) -> tuple[str, str] | None:
 
     L and U of BILOU are E and S, and M of BMES is I. The type is empty for a tag that is a prefix alone.
     """
-    found = _TAG.fullmatch(tag)
-    if found is None:
+    match = _TAG.fullmatch(tag)
+    if match is None:
         return None
-    return _SAME.get(found["prefix"], found["prefix"]), found["type"] or ""
+    return _SAME.get(match["prefix"], match["prefix"]), match["type"] or ""
 
 
 def have_types(tags: Collection[str]) -> bool:
@@ -70,14 +70,14 @@ def are_spans(tags: Collection[str]) -> bool:
 def spans_of(tags: Sequence[str]) -> Iterator[Span]:
     """The spans of a sequence of tags, in their order."""
     first, type, last = 0, None, ""  # of the span that is open, and the prefix of its last tag
-    for place, tag in enumerate([*tags, OUTSIDE]):
-        prefix, own = parted(tag) or (OUTSIDE, None)
-        begins = prefix in "BS" or own != type or last in ("E", "S")
+    for index, tag in enumerate([*tags, OUTSIDE]):
+        prefix, tag_type = parted(tag) or (OUTSIDE, None)
+        begins = prefix in "BS" or tag_type != type or last in ("E", "S")
         if type is not None and begins:
-            yield Span(type, first, place)
+            yield Span(type, first, index)
             type = None
-        if own is not None and type is None:
-            first, type = place, own
+        if tag_type is not None and type is None:
+            first, type = index, tag_type
         last = prefix
 
 
@@ -92,16 +92,16 @@ class SpanCounts(NamedTuple):
     """(N,) the number of predicted spans."""
 
 
-def span_counts(true: Sequence[Sequence[str]], found: Sequence[Sequence[str]]) -> SpanCounts:
+def span_counts(true: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> SpanCounts:
     """The counts of spans in each of N sequences of true tags and N sequences of predicted tags."""
-    wanted, given = ([set(spans_of(tags)) for tags in side] for side in (true, found))
+    wanted, given = ([set(spans_of(tags)) for tags in side] for side in (true, predicted))
     both = [one & other for one, other in zip(wanted, given, strict=True)]
     return SpanCounts(*(np.array([len(each) for each in side], np.int64) for side in (both, wanted, given)))
 
 
-def type_counts(true: Sequence[Sequence[str]], found: Sequence[Sequence[str]]) -> dict[str, LabelCounts]:
+def type_counts(true: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> dict[str, LabelCounts]:
     """The counts of spans of each type over all sequences, by the name of the type, or `span` without types."""
-    wanted, given = ([set(spans_of(tags)) for tags in side] for side in (true, found))
+    wanted, given = ([set(spans_of(tags)) for tags in side] for side in (true, predicted))
     both = [one & other for one, other in zip(wanted, given, strict=True)]
     return counts_from(_types(both), _types(wanted), _types(given))
 
@@ -111,14 +111,14 @@ def _types(rows: Sequence[set[Span]]) -> Iterator[str]:
     return (span.type or NAMELESS for row in rows for span in row)
 
 
-def span_scores(true: Sequence[Sequence[str]], found: Sequence[Sequence[str]]) -> dict[str, float]:
+def span_scores(true: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> dict[str, float]:
     """Precision, recall and F1 of spans over all sequences; a span is right if its type, beginning and end are.
 
     Args:
         true: (N,) sequences of true tags.
-        found: (N,) sequences of predicted tags, of the same lengths.
+        predicted: (N,) sequences of predicted tags, of the same lengths.
     """
-    right, total, guessed = (int(each.sum()) for each in span_counts(true, found))
+    right, total, guessed = (int(each.sum()) for each in span_counts(true, predicted))
     return {
         "f1": 2 * right / (total + guessed) if total + guessed else 0.0,
         "precision": right / guessed if guessed else 0.0,
@@ -142,8 +142,8 @@ def may_follow(before: str, tag: str, closed: bool) -> bool:
 
 def goes_on(before: str, tag: str) -> bool:
     """Whether a span of a tag's type is open after the tag in front, so that it may go on, or another may follow it."""
-    own, other = parted(tag), parted(before)
-    return _is_open(before) and own is not None and other is not None and own[1] == other[1]
+    this, other = parted(tag), parted(before)
+    return _is_open(before) and this is not None and other is not None and this[1] == other[1]
 
 
 def _is_open(tag: str) -> bool:

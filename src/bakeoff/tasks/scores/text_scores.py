@@ -40,13 +40,13 @@ def text_scores(references: Sequence[str], texts: Sequence[str], tokens: BleuTok
 
     references, texts = _composed(references), _composed(texts)
     bleu = BLEU(tokenize=chosen_tokens(tokens, references), force=True)
-    found = {
+    scores = {
         "bleu": bleu.corpus_score(texts, [references]).score / 100,
         "chrf": CHRF().corpus_score(texts, [references]).score / 100,
         **rouge(references, texts),
         "exact": float(np.mean(exact(references, texts))),
     }
-    return {name: round(float(value), 7) for name, value in found.items()}
+    return {name: round(float(value), 7) for name, value in scores.items()}
 
 
 def exact(references: Sequence[str], texts: Sequence[str]) -> NDArray[np.float64]:
@@ -68,8 +68,8 @@ def bleu_sums(
     # The effective order leaves the counts as they are.
     scorer = BLEU(tokenize=chosen_tokens(tokens, references), effective_order=True)
     pairs = zip(_composed(references), _composed(texts), strict=True)
-    found = [scorer.sentence_score(text, [right]) for right, text in pairs]
-    own = np.array([[each.sys_len, each.ref_len, *each.counts, *each.totals] for each in found], np.float64)
+    counted = [scorer.sentence_score(text, [right]) for right, text in pairs]
+    rows = np.array([[each.sys_len, each.ref_len, *each.counts, *each.totals] for each in counted], np.float64)
 
     def value(sums: NDArray[np.float64]) -> NDArray[np.float64]:
         scores = []
@@ -78,7 +78,7 @@ def bleu_sums(
             scores.append(score.score / 100)
         return np.array(scores).reshape(sums.shape[:-1])
 
-    return own.reshape(-1, 10), value
+    return rows.reshape(-1, 10), value
 
 
 def chrf_sums(
@@ -90,12 +90,12 @@ def chrf_sums(
     is no character, and a text's n-grams of a size for which its reference is too short are not counted (sacrebleu
     2.6). chrF is a fraction.
     """
-    own = np.zeros((len(texts), 3, CHRF_ORDER))
+    counts = np.zeros((len(texts), 3, CHRF_ORDER))
     for row, (reference, text) in enumerate(zip(_composed(references), _composed(texts), strict=True)):
         right, written = ("".join(each.split()) for each in (reference, text))
         for size in range(1, CHRF_ORDER + 1):
             wanted, given = (_ngrams(each, size) for each in (right, written))
-            own[row, :, size - 1] = given.total() if wanted else 0, wanted.total(), (wanted & given).total()
+            counts[row, :, size - 1] = given.total() if wanted else 0, wanted.total(), (wanted & given).total()
 
     def value(sums: NDArray[np.float64]) -> NDArray[np.float64]:
         given, wanted, common = np.moveaxis(sums.reshape(*sums.shape[:-1], 3, CHRF_ORDER), -2, 0)
@@ -107,7 +107,7 @@ def chrf_sums(
         below = 4 * precision + recall
         return np.asarray(np.where(below > 0, 5 * precision * recall / np.where(below > 0, below, 1), 0.0))
 
-    return own.reshape(-1, 3 * CHRF_ORDER), value
+    return counts.reshape(-1, 3 * CHRF_ORDER), value
 
 
 def rouge(references: Sequence[str], texts: Sequence[str]) -> dict[str, float]:
@@ -130,8 +130,8 @@ def rouge(references: Sequence[str], texts: Sequence[str]) -> dict[str, float]:
 
 def _words(text: str) -> list[str]:
     """The words of a text for ROUGE."""
-    found: list[str] = _WORD.findall(normalize("NFC", text.lower().replace("_", " ")))
-    return found
+    words: list[str] = _WORD.findall(normalize("NFC", text.lower().replace("_", " ")))
+    return words
 
 
 def _composed(texts: Sequence[str]) -> list[str]:
@@ -151,12 +151,12 @@ def _f1(common: int, right: int, written: int) -> float:
 
 def longest_common(first: Sequence[str], second: Sequence[str]) -> int:
     """The length of the longest common subsequence; each row of the table is the bits of a number (Hyyro 2004)."""
-    places: dict[str, int] = {}
-    for place, word in enumerate(first):
-        places[word] = places.get(word, 0) | 1 << place
+    masks: dict[str, int] = {}
+    for index, word in enumerate(first):
+        masks[word] = masks.get(word, 0) | 1 << index
     every = (1 << len(first)) - 1
     row = every
     for word in second:
-        same = row & places.get(word, 0)
+        same = row & masks.get(word, 0)
         row = ((row + same) | (row - same)) & every
     return len(first) - row.bit_count()

@@ -19,7 +19,7 @@ AnswerWords = Literal["auto", "spaces", "ideographs"]
 CMRC's; auto, whichever of the two the right answers suggest."""
 
 AnswerComparison = Callable[[Sequence[str], str], Right]
-"""A function from the right answers and the found answer to the scores of the found answer."""
+"""A function from the right answers and the predicted answer to the scores of the predicted answer."""
 
 _LEFT_OUT = str.maketrans("", "", "-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』")
 _IDEOGRAPH = regex.compile(f"[{IDEOGRAPHS}]")
@@ -33,14 +33,14 @@ _WORD = regex.compile(
 
 def unspaced_words(text: str) -> list[str]:
     """The words of an answer: each ideograph, and runs of other characters."""
-    found: list[str] = _WORD.findall(_as_compared(text))
-    return found
+    words: list[str] = _WORD.findall(_as_compared(text))
+    return words
 
 
-def compare_unspaced(right: Sequence[str], found: str) -> Right:
+def compare_unspaced(right: Sequence[str], predicted: str) -> Right:
     """The scores of an answer, compared with all right answers; without a right answer, the empty one is right."""
     texts = [text for text in right if _as_compared(text)] or [""]
-    wanted, words = _as_compared(found), unspaced_words(found)
+    wanted, words = _as_compared(predicted), unspaced_words(predicted)
     return Right(float(wanted in map(_as_compared, texts)), max(_run_f1(unspaced_words(text), words) for text in texts))
 
 
@@ -62,12 +62,12 @@ def _as_compared(text: str) -> str:
     return normalize("NFC", text).lower().strip().translate(_LEFT_OUT)
 
 
-def _run_f1(right: Sequence[str], found: Sequence[str]) -> float:
+def _run_f1(right: Sequence[str], predicted: Sequence[str]) -> float:
     """2 P R / (P + R), where the longest run of words in both answers is right; 1 where both are empty."""
-    if not right or not found:
-        return float(right == found)
-    longest, before = 0, [0] * (len(found) + 1)  # the length of the run that ends at each word of `found`
+    if not right or not predicted:
+        return float(right == predicted)
+    longest, before = 0, [0] * (len(predicted) + 1)  # the length of the run that ends at each word of `predicted`
     for word in right:
-        row = [0, *(before[place] + 1 if word == other else 0 for place, other in enumerate(found))]
+        row = [0, *(before[index] + 1 if word == other else 0 for index, other in enumerate(predicted))]
         longest, before = max(longest, *row), row
-    return 2 * longest / (len(right) + len(found))
+    return 2 * longest / (len(right) + len(predicted))
