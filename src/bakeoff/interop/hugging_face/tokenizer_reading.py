@@ -58,7 +58,7 @@ def filled_up(text: str, rows: int, where: str) -> str:
     with tokenizer_file.quiet(), guarded(where, "not a tokenizer.json of the tokenizers library"):
         inner = tokenizers.Tokenizer.from_str(text)
         ids = inner.get_vocab(with_added_tokens=True)
-    _require_own_ids(ids, where)
+    _require_unique_ids(ids, where)
     size = max(ids.values(), default=-1) + 1
     if rows - size > MOST_FILLED:
         raise UserError(
@@ -70,7 +70,7 @@ def filled_up(text: str, rows: int, where: str) -> str:
     return text
 
 
-def _require_own_ids(ids: Mapping[str, int], where: str) -> None:
+def _require_unique_ids(ids: Mapping[str, int], where: str) -> None:
     """Refuse tokens that share an id: one of them could be neither read nor written.
 
     Raises:
