@@ -77,15 +77,15 @@ class Context(NamedTuple):
     start: int = 0
     """Position of the first token: the number of tokens that the state remembers."""
     gaps: Tensor | None = None
-    """(B,) number of places, in the text so far, before each row's first token; None: no row has any."""
+    """(B,) number of positions, in the text so far, before each row's first token; None: no row has any."""
     in_place: bool = False
-    """Remembered keys and values have free places behind them, into which the next ones are written."""
+    """Remembered keys and values have free places after them, into which the next ones are written."""
     packing: Packing | None = None
     """The layout of packed states, which are (1, N, D) of tokens alone, one row after the other without padding; None:
     states are (B, T, D). All other fields are for (B, T) rows with padding in any case.
     """
     wanted: Tensor | None = None
-    """(B, M) places of each row whose states are wanted; None: all places."""
+    """(B, M) positions of each row whose states are wanted; None: all positions."""
     source: Tensor | None = None
     """(B, U, D) output of the encoder, for attention to the source."""
     source_mask: Tensor | None = None

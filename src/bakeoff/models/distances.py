@@ -41,18 +41,18 @@ def distance_table(mixers: Sequence[object], contexts: Sequence[BuildContext]) -
     Raises:
         UserError: the mixers do not agree on the table's shape.
     """
-    found = [
+    layers = [
         (mixer, context)
         for mixer, context in zip(mixers, contexts, strict=True)
         if isinstance(mixer, DisentangledAttentionConfig)
     ]
-    if not found:
+    if not layers:
         return None
-    if len({(mixer.buckets, mixer.distance, context.width) for mixer, context in found}) > 1:
+    if len({(mixer.buckets, mixer.distance, context.width) for mixer, context in layers}) > 1:
         raise UserError(
             "mixer: layers with disentangled_attention share one table; give them the same buckets, distance and width"
         )
-    return DistanceTable(*found[0])
+    return DistanceTable(*layers[0])
 
 
 class RelativeBias(nn.Module):

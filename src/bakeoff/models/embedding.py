@@ -117,26 +117,26 @@ class Embedding(nn.Module):
         Args:
             row: the tokens and their segments.
             start: position of the first token.
-            table: (V, E) the vectors of the tokens; the embedding's own where absent.
-            gaps: (B,) number of places before the first token of each row, which has position 0; None: none.
+            table: (V, E) the vectors of the tokens; the embedding's where absent.
+            gaps: (B,) number of positions before the first token of each row, which has position 0; None: none.
 
         Returns:
             (B, T, E).
         """
         length, device = row.ids.shape[1], row.ids.device
         x = F.embedding(row.ids, self.table if table is None else table)
-        places = None
-        if gaps is not None:  # what stands in them, or behind a row's last position, is not looked at
-            places = (torch.arange(start, start + length, device=device) - gaps[:, None]).clamp(min=0)  # (B, T)
+        positions = None
+        if gaps is not None:  # what stands in them, or after a row's last position, is not looked at
+            positions = (torch.arange(start, start + length, device=device) - gaps[:, None]).clamp(min=0)  # (B, T)
         if self.positions is not None:
             rows = self.positions.weight
-            x = x + (rows[start : start + length] if places is None else rows[places.clamp(max=len(rows) - 1)])
+            x = x + (rows[start : start + length] if positions is None else rows[positions.clamp(max=len(rows) - 1)])
         if self.sinusoidal:
             # Vaswani et al. scale the tokens, which begin at a deviation of 1 / sqrt(E), up to the waves' size.
-            if places is None:
-                places = torch.arange(start, start + length, device=device)
+            if positions is None:
+                positions = torch.arange(start, start + length, device=device)
             made = halved_sinusoids if self.halves else sinusoids
-            x = x * math.sqrt(x.shape[-1]) + made(places + self.first_wave, x.shape[-1])
+            x = x * math.sqrt(x.shape[-1]) + made(positions + self.first_wave, x.shape[-1])
         if self.segments is not None:
             x = x + (self.segments.weight[0] if row.segments is None else self.segments(row.segments))
         return dropout(self.norm(x), self.dropout, self.training)
@@ -147,16 +147,16 @@ class Embedding(nn.Module):
         return 2 * projection.in_features * projection.out_features if isinstance(projection, nn.Linear) else 0
 
 
-def sinusoids(places: Tensor, width: int) -> Tensor:
+def sinusoids(positions: Tensor, width: int) -> Tensor:
     """(..., E) PE[t, 2i] = sin(t / 10000^(2i / E)) and PE[t, 2i + 1] its cosine (Vaswani et al. 2017, section 3.5)."""
-    rates = 10_000.0 ** (-torch.arange(0, width, 2, device=places.device, dtype=torch.float32) / width)
-    angles = places.float()[..., None] * rates
+    rates = 10_000.0 ** (-torch.arange(0, width, 2, device=positions.device, dtype=torch.float32) / width)
+    angles = positions.float()[..., None] * rates
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)[..., :width]
 
 
-def halved_sinusoids(places: Tensor, width: int) -> Tensor:
+def halved_sinusoids(positions: Tensor, width: int) -> Tensor:
     """(..., E) sines of rates 10000^(-i / (E / 2 - 1)), then their cosines, as fairseq has them; 0 at an odd end."""
     half = width // 2
-    numbers = torch.arange(half, device=places.device, dtype=torch.float32)
-    angles = places.float()[..., None] * torch.exp(numbers * -(math.log(10_000) / max(1, half - 1)))
+    numbers = torch.arange(half, device=positions.device, dtype=torch.float32)
+    angles = positions.float()[..., None] * torch.exp(numbers * -(math.log(10_000) / max(1, half - 1)))
     return F.pad(torch.cat([angles.sin(), angles.cos()], dim=-1), (0, width % 2))

@@ -1,4 +1,4 @@
-"""The application of one layer: as it is, at some places alone, or compiled."""
+"""The application of one layer: as it is, at some positions alone, or compiled."""
 
 from collections.abc import Callable
 from functools import cache
@@ -26,10 +26,10 @@ def apply_layer(
         parts: the parts of the layer, in the order in which they are applied.
         x: (B, T, D).
         context: the context of the parts.
-        states: the state of each part behind the previous token; None where nothing continues.
+        states: the state of each part after the previous token; None where nothing continues.
 
     Returns:
-        (B, T, D'), and the states behind the last token.
+        (B, T, D'), and the states after the last token.
     """
     after: list[State] = []
     for part, state in zip(parts, states or (None,) * len(parts), strict=True):
@@ -39,20 +39,20 @@ def apply_layer(
 
 
 def apply_layer_at(parts: tuple[Part, ...], x: Tensor, context: Context, wanted: Tensor) -> Tensor:
-    """(B, M, D) output of the last layer at (B, M) places; parts behind the last mixer compute these alone."""
-    mixing = max((place for place, part in enumerate(parts) if part.reach() != (0, 0)), default=-1)
+    """(B, M, D) output of the last layer at (B, M) positions; parts after the last mixer compute these alone."""
+    mixing = max((index for index, part in enumerate(parts) if part.reach() != (0, 0)), default=-1)
     alone = Context(
         Row(context.row.ids), source=context.source, source_mask=context.source_mask
     )  # each token by itself
-    for place, part in enumerate(parts):
-        if place > mixing:
-            x = at_places(x, wanted, context.packing) if place == 0 else x
+    for index, part in enumerate(parts):
+        if index > mixing:
+            x = at_places(x, wanted, context.packing) if index == 0 else x
             x, _ = part(x, alone)
-        elif place == mixing and part.chooses:
+        elif index == mixing and part.chooses:
             x, _ = part(x, context._replace(wanted=wanted))
         else:
             x, _ = apply_part(part, x, context)
-            x = at_places(x, wanted, context.packing) if place == mixing else x
+            x = at_places(x, wanted, context.packing) if index == mixing else x
     return x
 
 

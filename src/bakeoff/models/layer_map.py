@@ -75,11 +75,11 @@ def model_sources(old: Model, new: Model, by: GrowBy | None = None) -> dict[str,
     stacks = new.stacks()
     names = {name: name for name in new.state_dict() if name.partition(".")[0] not in stacks}
     for side, stack in stacks.items():
-        found = old.stacks().get(side)
-        if found is None:
+        old_stack = old.stacks().get(side)
+        if old_stack is None:
             raise UserError(f"this model has a {side}, but the run's has none")
         names |= {
-            f"{side}.{name}": f"{side}.{source}" for name, source in stack_sources(found, stack, side, by).items()
+            f"{side}.{name}": f"{side}.{source}" for name, source in stack_sources(old_stack, stack, side, by).items()
         }
     return names
 
@@ -115,7 +115,7 @@ def stack_sources(old: Stack, new: Stack, side: str, by: GrowBy | None = None) -
 
 def _part_sources(old: Stack, new: Stack, layers: Sequence[int]) -> dict[tuple[str, int], int]:
     """For each part of the new stack, by kind and index, the index of the old part from which it starts."""
-    found: dict[tuple[str, int], int] = {}
+    sources: dict[tuple[str, int], int] = {}
     first: dict[tuple[str, int], int] = {}
     for layer, source in enumerate(layers):
         before = dict(old.index_map[source])
@@ -125,11 +125,11 @@ def _part_sources(old: Stack, new: Stack, layers: Sequence[int]) -> dict[tuple[s
                     continue
                 raise UserError(f"layer {layer + 1} has a part '{key[0]}', which the run's layers do not have")
             index = before[key[0]]
-            if found.setdefault(key, index) != index:
+            if sources.setdefault(key, index) != index:
                 raise UserError(
                     f"layers {first[key] + 1} and {layer + 1} share their {key[0]}, but would start from layers "
                     f"{layers[first[key]] + 1} and {source + 1} of the run, where they differ; share less, use other "
                     "groups, or --grow-by interleave"
                 )
             first.setdefault(key, layer)
-    return found
+    return sources

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 class LayerWeighting(nn.Module):
     """x_i <- sum_j a_ij y_j over j = 0 ... i, where y_0 is the stack's input and y_j the output of part j.
 
-    Depth-weighted averages of Pagliardini et al. 2024 (arXiv:2402.02622), behind every part as in GPT-BERT (Charpentier
+    Depth-weighted averages of Pagliardini et al. 2024 (arXiv:2402.02622), after every part as in GPT-BERT (Charpentier
     and Samuel 2024, arXiv:2410.24159), where a part is a mixer or a feed-forward network with its residual connection.
     Part i + 1 reads x_i. The weights a_i begin as 1 for y_i and 0 for the others, which mixes nothing. The stack owns
     the weights, so that layers which share all their parts (ALBERT) can still have different ones.

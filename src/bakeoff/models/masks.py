@@ -45,7 +45,7 @@ def memory_mask(length: int, remembered: int, device: torch.device) -> Tensor:
 
 
 def attended_keys(real: Tensor) -> Tensor:
-    """(B, 1, T) True for places that may be attended to: tokens, and padding in a row without any token."""
+    """(B, 1, T) True for positions that may be attended to: tokens, and padding in a row without any token."""
     return (real | ~real.any(-1, keepdim=True))[:, None]
 
 
@@ -57,8 +57,8 @@ def inside_prefix(ids: Tensor, prefix: Tensor) -> Tensor:
 def gaps_mask(gaps: Tensor, start: int, length: int) -> Tensor:
     """(B, 1, T or 1, S) the tokens so far that a chunk from position `start` on sees, in a causal model.
 
-    The first places of each row are empty, as many as (B,) `gaps` says; S = start + T.
+    The first positions of each row are empty, as many as (B,) `gaps` says; S = start + T.
     """
-    places = torch.arange(start + length, device=gaps.device)
-    there = (places >= gaps[:, None])[:, None, None]
-    return there if length == 1 else there & (places <= places[start:, None])
+    positions = torch.arange(start + length, device=gaps.device)
+    there = (positions >= gaps[:, None])[:, None, None]
+    return there if length == 1 else there & (positions <= positions[start:, None])

@@ -16,11 +16,11 @@ def matrices(module: nn.Module) -> Iterator[nn.Parameter]:
 
     Of a matrix with more dimensions all but the first count as one, as in a convolution's weight of (O, K, D).
     """
-    found: dict[nn.Parameter, None] = {}
+    parameters: dict[nn.Parameter, None] = {}
     for part in module.modules():
         if not isinstance(part, nn.ParameterList | nn.ParameterDict):  # whose parameters are those of their owner
-            found |= dict.fromkeys(_own_matrices(part))
-    return iter(found)
+            parameters |= dict.fromkeys(_own_matrices(part))
+    return iter(parameters)
 
 
 def declared_matrices(module: nn.Module) -> tuple[str, ...] | None:

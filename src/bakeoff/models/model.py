@@ -76,8 +76,8 @@ class Model(nn.Module):
 
     def stacks(self) -> dict[str, Stack]:
         """The encoder, the decoder and the decoder that reads backwards, as far as the model has them."""
-        found = {"encoder": self.encoder, "decoder": self.decoder, "backward_decoder": self.backward_decoder}
-        return {name: stack for name, stack in found.items() if stack is not None}
+        stacks = {"encoder": self.encoder, "decoder": self.decoder, "backward_decoder": self.backward_decoder}
+        return {name: stack for name, stack in stacks.items() if stack is not None}
 
     @property
     def device(self) -> torch.device:
@@ -105,7 +105,7 @@ class Model(nn.Module):
         """Hidden states of the last layer, for rows by themselves or as the next tokens of texts.
 
         Args:
-            row: rows of tokens; behind a state any number of tokens that follow those which the state remembers.
+            row: rows of tokens; after a state any number of tokens that follow those which the state remembers.
             state: the state from `start` or the last call, for a causal model of one direction or an encoder with a
                 memory; it stays unchanged, unless it was made `in_place`. A source and a prefix belong to a text's
                 first chunk, and so does padding, which stands before a row's first token then. None: nothing is
@@ -117,9 +117,9 @@ class Model(nn.Module):
 
         Returns:
             (B, T, D), or (B, T + N, D) with a second stream, or (B, T, 2 D) with two directions: the hidden states
-            behind the token and all before it, then those behind the token and all after it. States at padding are
-            meaningless. With M wanted places (B, M, D), or (B, M, 2 D).
-            And the state behind the remembered tokens, if one was given. If banded, a causal model gives the same
+            that have read the token and all before it, then those that have read it and all after it. States at padding
+            are meaningless. With M wanted positions (B, M, D), or (B, M, 2 D).
+            And the state after the remembered tokens, if one was given. If banded, a causal model gives the same
             hidden states for any chunks.
         """
         if state is not None:
@@ -152,7 +152,7 @@ class Model(nn.Module):
         return Context(row if row.documents is None else row._replace(real=None), mask, wanted=row.wanted)
 
     def _with_queries(self, x: Tensor, context: Context, queries: Queries[Tensor]) -> tuple[Tensor, Context]:
-        """The input and context with the rows of the second stream behind those of the tokens."""
+        """The input and context with the rows of the second stream after those of the tokens."""
         assert self.query is not None
         rows, length = x.shape[:2]
         count = queries.positions.shape[1]
@@ -164,13 +164,13 @@ class Model(nn.Module):
             of_tokens = of_tokens & (allowed | itself)  # so that padding has something to attend to
             of_queries = of_queries & allowed.gather(1, queries.positions[..., None].expand(-1, -1, length))
         mask = torch.cat([of_tokens, of_queries], dim=1)
-        own = torch.arange(length, device=x.device).expand(rows, -1)
+        token_positions = torch.arange(length, device=x.device).expand(rows, -1)
         row = context.row
         if row.segments is not None:
             both = torch.cat([row.segments, row.segments.gather(1, queries.positions)], dim=1)
             row = row._replace(segments=both)
         return torch.cat([x, start], dim=1), context._replace(
-            row=row, attention_mask=mask[:, None], positions=torch.cat([own, queries.positions], dim=1)
+            row=row, attention_mask=mask[:, None], positions=torch.cat([token_positions, queries.positions], dim=1)
         )
 
     def encode(self, source: Source[Tensor]) -> tuple[Tensor, Tensor | None]:
@@ -192,14 +192,15 @@ class Model(nn.Module):
             in_place: `forward` may overwrite the state and those that follow from it, so that a text continues from its
                 last state alone. A token costs less, because keys and values are not copied each time.
         """
-        own = next(self.parameters())
-        like = torch.empty(0, dtype=own.dtype, device=own.device)  # a plain tensor, also where the weights are sharded
+        parameter = next(self.parameters())
+        # A plain tensor, also where the weights are sharded.
+        like = torch.empty(0, dtype=parameter.dtype, device=parameter.device)
         return ModelState(0, self.stack.start(rows, like), in_place=in_place)
 
     def _extend(
         self, row: Row[Tensor], state: ModelState, remembered: int | None, banded: bool
     ) -> tuple[Tensor, ModelState]:
-        """`forward` behind a state."""
+        """`forward` after a state."""
         if row.source is not None:
             assert state.tokens == 0, "a source is read before the first token"
             encoded, mask = self.encode(row.source)

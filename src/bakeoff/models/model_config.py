@@ -70,8 +70,8 @@ class ModelBaseConfig(Config):
 
     def stacks(self) -> dict[str, StackConfig]:
         """The encoder and the decoder, as far as the model has them."""
-        found = {"encoder": self.encoder, "decoder": self.decoder}
-        return {name: stack for name, stack in found.items() if stack is not None}
+        stacks = {"encoder": self.encoder, "decoder": self.decoder}
+        return {name: stack for name, stack in stacks.items() if stack is not None}
 
     @property
     def causal(self) -> bool:

@@ -10,7 +10,7 @@ from bakeoff.models.part import last_inputs
 from bakeoff.ops.short_convolution import short_convolution, tap_offsets
 
 OWN_TAP = 0.5
-"""Initial weight of a channel's own place."""
+"""Initial weight of a channel's own position."""
 
 
 class NeighbourConvolution(nn.Module):
@@ -18,7 +18,7 @@ class NeighbourConvolution(nn.Module):
 
     As in Primer's multi-dconv-head attention (So et al. 2021, arXiv:2109.08668, section 3), whose taps look at the
     present and the past; in encoders they are centred. As in its code (google-research, primer/t5_models.py), there is
-    no bias and no residual connection, and taps begin at 1/2 for a channel's own place and at 1 / (2 K) for the others.
+    no bias and no residual connection, and taps begin at 1/2 for a channel's own position and at 1 / (2 K) for others.
     """
 
     matrices: ClassVar[tuple[str, ...]] = ()

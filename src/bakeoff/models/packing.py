@@ -1,6 +1,6 @@
 """Rows of different lengths without their padding, for inference.
 
-Shapes: B rows, T length, N tokens, M places of a row that are wanted, D width.
+Shapes: B rows, T length, N tokens, M positions of a row that are wanted, D width.
 """
 
 from typing import NamedTuple
@@ -10,12 +10,12 @@ from torch import Tensor
 
 
 class Packing(NamedTuple):
-    """The places of tokens when rows are laid out one behind the other, without padding, as one row of N tokens."""
+    """The positions of tokens when rows are laid out one after the other, without padding, as one row of N tokens."""
 
     places: Tensor
-    """(N,) the place of each token in the B * T places of the rows."""
+    """(N,) the position of each token in the B * T positions of the rows."""
     ranks: Tensor
-    """(B, T) the place of each token among the N; padding has the place of a neighbour."""
+    """(B, T) the position of each token among the N; padding has the position of a neighbour."""
 
     def packed(self, x: Tensor) -> Tensor:
         """(B, T, D) to (1, N, D)."""
@@ -41,11 +41,11 @@ def packing_of(real: Tensor) -> Packing:
 
 
 def at_places(x: Tensor, wanted: Tensor, packing: Packing | None) -> Tensor:
-    """(B, M, D) the states at (B, M) places of rows x, which are (B, T, D), or (1, N, D) where they are packed."""
+    """(B, M, D) the states at (B, M) positions of rows x, which are (B, T, D), or (1, N, D) where they are packed."""
     if packing is not None:
         index = packing.ranks.gather(1, wanted).flatten()
-        found: Tensor = x[0].index_select(0, index).unflatten(0, wanted.shape)
-        return found
+        states: Tensor = x[0].index_select(0, index).unflatten(0, wanted.shape)
+        return states
     return x.gather(1, wanted[..., None].expand(-1, -1, x.shape[-1]))
 
 

@@ -24,7 +24,7 @@ class Part(nn.Module):
     """A function of hidden states; B batch, T length, D width.
 
     Called with a state, a part reads the tokens as the continuation of those that the state remembers, and returns the
-    state behind them, so that a text gives the same outputs in chunks as in one piece. Without a state (in training) it
+    state after them, so that a text gives the same outputs in chunks as in one piece. Without a state (in training) it
     remembers nothing. States are values: a part never changes or keeps one.
     """
 
@@ -32,7 +32,7 @@ class Part(nn.Module):
     """No row of a batch depends on another row, not even in training; false for a batch norm."""
 
     skips_padding: ClassVar[bool] = False
-    """The part honours `context.row.real` behind a state, too: padding before a row's first token leaves no trace in
+    """The part honours `context.row.real` after a state, too: padding before a row's first token leaves no trace in
     its outputs and states. Models with a part that does not do so read prompts of unlike lengths one by one."""
     matrices: ClassVar[tuple[str, ...] | None] = None
     """Names of the part's own parameters that map vectors to vectors, for optimizers like Muon; None: those with two
@@ -40,10 +40,10 @@ class Part(nn.Module):
     counts_tokens: ClassVar[bool] = False
     """The part's output depends on the number of tokens before, which neither its state nor its config tells."""
     chooses: ClassVar[bool] = False
-    """The part computes the states at the places `context.wanted` alone; parts without this are told no places."""
+    """The part computes the states at the positions `context.wanted` alone; parts without this get no positions."""
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
-        """(B, T, D) to (B, T, D'), and the state behind the last token."""
+        """(B, T, D) to (B, T, D'), and the state after the last token."""
         raise NotImplementedError
 
     @property
@@ -59,8 +59,8 @@ class Part(nn.Module):
     @property
     def last_map(self) -> nn.Linear | None:
         """The linear layer that gives the part's output, by custom called `output`; None: no linear layer gives it."""
-        found = self._modules.get("output")
-        return found if isinstance(found, nn.Linear) else None
+        output = self._modules.get("output")
+        return output if isinstance(output, nn.Linear) else None
 
     def start(self, rows: int, like: Tensor) -> State:
         """The state before the first token of `rows` rows, of the type and on the device of `like`.
@@ -126,7 +126,7 @@ class Wrapper(Part):
 
     @property
     def skips_padding(self) -> bool:  # type: ignore[override]
-        """Whether the function honours `context.row.real` behind a state."""
+        """Whether the function honours `context.row.real` after a state."""
         return self.function.skips_padding
 
     @override
@@ -188,7 +188,7 @@ class ModelState(NamedTuple):
     gaps: Tensor | None = None
     """(B,) number of the `tokens` that are padding before each row's first one; None: none is."""
     in_place: bool = False
-    """Whether the model may overwrite the state: it writes the next keys and values behind those of the state."""
+    """Whether the model may overwrite the state: it writes the next keys and values after those of the state."""
 
 
 def chosen_rows(state: ModelState, rows: Tensor) -> ModelState:

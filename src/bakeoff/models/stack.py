@@ -43,7 +43,7 @@ class StackConfig(Config):
     """
     block: BlockConfig | list[BlockConfig]
     """The block of all layers, or a list of blocks: one with `at` is the block of that layer, and one with `every` is
-    the block of the first layer and of each N-th layer behind it. The others make up the remaining layers in their
+    the block of the first layer and of each N-th layer after it. The others make up the remaining layers in their
     order, each as many as its `repeat` says; a single one makes up all of them.
     """
 
@@ -87,7 +87,7 @@ class StackConfig(Config):
 
     @property
     def output_width(self) -> int:
-        """The width of the hidden states behind the last layer."""
+        """The width of the hidden states after the last layer."""
         width = self.width
         for layer, block in enumerate(self.layer_blocks()):
             width = block.output_width(width, layer)
@@ -155,10 +155,10 @@ class Stack(nn.Module):
         self.weighting = LayerWeighting(sum(map(len, self.layers))) if config.layer_weights else None
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
-        """(B, T, D) to (B, T, D'), and the state behind the last token where one is given.
+        """(B, T, D) to (B, T, D'), and the state after the last token where one is given.
 
-        If the context names (B, M) wanted places, the output is (B, M, D') at these alone, and nothing else is computed
-        behind the last mixer. States at padding are meaningless.
+        If the context names (B, M) wanted positions, the output is (B, M, D') at these alone, and nothing else is
+        computed after the last mixer. States at padding are meaningless.
         """
         context = self._with_bias(x, context)
         wanted, context = context.wanted, context._replace(wanted=None)
@@ -171,14 +171,14 @@ class Stack(nn.Module):
         states: list[State] = []
         outputs = [x]  # of all parts so far, where they are mixed
         for number, (layer, remembered) in enumerate(zip(self.layers, before, strict=True), 1):
-            own = cast(tuple[State, ...] | None, remembered)
+            previous = cast(tuple[State, ...] | None, remembered)
             if self.weighting is None:
-                if wanted is not None and own is None and number == len(self.layers) and eager:
+                if wanted is not None and previous is None and number == len(self.layers) and eager:
                     return self.output(apply_layer_at(layer, x, context, wanted)), None
-                x, after = apply(layer, x, context, own)
+                x, after = apply(layer, x, context, previous)
             else:
                 after = ()
-                for part, state_of_part in zip(layer, own or (None,) * len(layer), strict=True):
+                for part, state_of_part in zip(layer, previous or (None,) * len(layer), strict=True):
                     x, new = apply((part,), x, context, (state_of_part,))
                     after += new
                     outputs.append(x)
@@ -202,7 +202,7 @@ class Stack(nn.Module):
     def steps(self, x: Tensor, context: Context) -> tuple[list[list[Tensor]], Context]:
         """The (B, T, D) inputs of each part of each layer, followed by the output of the layer's last part.
 
-        The norm behind the last layer belongs to no part and is left out. The second result is the context of the
+        The norm after the last layer belongs to no part and is left out. The second result is the context of the
         parts.
         """
         context = self._with_bias(x, context)

@@ -12,7 +12,7 @@ from bakeoff.models.part import Part
 
 
 class BlockBaseConfig(PartConfig):
-    """A block that keeps the width and needs no norm behind it, unless it says otherwise."""
+    """A block that keeps the width and needs no norm after it, unless it says otherwise."""
 
     kind: str
     """The block's name."""
@@ -28,7 +28,7 @@ class BlockBaseConfig(PartConfig):
     """
 
     every: int | None = Field(default=None, gt=0)
-    """N, where `block` is a list: the first layer and each N-th layer behind it have this block, except layers to which
+    """N, where `block` is a list: the first layer and each N-th layer after it have this block, except layers to which
     an `at` gives another one.
     """
 
@@ -40,7 +40,7 @@ class BlockBaseConfig(PartConfig):
 
     @property
     def needs_final_norm(self) -> bool:
-        """Whether the stack needs a norm behind its last layer: the block has norms, but none at its end."""
+        """Whether the stack needs a norm after its last layer: the block has norms, but none at its end."""
         return False
 
     @property

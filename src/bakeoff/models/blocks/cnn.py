@@ -17,10 +17,10 @@ from bakeoff.ops.dropout import dropout
 from bakeoff.ops.windows import document_ages, last_tokens
 
 WORD_SHARE = 0.9
-"""Factor of the word's vector in a slot; the vector of the place in the window has the rest, 0.1."""
+"""Factor of the word's vector in a slot; the vector of the position in the window has the rest, 0.1."""
 
 MOST_CONVOLUTIONS = 64
-"""Largest number of convolutions side by side, and of those one behind the other; the paper's have a handful."""
+"""Largest number of convolutions side by side, and of those one after the other; the paper's have a handful."""
 
 
 class CnnBlockConfig(BlockBaseConfig):
@@ -37,7 +37,7 @@ class CnnBlockConfig(BlockBaseConfig):
     kernels: list[int] = Field(default=[3], min_length=1, max_length=MOST_CONVOLUTIONS)
     """Kernel sizes of parallel convolutions; odd, because they are centred within the window."""
     convolutions: int = Field(default=1, gt=0, le=MOST_CONVOLUTIONS)
-    """Number of convolutions of each kernel size, one behind the other."""
+    """Number of convolutions of each kernel size, one after the other."""
     mlp: bool = False
     """Each convolution is followed by one of kernel size 1."""
     reduce: Literal["dense", "max_pool"] = "dense"
@@ -73,9 +73,9 @@ class WindowConvolution(Part):
     """The window of every position, its convolutions, and their reduction to one vector.
 
     Slot s of a window of S holds 0.9 x[t - S + 1 + s] + 0.1 p[s], with x = 0 before the document's beginning and p a
-    learned table, which makes the convolution depend on the place. All positions' windows are convolved at once: B * T
-    windows of S * D values. (The first convolution is linear in the tokens, so that their products with the taps could
-    be shared by the windows that they are in; but masking and adding those takes as long as the products do.)
+    learned table, which makes the convolution depend on the position. All positions' windows are convolved at once:
+    B * T windows of S * D values. (The first convolution is linear in the tokens, so that their products with the taps
+    could be shared by the windows that they are in; but masking and adding those takes as long as the products do.)
 
     Shapes: B batch, T length, D width, S slots of a window, N = B * T windows.
     """
@@ -115,15 +115,15 @@ class WindowConvolution(Part):
 
         None for max_pool, which has no weights.
         """
-        found = [weights for column in self.columns if (weights := cast(Column, column).slot_weights()) is not None]
-        return torch.cat(found) if found else None
+        kernels = [weights for column in self.columns if (weights := cast(Column, column).slot_weights()) is not None]
+        return torch.cat(kernels) if kernels else None
 
     def offsets(self) -> list[int]:
         """Distance of each token of the window from the output, in tokens; negative before it."""
         return list(range(1 - self.window, 1))
 
     def reach(self) -> tuple[float, float]:
-        """The number of tokens of the window before the output, and 0 behind it."""
+        """The number of tokens of the window before the output, and 0 after it."""
         return self.window - 1, 0
 
 

@@ -30,14 +30,14 @@ class FeedForwardConfig(Config):
     bias: bool | None = None
     """The linear layers have biases; absent: as the model's `bias` says."""
     inner_norm: bool = False
-    """A norm of the last linear layer's input, behind the gate (NormFormer: Shleifer et al. 2021, arXiv:2110.09456)."""
+    """A norm of the last linear layer's input, after the gate (NormFormer: Shleifer et al. 2021, arXiv:2110.09456)."""
     convolution: int | None = Field(default=None, ge=2)
     """K, the number of taps of a depthwise convolution over the network's input, centred in encoders and causal in
     decoders, also within a prefix that is seen from both sides (Canon's layer C: Allen-Zhu 2025, arXiv:2512.17351, but
     without its residual connection). Absent: every position is read alone.
     """
     dropout: float = Field(default=0.0, ge=0, lt=1)
-    """Dropout behind the activation and the gate, as in Transformer-XL, XLNet and T5; BERT and GPT have none."""
+    """Dropout after the activation and the gate, as in Transformer-XL, XLNet and T5; BERT and GPT have none."""
 
     def build(self, context: BuildContext) -> "FeedForward":
         """The network for one layer."""

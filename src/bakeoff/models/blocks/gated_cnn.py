@@ -97,8 +97,8 @@ class GatedConvolutions(Convolutions):
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D'); the state has one entry for each convolution."""
         y, after = x, []
-        for convolution, own in self.each_with(state):
-            y, new = convolution(dropout(y, self.dropout, self.training), context, own)
+        for convolution, previous in self.each_with(state):
+            y, new = convolution(dropout(y, self.dropout, self.training), context, previous)
             y = gated(y, self.gate)
             after.append(new)
         if self.residual != "none":

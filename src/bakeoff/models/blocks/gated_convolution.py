@@ -40,7 +40,7 @@ class WindowConfig(Config):
 
 
 class WindowNetwork(nn.Module):
-    """Convolutions with gatings behind them, and a fully connected layer sigmoid(W [z_1; ...; z_P] + b)."""
+    """Convolutions with gatings after them, and a fully connected layer sigmoid(W [z_1; ...; z_P] + b)."""
 
     def __init__(self, config: WindowConfig, width: int, kernel: int, gate: Gate, output: int) -> None:
         super().__init__()

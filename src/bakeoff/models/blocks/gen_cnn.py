@@ -92,7 +92,7 @@ class GenCnn(Part):
         after: State = None
         if state is None:
             left = None
-            count = max(1, length - recent)  # one, where none is called for, spares a case of its own
+            count = max(1, length - recent)  # one, where none is called for, spares a special case
             words = last_tokens(x[:, :count], older, ages[:, :count])
             summaries = self._summaries(words, ages[:, :count], self._no_summaries(x.shape[0], x))
             history = F.pad(summaries[:, older:], (0, 0, length - count, 0))
@@ -124,14 +124,14 @@ class GenCnn(Part):
             (B, S + M, D).
         """
         size, rows, count = words.shape[:3]
-        found = [previous]
+        summaries = [previous]
         for begin in range(0, count, size):
             now = slice(begin, min(begin + size, count))
-            before = found[-1][:, : now.stop - now.start]
+            before = summaries[-1][:, : now.stop - now.start]
             before = torch.where((ages[:, now] >= size)[..., None], before, 0.0)
             summary = self.beta(before.flatten(0, 1), words[:, :, now].flatten(1, 2))
-            found.append(summary.unflatten(0, (rows, -1)))
-        return torch.cat([each.to(found[-1].dtype) for each in found], dim=1)
+            summaries.append(summary.unflatten(0, (rows, -1)))
+        return torch.cat([each.to(summaries[-1].dtype) for each in summaries], dim=1)
 
     def _no_summaries(self, rows: int, like: Tensor) -> Tensor:
         return like.new_zeros(rows, self.beta.window, self.width)
@@ -150,5 +150,5 @@ class GenCnn(Part):
         return self.alpha.flops_per_window() + round(summaries)
 
     def reach(self) -> tuple[float, float]:
-        """All tokens of the document before the output, and none behind it."""
+        """All tokens of the document before the output, and none after it."""
         return math.inf, 0

@@ -16,7 +16,7 @@ CARRY_BIAS = -2.0
 class Highway(Part):
     """g relu(W x + b) + (1 - g) x with g = sigmoid(W_g x + b_g - 2) (Srivastava et al. 2015, arXiv:1505.00387).
 
-    Dropout stands before and behind the layer.
+    Dropout stands before and after the layer.
     """
 
     skips_padding = True

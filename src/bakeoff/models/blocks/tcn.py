@@ -30,7 +30,7 @@ class TcnBlockConfig(BlockBaseConfig):
     dilation: int | list[int] | None = None
     """Distance between the taps, or a list with one for each layer; absent: 2^l in layer l, counted from 0."""
     dropout_of: Literal["channels", "elements"] = "channels"
-    """The unit of dropout behind each convolution: channels of a whole row (the paper), or elements (its code)."""
+    """The unit of dropout after each convolution: channels of a whole row (the paper), or elements (its code)."""
     gate: bool = False
     """Gated linear units replace each ReLU but the last, with twice the convolutions (the paper's appendix D)."""
 
@@ -52,7 +52,7 @@ class TemporalConvolutions(Convolutions):
     """y = relu(x + h_2(h_1(x))) with h(x) = dropout(relu(F x)), F_t = b + sum_i W_i x[t - d (K - 1 - i)].
 
     Sections 3.2 to 3.4 and figure 1; with gates h(x) = dropout(F x * sigmoid(G x)). Initial weights are as the
-    published code has them in effect: torch's own for the convolutions, because weight normalisation undoes the code's
+    published code has them in effect: torch's for the convolutions, because weight normalisation undoes the code's
     normal distribution, and the normal distribution for the 1x1 convolution; biases are torch's.
     """
 
@@ -91,8 +91,8 @@ class TemporalConvolutions(Convolutions):
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D'); the state has one entry for each convolution."""
         y, after = x, []
-        for convolution, own in self.each_with(state):
-            y, new = convolution(y, context, own)
+        for convolution, previous in self.each_with(state):
+            y, new = convolution(y, context, previous)
             y = self.drop(self.activate(y), self.dropout, self.training)
             after.append(new)
         return F.relu(y + self.around(x, context)), None if state is None else tuple(after)

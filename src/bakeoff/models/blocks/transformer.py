@@ -65,7 +65,7 @@ class TransformerBlockConfig(BlockBaseConfig):
     """The block's name."""
     scales_branches: ClassVar[bool] = True
     norm: Norm = "post"
-    """The position of the norm: behind the sum (post), before the function (pre), on its output (branch)."""
+    """The position of the norm: after the sum (post), before the function (pre), on its output (branch)."""
     mixer: MixerConfig
     """The mixer of tokens."""
     mixer_norm: bool = True

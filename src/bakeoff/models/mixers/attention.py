@@ -50,7 +50,7 @@ class AttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
     """Queries and keys are divided by their root mean square, head by head, and multiplied by learned gains, before
     rotary positions (Henry et al. 2020, arXiv:2010.04245; Dehghani et al. 2023, arXiv:2302.05442)."""
     convolution: int | None = Field(default=None, ge=2)
-    """K, the number of taps of a depthwise convolution over queries, keys and values behind their projection, centred
+    """K, the number of taps of a depthwise convolution over queries, keys and values after their projection, centred
     in encoders and causal in decoders, also within a prefix that is seen from both sides (Primer: So et al. 2021,
     arXiv:2109.08668, section 3, where K is 3). Absent: no convolution.
     """
@@ -164,19 +164,19 @@ class Attention(Part):
         mask = context.attention_mask
         if context.wanted is not None:
             query, mask, bias = chosen_queries(query, key, mask, bias, self.causal, context.wanted)
-        told: dict[str, Any] = {
+        settings: dict[str, Any] = {
             "mask": mask,
             "causal": self.causal,
             "scale": self.scale,
             "dropout": self.dropout if self.training else 0.0,
         }
         if self.window is None:
-            mixed = attention(query, key, value, bias=bias, **told)
+            mixed = attention(query, key, value, bias=bias, **settings)
         else:
             bias = None if bias is None else bias[..., bias.shape[-1] - key.shape[-2] :]
             if context.gaps is not None and mask is not None:
-                told["mask"] = mask[..., mask.shape[-1] - key.shape[-2] :]
-            mixed = windowed_attention(query, key, value, self.window, bias=bias, **told)
+                settings["mask"] = mask[..., mask.shape[-1] - key.shape[-2] :]
+            mixed = windowed_attention(query, key, value, self.window, bias=bias, **settings)
         mixed = mixed.transpose(1, 2).flatten(-2)
         if context.wanted is not None:
             x = x if self.gate is None else at_places(x, context.wanted, context.packing)
@@ -198,7 +198,7 @@ class Attention(Part):
 
     @property
     def chooses(self) -> bool:  # type: ignore[override]
-        """Whether the outputs at some places can be computed without the others.
+        """Whether the outputs at some positions can be computed without the others.
 
         A window is computed in blocks of neighbouring queries, and a convolution mixes neighbouring queries.
         """
@@ -247,7 +247,7 @@ class Attention(Part):
 def continued(earlier: Tensor, new: Tensor, context: Context) -> tuple[Tensor, Tensor]:
     """The earlier keys or values, followed by those of the next tokens.
 
-    Shapes: S tokens so far, T new ones, R places in memory, d width of a head.
+    Shapes: S tokens so far, T new ones, R positions in memory, d width of a head.
 
     Args:
         earlier: (B, H, S, d), or the memory (B, H, R, d) where it is written in place, of which the first S count.
@@ -272,16 +272,16 @@ def continued(earlier: Tensor, new: Tensor, context: Context) -> tuple[Tensor, T
 def chosen_queries(
     query: Tensor, key: Tensor, mask: Tensor | None, bias: Tensor | None, causal: bool, wanted: Tensor
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    """The queries at some places, and their masks and biases.
+    """The queries at some positions, and their masks and biases.
 
-    Shapes: B batch, H heads, T length, M wanted places of each row.
+    Shapes: B batch, H heads, T length, M wanted positions of each row.
 
     Args:
         query: (B, H, T, d).
         key: (B, H, T, d).
         mask: (B or 1, 1, T or 1, T), or None.
         bias: (1, H, T, T), or None.
-        causal: without a mask, each query sees its own place and earlier ones.
+        causal: without a mask, each query sees its own position and earlier ones.
         wanted: (B, M).
 
     Returns:

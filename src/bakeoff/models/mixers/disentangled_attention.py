@@ -35,7 +35,7 @@ class DisentangledAttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
     queries (the code of LTG-BERT in training/, and the models of its paper).
     """
     output_norm: bool = False
-    """A norm with a scale and a shift behind the output layer, before dropout and the residual connection (NormFormer:
+    """A norm with a scale and a shift after the output layer, before dropout and the residual connection (NormFormer:
     Shleifer et al. 2021, arXiv:2110.09456; LTG-BERT).
     """
     gate: Gate = "none"
@@ -43,7 +43,7 @@ class DisentangledAttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
     (GPT-BERT: Charpentier and Samuel 2024, arXiv:2410.24159).
     """
     inner_norm: bool = False
-    """A norm of the heads' output, behind the gate, in front of the output layer (GPT-BERT's code)."""
+    """A norm of the heads' output, after the gate, in front of the output layer (GPT-BERT's code)."""
     attends: ClassVar[bool] = True
 
     @property

@@ -1,4 +1,4 @@
-"""Dynamic convolution: every token predicts the kernels that are applied at its place."""
+"""Dynamic convolution: every token predicts the kernels that are applied at its position."""
 
 from typing import Literal
 
@@ -23,7 +23,7 @@ class DynamicConvConfig(HeadsConfig):
 
 
 class DynamicConv(ShortConvolution):
-    """Convolution with kernels softmax(W_h x[t]), from the current token alone, behind the gate."""
+    """Convolution with kernels softmax(W_h x[t]), from the current token alone, after the gate."""
 
     def __init__(self, config: DynamicConvConfig, context: BuildContext) -> None:
         super().__init__(config, context)
@@ -37,5 +37,5 @@ class DynamicConv(ShortConvolution):
         return dropout(taps.softmax(-1), self.weight_dropout, self.training)
 
     def convolution_flops(self) -> int:
-        """Floating-point operations of the convolution at one place, the prediction of its kernels included."""
+        """Floating-point operations of the convolution at one position, the prediction of its kernels included."""
         return super().convolution_flops() + 2 * self.prediction.in_features * self.prediction.out_features

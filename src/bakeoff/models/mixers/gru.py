@@ -1,4 +1,4 @@
-"""Gated recurrent units, torch's own."""
+"""Gated recurrent units, as torch has them."""
 
 from typing import Any, Literal, cast
 
@@ -12,7 +12,7 @@ from bakeoff.models.part import State
 
 
 class GruConfig(MixerBaseConfig):
-    """The GRU of Cho et al. 2014 (arXiv:1406.1078), as in torch with the reset gate behind the state's linear layer."""
+    """The GRU of Cho et al. 2014 (arXiv:1406.1078), as in torch with the reset gate after the state's linear layer."""
 
     kind: Literal["gru"] = "gru"
     """The mixer's name."""

@@ -1,4 +1,4 @@
-"""Long short-term memory, torch's own."""
+"""Long short-term memory, as torch has it."""
 
 import warnings
 from typing import Any, ClassVar, Literal, cast

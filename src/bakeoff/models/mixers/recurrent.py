@@ -52,24 +52,22 @@ class Recurrent(Part):
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D); the state is that of the cells."""
         if state is not None:
-            return (
-                self.go_on(x, state) if context.row.real is None else self._behind_padding(x, context.row.real, state)
-            )
+            return self.go_on(x, state) if context.row.real is None else self._after_padding(x, context.row.real, state)
         if context.row.owners is None:
             return self.cells(x)[0], None
         return self._by_document(x, context.row.owners), None
 
     def go_on(self, x: Any, state: State) -> tuple[Any, State]:
-        """The outputs for (B, T, D) or a packed sequence that continues from a state, and the state behind them."""
+        """The outputs for (B, T, D) or a packed sequence that continues from a state, and the state after them."""
         raise NotImplementedError
 
-    def _behind_padding(self, x: Tensor, real: Tensor, state: State) -> tuple[Tensor, State]:
+    def _after_padding(self, x: Tensor, real: Tensor, state: State) -> tuple[Tensor, State]:
         """`go_on` for rows whose padding stands before their tokens; padding is not read."""
         length = x.shape[1]
         lengths = real.sum(1)
-        places = torch.arange(length, device=x.device)
-        moved = (places - lengths[:, None]) % length  # (B, T) with the tokens first
-        back = (places + lengths[:, None]) % length
+        positions = torch.arange(length, device=x.device)
+        moved = (positions - lengths[:, None]) % length  # (B, T) with the tokens first
+        back = (positions + lengths[:, None]) % length
         packed = pack_padded_sequence(_at(x, moved), lengths.cpu(), batch_first=True, enforce_sorted=False)
         outputs, state = self.go_on(packed, state)
         y, _ = pad_packed_sequence(outputs, batch_first=True, total_length=length)
@@ -82,18 +80,18 @@ class Recurrent(Part):
         """
         starts = torch.ones_like(owners, dtype=torch.bool)
         starts[:, 1:] = owners[:, 1:] != owners[:, :-1]
-        places = owners.flatten().nonzero()[:, 0]  # of real tokens, in the batch laid out as one row
-        sequences = starts.flatten().cumsum(0)[places]
+        positions = owners.flatten().nonzero()[:, 0]  # of real tokens, in the batch laid out as one row
+        sequences = starts.flatten().cumsum(0)[positions]
         sequences, lengths = sequences.unique_consecutive(return_inverse=True, return_counts=True)[1:]
         ends = lengths.cumsum(0)
-        steps = torch.arange(len(places), device=x.device) - (ends - lengths)[sequences]
+        steps = torch.arange(len(positions), device=x.device) - (ends - lengths)[sequences]
         cells = sequences * int(lengths.max()) + steps  # of real tokens, in rows of one document each
         rows = x.new_zeros(len(lengths) * int(lengths.max()), x.shape[-1])
-        rows = rows.index_copy(0, cells, x.flatten(0, 1)[places]).unflatten(0, (len(lengths), -1))  # (N, S, D)
+        rows = rows.index_copy(0, cells, x.flatten(0, 1)[positions]).unflatten(0, (len(lengths), -1))  # (N, S, D)
         packed = pack_padded_sequence(rows, lengths.cpu(), batch_first=True, enforce_sorted=False)
         outputs, _ = pad_packed_sequence(self.cells(packed)[0], batch_first=True)
         y = outputs.new_zeros(x.shape[0] * x.shape[1], outputs.shape[-1])
-        return y.index_copy(0, places, outputs.flatten(0, 1)[cells]).view(x.shape)
+        return y.index_copy(0, positions, outputs.flatten(0, 1)[cells]).view(x.shape)
 
     def flops_per_token(self, length: int) -> int:
         """Floating-point operations of one token's forward pass; the row's length does not matter."""
@@ -107,9 +105,9 @@ class Recurrent(Part):
         return float("inf"), 0 if self.causal else float("inf")
 
 
-def _at(x: Tensor, places: Tensor) -> Tensor:
-    """(B, T, D) states, taken from (B, T) places of each row."""
-    return x.gather(1, places[..., None].expand_as(x))
+def _at(x: Tensor, positions: Tensor) -> Tensor:
+    """(B, T, D) states, taken from (B, T) positions of each row."""
+    return x.gather(1, positions[..., None].expand_as(x))
 
 
 UNCOMPILED.append((Recurrent, "_by_document"))

@@ -55,7 +55,7 @@ class RelativeAttention(Part):
     Shapes: B batch, T tokens, N queries of the second stream, M remembered tokens, D width, H heads, d_k and d_v the
     widths of a head's keys and values.
 
-    The second stream is N further rows behind those of the T tokens (`context.queries`). Keys and values come from the
+    The second stream is N further rows after those of the T tokens (`context.queries`). Keys and values come from the
     tokens alone, so that rows differ only in their queries, their positions and the tokens that they see.
     """
 
@@ -110,7 +110,7 @@ class RelativeAttention(Part):
         """(B, H, T + N, M + T) scores of the distances, each row from its own position.
 
         Distances are those of the text: in a row that is read from the text's end, tokens that come earlier in the row
-        are behind in the text.
+        come later in the text.
         """
         device = query.device
         keys = torch.arange(-remembered, length, device=device)
@@ -135,8 +135,9 @@ class RelativeAttention(Part):
         scores = (query + self.segment_bias) @ self.segments.transpose(1, 2)  # (B, H, T + N, 2)
         if context.row.segments is None:
             return scores[..., :1]
-        own = F.pad(context.row.segments[:, : context.row.segments.shape[1] - context.queries], (remembered, 0))
-        other = (context.row.segments[:, :, None] != own[:, None]).long()  # (B, T + N, M + T)
+        segments = context.row.segments
+        key_segments = F.pad(segments[:, : segments.shape[1] - context.queries], (remembered, 0))
+        other = (segments[:, :, None] != key_segments[:, None]).long()  # (B, T + N, M + T)
         return scores.gather(-1, other[:, None].expand(*scores.shape[:3], -1))
 
     def _mask(self, context: Context, length: int, remembered: int, device: torch.device) -> Tensor | None:

@@ -98,7 +98,7 @@ class GatedShortConvolution(Part):
         raise NotImplementedError
 
     def convolution_flops(self) -> int:
-        """Floating-point operations of the convolution at one place."""
+        """Floating-point operations of the convolution at one position."""
         return 2 * self.kernel * self.output.in_features
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
