@@ -12,7 +12,7 @@ def dropout(x: Tensor, rate: float, training: bool) -> Tensor:
 
     torch draws the mask of a CPU tensor one 32-bit number at a time in one thread, a fifth of a training step. Here one
     64-bit number serves four elements; the numbers come from a generator that one draw of torch's default generator
-    seeds, so that restoring torch's state gives the same masks. On other devices it is torch's own dropout.
+    seeds, so that restoring torch's state gives the same masks. On other devices it is torch's dropout.
 
     Args:
         x: any shape.

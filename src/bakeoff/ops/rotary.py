@@ -40,8 +40,8 @@ def _waves(
     """(T, d / 2) the cosines and the sines of the angles."""
     # A quotient, as transformers has it: at far positions the last bit of a rate is seen.
     rates = 1.0 / base ** (torch.arange(0, width, 2, device=device, dtype=torch.float32) / width)  # (d / 2)
-    places = torch.arange(start, start + length, device=device, dtype=torch.float32)
-    angles = places[:, None] * rates  # (T, d / 2)
+    positions = torch.arange(start, start + length, device=device, dtype=torch.float32)
+    angles = positions[:, None] * rates  # (T, d / 2)
     return angles.cos().to(dtype), angles.sin().to(dtype)
 
 

@@ -1,4 +1,4 @@
-"""The places that the taps of a convolution read."""
+"""The positions that the taps of a convolution read."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 class Taps(NamedTuple):
-    """The places of the taps, `dilation` apart in the input with `before` and `after` zeros around it."""
+    """The positions of the taps, `dilation` apart in the input with `before` and `after` zeros around it."""
 
     before: int
     after: int
@@ -18,7 +18,7 @@ class Taps(NamedTuple):
         return F.pad(x, (0, 0, self.before, self.after))
 
     def halo(self, kernel: int) -> int:
-        """Number of places by which the padded input exceeds the output."""
+        """Number of positions by which the padded input exceeds the output."""
         return (kernel - 1) * self.dilation
 
     def reversed(self, kernel: int) -> "Taps":

@@ -47,18 +47,18 @@ def windowed_attention(
         (B, H, T, D').
     """
     length, keys = query.shape[-2], key.shape[-2]
-    behind = 0 if causal and mask is None else window
+    after = 0 if causal and mask is None else window
     block = max(window, LEAST_BLOCK)
     # A graph that is exported is one for all lengths.
-    if torch.compiler.is_exporting() or keys < WORTH * (window + block + behind) or length <= block:
-        allowed = _band(length, keys, keys - length, window, behind, query.device)
+    if torch.compiler.is_exporting() or keys < WORTH * (window + block + after) or length <= block:
+        allowed = _band(length, keys, keys - length, window, after, query.device)
         if mask is not None:
             allowed = (allowed & mask) | _band(length, keys, keys - length, 0, 0, query.device)
         return attention(query, key, value, mask=allowed, bias=bias, scale=scale, dropout=dropout)
     blocks = -(-length // block)
-    seen = window + block + behind  # K
+    seen = window + block + after  # K
     first = keys - length
-    ends = window, blocks * block - length + behind
+    ends = window, blocks * block - length + after
 
     def of_blocks(x: Tensor) -> Tensor:
         """(B, H, S, D) to (B N, H, K, D), the keys or values of each block."""
@@ -73,9 +73,9 @@ def windowed_attention(
         columns = torch.arange(blocks, device=x.device)[:, None] * block + torch.arange(seen, device=x.device)
         return x.gather(-1, columns[:, None, None].expand(*x.shape[:-1], seen))
 
-    own = _band(block, seen, window, 0, 0, query.device)  # (Q, K)
+    itself = _band(block, seen, window, 0, 0, query.device)  # (Q, K)
     there = torch.ones(1, 1, 1, keys, dtype=torch.bool, device=query.device) if mask is None else mask
-    allowed = (table_of_blocks(there) & _band(block, seen, window, window, behind, query.device)) | own
+    allowed = (table_of_blocks(there) & _band(block, seen, window, window, after, query.device)) | itself
     if bias is not None:
         bias = table_of_blocks(bias).expand(len(query), -1, -1, -1, -1).flatten(0, 1)
     queries = F.pad(query, (0, 0, 0, blocks * block - length)).unflatten(2, (blocks, block))
@@ -92,10 +92,10 @@ def windowed_attention(
     return joined[:, :, :length]
 
 
-def _band(length: int, keys: int, first: int, before: int, behind: int, device: torch.device) -> Tensor:
-    """(T, S) True from `before` keys before a query's own to `behind` keys behind; the first query's own is `first`."""
+def _band(length: int, keys: int, first: int, before: int, after: int, device: torch.device) -> Tensor:
+    """(T, S) True from `before` keys before a query's own to `after` after it; the first query's own is `first`."""
     distances = torch.arange(keys, device=device) - torch.arange(first, first + length, device=device)[:, None]
-    return (distances >= -before) & (distances <= behind)
+    return (distances >= -before) & (distances <= after)
 
 
 def seen_pairs(length: int, window: int | None, causal: bool) -> int:

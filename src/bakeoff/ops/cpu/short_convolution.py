@@ -16,8 +16,8 @@ PIECE_BYTES = 1 << 19
 """Bytes of the input on which the loop over the taps works at once."""
 
 PIECE_LENGTH = 128
-"""Number of places of a row that torch's depthwise convolution is given at once. For rows of 512 tokens and kernels of
-31 taps, or more, it reads each token anew from memory for every tap, and takes two to four times as long.
+"""Number of positions of a row that torch's depthwise convolution gets at once. For rows of 512 tokens and kernels
+of 31 taps, or more, it reads each token anew from memory for every tap, and takes two to four times as long.
 """
 
 
@@ -113,14 +113,14 @@ def _unpadded(padded: Tensor, x: Tensor, taps: Taps) -> Tensor:
 
 
 def _stretches(length: int, x: Tensor) -> Iterator[slice]:
-    """Stretches of a row of `length` places, each of `PIECE_LENGTH` at most on a CPU."""
+    """Stretches of a row of `length` positions, each of `PIECE_LENGTH` at most on a CPU."""
     size = PIECE_LENGTH if x.device.type == "cpu" else length
     for start in range(0, length, size):
         yield slice(start, min(start + size, length))
 
 
 def _pieces(y: Tensor) -> Iterator[tuple[slice, slice]]:
-    """Pieces of y, as slices of rows and of places: a few whole rows, or a stretch of a long row."""
+    """Pieces of y, as slices of rows and of positions: a few whole rows, or a stretch of a long row."""
     rows, length = y.shape[:2]
     if y.device.type == "cpu":
         tokens = max(1, PIECE_BYTES // (y.shape[2] * y.element_size()))
@@ -131,7 +131,7 @@ def _pieces(y: Tensor) -> Iterator[tuple[slice, slice]]:
 
 
 def _under(piece: slice, tap: int, taps: Taps) -> slice:
-    """The places of the padded input that a tap reads for a stretch of the output."""
+    """The positions of the padded input that a tap reads for a stretch of the output."""
     return slice(piece.start + tap * taps.dilation, piece.stop + tap * taps.dilation)
 
 
