@@ -89,8 +89,8 @@ class Blocks(Format):
 
     def examples(self, indices: NDArray[np.int64], draws: Draws) -> Examples:
         """Rows of the stream; nothing in them is random."""
-        places = indices[:, None] * self.step + np.arange(self.length + 1)
-        ids, documents, sources = self.stream.rows(places, self.stream.total)
+        positions = indices[:, None] * self.step + np.arange(self.length + 1)
+        ids, documents, sources = self.stream.rows(positions, self.stream.total)
         if not self.running:
             return self.stream.wrapped(ids[:, :-1], documents[:, :-1], sources[:, :-1])
         ids_of_row = np.where(documents[:, :-1] > 0, ids[:, :-1], self.stream.tokenizer.pad)

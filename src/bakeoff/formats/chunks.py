@@ -67,7 +67,7 @@ def sentence_chunks(
         index = np.searchsorted(sentences, first)
         fitting = np.searchsorted(sentences, np.minimum(first + longest, end), side="right") - 1
         wished = np.searchsorted(sentences, first + _wished(first, longest, short), side="right") - 1
-        last = np.minimum(np.maximum(wished, index + 2), fitting)  # the sentence behind the chunk's last
+        last = np.minimum(np.maximum(wished, index + 2), fitting)  # the sentence after the chunk's last
         good = last - index >= 2
         return np.where(good, sentences[last], first), sentences[np.where(good, last, index + 1)]
 
@@ -94,9 +94,9 @@ def full_chunks(
 
     def step(first: Integers, end: Integers) -> tuple[Integers, Integers]:
         last = np.minimum(first + _wished(first, longest, short), end)
-        behind = np.searchsorted(sentences, first, side="right")  # the sentence behind that which the chunk starts in
-        inside = sentences[behind - 1] < first
-        last = np.where(inside, np.minimum(last, sentences[behind]), last)
+        following = np.searchsorted(sentences, first, side="right")  # the sentence after the chunk's first
+        inside = sentences[following - 1] < first
+        last = np.where(inside, np.minimum(last, sentences[following]), last)
         cut = sentences[np.searchsorted(sentences, last, side="right") - 1]  # where the last, or the next, one starts
         return last, np.where((last < end) & ~inside & (cut > first), cut, last)
 

@@ -23,14 +23,14 @@ SPECIAL_TOKENS = 3
 class ContinuedPairConfig(PairConfig):
     """`reuse` tokens of the running text, segment A that continues it, [SEP], segment B, [SEP], [CLS].
 
-    The row of the next step begins behind the first `reuse` tokens, and the model remembers their hidden states
+    The row of the next step begins after the first `reuse` tokens, and the model remembers their hidden states
     (section 2.4 of arXiv:1906.08237, and the published code).
     """
 
     format: Literal["continued_pair"] = "continued_pair"
     """The format's name."""
     reuse: int = Field(gt=0)
-    """Number of tokens at the beginning of a row that are remembered; the next row begins behind them. 256 of 512 in
+    """Number of tokens at the beginning of a row that are remembered; the next row begins after them. 256 of 512 in
     XLNet.
     """
     unrelated: float = Field(default=0.5, ge=0, le=1)
@@ -69,7 +69,7 @@ class ContinuedPairConfig(PairConfig):
 class ContinuedPairs(Format):
     """Rows cut from the stream of tokens, read forwards or from its end; N rows.
 
-    In the stream that is read from its end, place p is place total - 1 - p of the stream.
+    In the stream that is read from its end, position p is position total - 1 - p of the stream.
     """
 
     def __init__(self, config: ContinuedPairConfig, split: Split, tokenizer: Tokenizer) -> None:
@@ -85,35 +85,35 @@ class ContinuedPairs(Format):
 
     def examples(self, indices: NDArray[np.int64], draws: Draws) -> Examples:
         """The rows; the end of A and the origin of B are drawn anew in every epoch."""
-        reuse, own, total = self.config.reuse, self.own, self.stream.total
+        reuse, text_length, total = self.config.reuse, self.own, self.stream.total
         half, number = np.divmod(indices, self.size // self.directions)
         turned = half > 0
         first = number * reuse  # where the row begins, in the order of reading
         begin = first + reuse  # where A does
-        wished = begin + 1 + (draws.uniform("cut", 1)[:, 0] * (own - 1)).astype(np.int64)
+        wished = begin + 1 + (draws.uniform("cut", 1)[:, 0] * (text_length - 1)).astype(np.int64)
         near = self._sentences(wished, turned)  # a sentence's end if there is one in the row's room
-        fits = (near > begin) & (near < begin + own)
+        fits = (near > begin) & (near < begin + text_length)
         end = np.where(fits[0], near[0], np.where(fits[1], near[1], wished))
-        rest = total - (own - (end - begin))  # where B can begin at the latest
+        rest = total - (text_length - (end - begin))  # where B can begin at the latest
         anywhere = self._sentences((draws.uniform("other place", 1)[:, 0] * (rest + 1)).astype(np.int64), turned)[0]
         unrelated = draws.uniform("unrelated", 1)[:, 0] < self.config.unrelated
         second = np.where(unrelated, np.minimum(anywhere, rest), end)
-        places = first[:, None] + np.arange(reuse + own)
-        in_second = places >= end[:, None]
-        places += np.where(in_second, (second - end)[:, None], 0)
-        ids, _, sources = self.stream.rows(np.where(turned[:, None], total - 1 - places, places), total)
+        positions = first[:, None] + np.arange(reuse + text_length)
+        in_second = positions >= end[:, None]
+        positions += np.where(in_second, (second - end)[:, None], 0)
+        ids, _, sources = self.stream.rows(np.where(turned[:, None], total - 1 - positions, positions), total)
         return self._with_marks(ids, sources, in_second, turned, second == end)
 
-    def _sentences(self, places: NDArray[np.int64], turned: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """(2, N) the boundaries of sentences around some places, the nearer one first, in the order of reading."""
+    def _sentences(self, positions: NDArray[np.int64], turned: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """(2, N) the boundaries of sentences around some positions, the nearer one first, in the order of reading."""
         total = self.stream.total
-        tokens = self.stream.tokens(np.where(turned, total - places, places))
+        tokens = self.stream.tokens(np.where(turned, total - positions, positions))
         above = np.searchsorted(self.sentences, tokens)
         below = np.maximum(above - 1, 0)
         nearer = tokens - self.sentences[below] < self.sentences[above] - tokens
         both = np.stack([np.where(nearer, below, above), np.where(nearer, above, below)])
-        found = np.minimum(self.stream.places(self.sentences[both]), total)
-        return np.where(turned, total - found, found)
+        boundaries = np.minimum(self.stream.places(self.sentences[both]), total)
+        return np.where(turned, total - boundaries, boundaries)
 
     def _with_marks(
         self,
@@ -123,7 +123,7 @@ class ContinuedPairs(Format):
         turned: NDArray[np.bool_],
         follows: NDArray[np.bool_],
     ) -> Examples:
-        """Rows with [SEP] behind A, and [SEP] and [CLS] behind B; segments are 0 and 1, each with its [SEP], then 2."""
+        """Rows with [SEP] after A, and [SEP] and [CLS] after B; segments are 0 and 1, each with its [SEP], then 2."""
         tokenizer, length = self.stream.tokenizer, self.config.length
         column = np.arange(length)
         ends = (~in_second).sum(1, keepdims=True)  # where the first [SEP] stands

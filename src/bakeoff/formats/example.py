@@ -18,11 +18,11 @@ class Examples:
     """Rows, and what objectives know of them besides."""
 
     row: Row[NDArray[Any]]
-    """The N rows; `documents` says which places are padding. Objectives that corrupt their input change the ids in
+    """The N rows; `documents` says which positions are padding. Objectives that corrupt their input change the ids in
     place, and set the signals that they add.
     """
     sources: Annotated[NDArray[np.int64], Signal("T", -1)]
-    """(N, T) the place of each id among the split's tokens; -1 for special tokens and padding."""
+    """(N, T) the position of each id among the split's tokens; -1 for special tokens and padding."""
     following: Annotated[NDArray[np.int64] | None, Signal("T", -1)] = None
     """(N, T) the next id in the text, where the format is a running text."""
     relation: Annotated[NDArray[np.int64] | None, Signal()] = None

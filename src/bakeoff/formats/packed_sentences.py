@@ -68,7 +68,7 @@ class PackedSentences(Format):
     """Rows made of chunks of the stream."""
 
     def __init__(self, chunks: NDArray[np.int64], longest: int, stream: TokenStream) -> None:
-        """`chunks` is (2, n), starts and ends in tokens; each chunk takes at most `longest` places of the stream."""
+        """`chunks` is (2, n), starts and ends in tokens; each chunk takes at most `longest` positions of the stream."""
         self.starts, self.stops = chunks
         self.longest, self.stream = longest, stream
         self.size = len(self.starts)

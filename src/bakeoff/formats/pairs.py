@@ -115,9 +115,9 @@ class SegmentPairs(Format):
     def _cuts(self, starts: NDArray[np.int64], stops: NDArray[np.int64], draws: Draws) -> NDArray[np.int64]:
         """(N,) the start of the second segment: at a sentence inside the chunk, else at a word, else at any token.
 
-        The sentence is the one nearest to a place drawn evenly. An even draw among sentences would too often choose one
-        near the end, because a chunk ends with short sentences that still fit, and the lengths of the segments would
-        then tell their order.
+        The sentence is the one nearest to a position drawn evenly. An even draw among sentences would too often choose
+        one near the end, because a chunk ends with short sentences that still fit, and the lengths of the segments
+        would then tell their order.
         """
         first = np.searchsorted(self.sentences, starts, side="right")
         count = np.searchsorted(self.sentences, stops, side="left") - first
@@ -133,9 +133,9 @@ class SegmentPairs(Format):
         cuts = self.sentences[np.where(nearer, below, above)]
         single = np.flatnonzero(count == 0)
         if len(single):
-            places = starts[single, None] + np.arange(1, self.length)  # (n, T - 1)
-            inside = places < stops[single, None]
-            words = inside & self.split.starts_word(np.minimum(places, len(self.split.tokens) - 1))
+            positions = starts[single, None] + np.arange(1, self.length)  # (n, T - 1)
+            inside = positions < stops[single, None]
+            words = inside & self.split.starts_word(np.minimum(positions, len(self.split.tokens) - 1))
             words[~words.any(1)] = inside[~words.any(1)]
             chosen = (draws.uniform("cut word", 1)[single, 0] * words.sum(1)).astype(np.int64)
             cuts[single] = starts[single] + 1 + (np.cumsum(words, 1) == chosen[:, None] + 1).argmax(1)

@@ -68,8 +68,8 @@ class Parallel(Format):
         """The sentences of these numbers with [SEP] at the end, in rows padded to the longest, and True for tokens."""
         starts, ends = self.bounds[numbers][:, None], self.bounds[numbers + 1][:, None]
         column = np.arange(padded_length(ends - starts + 1))
-        places = np.minimum(starts + column, len(self.split.tokens) - 1)
-        ids = self.split.tokens[places].astype(np.int64)
+        positions = np.minimum(starts + column, len(self.split.tokens) - 1)
+        ids = self.split.tokens[positions].astype(np.int64)
         ids = np.where(column < ends - starts, ids, self.tokenizer.pad)
         ids[column == ends - starts] = self.tokenizer.separator
         return ids, column <= ends - starts

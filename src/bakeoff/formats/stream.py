@@ -1,6 +1,6 @@
-"""The text as one stream: document d takes places documents[d] + d to documents[d + 1] + d, a separator first.
+"""The text as one stream: document d takes positions documents[d] + d to documents[d + 1] + d, a separator first.
 
-Without separators, document d takes places documents[d] to documents[d + 1] - 1.
+Without separators, document d takes positions documents[d] to documents[d + 1] - 1.
 """
 
 from typing import cast
@@ -17,7 +17,7 @@ Rows = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]
 
 
 class TokenStream:
-    """Rows of the stream; N rows, L places.
+    """Rows of the stream; N rows, L positions.
 
     Args:
         split: the text.
@@ -34,35 +34,36 @@ class TokenStream:
         self.total = len(split.tokens) + self.marks * count
 
     def places(self, tokens: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The places in the stream of these tokens of the text."""
+        """The positions in the stream of these tokens of the text."""
         return tokens + self.marks * np.searchsorted(np.asarray(self.split.documents), tokens, side="right")
 
-    def tokens(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The text's tokens at places of the stream; for a separator the token before it, or the first of the text."""
+    def tokens(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The text's tokens at positions of the stream; for a separator the token before it, or the text's first."""
         return cast(
-            NDArray[np.int64], np.maximum(places - self.marks * np.searchsorted(self.starts, places, side="right"), 0)
+            NDArray[np.int64],
+            np.maximum(positions - self.marks * np.searchsorted(self.starts, positions, side="right"), 0),
         )
 
-    def rows(self, places: NDArray[np.int64], ends: NDArray[np.int64] | int) -> Rows:
-        """Ids, documents and places in the text at some places of the stream.
+    def rows(self, positions: NDArray[np.int64], ends: NDArray[np.int64] | int) -> Rows:
+        """Ids, documents and positions in the text, at positions of the stream.
 
         Args:
-            places: (N, L) places in the stream.
-            ends: (N, 1), or one for all rows: the place from which on a row is empty.
+            positions: (N, L) positions in the stream.
+            ends: (N, 1), or one for all rows: the position from which on a row is empty.
 
         Returns:
-            (N, L) ids, the separator's at empty places; document ids, counted from 1 in each row, 0 at empty places;
-            and places in the text, -1 for separators and at empty places.
+            (N, L) ids, the separator's at empty positions; document ids, counted from 1 in each row, 0 at empty
+            positions; and positions in the text, -1 for separators and at empty positions.
         """
-        owners = np.searchsorted(self.starts, places, side="right") - 1
-        sources = places - self.marks * (owners + 1)
-        sources[((self.marks > 0) & (places == self.starts[owners])) | (places >= ends)] = -1
+        owners = np.searchsorted(self.starts, positions, side="right") - 1
+        sources = positions - self.marks * (owners + 1)
+        sources[((self.marks > 0) & (positions == self.starts[owners])) | (positions >= ends)] = -1
         ids = np.where(sources >= 0, self.split.tokens[np.maximum(sources, 0)], self.tokenizer.separator)
         documents = (owners - owners[:, :1] + 1) if self.isolate else np.ones(ids.shape)
-        return ids.astype(np.int64), np.where(places >= ends, 0, documents).astype(np.int32), sources
+        return ids.astype(np.int64), np.where(positions >= ends, 0, documents).astype(np.int32), sources
 
     def wrapped(self, ids: NDArray[np.int64], documents: NDArray[np.int32], sources: NDArray[np.int64]) -> Examples:
-        """Examples with [CLS] at the start of each row, and [SEP] behind its last token."""
+        """Examples with [CLS] at the start of each row, and [SEP] after its last token."""
         rows = np.arange(len(ids))
         last = (documents > 0).sum(1)
         pad = self.tokenizer.pad
