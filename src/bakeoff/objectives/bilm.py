@@ -56,9 +56,9 @@ class BidirectionalLanguageModel:
         self.targets_per_token = 2.0
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
-        """The next and the previous token of every place but padding.
+        """The next and the previous token of every position but padding.
 
-        The first place of a row or a document has no previous token: that token is not in the row, or belongs to
+        The first position of a row or a document has no previous token: that token is not in the row, or belongs to
         another document.
         """
         assert examples.following is not None

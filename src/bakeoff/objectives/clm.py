@@ -90,14 +90,14 @@ class CausalLanguageModel:
         self.targets_per_token = 1.0
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
-        """The next tokens, at all places but padding, tokens that are only read, and rows seen from both sides."""
+        """The next tokens, at all positions but padding, tokens that are only read, and rows seen from both sides."""
         assert examples.following is not None
         predicted = examples.real
         if examples.context is not None:
             predicted &= np.arange(predicted.shape[1]) >= examples.context[:, None]
         if examples.row.prefix is not None:
             predicted &= examples.row.prefix[:, None] == 0
-        if tokenizer.end_of_line is not None:  # behind the last line there is nothing
+        if tokenizer.end_of_line is not None:  # after the last line there is nothing
             predicted &= examples.sources < len(split.tokens) - 1
         rows = np.flatnonzero(predicted)
         return Targets(rows, examples.following.ravel()[rows])

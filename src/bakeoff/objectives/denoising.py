@@ -123,7 +123,7 @@ class Denoising:
     def order(
         self, sources: NDArray[np.int64], real: NDArray[np.bool_], split: Split, draws: Draws
     ) -> NDArray[np.int64]:
-        """(N, L) places in the row, in the order of the shuffled sentences, padding last."""
+        """(N, L) positions in the row, in the order of the shuffled sentences, padding last."""
         length = sources.shape[1]
         owner = np.searchsorted(np.asarray(split.sentences), sources, side="right")
         new = np.pad(owner[:, 1:] != owner[:, :-1], ((0, 0), (1, 0)), constant_values=False)
@@ -137,7 +137,7 @@ class Denoising:
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """The text with a mask for each hidden span, and True where there is a token.
 
-        Lengths are drawn until the share is hidden, and the last one is cut short; the spans stand at random places
+        Lengths are drawn until the share is hidden, and the last one is cut short; the spans stand at random positions
         among the remaining tokens.
         """
         hidden = np.rint(real * self.config.rate).astype(np.int64)  # (N,)
@@ -157,8 +157,8 @@ class Denoising:
         is_span = inside & (ranks(np.where(inside, words, np.iinfo(np.int64).max)) < spans[:, None])
         number = np.maximum(np.cumsum(is_span, 1) - 1, 0)
         consumed = np.where(is_span, np.take_along_axis(lengths, number, 1), 1)
-        place = np.minimum(np.cumsum(consumed, 1) - consumed, text.shape[1] - 1)
-        return np.where(is_span, mask, np.take_along_axis(text, place, 1)), inside
+        position = np.minimum(np.cumsum(consumed, 1) - consumed, text.shape[1] - 1)
+        return np.where(is_span, mask, np.take_along_axis(text, position, 1)), inside
 
     def drawn(self, hidden: int, draws: Draws) -> NDArray[np.int64]:
         """(N, S) numbers from the Poisson distribution, with S large enough to hide `hidden` tokens."""
@@ -172,6 +172,6 @@ class Denoising:
 def rotated(text: NDArray[np.int64], real: NDArray[np.int64], draws: Draws) -> NDArray[np.int64]:
     """(N, L) rows of (N,) real tokens, rotated to begin at a random token; each token is equally likely."""
     begin = draws.integers("rotation", np.maximum(real, 1))[:, None]
-    place, length = np.arange(text.shape[1]), real[:, None]
-    turned = np.where(place < length, (place + begin) % np.maximum(length, 1), place)
+    position, length = np.arange(text.shape[1]), real[:, None]
+    turned = np.where(position < length, (position + begin) % np.maximum(length, 1), position)
     return np.take_along_axis(text, turned, 1)

@@ -172,7 +172,7 @@ class UntiedTokenHead(Head):
 
 
 class AdaptiveTokenHead(Head):
-    """Adaptive softmax (Grave et al. 2017, arXiv:1609.04309): frequent tokens first, clusters of rare ones behind them.
+    """Adaptive softmax (Grave et al. 2017, arXiv:1609.04309): frequent tokens first, clusters of rare ones after them.
 
     Ids have to be sorted by falling frequency, as a tokenizer's roughly are. Each token below the first cutoff has a
     score, and so has each cluster; the scores within cluster i come from D / 4^i channels.

@@ -45,7 +45,7 @@ class MaskingConfig(TokenObjectiveConfig):
     whole_word: bool = False
     """Hide all tokens of a word together."""
     masking: Literal["dynamic", "static"] = "dynamic"
-    """dynamic: other places in every epoch (RoBERTa); static: the same places in every epoch, or in turn with
+    """dynamic: other positions in every epoch (RoBERTa); static: the same positions in every epoch, or in turn with
     `copies`.
     """
     copies: int = Field(default=1, ge=1)
@@ -136,10 +136,10 @@ class Masking:
             split: the text.
             tokenizer: its tokenizer.
             draws: the random numbers of these rows.
-            allowed: (N, T) places that may be chosen; None: all.
+            allowed: (N, T) positions that may be chosen; None: all.
 
         Returns:
-            (n,) the hidden places, counted over the flattened (N * T), in rising order, and (n,) their original ids.
+            (n,) the hidden positions, counted over the flattened (N * T), in rising order, and (n,) their original ids.
         """
         if self.config.versions is not None:
             draws = draws.static(self.config.versions)
@@ -149,13 +149,13 @@ class Masking:
         rates = self.config.rates(examples)
         chosen = self.choice.choose(sources, split, draws, examples.row.backwards, rates)
         examples.take(chosen)
-        places = np.flatnonzero(chosen)
-        originals = examples.row.ids.ravel()[places]
+        positions = np.flatnonzero(chosen)
+        originals = examples.row.ids.ravel()[positions]
         kind = draws.uniform("replacement", sources.shape[1])
         if self.config.replace == "run":
             kind = np.take_along_axis(kind, self.choice.units(sources, split, draws, examples.row.backwards), 1)
         self._corrupt(examples.row.ids, chosen, kind, tokenizer, draws)
-        return places, originals
+        return positions, originals
 
     def _corrupt(
         self,
@@ -165,7 +165,7 @@ class Masking:
         tokenizer: Tokenizer,
         draws: Draws,
     ) -> None:
-        """Replace chosen places' ids by [MASK] or a random ordinary token, or keep them, as (N, T) `kind` says."""
+        """Replace chosen positions' ids by [MASK] or a random ordinary token, or keep them, as (N, T) `kind` says."""
         ids[chosen & (kind < self.config.mask)] = tokenizer.mask
         randomised = chosen & (kind >= self.config.mask) & (kind < self.config.mask + self.config.random)
         ordinary = np.setdiff1d(np.arange(tokenizer.size), tokenizer.special_ids)

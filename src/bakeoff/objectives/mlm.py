@@ -16,7 +16,7 @@ from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
 class MaskedLanguageModelConfig(MaskingConfig):
-    """Each hidden token is predicted at its own place, by a model that sees both sides (Devlin et al. 2019)."""
+    """Each hidden token is predicted at its own position, by a model that sees both sides (Devlin et al. 2019)."""
 
     kind: Literal["mlm"] = "mlm"
     """The objective's name."""

@@ -23,7 +23,7 @@ class MaskedNextTokenConfig(MaskingConfig):
 
     Charpentier and Samuel 2024 (arXiv:2410.24159, section 2.1). A causal model predicts the token at k + 1 from
     position k as well, so that one head serves both: `clm` beside this objective reads the other rows causally, with
-    this head. Each of the two has its own sum, divided once by its own number of targets, and its own `weight`. In the
+    this head. Each of the two has a sum, divided once by its number of targets, and a `weight`. In the
     published code each process trains one of the two, and the means of their losses are averaged over the processes, so
     that each mean counts with its share of the rows: with `causal: 0.0625` the weights are 0.9375 here and 0.0625 for
     `clm`.
@@ -75,18 +75,18 @@ class MaskedNextTokenPrediction(Masking):
         self.targets_per_token = config.mean_rate * (1 - config.causal)
 
     def pairs_ahead(self, length: int) -> float:
-        """Expected number of pairs of tokens in a row of which the first sees the second, which stands behind it."""
+        """Expected number of pairs of tokens in a row of which the first sees the second, which stands after it."""
         return (1 - self.rows_left) * length * (length - 1) / 2
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
-        """Hide tokens of the rows that are read from both sides; each is predicted at the place before it.
+        """Hide tokens of the rows that are read from both sides; each is predicted at the position before it.
 
-        The first token of a row has no place before it; the first token of a document is predicted at its separator.
+        The first token of a row has no position before it; the first token of a document is predicted at its separator.
         """
-        own = draws if self.config.versions is None else draws.static(self.config.versions)
-        both_sides = own.uniform("reading", 1)[:, 0] >= self.rows_left
+        reading_draws = draws if self.config.versions is None else draws.static(self.config.versions)
+        both_sides = reading_draws.uniform("reading", 1)[:, 0] >= self.rows_left
         examples.row = examples.row._replace(prefix=np.where(both_sides, examples.real.sum(1), 0))
         allowed = np.repeat(both_sides[:, None], examples.row.ids.shape[1], axis=1)
         allowed[:, 0] = False
-        places, labels = self.hide(examples, split, tokenizer, draws, allowed)
-        return Targets(places - 1, labels)
+        positions, labels = self.hide(examples, split, tokenizer, draws, allowed)
+        return Targets(positions - 1, labels)

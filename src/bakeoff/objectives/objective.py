@@ -20,35 +20,35 @@ from bakeoff.tokenizer.tokenizer import Tokenizer
 
 Scoring = Literal["forwards", "masked", "query", "target"]
 """The way in which a text gets its log-probability: each token is predicted from those before it (forwards), from all
-others with [MASK] in its own place (masked), or from all others by a row of the second stream (query); or a target is
-predicted from its source (target).
+others with [MASK] at its own position (masked), or from all others by a row of the second stream (query); or a target
+is predicted from its source (target).
 """
 
 
 @dataclass(frozen=True)
 class Targets:
-    """The places of a batch at which an objective predicts something."""
+    """The positions of a batch at which an objective predicts something."""
 
     rows: NDArray[np.int64]
-    """(n,) places in the batch's hidden states flattened to (N * T * directions, D), in rising order. Rows of a second
-    stream count towards T only for the objective that adds them.
+    """(n,) positions in the batch's hidden states flattened to (N * T * directions, D), in rising order. Rows of a
+    second stream count towards T only for the objective that adds them.
     """
     labels: NDArray[np.int64]
-    """(n,) the label to predict at each place. For an objective with a generator it is 32 random bits, from which the
-    label follows in the step.
+    """(n,) the label to predict at each position. For an objective with a generator it is 32 random bits, from which
+    the label follows in the step.
     """
     directions: int = 1
     """Number of hidden states of each position: 2 where the model reads in two directions."""
     length: int | None = None
     """The T with which `rows` are counted; None: the T of the examples' ids."""
 
-    def in_rows_of(self, own: int, length: int) -> "Targets":
-        """The targets with their places counted with another T, `length`; the examples' ids have T = `own`."""
-        counted = self.length or own
+    def in_rows_of(self, width: int, length: int) -> "Targets":
+        """The targets with their positions counted with another T, `length`; the examples' ids have T = `width`."""
+        counted = self.length or width
         if counted == length:
             return self
-        example, place = np.divmod(self.rows, counted * self.directions)
-        return Targets(example * length * self.directions + place, self.labels, self.directions, length)
+        example, position = np.divmod(self.rows, counted * self.directions)
+        return Targets(example * length * self.directions + position, self.labels, self.directions, length)
 
 
 def no_targets() -> Targets:
@@ -106,7 +106,7 @@ class ObjectiveConfig(PartConfig):
     rows_left_for: ClassVar[str | None] = None
     """The objective that is trained on the other rows, if this one takes only some of them; None: it takes all."""
     from_before: ClassVar[bool] = False
-    """Hidden tokens are predicted at the place before their own."""
+    """Hidden tokens are predicted at the position before their own."""
     moves: ClassVar[bool] = False
     """The objective moves tokens. It chooses them after all other objectives, from those that are not hidden."""
     head_of: ClassVar[str | None] = None
@@ -174,7 +174,7 @@ class ObjectiveConfig(PartConfig):
         return []
 
     def prompt(self, tokenizer: Tokenizer) -> list[int]:
-        """The ids that a decoder behind an encoder reads before a target."""
+        """The ids that a decoder after an encoder reads before a target."""
         return [tokenizer.start]
 
     def before_source(self, tokenizer: Tokenizer) -> list[int]:

@@ -78,31 +78,31 @@ class Permutation:
         score = np.where(chosen, draws.words("factorisation order", length).astype(np.int64), np.iinfo(np.int64).max)
         positions = np.argsort(score, axis=1, kind="stable")[:, :most]  # targets in their order, then anything
         real = np.arange(most) < wanted[:, None]
-        places = np.nonzero(real)
+        row, column = np.nonzero(real)
         # Rank 0 for what is no target. A target's rows see what has a lower rank, all others what has rank 0; in few
         # bits, because the comparisons are most of the work.
         rank = np.zeros((count, length), np.min_scalar_type(length))
-        rank[places[0], positions[places]] = places[1] + 1
+        rank[row, positions[row, column]] = column + 1
         orders = np.where(real, np.arange(most) + 1, 0)  # of the queries, 0 for those that only fill the row
         below = np.concatenate([np.maximum(rank, 1), orders], axis=1).astype(rank.dtype)
         queries: Queries[NDArray[Any]] = Queries(np.where(real, positions, 0), rank[:, None, :] < below[:, :, None])
         if examples.reuse:
             _part_at(examples.reuse, queries.visible, queries.positions)
         examples.row = examples.row._replace(queries=queries)
-        labels = examples.row.ids[places[0], positions[places]]
-        return Targets(places[0] * (length + most) + length + places[1], labels, length=length + most)
+        labels = examples.row.ids[row, positions[row, column]]
+        return Targets(row * (length + most) + length + column, labels, length=length + most)
 
 
 def _part_at(reuse: int, visible: NDArray[np.bool_], queries: NDArray[np.int64]) -> None:
-    """Separate the rows at place `reuse`: earlier tokens see none of the later ones, later tokens see all earlier ones.
+    """Separate the rows at position `reuse`: earlier tokens see none of the later ones, later tokens see all before.
 
     Each of the two parts then has an order of its own, and the first part comes before the second (Yang et al. 2019,
     section 2.4: the remembered states belong to a row's first part).
 
     Args:
-        reuse: the place at which the second part begins.
+        reuse: the position at which the second part begins.
         visible: (N, T + P, T), changed in place.
-        queries: (N, P) the places of the queries.
+        queries: (N, P) the positions of the queries.
     """
     length = visible.shape[2]
     visible[:, :reuse, reuse:] = False

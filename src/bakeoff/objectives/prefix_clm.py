@@ -1,4 +1,4 @@
-"""Causal language modelling behind a prefix: the beginning of a row is seen from both sides, the rest is written."""
+"""Causal language modelling after a prefix: the beginning of a row is seen from both sides, the rest is written."""
 
 from collections.abc import Mapping
 from typing import ClassVar, Literal
@@ -20,7 +20,7 @@ from bakeoff.tokenizer.tokenizer import Tokenizer
 class PrefixCausalLanguageModelConfig(LanguageModelConfig):
     """The prefix LM of one stack (Raffel et al. 2020, arXiv:1910.10683, section 3.2.1).
 
-    The tokens of the prefix all see each other. The tokens behind it see all tokens before them, and only they are
+    The tokens of the prefix all see each other. The tokens after it see all tokens before them, and only they are
     predicted.
     """
 
@@ -53,7 +53,7 @@ class PrefixCausalLanguageModelConfig(LanguageModelConfig):
 
 
 class PrefixCausalLanguageModel:
-    """Cuts rows in two at a random place, each place being equally likely; N examples, T length."""
+    """Cuts rows in two at a random position, each position being equally likely; N examples, T length."""
 
     name = "prefix_clm"
 
@@ -62,14 +62,14 @@ class PrefixCausalLanguageModel:
         self.targets_per_token = 0.5
 
     def pairs_ahead(self, length: int) -> float:
-        """Expected number of pairs of tokens in a row of which the first sees the second, which stands behind it.
+        """Expected number of pairs of tokens in a row of which the first sees the second, which stands after it.
 
         A prefix of n tokens has n (n - 1) / 2 such pairs; the mean over n = 1, ..., T is (T^2 - 1) / 6.
         """
         return (length**2 - 1) / 6
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
-        """Give each row a prefix of at least one token; the labels are all tokens behind the prefix."""
+        """Give each row a prefix of at least one token; the labels are all tokens after the prefix."""
         assert examples.following is not None
         real = examples.real
         prefix = 1 + draws.integers("prefix", real.sum(1))

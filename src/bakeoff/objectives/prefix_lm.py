@@ -37,7 +37,7 @@ class PrefixLanguageModelConfig(SequenceToSequenceBaseConfig):
 
 
 class PrefixLanguageModel:
-    """Cuts rows in two at a random place, each place being equally likely; N examples, L tokens of text."""
+    """Cuts rows in two at a random position, each position being equally likely; N examples, L tokens of text."""
 
     name = "prefix_lm"
 
@@ -52,7 +52,7 @@ class PrefixLanguageModel:
         return self.config.source_length(read), self.config.target_length(written)
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
-        """Rewrite the rows: the source is the text before the cut, the target the text behind it."""
+        """Rewrite the rows: the source is the text before the cut, the target the text after it."""
         real, text = examples.real, examples.row.ids
         column, length = np.arange(real.shape[1]), real.sum(1)
         cut = 1 + draws.integers("prefix", np.maximum(length - 1, 1))[:, None]  # both parts have a token

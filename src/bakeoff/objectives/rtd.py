@@ -56,8 +56,8 @@ class ReplacedTokenDetectionConfig(ObjectiveConfig):
         """The generator's config: a narrower encoder that reads the model's vectors through a linear layer."""
         values = model.model_dump(mode="json")
         values["encoder"] = _narrowed(model.encoder, self.generator)
-        given = {"positions": "none", "segments": 0, "norm": False, "dropout": 0.0, "initial": None}
-        values["embedding"] |= {"width": model.table_width, **given}
+        settings = {"positions": "none", "segments": 0, "norm": False, "dropout": 0.0, "initial": None}
+        values["embedding"] |= {"width": model.table_width, **settings}
         return ModelConfig.parse(values, "model")
 
     def build(self, model: ModelConfig, vocabulary: int) -> "ReplacedTokenDetection":
@@ -103,9 +103,11 @@ class ReplacedTokenDetection:
         self.head: Head = DetectionHead(model.stack.output_width, config.activation)
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
-        """All places but padding; the labels are random numbers for drawing the generator's tokens."""
-        places = np.flatnonzero(examples.real)
-        return Targets(places, draws.words("generator", examples.row.ids.shape[1]).ravel()[places].astype(np.int64))
+        """All positions but padding; the labels are random numbers for drawing the generator's tokens."""
+        positions = np.flatnonzero(examples.real)
+        return Targets(
+            positions, draws.words("generator", examples.row.ids.shape[1]).ravel()[positions].astype(np.int64)
+        )
 
     @torch.no_grad()
     def replace(
@@ -115,22 +117,22 @@ class ReplacedTokenDetection:
 
         Args:
             ids: (B, T) the rows, with tokens hidden.
-            hidden: (n,) places of the hidden tokens, counted over the flattened (B * T), and (n,) their original ids.
-            log_probabilities: (n, V) the generator's log-probabilities at these places.
-            drawn: (N,) the places of `targets`, in rising order, and (N,) their random numbers below 2^32.
+            hidden: (n,) positions of hidden tokens, counted over the flattened (B * T), and (n,) their original ids.
+            log_probabilities: (n, V) the generator's log-probabilities at these positions.
+            drawn: (N,) the positions of `targets`, in rising order, and (N,) their random numbers below 2^32.
 
         Returns:
             (B, T) the filled rows, and (N,) labels: 0 for original tokens, 1 for replaced ones.
         """
-        places, originals = hidden
-        at = torch.searchsorted(drawn[0], places)
+        positions, originals = hidden
+        at = torch.searchsorted(drawn[0], positions)
         # The first token up to which the probabilities add up to a share of their sum that is uniform in (0, 1).
         below = log_probabilities.exp().cumsum(-1)
         share = (drawn[1][at].double() + 0.5) / 2**32
         tokens = torch.searchsorted(below, (share * below[:, -1].double()).to(below.dtype)[:, None])[:, 0]
         labels = torch.zeros_like(drawn[1])
         labels[at] = (tokens != originals).long()
-        return ids.flatten().index_copy(0, places, tokens).view_as(ids), labels
+        return ids.flatten().index_copy(0, positions, tokens).view_as(ids), labels
 
 
 class DetectionHead(Head):

@@ -90,7 +90,7 @@ class SegmentRelation:
         self.targets_per_token = 0.0  # one a row: nothing beside the tokens
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
-        """The first place of every row, and the pair's label."""
+        """The first position of every row, and the pair's label."""
         assert examples.relation is not None
         return Targets(np.arange(len(examples.row.ids)) * examples.row.ids.shape[1], examples.relation)
 
@@ -104,7 +104,7 @@ class NextSentence(SegmentRelation):
         """Replace the second segment with probability 1/2; the label is 1 where it was replaced.
 
         Raises:
-            UserError: the split has one document, so that there is no other.
+            UserError: the split has one document alone.
         """
         wanted = draws.uniform("is next", 1)[:, 0] < 1 / 2
         pairs = _with_replacements(self.name, pairs, wanted, split, longest, draws)
@@ -131,7 +131,7 @@ class SentenceStructure(SegmentRelation):
         """Replace the second segment with probability 1/3, else swap the segments with probability 1/2.
 
         Raises:
-            UserError: the split has one document, so that there is no other.
+            UserError: the split has one document alone.
         """
         wanted = draws.uniform("is next", 1)[:, 0] < 1 / 3
         pairs = _with_replacements(self.name, pairs, wanted, split, longest, draws)
@@ -158,7 +158,7 @@ def _with_replacements(
         draws: the examples' random numbers.
 
     Raises:
-        UserError: the split has one document, so that there is no other.
+        UserError: the split has one document alone.
     """
     documents, sentences = np.asarray(split.documents), np.asarray(split.sentences)
     count, originals = len(documents) - 1, np.asarray(split.originals)
@@ -167,16 +167,16 @@ def _with_replacements(
             f"{name} takes text from other documents, but the corpus, or its held-out split, is a single one; "
             "prepare it with --document-per-line or --document-separator, hold out more, or use sop"
         )
-    own = originals[np.searchsorted(documents, pairs.first, side="right") - 1]
+    original = originals[np.searchsorted(documents, pairs.first, side="right") - 1]
     # Where text is held out from within documents, the stretches of one are documents side by side.
-    stretch, behind = np.searchsorted(originals, own), np.searchsorted(originals, own, side="right")
+    stretch, stretch_end = np.searchsorted(originals, original), np.searchsorted(originals, original, side="right")
     room, goal = longest - pairs.first_length, pairs.second_length
     begins, lengths = [], []
     for number in range(DOCUMENTS):
-        other = draws.integers(f"document {number}", count - (behind - stretch))
-        other += np.where(other >= stretch, behind - stretch, 0)
+        other = draws.integers(f"document {number}", count - (stretch_end - stretch))
+        other += np.where(other >= stretch, stretch_end - stretch, 0)
         first, end = np.searchsorted(sentences, documents[other]), documents[other + 1]
-        # The last sentence, or that behind which the document is as long as the original, or its first.
+        # The last sentence, or that after which the document is as long as the original, or its first.
         last = np.searchsorted(sentences, end - (1 if pairs.single else goal), side="right") - 1
         among = np.maximum(last - first, 0) + 1
         begin = first[:, None] + (draws.uniform(f"sentence {number}", PLACES) * among[:, None]).astype(np.int64)
@@ -212,7 +212,7 @@ def _nearest_run(
     """(N, ...) tokens in the run of whole sentences whose length is nearest to a goal, within some room.
 
     Args:
-        sentences: (S + 1,) the places at which sentences start.
+        sentences: (S + 1,) the positions at which sentences start.
         begin: (N, ...) the first sentence of each run.
         goal: (N, ...) the wanted number of tokens, which reaches no further than the document's end.
         room: (N, ...) the largest number of tokens allowed.

@@ -80,7 +80,7 @@ def teach(
     Args:
         examples: changed in place; the source gets its start token where the config asks for one.
         target: (N, T) the tokens that the decoder has to write, with the separator at the end.
-        real: (N, T) True for tokens of the target, False for padding behind them.
+        real: (N, T) True for tokens of the target, False for padding after them.
         tokenizer: gives the special tokens.
         config: names the first tokens of decoder and source.
 
@@ -100,14 +100,14 @@ def teach(
         ids=np.where(present, read, tokenizer.pad), documents=present.astype(np.int32), source=source
     )
     examples.sources, examples.following = np.full(read.shape, -1, np.int64), None
-    place, column = np.nonzero(real)
-    return Targets(place * read.shape[1] + column + len(prompt) - 1, target[real])
+    row, column = np.nonzero(real)
+    return Targets(row * read.shape[1] + column + len(prompt) - 1, target[real])
 
 
 def gather(
     values: NDArray[np.int64], kept: NDArray[np.bool_], length: int, pad: int
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The kept values, moved to the left of each row of `length` places, and True for places that hold one."""
+    """The kept values, moved to the left of each row of `length` positions, and True for positions that hold one."""
     order = np.argsort(~kept, axis=1, kind="stable")[:, :length]
     real = np.take_along_axis(kept, order, 1)
     return np.where(real, np.take_along_axis(values, order, 1), pad), real
@@ -127,7 +127,7 @@ def with_end(
 
 def ranks(score: NDArray[np.int64]) -> NDArray[np.int64]:
     """(N, L) the rank of each score in the rising order of its row; equal scores keep their order."""
-    found = np.empty_like(score)
-    places = np.broadcast_to(np.arange(score.shape[1]), score.shape)
-    np.put_along_axis(found, np.argsort(score, axis=1, kind="stable"), places, axis=1)
-    return found
+    ranked = np.empty_like(score)
+    columns = np.broadcast_to(np.arange(score.shape[1]), score.shape)
+    np.put_along_axis(ranked, np.argsort(score, axis=1, kind="stable"), columns, axis=1)
+    return ranked

@@ -44,7 +44,7 @@ class SpanCorruptionConfig(SequenceToSequenceBaseConfig):
     spans.
     """
     mark_names: str | None = None
-    """The tokenizer's own names of these tokens, where {} is their number, counted from 0 (T5's: <extra_id_{}>).
+    """The tokenizer's names of these tokens, where {} is their number, counted from 0 (T5's: <extra_id_{}>).
     Absent: the tokenizer has none, and they are added to its vocabulary.
     """
     scoring: ClassVar[Scoring | None] = None
@@ -118,12 +118,12 @@ class SpanCorruption:
             np.where(inside, marks, examples.row.ids), real & (~inside | opens), tokenizer.separator
         )
         examples.row = examples.row._replace(source=Source(*gather(source, kept, source_length, tokenizer.pad)))
-        both = np.stack([marks, text], axis=2).reshape(len(marks), -1)  # each token behind its possible mark
+        both = np.stack([marks, text], axis=2).reshape(len(marks), -1)  # each token after its possible mark
         target, kept = with_end(both, np.stack([opens, inside], axis=2).reshape(both.shape), tokenizer.separator)
         return teach(examples, *gather(target, kept, target_length, tokenizer.pad), tokenizer, self.config)
 
     def spans(self, real: NDArray[np.int64], length: int, draws: Draws) -> NDArray[np.int64]:
-        """(N, L) the number of each place's span, from 0 in each row, or -1; rows have (N,) real tokens.
+        """(N, L) the number of each position's span, from 0 in each row, or -1; rows have (N,) real tokens.
 
         The kept tokens and the removed tokens are each cut at random into the same number of non-empty pieces, which
         alternate.
@@ -152,10 +152,10 @@ def cut(total: NDArray[np.int64], pieces: NDArray[np.int64], most: int, words: N
         words: (N, L) random words, L at least the largest total.
 
     Returns:
-        (N, S) lengths, 0 behind a row's last piece.
+        (N, S) lengths, 0 after a row's last piece.
     """
     length = words.shape[1]
-    gaps = np.arange(length) < total[:, None] - 1  # places to cut behind
+    gaps = np.arange(length) < total[:, None] - 1  # positions to cut after
     score = np.where(gaps, words.astype(np.int64), np.iinfo(np.int64).max)
     cuts = gaps & (ranks(score) < pieces[:, None] - 1)
     piece = np.pad(np.cumsum(cuts, 1)[:, :-1], ((0, 0), (1, 0)))  # (N, L) the piece that each unit belongs to

@@ -17,7 +17,7 @@ STOP = 0.2
 
 
 def free_sources(examples: Examples, tokenizer: Tokenizer) -> NDArray[np.int64]:
-    """(N, T) places in the text of the tokens that an objective may choose, -1 elsewhere.
+    """(N, T) positions in the text of the tokens that an objective may choose, -1 elsewhere.
 
     An objective may choose ordinary tokens that no earlier objective has taken. The token for unknown text counts as a
     special token, because nothing can be learnt from it.
@@ -65,7 +65,7 @@ class TargetChoice:
         backwards: NDArray[np.bool_] | None = None,
         rates: NDArray[np.float64] | None = None,
     ) -> NDArray[np.bool_]:
-        """(N, T) True for predicted tokens, from (N, T) places in the text, -1 where there is no ordinary token.
+        """(N, T) True for predicted tokens, from (N, T) positions in the text, -1 where there is no ordinary token.
 
         (N,) `backwards` is True for rows that read the text from its end; their words are found in the order of the
         text. (N,) `rates` are shares of single rows, which replace the common one.
@@ -86,13 +86,13 @@ class TargetChoice:
         score = draws.words("mask order", length).astype(np.int64)
         score = np.take_along_axis(score, units, 1) * length + units  # equal within a unit, different between units
         score[~ordinary] = np.iinfo(np.int64).max
-        order = np.argsort(score, axis=1, kind="stable")  # (N, T) places in the order in which they are hidden
+        order = np.argsort(score, axis=1, kind="stable")  # (N, T) positions in the order in which they are hidden
         column = np.arange(length)
         taken = column < wanted[:, None]
         if self.whole_word or self.ngram > 1:
             ordered = np.take_along_axis(units, order, 1)
             starts_unit = np.pad(ordered[:, 1:] != ordered[:, :-1], ((0, 0), (1, 0)), constant_values=True)
-            begin = np.maximum.accumulate(np.where(starts_unit, column, 0), axis=1)  # where each place's unit begins
+            begin = np.maximum.accumulate(np.where(starts_unit, column, 0), axis=1)  # where each position's unit begins
             # Units are taken until there are enough tokens, the last one whole: were it left out at times, long ones
             # would be more often than short ones. What it adds too much on average is subtracted beforehand.
             enough = wanted - overshoot(units, ordinary)
@@ -105,7 +105,7 @@ class TargetChoice:
     def units(
         self, sources: NDArray[np.int64], split: Split, draws: Draws, backwards: NDArray[np.bool_] | None = None
     ) -> NDArray[np.int64]:
-        """(N, T) the number of the unit that hides each place, a token, a word or a run; -1 outside of all runs."""
+        """(N, T) the number of the unit that hides each position, a token, a word or a run; -1 outside of all runs."""
         if backwards is not None:
             turn = _turn(backwards, sources.shape[1])
             return np.take_along_axis(self.units(np.take_along_axis(sources, turn, 1), split, draws), turn, 1)
@@ -133,7 +133,7 @@ class TargetChoice:
 
 
 def _turn(backwards: NDArray[np.bool_], length: int) -> NDArray[np.int64]:
-    """(N, T) places of rows in the order of the text; (N,) `backwards` is True for rows that read it from its end."""
+    """(N, T) positions of rows in the order of the text; (N,) `backwards` is True for rows that read from its end."""
     return np.where(backwards[:, None], np.arange(length)[::-1], np.arange(length))
 
 
@@ -144,8 +144,8 @@ def overshoot(units: NDArray[np.int64], ordinary: NDArray[np.bool_]) -> NDArray[
     Theory and Its Applications II, section XI.4), where the number is large beside s.
 
     Args:
-        units: (N, T) the unit of each place.
-        ordinary: (N, T) True for places that count.
+        units: (N, T) the unit of each position.
+        ordinary: (N, T) True for positions that count.
     """
     count, length = units.shape
     flat = (units + length * np.arange(count)[:, None])[ordinary]
@@ -157,16 +157,16 @@ def overshoot(units: NDArray[np.int64], ordinary: NDArray[np.bool_]) -> NDArray[
 def _runs_of_tokens(
     starts: NDArray[np.bool_], ordinary: NDArray[np.bool_], lengths: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """(N, T) the run of each place, or -1; run k begins at the next start of a word and has lengths[k] tokens."""
+    """(N, T) the run of each position, or -1; run k begins at the next start of a word and has lengths[k] tokens."""
     rows = np.arange(len(starts))
     units = np.full(starts.shape, -1, np.int64)
     run = np.full(len(starts), -1)
     left = np.zeros(len(starts), np.int64)
-    for place in range(starts.shape[1]):
-        begins = (left <= 0) & starts[:, place]
+    for position in range(starts.shape[1]):
+        begins = (left <= 0) & starts[:, position]
         run += begins
         left = np.where(begins, lengths[rows, run], left)
-        inside = (left > 0) & ordinary[:, place]
-        units[inside, place] = run[inside]
+        inside = (left > 0) & ordinary[:, position]
+        units[inside, position] = run[inside]
         left -= 1
     return units

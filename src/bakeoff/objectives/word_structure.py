@@ -69,24 +69,24 @@ class WordStructure:
         """
         sources = free_sources(examples, tokenizer)
         starts = self.choose(sources, draws, examples.row.backwards)
-        row, place = np.nonzero(starts)
-        places = place[:, None] + np.arange(RUN)  # (n, 3)
-        order = ORDERS[(draws.uniform("run order", sources.shape[1])[row, place] * len(ORDERS)).astype(np.int64)]
-        original = examples.row.ids[row[:, None], places]
-        examples.row.ids[row[:, None], places] = np.take_along_axis(original, order, 1)
+        row, start = np.nonzero(starts)
+        positions = start[:, None] + np.arange(RUN)  # (n, 3)
+        order = ORDERS[(draws.uniform("run order", sources.shape[1])[row, start] * len(ORDERS)).astype(np.int64)]
+        original = examples.row.ids[row[:, None], positions]
+        examples.row.ids[row[:, None], positions] = np.take_along_axis(original, order, 1)
         shuffled = np.zeros(sources.shape, np.bool_)
-        shuffled[row[:, None], places] = True
+        shuffled[row[:, None], positions] = True
         examples.take(shuffled)
-        return Targets((row[:, None] * sources.shape[1] + places).ravel(), original.ravel())
+        return Targets((row[:, None] * sources.shape[1] + positions).ravel(), original.ravel())
 
     def choose(
         self, sources: NDArray[np.int64], draws: Draws, backwards: NDArray[np.bool_] | None = None
     ) -> NDArray[np.bool_]:
-        """(N, T) True where a run begins, from (N, T) places in the text, -1 for tokens that are not free.
+        """(N, T) True where a run begins, from (N, T) positions in the text, -1 for tokens that are not free.
 
         (N,) `backwards` is True for rows that read the text from its end.
 
-        All runs of a row begin at places with the same remainder modulo three, drawn for each row. Runs therefore do
+        All runs of a row begin at positions with the same remainder modulo three, drawn for each row. Runs therefore do
         not overlap, and every run of the text is equally likely.
         """
         length = sources.shape[1]
