@@ -16,8 +16,9 @@ class Batch:
     row: Row[Tensor]
     """The B rows, as a model reads them."""
     targets: Mapping[str, tuple[Tensor, Tensor]]
-    """For each objective, by name: (n,) places among the hidden states flattened to (B * T * directions, D), in rising
-    order, and (n,) labels. The hidden states of a second stream follow those of the tokens in each row: (B, T + N, D).
+    """For each objective, by name: (n,) positions among the hidden states flattened to (B * T * directions, D), in
+    rising order, and (n,) labels. The hidden states of a second stream follow those of the tokens in each row:
+    (B, T + N, D).
     """
     tokens: int = 0
     """Number of tokens, those of the source included, padding not counted; 0: not counted."""
@@ -36,11 +37,11 @@ class Batch:
                 return tensor.to(device)
             return tensor.pin_memory().to(device, non_blocking=True)
 
-        targets = {name: (moved(places), moved(labels)) for name, (places, labels) in self.targets.items()}
+        targets = {name: (moved(positions), moved(labels)) for name, (positions, labels) in self.targets.items()}
         return replace(self, row=mapped(self.row, moved), targets=targets)
 
 
 def asked_everywhere(row: Row[Tensor], objective: str) -> Batch:
-    """A batch that asks the head of an objective at every place of rows, read forwards; the labels say nothing."""
-    places = torch.arange(row.ids.numel(), device=row.ids.device)
-    return Batch(row._replace(forwards=True), {objective: (places, places)})
+    """A batch that asks the head of an objective at every position of rows, read forwards; the labels say nothing."""
+    positions = torch.arange(row.ids.numel(), device=row.ids.device)
+    return Batch(row._replace(forwards=True), {objective: (positions, positions)})

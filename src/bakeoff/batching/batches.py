@@ -105,10 +105,10 @@ class Batches:
 
     def step(self, step: int) -> list[Batch]:
         """The micro-batches of one step. Several steps are made at a time, and the later ones are kept."""
-        chunk, place = divmod(step, self.order.steps_at_once)
+        chunk, index = divmod(step, self.order.steps_at_once)
         if self._kept[0] != chunk:
             self._kept = (chunk, self._steps(chunk * self.order.steps_at_once))
-        return self._kept[1][place]
+        return self._kept[1][index]
 
     def _steps(self, first: int) -> list[list[Batch]]:
         """The micro-batches of each of the steps that are made together, from step `first` on."""
@@ -134,15 +134,17 @@ class Batches:
         measured = chosen.steps is None
         numbers = np.zeros_like(chosen.indices) if chosen.texts is None else chosen.texts
         made: list[RowsWithTargets] = []
-        places = []
+        positions = []
         for number in np.unique(numbers):
-            text, own = self.texts[number], np.flatnonzero(numbers == number)
-            done = None if progress is None else progress[own]
+            text, members = self.texts[number], np.flatnonzero(numbers == number)
+            done = None if progress is None else progress[members]
             seed = 0 if measured else text.seed
-            made.append(text.make(chosen.indices[own], chosen.epochs[own], seed, done, self.order.even, measured))
-            places.append(own)
+            made.append(
+                text.make(chosen.indices[members], chosen.epochs[members], seed, done, self.order.even, measured)
+            )
+            positions.append(members)
         first = self.texts[0]
-        rows = made[0] if len(made) == 1 else joined(made, places, first.tokenizer.pad)
+        rows = made[0] if len(made) == 1 else joined(made, positions, first.tokenizer.pad)
         return batches_of(rows, chosen.micro_batches, first.format.advance)
 
 
@@ -151,7 +153,7 @@ def batches_of(rows: RowsWithTargets, micro_batches: Cuts, advance: int | None) 
 
     Args:
         rows: N rows.
-        micro_batches: for each batch, its first row and the row behind its last.
+        micro_batches: for each batch, its first row and the row after its last.
         advance: see `Batch`.
     """
     width, length = rows.examples.row.ids.shape[1], rows.length
@@ -161,10 +163,10 @@ def batches_of(rows: RowsWithTargets, micro_batches: Cuts, advance: int | None) 
         row = mapped(rows.examples.row, itemgetter(slice(begin, end)))
         within = {}
         for name, target in counted.items():
-            places = length * target.directions  # of one example
-            low, high = np.searchsorted(target.rows, [begin * places, end * places])
+            states = length * target.directions  # of one example
+            low, high = np.searchsorted(target.rows, [begin * states, end * states])
             within[name] = (
-                torch.from_numpy(target.rows[low:high] - begin * places),
+                torch.from_numpy(target.rows[low:high] - begin * states),
                 torch.from_numpy(target.labels[low:high]),
             )
         tokens = int((row.documents > 0).sum()) + (0 if row.source is None else int(row.source.real.sum()))

@@ -1,4 +1,4 @@
-"""Batches of rows of similar length, so that few places are padding: sorted, or in another order in every epoch."""
+"""Batches of rows of similar length, so that few positions are padding: sorted, or in another order in every epoch."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from epoch to epoch."""
 
 
 def sorted_batches(lengths: NDArray[np.int64], tokens: int, most: int | None = None) -> list[NDArray[np.int64]]:
-    """The places of the rows of each batch, the longest rows first.
+    """The indices of the rows of each batch, the longest rows first.
 
     Args:
         lengths: (N,) number of tokens of each row.
@@ -46,4 +46,4 @@ def shuffled_batches(lengths: NDArray[np.int64], batch: int, seed: int, epoch: i
         near = order[begin : begin + batch * BATCHES_SORTED]
         near = near[by_length(lengths[near])]
         batches += [near[start : start + batch] for start in range(0, len(near), batch)]
-    return [batches[place] for place in permute(np.arange(len(batches)), len(batches), key_of(seed, epoch, "batch"), 0)]
+    return [batches[index] for index in permute(np.arange(len(batches)), len(batches), key_of(seed, epoch, "batch"), 0)]

@@ -23,7 +23,7 @@ class Lanes:
     """The example that each lane reads in each step; B lanes.
 
     The lanes begin at equal distances over the text, the first at a place drawn from the seed. Each goes through the
-    whole text, and continues at its beginning behind its end. In n / B steps, where n is the number of examples of an
+    whole text, and continues at its beginning after its end. In n / B steps, where n is the number of examples of an
     epoch, every example is read once, but for a remainder where B does not divide n. If a text is read in both
     directions, every other lane reads forwards and the rest backwards.
 
@@ -48,8 +48,8 @@ class Lanes:
             )
         number = np.arange(lanes, dtype=np.int64)
         self.sequence = number % format.directions
-        place = number // format.directions
-        self.begin = (place * self.size // self.each + key_of(seed, 0, "lanes") % self.size) % self.size
+        index = number // format.directions
+        self.begin = (index * self.size // self.each + key_of(seed, 0, "lanes") % self.size) % self.size
 
     def examples_of(self, first: int, steps: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The examples of some steps, and the number of times that the text has been read before.

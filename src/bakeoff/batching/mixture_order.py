@@ -38,8 +38,8 @@ class MixtureOrder:
         drawn = self.mixture.interleaving(self.seed, int(bounds[0]), rows)
         indices, epochs = np.empty(rows, np.int64), np.empty(rows, np.int64)
         for number, (order, begin) in enumerate(zip(self.orders, drawn.first, strict=True)):
-            own = drawn.corpora == number
-            indices[own], epochs[own] = examples_of(begin, int(own.sum()), order.format.size, order.seed)
+            members = drawn.corpora == number
+            indices[members], epochs[members] = examples_of(begin, int(members.sum()), order.format.size, order.seed)
         cuts = micro_batch_bounds(bounds, self.micro_batch)
         micro_batches = np.repeat(np.arange(len(cuts)), [high - low for low, high in cuts])
         turn = np.lexsort((drawn.corpora, micro_batches))  # which keeps the turn of the rows of one corpus
@@ -48,9 +48,9 @@ class MixtureOrder:
     def spread(self, examples: int) -> Iterator[Selection]:
         """`examples` examples: each corpus gives its share, spread evenly over the corpus."""
         counts = apportioned(self.mixture.shares, examples)
-        for number, (order, own) in enumerate(zip(self.orders, counts, strict=True)):
-            if own:
-                yield from _of(number, order.spread(own))
+        for number, (order, count) in enumerate(zip(self.orders, counts, strict=True)):
+            if count:
+                yield from _of(number, order.spread(count))
 
     def whole(self) -> Iterator[Selection]:
         """All examples of each corpus once, whatever the shares."""

@@ -20,7 +20,7 @@ TOKENS_AT_ONCE = 4096
 """Number of tokens that go through the model at once in measurements over a whole text."""
 
 Cuts = Sequence[tuple[int, int]]
-"""For each micro-batch, its first row and the row behind its last."""
+"""For each micro-batch, its first row and the row after its last."""
 
 
 class Selection(NamedTuple):
@@ -57,7 +57,7 @@ class Order(Protocol):
         ...
 
     def whole(self) -> Iterator[Selection]:
-        """All examples of the text once, in the text's own order as far as possible."""
+        """All examples of the text once, in the order of the text as far as possible."""
         ...
 
     def epoch(self) -> Iterator[Selection]:
@@ -108,8 +108,8 @@ class ShuffledOrder:
         """The examples of the first epoch."""
         count = self.steps_at_once * self.course.batch
         for start in range(0, self.format.size, count):
-            own = examples_of(start, min(count, self.format.size - start), self.format.size, self.seed)
-            yield Selection(*own, micro_batches=())
+            examples = examples_of(start, min(count, self.format.size - start), self.format.size, self.seed)
+            yield Selection(*examples, micro_batches=())
 
 
 def in_order(size: int, rows: int) -> Iterator[Selection]:
@@ -140,7 +140,7 @@ def micro_batch_bounds(bounds: NDArray[np.int64], micro_batch: int) -> list[tupl
     """The bounds of micro-batches, counted from the first row; no micro-batch crosses the end of its batch.
 
     Args:
-        bounds: (n + 1,) the places at which n batches begin and end.
+        bounds: (n + 1,) the positions at which n batches begin and end.
         micro_batch: number of rows of a micro-batch; the last one of a batch may have fewer.
     """
     ends = (bounds - bounds[0]).tolist()

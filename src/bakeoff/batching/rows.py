@@ -1,6 +1,6 @@
 """Rows with their targets, of one text or joined from several: the stage between an order and tensors.
 
-Shapes: N rows, T length, U length of the source, P places of a second stream.
+Shapes: N rows, T length, U length of the source, P positions of a second stream.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -158,53 +158,55 @@ def trim(examples: Examples) -> None:
 
 def _by_token(of: Row[Any] | Examples) -> list[tuple[str, NDArray[Any]]]:
     """The signals with a value for each token, as far as they are there."""
-    found = ((name, getattr(of, name)) for name, signal in signals(type(of)).items() if signal.axes == "T")
-    return [(name, value) for name, value in found if value is not None]
+    values = ((name, getattr(of, name)) for name, signal in signals(type(of)).items() if signal.axes == "T")
+    return [(name, value) for name, value in values if value is not None]
 
 
-def joined(made: Sequence[RowsWithTargets], places: Sequence[NDArray[np.int64]], pad: int) -> RowsWithTargets:
-    """The rows of several texts as one array of rows, in the order of `places`; shorter rows are padded.
+def joined(made: Sequence[RowsWithTargets], positions: Sequence[NDArray[np.int64]], pad: int) -> RowsWithTargets:
+    """The rows of several texts as one array of rows, in the order of `positions`; shorter rows are padded.
 
     Args:
         made: the rows of each text, of the same format and objectives.
-        places: for each text, the (n,) places of its n rows among all rows.
+        positions: for each text, the (n,) positions of its n rows among all rows.
         pad: id of the padding token.
     """
     examples = [each.examples for each in made]
     values = _joined(
         {field.name: [getattr(each, field.name) for each in examples] for field in fields(Examples)},
         Examples,
-        places,
+        positions,
         pad,
     )
     rows = RowsWithTargets(Examples(**values), {})
     targets = {
-        name: _joined_targets([each.targets[name] for each in made], made, places, rows) for name in made[0].targets
+        name: _joined_targets([each.targets[name] for each in made], made, positions, rows) for name in made[0].targets
     }
     return RowsWithTargets(rows.examples, targets)
 
 
 def _joined(
-    values: Mapping[str, Sequence[Any]], of: type, places: Sequence[NDArray[np.int64]], pad: int
+    values: Mapping[str, Sequence[Any]], of: type, positions: Sequence[NDArray[np.int64]], pad: int
 ) -> dict[str, Any]:
     """The values of each text by name, joined as the declarations of their class say: signals, or rows within."""
     known = signals(of)
-    present = {name: own for name, own in values.items() if name in known and own[0] is not None}
-    sizes = [_sizes({name: own[number] for name, own in present.items()}, known) for number in range(len(places))]
+    present = {name: by_text for name, by_text in values.items() if name in known and by_text[0] is not None}
+    sizes = [
+        _sizes({name: by_text[number] for name, by_text in present.items()}, known) for number in range(len(positions))
+    ]
     most = {letter: max(each[letter] for each in sizes) for letter in sizes[0]}
-    found: dict[str, Any] = {}
-    for name, own in values.items():
+    together: dict[str, Any] = {}
+    for name, by_text in values.items():
         if name in present:
             fill = pad if known[name].fill is None else known[name].fill
-            found[name] = _joined_signal(own, known[name].axes, fill, sizes, most, places)
-        elif isinstance(own[0], tuple):
-            names: tuple[str, ...] = getattr(type(own[0]), "_fields")  # noqa: B009
-            inner = {field: [getattr(each, field) for each in own] for field in names}
-            found[name] = type(own[0])(**_joined(inner, type(own[0]), places, pad))
+            together[name] = _joined_signal(by_text, known[name].axes, fill, sizes, most, positions)
+        elif isinstance(by_text[0], tuple):
+            names: tuple[str, ...] = getattr(type(by_text[0]), "_fields")  # noqa: B009
+            inner = {field: [getattr(each, field) for each in by_text] for field in names}
+            together[name] = type(by_text[0])(**_joined(inner, type(by_text[0]), positions, pad))
         else:
-            assert all(each == own[0] for each in own), f"{name} is of the format, not of the text"
-            found[name] = own[0]
-    return found
+            assert all(each == by_text[0] for each in by_text), f"{name} is of the format, not of the text"
+            together[name] = by_text[0]
+    return together
 
 
 def _sizes(values: Mapping[str, NDArray[Any]], known: Mapping[str, Signal]) -> dict[str, int]:
@@ -219,41 +221,41 @@ def _joined_signal(
     fill: int | None,
     sizes: Sequence[Mapping[str, int]],
     most: Mapping[str, int],
-    places: Sequence[NDArray[np.int64]],
+    positions: Sequence[NDArray[np.int64]],
 ) -> NDArray[Any]:
     """One signal of all texts; `sizes` are those of each text's axes, and `most` the largest of each."""
     shape = [most["T"] + most["N"] if letter == "S" else most[letter] for letter in axes]
-    whole = np.full([sum(map(len, places)), *shape], fill, arrays[0].dtype)
-    for array, own, size in zip(arrays, places, sizes, strict=True):
+    whole = np.full([sum(map(len, positions)), *shape], fill, arrays[0].dtype)
+    for array, rows, size in zip(arrays, positions, sizes, strict=True):
         inner = [
-            # The rows of a second stream begin behind the padding of the tokens.
+            # The rows of a second stream begin after the padding of the tokens.
             np.concatenate([np.arange(size["T"]), most["T"] + np.arange(size["N"])])
             if letter == "S"
             else np.arange(size[letter])
             for letter in axes
         ]
-        whole[np.ix_(own, *inner)] = array
+        whole[np.ix_(rows, *inner)] = array
     return whole
 
 
 def _joined_targets(
     targets: Sequence[Targets],
     made: Sequence[RowsWithTargets],
-    places: Sequence[NDArray[np.int64]],
+    positions: Sequence[NDArray[np.int64]],
     rows: RowsWithTargets,
 ) -> Targets:
-    """One objective's targets in all texts, with their places counted in the joined rows."""
+    """One objective's targets in all texts, with their positions counted in the joined rows."""
     directions = max(target.directions for target in targets)
     length, whole = rows.examples.row.ids.shape[1], rows.length
-    found, labels = [], []
-    for target, each, own in zip(targets, made, places, strict=True):
+    indices, labels = [], []
+    for target, each, row_positions in zip(targets, made, positions, strict=True):
         tokens = each.examples.row.ids.shape[1]
-        example, place = np.divmod(target.in_rows_of(tokens, each.length).rows, each.length * target.directions)
-        place, direction = np.divmod(place, target.directions)
-        place = place + (place >= tokens) * (length - tokens)  # a second stream stands behind the padding
-        found.append((own[example] * whole + place) * directions + direction)
+        example, position = np.divmod(target.in_rows_of(tokens, each.length).rows, each.length * target.directions)
+        position, direction = np.divmod(position, target.directions)
+        position = position + (position >= tokens) * (length - tokens)  # a second stream stands after the padding
+        indices.append((row_positions[example] * whole + position) * directions + direction)
         labels.append(target.labels)
-    together = np.concatenate(found)
+    together = np.concatenate(indices)
     rising = np.argsort(together, kind="stable")
     return Targets(together[rising], np.concatenate(labels)[rising], directions, whole)
 

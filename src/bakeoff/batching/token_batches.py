@@ -56,17 +56,17 @@ class TokenOrder:
 
     def examples_of(self, step: int) -> tuple[NDArray[np.int64], int]:
         """(B,) the examples of a step's batch, in rising order of their lengths, and the epoch of the step."""
-        epoch, place = divmod(step, self.batches)
+        epoch, index = divmod(step, self.batches)
         key = key_of(self.seed, 0, "batches by tokens")
-        (batch,) = permute(np.array([place]), self.batches, key, epoch)
-        places = np.arange(self.cuts[batch], self.cuts[batch + 1])
-        group = np.searchsorted(self.groups, places, side="right") - 1
+        (batch,) = permute(np.array([index]), self.batches, key, epoch)
+        positions = np.arange(self.cuts[batch], self.cuts[batch + 1])
+        group = np.searchsorted(self.groups, positions, side="right") - 1
         for each in np.unique(group):
             first, size = self.groups[each], self.groups[each + 1] - self.groups[each]
             inside = group == each
             key = key_of(self.seed, int(each), "examples of one length")
-            places[inside] = first + permute(places[inside] - first, int(size), key, epoch)
-        return self.sorted[places], epoch
+            positions[inside] = first + permute(positions[inside] - first, int(size), key, epoch)
+        return self.sorted[positions], epoch
 
     def steps(self, first: int) -> Selection:
         """The rows of one step, `first`."""
@@ -95,7 +95,7 @@ class TokenOrder:
 
 
 def cut_by_tokens(lengths: NDArray[np.int64], tokens: int) -> list[int]:
-    """The places at which rows of (n,) rising lengths are cut into groups of at most `tokens` tokens, padding included.
+    """The positions at which rows of (n,) rising lengths are cut into groups of at most `tokens`, padding included.
 
     Returns:
         The cuts, 0 and n among them. A row that is longer than `tokens` is alone.
