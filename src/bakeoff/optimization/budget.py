@@ -53,17 +53,17 @@ class Budget(Config):
         if not isinstance(values, Mapping) or values.get("hours") is None:
             return values
         hours, others = values["hours"], {key: value for key, value in values.items() if key != "hours"}
-        if given := [name for name in cls.model_fields if others.get(name) is not None]:
-            raise ValueError(f"give exactly one of {_UNITS}, not hours, {', '.join(given)}")
+        if names := [name for name in cls.model_fields if others.get(name) is not None]:
+            raise ValueError(f"give exactly one of {_UNITS}, not hours, {', '.join(names)}")
         if isinstance(hours, bool) or not isinstance(hours, int | float) or not hours > 0:
             raise ValueError(f"hours: {hours!r} is not a number above 0")
         return {**others, "minutes": 60 * hours}
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Self:
-        given = [name for name in type(self).model_fields if getattr(self, name) is not None]
-        if len(given) != 1:
-            raise ValueError(f"give exactly one of {_UNITS}, not {', '.join(given) or 'none'}")
+        names = [name for name in type(self).model_fields if getattr(self, name) is not None]
+        if len(names) != 1:
+            raise ValueError(f"give exactly one of {_UNITS}, not {', '.join(names) or 'none'}")
         return self
 
     @classmethod

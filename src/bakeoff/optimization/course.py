@@ -49,7 +49,7 @@ class Course:
         return batch_rows(self.batch, self.first_batch, np.minimum(steps / self.steps, 1.0))
 
     def bounds(self, step: int, count: int) -> NDArray[np.int64]:
-        """(count + 1,) bounds of the batches of `count` steps, as places in the sequence of all rows."""
+        """(count + 1,) bounds of the batches of `count` steps, as positions in the sequence of all rows."""
         if self.first_batch == 1.0:
             return self.batch * np.arange(step, step + count + 1, dtype=np.int64)
         while len(self._ends) <= step + count:

@@ -50,15 +50,15 @@ def curriculum_refusals(stages: Sequence[StageConfig], kinds: Sequence[str], len
     Args:
         stages: the curriculum.
         kinds: the objectives.
-        length: the recipe's own length of rows.
+        length: the recipe's length of rows.
         continues: whether rows continue each other from step to step.
     """
     reasons = []
     ends = [stage.until for stage in stages]
     if ends != sorted(set(ends)):
         reasons.append("training.curriculum: give the stages in their order, each 'until' above the one before")
-    for place, stage in enumerate(stages):
-        where = f"training.curriculum.{place}"
+    for index, stage in enumerate(stages):
+        where = f"training.curriculum.{index}"
         reasons += [
             f"{where}.weights: '{kind}' is none of the recipe's objectives, {', '.join(kinds)}"
             for kind in stage.weights

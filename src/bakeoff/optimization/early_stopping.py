@@ -24,14 +24,14 @@ class EarlyStopping(Config):
     its last step."""
 
     def best(self, losses: Sequence[float]) -> int | None:
-        """The place of the best loss among those that have been measured; None: there is none yet."""
-        best, place = math.inf, None
+        """The index of the best loss among those that have been measured; None: there is none yet."""
+        best, best_index = math.inf, None
         for index, loss in enumerate(losses):
-            if place is None or loss < best - self.threshold * abs(best):
-                best, place = loss, index
-        return place
+            if best_index is None or loss < best - self.threshold * abs(best):
+                best, best_index = loss, index
+        return best_index
 
     def stops(self, losses: Sequence[float]) -> bool:
         """Whether the training ends after these losses."""
-        place = self.best(losses)
-        return place is not None and len(losses) - 1 - place >= self.patience
+        best_index = self.best(losses)
+        return best_index is not None and len(losses) - 1 - best_index >= self.patience

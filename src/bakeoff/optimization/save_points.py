@@ -81,7 +81,7 @@ class SavePoints(Config):
         Raises:
             UserError: a text is no list of points.
         """
-        found: dict[str, list[str]] = {}
+        points: dict[str, list[str]] = {}
         for text in texts:
             unit, separator, amounts = text.partition("=")
             if not separator:
@@ -90,8 +90,8 @@ class SavePoints(Config):
                 )
             if unit not in cls.model_fields:
                 raise UserError(f"--save-at {text}: unknown unit '{unit}'{nearest(unit, cls.model_fields)}")
-            found.setdefault(unit, []).extend(amounts.split(","))
-        return cls.parse(found, "--save-at")
+            points.setdefault(unit, []).extend(amounts.split(","))
+        return cls.parse(points, "--save-at")
 
     def points(self) -> list[SavePoint]:
         """All points, unit by unit."""
@@ -107,7 +107,7 @@ def amount_text(amount: float) -> str:
 
 
 def _numbers(entry: Any) -> list[Any]:
-    """The numbers of an entry; what is neither a number nor a text of one is left to the field's own type.
+    """The numbers of an entry; what is neither a number nor a text of one is left to the field's type.
 
     Raises:
         ValueError: the text is no number and no range.
@@ -116,15 +116,15 @@ def _numbers(entry: Any) -> list[Any]:
         raise ValueError(f"a number is wanted, not {str(entry).lower()}")
     if not isinstance(entry, str):
         return [entry]
-    if (found := _RANGE.fullmatch(entry.strip())) is None:
+    if (match := _RANGE.fullmatch(entry.strip())) is None:
         return [_number(entry, entry)]
-    first, last, apart = (_number(text, entry) for text in found.groups())
+    first, last, apart = (_number(text, entry) for text in match.groups())
     if first > last:
         raise ValueError(f"'{entry}' ends before it begins")
     count = int((last - first) / apart + 1e-9) + 1
     if count > MOST_POINTS:
         raise ValueError(f"'{entry}' has {count:,} points, more than {MOST_POINTS:,}")
-    return [_whole(first + apart * place) for place in range(count)]
+    return [_whole(first + apart * index) for index in range(count)]
 
 
 def _number(text: str, entry: str) -> float:

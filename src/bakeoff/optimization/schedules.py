@@ -23,7 +23,7 @@ class ScheduleBaseConfig(PartConfig):
     """Steps of linear rise; below 1 a share of all steps. Under another budget than the recipe's the share stays."""
 
     def fitted(self, steps: int, planned_steps: int | None) -> Self:
-        """The schedule for a training of `steps`, where the recipe's own budget had `planned_steps`."""
+        """The schedule for a training of `steps`, where the recipe's budget had `planned_steps`."""
         share = self.warmup
         if self.warmup >= 1:
             share = self.warmup / (planned_steps or steps)
@@ -82,7 +82,7 @@ class TrapezoidConfig(ScheduleBaseConfig):
     kind: Literal["trapezoid"] = "trapezoid"
     """The schedule's name."""
     cooldown: float = Field(default=0.2, gt=0, le=1)
-    """Share of the steps behind the warm-up in which the rate falls (Haegele et al. 2024, arXiv:2405.18392)."""
+    """Share of the steps after the warm-up in which the rate falls (Haegele et al. 2024, arXiv:2405.18392)."""
     shape: Literal["linear", "root"] = "linear"
     """The factor when a share p of the cooldown is done: 1 - p, or 1 - sqrt(p)."""
 

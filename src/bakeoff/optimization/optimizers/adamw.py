@@ -1,4 +1,4 @@
-"""AdamW: torch's own, and the one of BERT's code."""
+"""AdamW: torch's, and the one of BERT's code."""
 
 from typing import Literal
 

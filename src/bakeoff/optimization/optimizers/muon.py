@@ -132,8 +132,10 @@ class Muon(torch.optim.Optimizer):
         # Tall matrices stay tall: products read a transposed matrix as fast as another, copies do not.
         together = torch.empty(len(directions), rows, columns, dtype=self.dtype, device=directions[0].device)
         torch._foreach_copy_(list(together.unbind()), directions)
-        found = orthogonal(together, self.config.iterations).to(parameters[0].dtype)
-        updates = [update.view_as(parameter) for update, parameter in zip(found.unbind(), parameters, strict=True)]
+        orthogonalized = orthogonal(together, self.config.iterations).to(parameters[0].dtype)
+        updates = [
+            update.view_as(parameter) for update, parameter in zip(orthogonalized.unbind(), parameters, strict=True)
+        ]
         torch._foreach_add_(parameters, updates, alpha=-rate * math.sqrt(max(1, rows / columns)))
 
     def _step_adamw(self, group: dict[str, Any], parameters: list[Tensor]) -> None:
