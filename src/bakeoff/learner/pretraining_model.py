@@ -68,7 +68,7 @@ class PretrainingModel(nn.Module):
     def forward(
         self, batch: Batch, state: ModelState | None = None, score: Score = summed_loss
     ) -> tuple[dict[str, Any], ModelState | None]:
-        """What the heads make of the rows that have a target, and the state behind the batch where one is given.
+        """What the heads make of the rows that have a target, and the state after the batch where one is given.
 
         Training, validation and inference all come through here, so that whatever shards or replicates the weights can
         gather them before, and the table of tokens is read within.
@@ -87,7 +87,7 @@ class PretrainingModel(nn.Module):
         if targets or not gathered:
             if state is None:
                 hidden, _ = self.model(row)
-            else:  # padding stands behind the end of a text, where nothing follows
+            else:  # padding stands after the end of a text, where nothing follows
                 row = row._replace(real=None, documents=None)
                 hidden, after = self.model(row, state, remembered=batch.advance, banded=False)
             gathered |= self._gathered(hidden, targets)
@@ -103,16 +103,16 @@ class PretrainingModel(nn.Module):
         This objective is removed from the targets, and the labels of the objective with the generator are made.
         """
         name = cast(Objective, generating).name
-        places, labels = targets.pop(generating.learns)
+        positions, labels = targets.pop(generating.learns)
         vectors = self.model.embedding.vectors(row)
         hidden, _ = generating.generator(row._replace(vectors=vectors))
-        rows = _at(hidden.flatten(0, 1), places)
+        rows = _at(hidden.flatten(0, 1), positions)
         drawn = targets.get(name)
         if drawn is not None and len(drawn[0]):  # it is trained now
             head = next(each.head for each in self.objectives if each.name == generating.learns)
             with torch.no_grad():
                 predicted = head.log_probabilities(rows, self.model.embedding.table)
-            ids, made = generating.replace(row.ids, (places, labels), predicted, drawn)
+            ids, made = generating.replace(row.ids, (positions, labels), predicted, drawn)
             targets[name] = drawn[0], made
             row = row._replace(ids=ids)
         return row, {generating.learns: (rows, labels)}
@@ -121,7 +121,7 @@ class PretrainingModel(nn.Module):
         """The (N, D) rows of hidden states at each objective's targets, and the (N,) labels."""
         # (B, T, directions * D) becomes (B * T * directions, D), a row for each direction.
         rows = hidden.flatten(0, 1).view(-1, self._row_width)
-        return {name: (_at(rows, places), labels) for name, (places, labels) in targets.items()}
+        return {name: (_at(rows, positions), labels) for name, (positions, labels) in targets.items()}
 
     def parameter_count(self) -> int:
         """Number of parameters, heads included, tied and shared ones once."""
@@ -153,10 +153,10 @@ class PretrainingModel(nn.Module):
         return round(3 * row / (source_length + length))
 
 
-def _at(rows: Tensor, places: Tensor) -> Tensor:
-    """The rows at (N,) places in rising order."""
-    every = places.shape[0] == rows.shape[0]  # no `len`, which is a constant to an exporter
-    return rows if every else rows.index_select(0, places)
+def _at(rows: Tensor, positions: Tensor) -> Tensor:
+    """The rows at (N,) positions in rising order."""
+    every = positions.shape[0] == rows.shape[0]  # no `len`, which is a constant to an exporter
+    return rows if every else rows.index_select(0, positions)
 
 
 def build_on_meta(recipe: Recipe, vocabulary: int) -> PretrainingModel:

@@ -9,7 +9,7 @@ from bakeoff.models.part import ModelState, map_state
 
 
 class Memory:
-    """The states of all lanes behind the last step; B lanes, one for each row of a batch.
+    """The states of all lanes after the last step; B lanes, one for each row of a batch.
 
     No gradient goes from one step to the previous one (Dai et al. 2019, arXiv:1901.02860, section 3.2).
     """
@@ -31,7 +31,7 @@ class Memory:
         return self._states[number]
 
     def keep(self, index: int, state: ModelState) -> None:
-        """Store the state behind micro-batch `index`."""
+        """Store the state after micro-batch `index`."""
         # Positions are relative. A number of tokens that grew with every step would have every step compiled anew. And
         # copied, because a slice of a tensor holds all of it.
         layers = map_state(state.layers, lambda tensor: tensor.detach().clone())
@@ -42,13 +42,13 @@ class Memory:
         if not self._states:
             return {}
         leaves = [_leaves(state) for state in self._states]
-        return {str(place): torch.cat(tensors) for place, tensors in enumerate(zip(*leaves, strict=True))}
+        return {str(index): torch.cat(tensors) for index, tensors in enumerate(zip(*leaves, strict=True))}
 
     def load(self, tensors: dict[str, Tensor]) -> None:
         """Restore the memory from the tensors of a checkpoint, as `tensors` gave them."""
         device = self.model.device
         self._states, self._taken = [], 0
-        self._loaded = [tensors[str(place)].to(device) for place in range(len(tensors))]
+        self._loaded = [tensors[str(index)].to(device) for index in range(len(tensors))]
 
 
 def _filled(state: ModelState, tensors: list[Tensor]) -> ModelState:
@@ -58,11 +58,11 @@ def _filled(state: ModelState, tensors: list[Tensor]) -> ModelState:
 
 
 def _leaves(state: ModelState) -> list[Tensor]:
-    found: list[Tensor] = []
+    tensors: list[Tensor] = []
 
     def note(tensor: Tensor) -> Tensor:
-        found.append(tensor)
+        tensors.append(tensor)
         return tensor
 
     map_state(state.layers, note)
-    return found
+    return tensors

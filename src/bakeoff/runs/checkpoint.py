@@ -5,8 +5,8 @@ from pathlib import Path
 
 def list_checkpoints(folder: Path) -> list[Path]:
     """All complete checkpoints in a folder, the oldest first."""
-    found = folder.glob("step-*") if folder.is_dir() else []
-    return sorted(path for path in found if path.name.removeprefix("step-").isdecimal())
+    paths = folder.glob("step-*") if folder.is_dir() else []
+    return sorted(path for path in paths if path.name.removeprefix("step-").isdecimal())
 
 
 def run_folder(path: Path) -> Path:

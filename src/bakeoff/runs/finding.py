@@ -42,6 +42,6 @@ def _checkpoints(run: Run) -> Iterator[tuple[Path, int]]:
     """The path and the step of each checkpoint, in the order of steps; those that were kept before those to resume."""
     kept = sorted(run.saved.iterdir()) if run.saved.is_dir() else []
     saved = [Run(path) for path in kept if (path / "summary.json").is_file()]
-    found = [(each.path, each.step()) for each in saved]
-    found += [(path, checkpoint_step(path)) for path in list_checkpoints(run.checkpoints)]
-    yield from sorted(found, key=lambda each: each[1])
+    checkpoints = [(each.path, each.step()) for each in saved]
+    checkpoints += [(path, checkpoint_step(path)) for path in list_checkpoints(run.checkpoints)]
+    yield from sorted(checkpoints, key=lambda each: each[1])

@@ -44,7 +44,7 @@ class MetricsFile:
         return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
 
     def restore(self, mark: dict[str, Any] | None, step: int) -> None:
-        """Remove the lines behind a checkpoint, which a resumed training writes again.
+        """Remove the lines after a checkpoint, which a resumed training writes again.
 
         Args:
             mark: the result of `mark` for the checkpoint; None: the checkpoint is from before there were marks.
@@ -57,7 +57,7 @@ class MetricsFile:
             content = read_regular(self.path, MOST_OF_LINES) if self.path.exists() else b""
             lines = [line for line in content.splitlines(keepends=True) if line.endswith(b"\n")]
             steps = [line["step"] for line in parse_metrics(b"".join(lines), str(self.path))]
-            kept = b"".join(line for line, own in zip(lines, steps, strict=True) if own <= step)
+            kept = b"".join(line for line, line_step in zip(lines, steps, strict=True) if line_step <= step)
         else:
             kept = self.marked(mark, step)
         checksums.forget(self.folder, [METRICS])

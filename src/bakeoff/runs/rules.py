@@ -43,9 +43,9 @@ def _lamb(recipe: Values) -> bool:
 
 def _dropout_of_distances(recipe: Values) -> bool:
     """Whether relative attention has a dropout of its own, which once did not apply to distances."""
-    own = recipe["model"].get("dropout")
+    dropout = recipe["model"].get("dropout")
     mixers = (part for part in _parts(recipe["model"]) if part.get("kind") == "relative_attention")
-    return any(part.get("dropout") not in (None, own) and "key_width" not in part for part in mixers)
+    return any(part.get("dropout") not in (None, dropout) and "key_width" not in part for part in mixers)
 
 
 def _sources_with_start(recipe: Values) -> bool:

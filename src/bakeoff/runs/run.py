@@ -266,7 +266,7 @@ class Run:
     def verify(self) -> None:
         """Compare the files of an unfinished run, snapshots included, with their checksums.
 
-        Damage to a file that is needed only at the end of the training is thus told before the training goes on.
+        Damage to a file that is needed only at the end of the training is thus reported before the training goes on.
 
         Raises:
             Damaged: a file differs from what was written, or is absent.

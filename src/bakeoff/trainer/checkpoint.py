@@ -79,8 +79,8 @@ def save_checkpoint(unit: Unit[M], run: Run, position: Position, average: Runnin
     if average is not None:
         tensors[TRAINED] = average.tensors
     with written_whole(partial, final, {**asdict(position), **unit.state(), "metrics": run.metrics_file.mark()}):
-        for name, own in tensors.items():
-            save_tensors(own, partial / f"{name}.safetensors")
+        for name, state in tensors.items():
+            save_tensors(state, partial / f"{name}.safetensors")
     for old in list_checkpoints(run.checkpoints)[:-KEPT]:
         remove(old)
 

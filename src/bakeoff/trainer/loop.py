@@ -186,10 +186,10 @@ class Trainer(Generic[M]):
         """Evaluate the present weights, and write and show the figures."""
         with self.run_weights():
             began = time.perf_counter()
-            found = self.unit.evaluate(self.position)
+            evaluation = self.unit.evaluate(self.position)
             self.position.evaluation_seconds += time.perf_counter() - began
-        self.run.metrics_file.append(found.line)
-        self.shown.beside = f"  {found.shown}"
+        self.run.metrics_file.append(evaluation.line)
+        self.shown.beside = f"  {evaluation.shown}"
         self.unit.begin()
 
     def save(self) -> None:

@@ -48,17 +48,17 @@ class EarlyStop:
             The validation, and under early stopping the step of the best loss (`best_step`) and whether the training
             ends here (`stops`).
         """
-        if validation["loss"] is None:  # nothing to predict was found
+        if validation["loss"] is None:  # nothing to predict
             return validation
         self.losses.append(validation["loss"])
         self.validations.append(validation)
         if self.config is None:
             return validation
-        place = self.config.best(self.losses)
-        if self._keeps and place == len(self.losses) - 1:
+        best_index = self.config.best(self.losses)
+        if self._keeps and best_index == len(self.losses) - 1:
             self.best = {name: tensor.detach().cpu().clone() for name, tensor in module.state_dict().items()}
-        assert place is not None
-        noted = {**validation, "best_step": self.validations[place]["step"], "stops": self.over}
+        assert best_index is not None
+        noted = {**validation, "best_step": self.validations[best_index]["step"], "stops": self.over}
         self.validations[-1] = noted
         return noted
 
@@ -87,11 +87,11 @@ class EarlyStop:
     def told(self, step: int, steps: int) -> str:
         """The sentence about a training that was ended here, at a step of so many."""
         assert self.config is not None
-        place = self.config.best(self.losses) or 0
-        best, kept = self.validations[place], "are those of that step" if self.config.keep_best else "are the last"
+        best_index = self.config.best(self.losses) or 0
+        best, kept = self.validations[best_index], "are those of that step" if self.config.keep_best else "are the last"
         return (
-            f"stopped early at step {step:,} of {steps:,}: the held-out loss was best, {self.losses[place]:.4f}, at "
-            f"step {best['step']:,}, {counted(self.config.patience, 'validation')} ago; the weights {kept}"
+            f"stopped early at step {step:,} of {steps:,}: the held-out loss was best, {self.losses[best_index]:.4f}, "
+            f"at step {best['step']:,}, {counted(self.config.patience, 'validation')} ago; the weights {kept}"
         )
 
     def summary(self, before_the_end: bool) -> dict[str, Any]:
@@ -103,9 +103,9 @@ class EarlyStop:
         if self.config is None or not self.losses:
             return {}
         best = self.validations[self.config.best(self.losses) or 0]
-        told = {
+        entry = {
             "stopped": self.over and before_the_end,
             "patience": self.config.patience,
             "kept_best": self.config.keep_best,
         }
-        return {"early_stopping": {**told, "best_step": best["step"], "best_loss": best["loss"]}}
+        return {"early_stopping": {**entry, "best_step": best["step"], "best_loss": best["loss"]}}

@@ -55,7 +55,7 @@ class Start(Config):
         return f"from {self.run}" + (f", grown to {self.grow} layers by {self.grow_by}" if self.grow else "")
 
     def recipe(self) -> Recipe:
-        """The run's own recipe, with its steps, the requested precision and compilation, and its new layers.
+        """The run's recipe, with its steps, the requested precision and compilation, and its new layers.
 
         Raises:
             UserError: there is no such run, or encoder and decoder have runs of their own, which needs a recipe.
@@ -98,10 +98,10 @@ class Start(Config):
         for source in sources:
             tensors |= source.read(module)
         module.load_state_dict(tensors, strict=False)
-        own = module.state_dict()
-        assert all(torch.equal(own[name].cpu(), tensor) for name, tensor in tensors.items())
-        fresh = sorted({_part_of(name) for name in own if name not in tensors})
-        return {"tensors": len(tensors), "of": len(own), "fresh": fresh}
+        state = module.state_dict()
+        assert all(torch.equal(state[name].cpu(), tensor) for name, tensor in tensors.items())
+        fresh = sorted({_part_of(name) for name in state if name not in tensors})
+        return {"tensors": len(tensors), "of": len(state), "fresh": fresh}
 
     def _whole(self, run: Run, module: PretrainingModel) -> "WeightSource":
         """The whole model and the heads of the run's objectives; its generator too, unless the run grows."""
@@ -110,15 +110,15 @@ class Start(Config):
         if all(len(stack.layers) == self.grow for stack in old.model.stacks().values()):
             raise UserError(f"--grow {self.grow}: {run.path} has {self.grow} layers already")
         try:
-            found = model_sources(old.model, module.model, by)
+            sources = model_sources(old.model, module.model, by)
         except UserError as error:
             raise UserError(f"{run.path}: {error}") from None
-        names = {f"model.{name}": f"model.{source}" for name, source in found.items()}
-        own = module.state_dict()
-        names |= {name: name for name in own if name.startswith("heads.") and name.split(".")[1] in old.heads}
+        names = {f"model.{name}": f"model.{source}" for name, source in sources.items()}
+        state = module.state_dict()
+        names |= {name: name for name in state if name.startswith("heads.") and name.split(".")[1] in old.heads}
         if by is None and old.generator is not None:
-            names |= {name: name for name in own if name.startswith("generator.")}
-        return WeightSource(run, names, [name for name in own if name.startswith("model.")])
+            names |= {name: name for name in state if name.startswith("generator.")}
+        return WeightSource(run, names, [name for name in state if name.startswith("model.")])
 
 
 class WeightSource(NamedTuple):
@@ -137,17 +137,17 @@ class WeightSource(NamedTuple):
         Raises:
             UserError: a tensor is missing, or has another shape.
         """
-        own, file = module.state_dict(), load_tensors(self.run.path / "model.safetensors")
+        state, file = module.state_dict(), load_tensors(self.run.path / "model.safetensors")
         for name in [*self.needed, *self.names]:
             source = self.names.get(name, name)
             if name not in self.names or source not in file:
                 raise UserError(f"{self.run.path}: this model needs {name}, which the run's does not have")
-            if name == TOKEN_TABLE and file[source].shape[1:] == own[name].shape[1:]:
+            if name == TOKEN_TABLE and file[source].shape[1:] == state[name].shape[1:]:
                 # The tokenizer's tokens come first in both; marks that an objective adds to them may be more or fewer.
-                common = file[source][: len(own[name])]
-                file[source] = torch.cat([common, own[name][len(common) :].cpu()])
-            if file[source].shape != own[name].shape:
-                there, here = tuple(file[source].shape), tuple(own[name].shape)
+                common = file[source][: len(state[name])]
+                file[source] = torch.cat([common, state[name][len(common) :].cpu()])
+            if file[source].shape != state[name].shape:
+                there, here = tuple(file[source].shape), tuple(state[name].shape)
                 other = "" if source == name else f" ({source})"
                 raise UserError(f"{self.run.path}: {name} is {here} here, but {there} there{other}")
         return {name: file[source] for name, source in self.names.items()}
@@ -182,10 +182,10 @@ def _stack_names(run: Run, old: PretrainingModel, module: PretrainingModel, side
     if stack is None:
         raise UserError(f"--{side}-from {run.path}: that run's model has no {side}")
     try:
-        found = stack_sources(stack, module.model.stacks()[side], side)
+        sources = stack_sources(stack, module.model.stacks()[side], side)
     except UserError as error:
         raise UserError(f"--{side}-from {run.path}: {error}") from None
-    return {f"model.{side}.{name}": f"model.{side}.{source}" for name, source in found.items()}
+    return {f"model.{side}.{name}": f"model.{side}.{source}" for name, source in sources.items()}
 
 
 def _part_of(name: str) -> str:

@@ -96,8 +96,8 @@ def pretrain(
         Interrupted: SIGINT, SIGTERM or SIGHUP came; the run is saved and can be resumed.
     """
     require_one_process(out)
-    given = {"average_last": average_last, "save_at": save_at, "early_stopping": early_stopping}
-    changes = {key: value for key, value in given.items() if value is not None}
+    replacements = {"average_last": average_last, "save_at": save_at, "early_stopping": early_stopping}
+    changes = {key: value for key, value in replacements.items() if value is not None}
     asked = Asked(recipe, corpus, Path(out), seed, budget, device, threads, start, changes, resume, finish_now)
     settled = settle(open_training(asked))
     if settled.done is not None:

@@ -162,12 +162,12 @@ class Pretraining(Unit[Batch]):
 
     @override
     def evaluate(self, position: Position) -> Evaluation:
-        found = self.measured(position)
+        validation = self.measured(position)
         if position.step > 0:
-            found = self.early_stop.observe(found, self.module)
-        self.last_validation = found
-        shown = " ".join(f"{name} {in_words(loss, 3)}" for name, loss in found["losses"].items())
-        return Evaluation(found, f"held-out {shown}")
+            validation = self.early_stop.observe(validation, self.module)
+        self.last_validation = validation
+        shown = " ".join(f"{name} {in_words(loss, 3)}" for name, loss in validation["losses"].items())
+        return Evaluation(validation, f"held-out {shown}")
 
     def measured_here(self, position: Position) -> dict[str, Any]:
         """The validation of the present weights: the last one, if it was made at this step, or else a new one."""
@@ -202,8 +202,8 @@ class Pretraining(Unit[Batch]):
 
     @override
     def tensors(self) -> dict[str, dict[str, Tensor]]:
-        found = {} if self.memory is None else {MEMORY: self.memory.tensors()}
-        return found if self.early_stop.best is None else {**found, BEST: self.early_stop.best}
+        tensors = {} if self.memory is None else {MEMORY: self.memory.tensors()}
+        return tensors if self.early_stop.best is None else {**tensors, BEST: self.early_stop.best}
 
     @override
     def load(self, checkpoint: Path, state: dict[str, Any], lines: Sequence[dict[str, Any]]) -> None:

@@ -34,8 +34,8 @@ def other_tokenizer(recipe: Recipe, wanted: TokenizerConfig, corpus: AnyCorpus) 
     made = [TokenizerConfig.parse(each, str(corpus.path)) for each in asked if isinstance(each, Mapping)]
     used = corpus.tokenizer.config
     if wanted not in {each.model_copy(update={"size": wanted.size}) for each in (used, *made)}:
-        own = f"the recipe's own, which `prepare --recipe` trains, would be {wanted}"
-        yield f"the corpus's tokenizer, {used}, is used; {own}"
+        recommended = f"the recipe's own, which `prepare --recipe` trains, would be {wanted}"
+        yield f"the corpus's tokenizer, {used}, is used; {recommended}"
 
 
 def changed_settings(wanted: Recipe, resolved: Recipe) -> Iterator[str]:
@@ -74,7 +74,7 @@ def hidden(corpus: AnyCorpus) -> Iterator[str]:
 
 
 def require_known(corpus: AnyCorpus) -> None:
-    """Refuse a text of which no token is known, so that there is nothing to learn.
+    """Refuse a text in which every token is unknown: nothing can be learned from it.
 
     Raises:
         UserError: a corpus has unknown tokens alone to train on.

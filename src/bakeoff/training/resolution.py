@@ -26,7 +26,7 @@ def resolve_recipe(recipe: Recipe, corpus: AnyCorpus, budget: Budget | None = No
     Args:
         recipe: as written.
         corpus: the text.
-        budget: replaces the recipe's budget; None: the recipe's own.
+        budget: replaces the recipe's budget; None: the recipe's.
         device: device of the training.
 
     Returns:

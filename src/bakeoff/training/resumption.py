@@ -49,8 +49,8 @@ def older_rules(run: Run) -> list[str]:
     They are noted in the run, because a recipe that is written anew does not tell them any more.
     """
     known: list[str] = run.environment.get("begun_before", [])
-    found = changes_since(run.written_recipe, run.environment, OF_TRAINING)
-    if not run.finished and (new := [change for change in found if change not in known]):
+    changes = changes_since(run.written_recipe, run.environment, OF_TRAINING)
+    if not run.finished and (new := [change for change in changes if change not in known]):
         known = [*known, *new]
         run.replace_environment({**run.environment, "begun_before": known})
     return known
@@ -79,7 +79,7 @@ def with_budget(run: Run, budget: Budget, steps: int) -> list[str]:
         Lines for people on the effect on the learning rate.
 
     Raises:
-        UserError: the run is behind that step already, or its schedule cannot follow.
+        UserError: the run is past that step already, or its schedule cannot follow.
     """
     if run.finished:
         raise UserError(
@@ -112,8 +112,8 @@ def with_budget(run: Run, budget: Budget, steps: int) -> list[str]:
     looks = [line for line in run.metrics() if line["kind"] == "validation" and 0 < line["step"] <= done]
     losses = [line["loss"] for line in looks if line["loss"] is not None]
     before, after, last = (
-        training.optimizer.rate * training.schedule.factor(*place, losses)
-        for place in ((done, old), (done, steps), (steps - 1, steps))
+        training.optimizer.rate * training.schedule.factor(*position, losses)
+        for position in ((done, old), (done, steps), (steps - 1, steps))
     )
     rate = f"stays {before:.3g}" if before == after else f"goes from {before:.3g} to {after:.3g}"
     return [

@@ -1,4 +1,4 @@
-"""The share of places that a recipe's rows fill, and the share of the text that they read. N rows, T length."""
+"""The share of positions that a recipe's rows fill, and the share of the text that they read. N rows, T length."""
 
 from collections.abc import Collection
 from typing import cast
@@ -23,10 +23,10 @@ MEASURED_TOKENS = 1 << 19
 
 
 class RowUse(Config):
-    """The use of places and text by the rows of an epoch, or by the held-out rows that the loss is measured on."""
+    """The use of positions and text by the rows of an epoch, or by the held-out rows that the loss is measured on."""
 
     filled: float
-    """Share of the places in rows and source rows that hold tokens; the others are padding."""
+    """Share of the positions in rows and source rows that hold tokens; the others are padding."""
     read: float | None
     """Share of the text's tokens that stand in a row; None for pairs, and for rows that continue each other without
     an end."""
@@ -68,7 +68,7 @@ def _measured(text: TextRows, order: Order, held_out: int | None) -> RowUse:
 
     An epoch is measured in the batches of training, because rows that objectives rewrite are padded to the longest.
     """
-    places = tokens = 0
+    positions = tokens = 0
     sources: list[NDArray[np.int64]] = []
     rewriting = [each for each in text.drawing.objectives if isinstance(each, Rewriting)]
     for chosen in order.epoch() if held_out is None else order.spread(held_out):
@@ -82,14 +82,14 @@ def _measured(text: TextRows, order: Order, held_out: int | None) -> RowUse:
             cast(Objective, objective).targets(examples, text.split, text.tokenizer, draws)
         for real in (examples.real, None if examples.row.source is None else examples.row.source.real):
             if real is not None:
-                places, tokens = places + real.size, tokens + int(real.sum())
+                positions, tokens = positions + real.size, tokens + int(real.sum())
     counts = np.unique(np.concatenate(sources), return_counts=True)[1]
     total = len(text.split.tokens)
-    told = not text.parallel and text.format.advance is None
+    known = not text.parallel and text.format.advance is None
     return RowUse(
-        filled=tokens / places,
-        read=len(counts) / total if told else None,
-        repeated=int((counts > 1).sum()) / total if told else 0.0,
+        filled=tokens / positions,
+        read=len(counts) / total if known else None,
+        repeated=int((counts > 1).sum()) / total if known else 0.0,
         sampled=isinstance(text.split, Extract),
         measured_tokens=total,
     )

@@ -49,7 +49,7 @@ class Saver:
             after: tokens seen after it.
         """
         reach = after if step < self.steps else max(after / (1 - MISSED_AT_THE_END), 2 * after - before)
-        self.reached = [point for point, own in self.in_steps.items() if own == step]
+        self.reached = [point for point, steps in self.in_steps.items() if steps == step]
         self.reached += [point for point, tokens in self.in_tokens.items() if before < tokens <= reach]
         return bool(self.reached)
 

@@ -51,22 +51,22 @@ def step_times(
     opened = corpus if isinstance(corpus, Corpus | Mixture) else open_corpus(corpus)
     on = resolve_device(device)
     stages = [_middles(recipe) for recipe in recipes]
-    steps = [stepper(stage, opened, on) for own in stages for stage in own]
+    steps = [stepper(stage, opened, on) for recipe_stages in stages for stage in recipe_stages]
     for step in steps:
         step(0)
     measured = iter([_undisturbed(times) for times in in_turns(steps, seconds)])
     curricula = [shares(recipe.training.curriculum) for recipe in recipes]
-    return [_mean([(share, next(measured)) for share in own]) for own in curricula]
+    return [_mean([(share, next(measured)) for share in curriculum]) for curriculum in curricula]
 
 
 def _middles(recipe: Recipe) -> list[Recipe]:
     """The recipe as it is in the middle of each stage, which stands for all steps of that stage."""
-    places = middles(recipe.training.curriculum)
-    return [stage.at(progress) for stage, progress in zip(recipe.stages(), places, strict=True)]
+    points = middles(recipe.training.curriculum)
+    return [stage.at(progress) for stage, progress in zip(recipe.stages(), points, strict=True)]
 
 
 def _mean(stages: Sequence[tuple[float, StepTime]]) -> StepTime:
-    return StepTime(*(sum(share * time[place] for share, time in stages) for place in range(2)))
+    return StepTime(*(sum(share * time[index] for share, time in stages) for index in range(2)))
 
 
 def _undisturbed(times: Sequence[StepTime]) -> StepTime:
@@ -78,7 +78,7 @@ def _undisturbed(times: Sequence[StepTime]) -> StepTime:
 
 def medians_in_turns(measures: Sequence[Callable[[int], float]], seconds: float) -> list[float]:
     """The median of each measure, called in turns."""
-    return [median(own) for own in in_turns(measures, seconds)]
+    return [median(times) for times in in_turns(measures, seconds)]
 
 
 def in_turns(measures: Sequence[Callable[[int], Measured]], seconds: float) -> list[list[Measured]]:
@@ -89,8 +89,8 @@ def in_turns(measures: Sequence[Callable[[int], Measured]], seconds: float) -> l
     times: list[list[Measured]] = [[] for _ in measures]
     began, index = time.perf_counter(), 1
     while index <= FEWEST_STEPS or time.perf_counter() - began < seconds * len(measures):
-        for measure, own in zip(measures, times, strict=True):
-            own.append(measure(index))
+        for measure, results in zip(measures, times, strict=True):
+            results.append(measure(index))
         index += 1
     return times
 

@@ -54,8 +54,8 @@ def make_batches(
     mixture = corpus if isinstance(corpus, Mixture) else None
     seeds = [seed] if mixture is None else [_seed_of(seed, number) for number in range(len(mixture.corpora))]
     texts = [
-        TextRows(each.split(split), each.tokenizer, recipe.input, drawing, own)
-        for each, own in zip(corpora_of(corpus), seeds, strict=True)
+        TextRows(each.split(split), each.tokenizer, recipe.input, drawing, text_seed)
+        for each, text_seed in zip(corpora_of(corpus), seeds, strict=True)
     ]
     return Batches(texts, sizes, seed, mixture)
 
@@ -98,27 +98,27 @@ class Stages:
         self.words_per_token = corpus.words_per_token
         recipes, idle = recipe.stages(), recipe.idle()
         self.batches = [
-            make_batches(each, module, corpus, seed, idle=own) for each, own in zip(recipes, idle, strict=True)
+            make_batches(each, module, corpus, seed, idle=names) for each, names in zip(recipes, idle, strict=True)
         ]
-        others = [build_on_meta(each, corpus.tokenizer.size) for each in recipes[:-1]]  # the last is the recipe's own
+        others = [build_on_meta(each, corpus.tokenizer.size) for each in recipes[:-1]]  # the last is the recipe's
         self.modules = [*others, module]
         """The model and heads of each stage, all but the last without memory."""
-        self.flops_per_token = [each.flops_per_token(own) for each, own in zip(self.modules, idle, strict=True)]
+        self.flops_per_token = [each.flops_per_token(names) for each, names in zip(self.modules, idle, strict=True)]
         """Floating-point operations of a token in each stage; if they change from step to step, those at its middle."""
         self._rise = [0] * len(recipes)  # change of each stage's operations, from its first step to its last
         if any(each.at(0.0).objective != each.objective for each in recipes):
             ends = [
                 [
-                    build_on_meta(each.at(progress), corpus.tokenizer.size).flops_per_token(own)
+                    build_on_meta(each.at(progress), corpus.tokenizer.size).flops_per_token(names)
                     for progress in (0.0, 1.0)
                 ]
-                for each, own in zip(recipes, idle, strict=True)
+                for each, names in zip(recipes, idle, strict=True)
             ]
             self._rise = [last - first for first, last in ends]
         self._share = recipe.training.batch_share
 
     def first_rows(self) -> None:
-        """Make a batch of each stage, so that a corpus without rows is found before anything is trained.
+        """Make a batch of each stage, so that a corpus without rows is refused before anything is trained.
 
         Raises:
             UserError: the text has no such rows.
@@ -151,9 +151,9 @@ class Stages:
         """
         tokens = flops = begin = 0.0
         for stage, (share, batches) in enumerate(zip(shares(self.curriculum), self.batches, strict=True)):
-            for weight, place in ((1, 0.0), (4, 0.5), (1, 1.0)):
-                progress = begin + place * share
-                own = share * weight / 6 * self._share(progress) * batches.tokens_per_step
-                tokens, flops = tokens + own, flops + own * self._flops(stage, progress)
+            for weight, point in ((1, 0.0), (4, 0.5), (1, 1.0)):
+                progress = begin + point * share
+                stage_tokens = share * weight / 6 * self._share(progress) * batches.tokens_per_step
+                tokens, flops = tokens + stage_tokens, flops + stage_tokens * self._flops(stage, progress)
             begin += share
         return tokens, flops

@@ -51,8 +51,8 @@ def validate(module: PretrainingModel, held_out: HeldOut, placement: Placement) 
             state = module.model.start(len(batch.row.ids))
         with placement.autocast():
             measured, state = module(moved, state, _loss_and_hits)
-        for name, own in measured.items():
-            sums[name] += own.cpu().double()
+        for name, values in measured.items():
+            sums[name] += values.cpu().double()
             counts[name] += len(batch.targets[name][0])
     module.train(was_training)
     tokens = [name for name in sums if module.predicts_tokens[name]]
