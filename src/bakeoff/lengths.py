@@ -14,7 +14,7 @@ larger step leaves more rows of a length to draw from, and more padding.
 
 
 def by_length(*lengths: NDArray[np.int64], longest_first: bool = False) -> NDArray[np.int64]:
-    """(N,) the places of rows in the order of their lengths; rows of equal length stay in their order.
+    """(N,) the indices of rows in the order of their lengths; rows of equal length stay in their order.
 
     Args:
         lengths: (N,) lengths; those that follow decide between rows that are equal in the ones before.
@@ -47,7 +47,7 @@ def padded(
         device: the device of the tensors; None: the CPU.
         step: T is rounded up to a multiple of this, so that there are few shapes.
         most: the largest T.
-        before: padding stands before the tokens, else behind them.
+        before: padding stands before the tokens, else after them.
 
     Returns:
         (B, T) ids, and the (B, T) padding mask, True for tokens; None: there is no padding.
@@ -56,9 +56,9 @@ def padded(
     longest = -(-int(lengths.max(initial=0)) // step) * step
     length = longest if most is None else min(longest, most)
     ids = np.full((len(rows), length), fill, np.int64)
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         begin = length - len(row) if before else 0
-        ids[place, begin : begin + len(row)] = row
+        ids[index, begin : begin + len(row)] = row
     column = np.arange(length)
     real = column >= length - lengths[:, None] if before else column < lengths[:, None]
     mask = None if real.all() else torch.from_numpy(real).to(device)

@@ -3,7 +3,7 @@
 Formats and objectives make rows of numpy arrays; batches, models and the context of their layers hold the same rows of
 tensors. Whatever is done to all signals alike (cutting, padding, moving, turning round) follows their declaration.
 
-Shapes: B rows, T tokens of a row, U tokens of its source, N rows of a second stream, M wanted places, E width of
+Shapes: B rows, T tokens of a row, U tokens of its source, N rows of a second stream, M wanted positions, E width of
 vectors.
 """
 
@@ -79,8 +79,8 @@ class Row(NamedTuple, Generic[Array]):
     objective says it, or there are no segments. For display alone.
     """
     wanted: Annotated[Array | None, Signal("M")] = None
-    """(B, M) places of each row, among the tokens and then the second stream, whose hidden states are wanted. None: all
-    places.
+    """(B, M) positions of each row, among the tokens and then the second stream, whose hidden states are wanted. None:
+    all positions.
     """
     vectors: Annotated[Array | None, Signal("TE")] = None
     """(B, T, E) vectors of the tokens from the embedding of another model, for models without a token table."""
@@ -94,7 +94,7 @@ class Row(NamedTuple, Generic[Array]):
 
 
 def turned(row: Row[Any]) -> Row[Any]:
-    """Rows of tensors that are read from their ends: what is said of each token, and the wanted places, reversed."""
+    """Rows of tensors that are read from their ends: what is said of each token, and the wanted positions, reversed."""
     values: Iterator[Any] = (each.flip(1) if isinstance(each, Tensor) and each.dim() > 1 else each for each in row)
     wanted = None if row.wanted is None else row.ids.shape[1] - 1 - row.wanted
     return Row(*values)._replace(wanted=wanted)

@@ -1,4 +1,4 @@
-"""The seed of torch's own random numbers: initial weights and dropout."""
+"""The seed of torch's random numbers: initial weights and dropout."""
 
 import torch
 
