@@ -87,14 +87,14 @@ def vectors_of(embedder: Embedder, texts: Sequence[str]) -> tuple[NDArray[np.flo
     """(N, D) vectors of texts, and the number of texts that were cut; equal texts go through the model once."""
     cleaned = [clean(text) for text in texts]
     distinct = list(dict.fromkeys(cleaned))
-    found = np.empty((len(distinct), embedder.width), np.float32)
+    vectors = np.empty((len(distinct), embedder.width), np.float32)
     cut = np.zeros(len(distinct), bool)
     for first in range(0, len(distinct), TEXTS_AT_ONCE):
         part = slice(first, first + TEXTS_AT_ONCE)
-        found[part], cut[part] = embedder(distinct[part])
-    place = {text: number for number, text in enumerate(distinct)}
-    own = np.array([place[text] for text in cleaned], np.int64)
-    return found[own], int(cut[own].sum())
+        vectors[part], cut[part] = embedder(distinct[part])
+    index_of = {text: number for number, text in enumerate(distinct)}
+    indices = np.array([index_of[text] for text in cleaned], np.int64)
+    return vectors[indices], int(cut[indices].sum())
 
 
 def embedded(embedder: Embedder, texts: Texts) -> Iterator[VectorChunk]:

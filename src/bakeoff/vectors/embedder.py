@@ -87,8 +87,8 @@ class Embedder:
         stack = config.encoder if self.hides_first else config.stack
         assert stack is not None
         width = stack.width
-        for place, block in enumerate(stack.layer_blocks()[:layer]):
-            width = block.output_width(width, place)
+        for index, block in enumerate(stack.layer_blocks()[:layer]):
+            width = block.output_width(width, index)
         return width
 
     def __call__(self, texts: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
@@ -100,12 +100,12 @@ class Embedder:
         ids = self.format.ids(texts)
         cut = np.array([len(each) > self.format.room for each in ids], bool)
         encoded = self.format.framed(ids)
-        found = np.empty((len(texts), self.width), np.float32)
+        vectors = np.empty((len(texts), self.width), np.float32)
         for rows in batches(encoded.lengths, self.device):
             batch = collate(encoded, np.array(rows), self.format).to(self.device)
-            found[rows] = self._embed(batch).cpu().numpy()
-        self.require_finite(found)
-        return found, cut
+            vectors[rows] = self._embed(batch).cpu().numpy()
+        self.require_finite(vectors)
+        return vectors, cut
 
     def require_finite(self, vectors: NDArray[np.float32]) -> None:
         """Refuse vectors with numbers that are not finite.

@@ -59,10 +59,10 @@ class TfIdf:
 
     def of_all(self, texts: Sequence[str], partners: Sequence[str]) -> Iterator[NDArray[np.floating]]:
         """(C, P) similarities of texts with all partners, part by part in the order of texts."""
-        own, others = self._vectors(texts), self._vectors(partners).T.tocsr()
+        rows, others = self._vectors(texts), self._vectors(partners).T.tocsr()
         count = rows_at_once(len(partners))
         for first in range(0, len(texts), count):
-            yield (own[first : first + count] @ others).toarray()
+            yield (rows[first : first + count] @ others).toarray()
 
 
 class WordOverlap:
@@ -75,17 +75,17 @@ class WordOverlap:
 
     def of_pairs(self, firsts: Sequence[str], seconds: Sequence[str]) -> NDArray[np.float64]:
         """(N,) similarity of each pair; 0 if neither text has a word."""
-        own, others = self._vectors(firsts), self._vectors(seconds)
-        common = _common(own, others)
-        return common / np.maximum(_sums(own) + _sums(others) - common, 1)
+        rows, others = self._vectors(firsts), self._vectors(seconds)
+        common = _common(rows, others)
+        return common / np.maximum(_sums(rows) + _sums(others) - common, 1)
 
     def of_all(self, texts: Sequence[str], partners: Sequence[str]) -> Iterator[NDArray[np.floating]]:
         """(C, P) similarities of texts with all partners, part by part in the order of texts."""
-        own, others = self._vectors(texts), self._vectors(partners)
+        rows, others = self._vectors(texts), self._vectors(partners)
         sizes, turned = _sums(others), others.T.tocsr()
         count = rows_at_once(len(partners))
         for first in range(0, len(texts), count):
-            part = own[first : first + count]
+            part = rows[first : first + count]
             common = (part @ turned).toarray()
             yield common / np.maximum(_sums(part)[:, None] + sizes - common, 1)
 
@@ -101,9 +101,9 @@ def _fitted(vectorizer: Any, texts: Sequence[str]) -> Any:
     return vectorizer.transform
 
 
-def _common(own: Any, others: Any) -> NDArray[np.float64]:
+def _common(rows: Any, others: Any) -> NDArray[np.float64]:
     """(N,) inner products of rows."""
-    return np.asarray(own.multiply(others).sum(1), np.float64).reshape(-1)
+    return np.asarray(rows.multiply(others).sum(1), np.float64).reshape(-1)
 
 
 def _sums(rows: Any) -> NDArray[np.float64]:

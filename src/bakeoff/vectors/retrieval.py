@@ -47,16 +47,16 @@ def retrieve(pairs: Sequence[tuple[str, str]], similarities: Similarities, at: S
         at: the numbers k.
     """
     partners = list(dict.fromkeys(partner for _, partner in pairs))
-    place = {partner: number for number, partner in enumerate(partners)}
+    index_of = {partner: number for number, partner in enumerate(partners)}
     of_text: dict[str, list[int]] = {}
     for text, partner in dict.fromkeys(pairs):
-        of_text.setdefault(text, []).append(place[partner])
+        of_text.setdefault(text, []).append(index_of[partner])
     better, tied = [], []
     texts = iter(of_text.values())
     for rows in similarities(list(of_text), partners):
-        for row, own in zip(rows, texts, strict=False):
-            right = row[own]
-            # The text's own partners are counted among all and subtracted again.
+        for row, indices in zip(rows, texts, strict=False):
+            right = row[indices]
+            # The text's partners are counted among all and subtracted again.
             above = [int((row > value + TIE).sum() - (right > value + TIE).sum()) for value in right]
             least = [int((row >= value - TIE).sum() - (right >= value - TIE).sum()) for value in right]
             better += above

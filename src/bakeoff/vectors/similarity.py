@@ -57,7 +57,7 @@ def similarity(run: str | Path, data: str | Path, *, device: str = "auto", **opt
     texts = list(dict.fromkeys([*table.texts, *table.pairs]))
     vectors, truncated = vectors_of(embedder, texts)
     cosines = Cosines(texts, whitened(vectors, str(data)) if asked.whiten else vectors)
-    found = _measured(cosines, table, scores, partners, asked.at)
+    figures = _measured(cosines, table, scores, partners, asked.at)
     return {
         "run": str(run),
         "data": str(data),
@@ -69,7 +69,7 @@ def similarity(run: str | Path, data: str | Path, *, device: str = "auto", **opt
         "blank": sum(not text.strip() for text in (*table.texts, *table.pairs)),
         "truncated": truncated,
         "hidden": str(embedder.format.tokenizer.hidden([clean(text) for text in texts])) or None,
-        "scores": found,
+        "scores": figures,
         "floors": {name: _measured(each, table, scores, partners, asked.at) for name, each in floors(texts).items()},
         "cosines": cosines.of_pairs(table.texts, table.pairs).tolist(),
     }
@@ -122,15 +122,15 @@ class Cosines:
     def __init__(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
         lengths = np.sqrt(np.einsum("nd,nd->n", vectors, vectors, dtype=np.float64))
         self._directions = (vectors / np.where(lengths > 0, lengths, 1)[:, None]).astype(np.float32)
-        self._places = {text: place for place, text in enumerate(texts)}
+        self._indices = {text: index for index, text in enumerate(texts)}
 
     def _of(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        return self._directions[[self._places[text] for text in texts]]
+        return self._directions[[self._indices[text] for text in texts]]
 
     def of_pairs(self, firsts: Sequence[str], seconds: Sequence[str]) -> NDArray[np.float64]:
         """(N,) cosine of each pair."""
-        found: NDArray[np.float64] = np.einsum("nd,nd->n", self._of(firsts), self._of(seconds), dtype=np.float64)
-        return found
+        cosines: NDArray[np.float64] = np.einsum("nd,nd->n", self._of(firsts), self._of(seconds), dtype=np.float64)
+        return cosines
 
     def of_all(self, texts: Sequence[str], partners: Sequence[str]) -> Iterator[NDArray[np.floating]]:
         """(C, P) similarities of texts with all partners, part by part in the order of texts."""
@@ -179,17 +179,17 @@ def _measured(
     if scores is not None:
         figures |= correlations(scores, comparer.of_pairs(table.texts, table.pairs))
     if partners:
-        found = retrieve(partners, comparer.of_all, at)
-        recall = {str(k): share for k, share in found.recall.items()}
-        figures |= {"recall": recall, "mrr": found.reciprocal_rank, "queries": found.texts, "partners": found.among}
+        ranks = retrieve(partners, comparer.of_all, at)
+        recall = {str(k): share for k, share in ranks.recall.items()}
+        figures |= {"recall": recall, "mrr": ranks.reciprocal_rank, "queries": ranks.texts, "partners": ranks.among}
     return figures
 
 
-def correlations(scores: NDArray[np.float64], found: NDArray[np.floating]) -> dict[str, float]:
+def correlations(scores: NDArray[np.float64], similarities: NDArray[np.floating]) -> dict[str, float]:
     """Spearman's and Pearson's correlation between (N,) scores and similarities; 0 if either side is constant."""
     from scipy import stats
 
-    if len(scores) < 2 or np.ptp(scores) == 0 or np.ptp(found) == 0:
+    if len(scores) < 2 or np.ptp(scores) == 0 or np.ptp(similarities) == 0:
         return {"spearman": 0.0, "pearson": 0.0}
-    ranked, linear = stats.spearmanr(scores, found), stats.pearsonr(scores, found)
+    ranked, linear = stats.spearmanr(scores, similarities), stats.pearsonr(scores, similarities)
     return {"spearman": float(ranked.statistic), "pearson": float(linear.statistic)}

@@ -31,9 +31,9 @@ class Word(NamedTuple):
     text: str
     """The word without the punctuation at its ends, or the token, as the text has it; punctuation alone is a word."""
     start: int
-    """The index of its first character in the text as it was given."""
+    """The index of its first character in the raw text."""
     end: int
-    """The index behind its last character."""
+    """The index after its last character."""
     tokens: int
     """The number of its tokens, of which the vector is the mean; 0 for a word that the tokenizer leaves out."""
 
@@ -63,7 +63,7 @@ def word_vectors(embedder: Embedder, texts: Sequence[str], per: Per = "word") ->
     """
     require_mean(embedder)
     placed = embedder.format.tokenizer.encode_placed(texts)
-    found = []
+    results = []
     for text, tokens, states in zip(texts, placed, _states(embedder, placed), strict=True):
         stretches = stretches_of(text, tokens, per)
         if per == "word":
@@ -73,8 +73,8 @@ def word_vectors(embedder: Embedder, texts: Sequence[str], per: Per = "word") ->
             if each.first < each.until:
                 vectors[row] = states[each.first : each.until].mean(0)
         words = [Word(text[each.start : each.end], each.start, each.end, each.until - each.first) for each in stretches]
-        found.append(WordVectors(words, vectors))
-    return found
+        results.append(WordVectors(words, vectors))
+    return results
 
 
 def words_embedded(embedder: Embedder, texts: Texts, per: Per) -> Iterator[list[tuple[str, WordVectors]]]:
@@ -84,8 +84,8 @@ def words_embedded(embedder: Embedder, texts: Texts, per: Per) -> Iterator[list[
         UserError: the file has a mistake, or as for `word_vectors`.
     """
     for part in read_ahead(texts, TEXTS_AT_ONCE):
-        own = [text for (text,) in part]
-        yield list(zip(own, word_vectors(embedder, own, per), strict=True))
+        chosen = [text for (text,) in part]
+        yield list(zip(chosen, word_vectors(embedder, chosen, per), strict=True))
 
 
 def require_mean(embedder: Embedder) -> None:
@@ -102,10 +102,10 @@ def _states(embedder: Embedder, placed: Sequence[PlacedTokens]) -> list[NDArray[
     """The (T, D) states of each text's tokens."""
     format = embedder.format
     windows = windows_behind if format.reads_forwards else windows_around
-    parts = [(text, each) for text, own in enumerate(placed) for each in windows(len(own.ids), format.room)]
-    found = [np.zeros((len(own.ids), embedder.width), np.float32) for own in placed]
+    parts = [(text, each) for text, tokens in enumerate(placed) for each in windows(len(tokens.ids), format.room)]
+    states_of = [np.zeros((len(tokens.ids), embedder.width), np.float32) for tokens in placed]
     if not parts:
-        return found
+        return states_of
     encoded = format.framed([placed[text].ids[window.begin : window.end] for text, window in parts])
     before = format.before - embedder.hides_first
     for rows in batches(encoded.lengths, embedder.device):
@@ -114,10 +114,10 @@ def _states(embedder: Embedder, placed: Sequence[PlacedTokens]) -> list[NDArray[
         for row, number in enumerate(rows):
             text, window = parts[number]
             first = before + window.scored - window.begin
-            found[text][window.scored : window.until] = states[row, first : first + window.until - window.scored]
-    for own in found:
-        embedder.require_finite(own)
-    return found
+            states_of[text][window.scored : window.until] = states[row, first : first + window.until - window.scored]
+    for state in states_of:
+        embedder.require_finite(state)
+    return states_of
 
 
 def _bare(text: str, stretch: Stretch, placed: PlacedTokens) -> Stretch:
@@ -126,6 +126,6 @@ def _bare(text: str, stretch: Stretch, placed: PlacedTokens) -> Stretch:
     if bare is None or bare.span() == (stretch.start, stretch.end):
         return stretch
     begin, end = bare.span()
-    own = range(stretch.first, stretch.until)
-    held = [token for token in own if placed.begin[token] < end and placed.end[token] > begin]
+    tokens = range(stretch.first, stretch.until)
+    held = [token for token in tokens if placed.begin[token] < end and placed.end[token] > begin]
     return Stretch(begin, end, held[0], held[-1] + 1) if held else Stretch(begin, end, stretch.first, stretch.first)
