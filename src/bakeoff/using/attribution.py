@@ -35,9 +35,9 @@ class TokenWeight(NamedTuple):
     side: int
     """0: a token of the text; 1: a token of the second text of a pair."""
     begin: int
-    """The index of the token's first character in that text, as it was given."""
+    """The index of the token's first character in that text."""
     end: int
-    """The index behind the token's last character."""
+    """The index after the token's last character."""
     weight: float
     """The contribution in nats: above 0 for the class, below 0 against it; 0 if the token was cut off."""
 
@@ -62,30 +62,30 @@ def weights_of_tokens(run: FinetunedRun, head: HeadedModel, text: str, pair: str
     rows = format.placed(text, pair)
     batch = collate(rows.encoded, np.arange(len(rows.encoded.ids)), format).to(head.model.device)
     of_text = torch.zeros_like(batch.ids, dtype=torch.bool)
-    for window, places in enumerate(rows.places):
-        of_text[window, [place for place, _, _ in places]] = True
+    for window, positions in enumerate(rows.places):
+        of_text[window, [position for position, _, _ in positions]] = True
     scored = _Scored(head, batch)
-    probabilities, found = scored.recorded(batch.ids)
+    probabilities, embedded = scored.recorded(batch.ids)
     without_text, baseline = scored.recorded(torch.where(of_text, format.pad, batch.ids))
     label = int(probabilities.argmax())
     gap = math.log(probabilities[label]) - math.log(without_text[label])
     for points in POINTS:
-        weights = scored.integrated(found, baseline, label, points)  # (W, T)
+        weights = scored.integrated(embedded, baseline, label, points)  # (W, T)
         if abs(float(weights.sum()) - gap) <= TOLERANCE * max(1.0, abs(gap)):
             break
     of_sides = [np.zeros(len(side.ids)) for side in rows.sides]
-    for window, places in enumerate(rows.places):
-        for place, number, token in places:
-            of_sides[number][token] += float(weights[window, place])
-    given = [text] if pair is None else [text, pair]
+    for window, positions in enumerate(rows.places):
+        for position, number, token in positions:
+            of_sides[number][token] += float(weights[window, position])
+    texts = [text] if pair is None else [text, pair]
     return TokenWeights(
         run.learned.classes[label],
         float(probabilities[label]),
         float(without_text[label]),
         [
-            TokenWeight(given[number][begin:end], number, begin, end, weight)
-            for number, (side, own) in enumerate(zip(rows.sides, of_sides, strict=True))
-            for begin, end, weight in zip(side.begin.tolist(), side.end.tolist(), own.tolist(), strict=True)
+            TokenWeight(texts[number][begin:end], number, begin, end, weight)
+            for number, (side, values) in enumerate(zip(rows.sides, of_sides, strict=True))
+            for begin, end, weight in zip(side.begin.tolist(), side.end.tolist(), values.tolist(), strict=True)
         ],
     )
 
@@ -108,7 +108,7 @@ class _Scored:
         for part in {model.embedding, model.target_embedding or model.embedding}:
             part.register_forward_hook(self._embedded)
 
-    def _embedded(self, part: Any, given: Any, vectors: Tensor) -> Tensor:
+    def _embedded(self, part: Any, inputs: Any, vectors: Tensor) -> Tensor:
         self._seen.append(vectors)
         return vectors if self._replaced is None else self._replaced[len(self._seen) - 1]
 
@@ -124,11 +124,11 @@ class _Scored:
         self._replaced = None
         return self._log_probabilities(ids).exp(), list(self._seen)
 
-    def integrated(self, found: list[Tensor], baseline: list[Tensor], label: int, count: int) -> Tensor:
+    def integrated(self, embedded: list[Tensor], baseline: list[Tensor], label: int, count: int) -> Tensor:
         """(W, T) contribution of each position to a class.
 
         Args:
-            found: the outputs of the embeddings for the row.
+            embedded: the outputs of the embeddings for the row.
             baseline: their outputs for the row without its text.
             label: the index of the class.
             count: points of the quadrature.
@@ -136,11 +136,12 @@ class _Scored:
         points, shares = np.polynomial.legendre.leggauss(count)
         total = torch.zeros(self._batch.ids.shape, dtype=torch.float64, device=self._batch.ids.device)
         for point, share in zip((points + 1) / 2, shares / 2, strict=True):
-            pairs = list(zip(found, baseline, strict=True))
+            pairs = list(zip(embedded, baseline, strict=True))
             self._replaced = [(zero + point * (one - zero)).requires_grad_() for one, zero in pairs]
             with torch.enable_grad():
                 gradients = torch.autograd.grad(self._log_probabilities(self._batch.ids)[label], self._replaced)
             for (one, zero), gradient in zip(pairs, gradients, strict=True):
-                own = share * ((one - zero) * gradient).double().sum(-1)
-                total[:, total.shape[1] - own.shape[1] :] += own  # a source lacks the row's first token
+                # A source lacks the row's first token.
+                contribution = share * ((one - zero) * gradient).double().sum(-1)
+                total[:, total.shape[1] - contribution.shape[1] :] += contribution
         return total

@@ -15,23 +15,23 @@ Capability = Literal["embed", "fill", "generate", "hidden", "logits", "predict",
 
 def capabilities_of(run: Run | FinetunedRun) -> frozenset[Capability]:
     """The methods of `LoadedRun` that work for a run."""
-    found: set[Capability] = {"embed", "hidden"}
+    capabilities: set[Capability] = {"embed", "hidden"}
     if isinstance(run, FinetunedRun):
         if run.task.input_sides is not None:
-            found.add("predict")
+            capabilities.add("predict")
         if run.task.one_class:
-            found.add("weights_of_tokens")
-        return frozenset(found)
+            capabilities.add("weights_of_tokens")
+        return frozenset(capabilities)
     recipe: Recipe = run.recipe
     if any(each.token_targets for each in recipe.objective):
-        found.add("logits")
+        capabilities.add("logits")
     if any(each.writes for each in recipe.objective):
-        found |= {"generate", "stream"}
+        capabilities |= {"generate", "stream"}
     if filling_objective(run) is not None:
-        found.add("fill")
+        capabilities.add("fill")
     try:
         scoring_objective(run)
-        found.add("score")
+        capabilities.add("score")
     except UserError:
         pass
-    return frozenset(found)
+    return frozenset(capabilities)

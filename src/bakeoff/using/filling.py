@@ -62,14 +62,14 @@ class _Row(NamedTuple):
 
     ids: NDArray[np.int64]
     """(T,) tokens of the row, special ones included."""
-    places: list[int]
+    positions: list[int]
     """The positions of its masks."""
 
 
 class Filler:
     """Prediction of the tokens at [MASK]; each mask of a text is predicted independently, with all masks hidden.
 
-    A bidirectional model fills masks anywhere. A causal model predicts the token behind a text, so that the only mask
+    A bidirectional model fills masks anywhere. A causal model predicts the token after a text, so that the only mask
     stands at the text's end. Of a text longer than a row, the tokens around its masks are read.
 
     Args:
@@ -111,38 +111,40 @@ class Filler:
         if k < 1:
             raise UserError(f"k: {k} tokens for a mask; give 1 or more")
         rows = [self._row(number, text) for number, text in enumerate(texts, done + 1)]
-        found: list[Filled] = [[] for _ in rows]
+        filled: list[Filled] = [[] for _ in rows]
         for chosen in batches([len(row.ids) for row in rows], self._device):
-            row, places = self._read([rows[place] for place in chosen])
-            batch, best = Batch(row, {self._objective: (places, places)}), partial(self._candidates, k)
+            row, positions = self._read([rows[index] for index in chosen])
+            batch, best = Batch(row, {self._objective: (positions, positions)}), partial(self._candidates, k)
             candidates = self._module(batch, score=best)[0][self._objective]
-            owners = [place for place in chosen for _ in rows[place].places]
-            for owner, own in zip(owners, candidates, strict=True):
-                found[owner].append(own)
-        return found
+            owners = [index for index in chosen for _ in rows[index].positions]
+            for owner, candidate in zip(owners, candidates, strict=True):
+                filled[owner].append(candidate)
+        return filled
 
     def _read(self, rows: Sequence[_Row]) -> tuple[Row[Tensor], Tensor]:
-        """Rows of tokens, and the (N,) places of the states that predict their masks."""
+        """Rows of tokens, and the (N,) positions of the states that predict their masks."""
         if self._both is None:
             ids, _ = padded([row.ids for row in rows], self._tokenizer.pad, self._device)
             ends = [number * ids.shape[1] + len(row.ids) - 1 for number, row in enumerate(rows)]
             return Row(ids, forwards=True), torch.tensor(ends, device=self._device)
-        firsts = [place for row in rows for place in row.places]
-        owners = [number for number, row in enumerate(rows) for _ in row.places]
-        row, places, _ = self._both.read([row.ids for row in rows], firsts, [place + 1 for place in firsts], owners)
-        return row, places
+        firsts = [position for row in rows for position in row.positions]
+        owners = [number for number, row in enumerate(rows) for _ in row.positions]
+        row, positions, _ = self._both.read(
+            [row.ids for row in rows], firsts, [position + 1 for position in firsts], owners
+        )
+        return row, positions
 
     def _candidates(self, k: int, head: Head, rows: Tensor, _: Tensor, table: Tensor) -> list[list[TokenCandidate]]:
         """The candidates of each row."""
-        found = []
+        candidates = []
         for part in rows.split(max(1, SCORES // len(table))):
             scores = head.log_probabilities(part, table)
             scores = scores.index_fill(1, self._shown_not, float("-inf"))[:, : self._tokenizer.size]
             best, tokens = scores.topk(min(k, self._tokenizer.size - len(self._shown_not)), dim=-1)
-            for ids, own in zip(tokens.tolist(), best.exp().tolist(), strict=True):
-                named = zip(ids, own, strict=True)
-                found.append([TokenCandidate(self._tokenizer.decode([i]).strip(), i, share) for i, share in named])
-        return found
+            for ids, probabilities in zip(tokens.tolist(), best.exp().tolist(), strict=True):
+                named = zip(ids, probabilities, strict=True)
+                candidates.append([TokenCandidate(self._tokenizer.decode([i]).strip(), i, share) for i, share in named])
+        return candidates
 
     def _row(self, number: int, text: str) -> _Row:
         parts = masked_parts(text, self._tokenizer)
@@ -157,24 +159,24 @@ class Filler:
             ids = self._tokenizer.encode(parts[:1])[0][0][-(self._length - 1) :]
             return _Row(np.concatenate([[self._tokenizer.opening], ids]).astype(np.int64), [0])
         encoded = encoded_around(parts, self._tokenizer)
-        places = (np.cumsum([len(ids) + 1 for ids in encoded[:-1]]) - 1).tolist()
-        ids = np.concatenate([part for own in encoded for part in (own, [self._tokenizer.mask])][:-1]).astype(np.int64)
+        positions = (np.cumsum([len(ids) + 1 for ids in encoded[:-1]]) - 1).tolist()
+        parted = [ids for part in encoded for ids in (part, [self._tokenizer.mask])][:-1]
+        ids = np.concatenate(parted).astype(np.int64)
         room = self._both.room
-        if places[-1] - places[0] >= room:
+        if positions[-1] - positions[0] >= room:
             raise UserError(
-                f"text {number}: its {MASK} are {places[-1] - places[0] + 1:,} tokens apart; a row has {room}"
+                f"text {number}: its {MASK} are {positions[-1] - positions[0] + 1:,} tokens apart; a row has {room}"
             )
-        begin = min(max(0, (places[0] + places[-1] + 1) // 2 - room // 2), max(0, len(ids) - room))
+        begin = min(max(0, (positions[0] + positions[-1] + 1) // 2 - room // 2), max(0, len(ids) - room))
         shift = len(self._both.before) - begin
-        return _Row(self._both.row(ids[begin : begin + room]), [place + shift for place in places])
+        return _Row(self._both.row(ids[begin : begin + room]), [position + shift for position in positions])
 
 
 def masked_parts(text: str, tokenizer: Tokenizer) -> list[str]:
     """The texts between the masks of a text, in the form of a corpus: in NFC, with single spaces.
 
-    White space before a mask is dropped, because it begins the masked word's token. The tokenizer's own name of the
-    mask
-    counts as a mask, too.
+    White space before a mask is dropped, because it begins the masked word's token. The tokenizer's name of the
+    mask counts as a mask, too.
     """
     name = tokenizer.decode([tokenizer.mask], skip_special=False).strip()
     parts = clean(text.replace(name, MASK) if name else text).split(MASK)

@@ -50,8 +50,7 @@ class LoadedRun(LoadedStates):
         """The k most probable tokens for each [MASK] of a text.
 
         Each mask is predicted independently, with all masks of the text hidden. A causal model predicts the token
-        behind
-        a text: its only [MASK] stands at the text's end.
+        after a text: its only [MASK] stands at the text's end.
 
         Args:
             texts: a text, or N texts.
@@ -66,8 +65,8 @@ class LoadedRun(LoadedStates):
         """
         run, module = self._require_pretrained("fill")
         filler = Filler(run, module)
-        found = filler.fill([text for (text,) in in_memory([texts] if isinstance(texts, str) else texts)], k)
-        return found[0] if isinstance(texts, str) else found
+        filled = filler.fill([text for (text,) in in_memory([texts] if isinstance(texts, str) else texts)], k)
+        return filled[0] if isinstance(texts, str) else filled
 
     def score(
         self,
@@ -89,7 +88,7 @@ class LoadedRun(LoadedStates):
         Returns:
             For each text its `log_probability` in nats (the pseudo-log-likelihood for bidirectional models; None: every
             token is unknown), its number of `tokens`, of `unknown` ones, and counts of what is `hidden`; with `per`
-            also its `parts`, each with `text`, `start` and `end` in the text as it was given, `surprisal` in bits,
+            also its `parts`, each with `text`, `start` and `end` in the raw text, `surprisal` in bits,
             `tokens` and `unknown`. Their surprisals add up to -log_probability / ln 2.
 
         Raises:
@@ -100,8 +99,8 @@ class LoadedRun(LoadedStates):
         if "score" in self.capabilities and wants_pairs != (pairs is not None):
             needs = "scores targets of sources; give both" if wants_pairs else "scores single texts; leave pairs out"
             raise UserError(f"{self.path}: this run {needs}")
-        given = in_memory(several(texts)) if pairs is None else in_memory(*as_long(texts, pairs))
-        return list(TextScores(run, given, module=module, per=per, reading=reading))
+        source = in_memory(several(texts)) if pairs is None else in_memory(*as_long(texts, pairs))
+        return list(TextScores(run, source, module=module, per=per, reading=reading))
 
     @overload
     def generate(self, prompts: str, *, seeds: Seeds | None = None, **settings: Any) -> str: ...
@@ -118,19 +117,19 @@ class LoadedRun(LoadedStates):
 
         Returns:
             A text for a prompt, or N texts. A prompt's random numbers depend on the seed and on its place among the
-            prompts, or on its own seed, and not on other prompts.
+            prompts, or on its seed, and not on other prompts.
 
         Raises:
             UserError: the run has not learned to generate text, a setting is unknown, a prompt is too long, or there is
                 not one seed for each prompt.
         """
-        given = in_memory([prompts] if isinstance(prompts, str) else prompts)
+        source = in_memory([prompts] if isinstance(prompts, str) else prompts)
         writer = self.writer(GenerationConfig.parse(settings, "generate"))
-        draws = None if seeds is None else drawn_by(seeds, len(given))
+        draws = None if seeds is None else drawn_by(seeds, len(source))
         written: list[str] = []
-        for part in read_ahead(given, PROMPTS_AT_ONCE):
-            own = None if draws is None else draws[len(written) : len(written) + len(part)]
-            written += [each.answer for each in writer.write([text for (text,) in part], own)]
+        for part in read_ahead(source, PROMPTS_AT_ONCE):
+            part_draws = None if draws is None else draws[len(written) : len(written) + len(part)]
+            written += [each.answer for each in writer.write([text for (text,) in part], part_draws)]
         return written[0] if isinstance(prompts, str) else written
 
     def stream(self, prompt: str, **settings: Any) -> Iterator[str]:
@@ -141,8 +140,8 @@ class LoadedRun(LoadedStates):
             settings: as for `generate`, without `beams`: a beam search has its text only at the end.
 
         Raises:
-            UserError: as for `generate`. A run that cannot generate and wrong settings are told at the call; `beams`
-                and a prompt that is too long are told when the first piece is asked for.
+            UserError: as for `generate`. A run that cannot generate and wrong settings are refused at the call; `beams`
+                and a prompt that is too long are refused when the first piece is asked for.
         """
         in_memory([prompt])
         writer = self.writer(GenerationConfig.parse(settings, "generate"))
@@ -170,9 +169,9 @@ class LoadedRun(LoadedStates):
         """
         run, _ = self._require_finetuned("predict")
         require_sides(run, several(texts), pairs)
-        given = in_memory(texts) if pairs is None else in_memory(texts, pairs)
+        source = in_memory(texts) if pairs is None else in_memory(texts, pairs)
         task = run.learned
-        return [task.answered(each.example, each.answer) for part in self.answers(given) for each in part]
+        return [task.answered(each.example, each.answer) for part in self.answers(source) for each in part]
 
     def answers(self, texts: Texts) -> Iterator[list[Predicted]]:
         """The predictions of a fine-tuned run for the texts of a file or in memory, several at once, in their order."""

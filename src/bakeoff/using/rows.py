@@ -60,16 +60,16 @@ def in_batches(
         device: the device, which decides the size of batches.
         read: a function from the indices of B rows to their (B, S, K) outputs, S being the longest of these rows.
     """
-    found: Tensor | None = None
+    outputs: Tensor | None = None
     longest = max(map(len, rows))
     for chosen in batches(lengths, device):
-        own = read(chosen)
-        if found is None:
-            found = own.new_zeros(len(rows), longest, own.shape[-1])
-        for place, row in enumerate(chosen):
-            found[row, : lengths[row]] = own[place, : lengths[row]]
-    assert found is not None
-    return found
+        part = read(chosen)
+        if outputs is None:
+            outputs = part.new_zeros(len(rows), longest, part.shape[-1])
+        for index, row in enumerate(chosen):
+            outputs[row, : lengths[row]] = part[index, : lengths[row]]
+    assert outputs is not None
+    return outputs
 
 
 class IdReader:
@@ -103,8 +103,8 @@ class IdReader:
         """
         sources = None if source is None else self._checked(source, "source")
         rows = self._checked(ids, "ids")
-        given = isinstance(ids, Tensor | np.ndarray)
-        lengths = real_lengths(rows, self.pad) if given else [len(row) for row in rows]
+        is_array = isinstance(ids, Tensor | np.ndarray)
+        lengths = real_lengths(rows, self.pad) if is_array else [len(row) for row in rows]
         numbers = None if segments is None else lists_of(segments, "segments")
         for what, others in (("segments", numbers), ("source", sources)):
             if others is not None and len(others) != len(rows):
@@ -115,16 +115,16 @@ class IdReader:
 
         def batch(chosen: list[int]) -> Tensor:
             tokens, real = padded([rows[row][: lengths[row]] for row in chosen], self.pad, self.device)
-            own = None
+            segment_ids = None
             if numbers is not None:
-                own, _ = padded([numbers[row][: lengths[row]] for row in chosen], 0, self.device)
-            told = None
+                segment_ids, _ = padded([numbers[row][: lengths[row]] for row in chosen], 0, self.device)
+            source_rows = None
             if sources is not None and source_lengths is not None:
-                given_sources = [sources[row][: source_lengths[row]] for row in chosen]
-                told = Source(*padded(given_sources, self.pad, self.device))
-            # Padding stands behind the tokens, to which a causal model does not attend; ids alone are for an encoder.
-            forwards = self.config.causal and (told is not None or not self.config.sequence_to_sequence)
-            return read(Row(tokens, own, None if forwards else real, source=told))
+                chosen_sources = [sources[row][: source_lengths[row]] for row in chosen]
+                source_rows = Source(*padded(chosen_sources, self.pad, self.device))
+            # Padding stands after the tokens, to which a causal model does not attend; ids alone are for an encoder.
+            forwards = self.config.causal and (source_rows is not None or not self.config.sequence_to_sequence)
+            return read(Row(tokens, segment_ids, None if forwards else real, source=source_rows))
 
         return in_batches(rows, lengths, self.device, batch)
 
@@ -146,8 +146,10 @@ class IdReader:
         """Refuse segments of another shape than the rows, and segments that the model does not have."""
         reads_segments = any(mixer.reads_segments for mixer in self.config.mixers)
         known = self.config.embedding.segments or (3 if reads_segments else 1)
-        for number, (row, own) in enumerate(zip(rows, numbers, strict=True), 1):
-            if len(row) != len(own):
-                raise UserError(f"segments: row {number}: {len(own)} segments for {len(row)} tokens")
-            if own.min() < 0 or own.max() >= known:
-                raise UserError(f"segments: row {number}: {int(own.max())}; the model tells {known} apart, 0 the first")
+        for number, (row, segments) in enumerate(zip(rows, numbers, strict=True), 1):
+            if len(row) != len(segments):
+                raise UserError(f"segments: row {number}: {len(segments)} segments for {len(row)} tokens")
+            if segments.min() < 0 or segments.max() >= known:
+                raise UserError(
+                    f"segments: row {number}: {int(segments.max())}; the model tells {known} apart, 0 the first"
+                )

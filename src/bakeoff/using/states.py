@@ -32,7 +32,7 @@ class LoadedStates(LoadedWeights):
         """The logits of every token of the vocabulary at each position.
 
         A model that predicts hidden tokens scores the token at the position. A model that predicts next tokens, or
-        hidden tokens from the position before (mntp), scores the token behind the position. A model with two directions
+        hidden tokens from the position before (mntp), scores the token after the position. A model with two directions
         is read forwards. With several objectives, the head of the first that predicts tokens is used.
 
         Args:
@@ -84,8 +84,8 @@ class LoadedStates(LoadedWeights):
         config = self.recipe.model
         stack = config.encoder if config.sequence_to_sequence else config.stack
         assert stack is not None
-        place = place_of_layer(layer, stack.layers, str(self.path))
-        return self._rows.read(ids, segments, lambda row: layer_states(self._model, row, [place])[0].float())
+        index = place_of_layer(layer, stack.layers, str(self.path))
+        return self._rows.read(ids, segments, lambda row: layer_states(self._model, row, [index])[0].float())
 
     def embed(
         self,
@@ -121,7 +121,7 @@ class LoadedStates(LoadedWeights):
             length: the largest length of a row in tokens, as for `embed`; longer texts are read in windows.
 
         Returns:
-            For each text its `words`, with `text`, `start` and `end` in the text as it was given and the number of
+            For each text its `words`, with `text`, `start` and `end` in the raw text and the number of
             `tokens`, and their `vectors`, (W, D): the mean of the states of a word's tokens.
 
         Raises:

@@ -94,6 +94,6 @@ class LoadedWeights:
         return self._finetuned
 
 
-def _go_on(part: Any, given: Any) -> None:
+def _go_on(part: Any, inputs: Any) -> None:
     """End the work before a part of a layer, where somebody has asked for it."""
     go_on()
