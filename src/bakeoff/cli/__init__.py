@@ -18,7 +18,7 @@ from bakeoff.errors import Interrupted, UserError
 from bakeoff.full_disk import DiskFull
 from bakeoff.signals import answer_signals, signal_received, stop_answering
 
-# The base of all errors in the use of the command line; some releases of typer bring a click of their own.
+# The base of all errors in the use of the command line; some releases of typer bring their own click.
 _UsageProblem: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 
 _OUT_OF_MEMORY = re.compile("can't allocate memory|out of memory", re.IGNORECASE)
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         answer_signals()
         status = _flushed(run(arguments))
         stop_answering()
-    except KeyboardInterrupt:  # while an error was told
+    except KeyboardInterrupt:  # while an error was printed
         status = _fail("interrupted", 128 + signal.SIGINT)
         stop_answering()
     first = signal_received()
@@ -49,8 +49,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str] | None) -> int:
     try:
-        given = _plugins_first(sys.argv[1:] if arguments is None else arguments)
-        status = _command().main(given, "bakeoff", standalone_mode=False)
+        command_line = _plugins_first(sys.argv[1:] if arguments is None else arguments)
+        status = _command().main(command_line, "bakeoff", standalone_mode=False)
     except UserError as error:
         # A library may lose an interruption of an import, and then fail for what was not imported.
         lost = signal_received() is not None and not isinstance(error, DiskFull)

@@ -74,8 +74,8 @@ class Commands(Mapping[str, Any]):
 class Verbs(TyperGroup):
     """The group of all verbs, which lists them without importing them."""
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
         self.commands: Any = Commands()
 
     @override

@@ -75,17 +75,19 @@ def check(
 def _check_directory(directory: Path, json: bool) -> None:
     from bakeoff.checking import check as check_directory
 
-    found = check_directory(directory, None if json else _print_group)
+    findings = check_directory(directory, None if json else _print_group)
     if json:
-        print_json(found.model_dump(mode="json"))
-    problems = found.problems
+        print_json(findings.model_dump(mode="json"))
+    problems = findings.problems
     if problems:
         more = f" (and {len(problems) - 1} more, above)" if len(problems) > 1 else ""
         raise UserError(f"{problems[0]}{more}")
     if not json:
-        files, listed = (sum(getattr(group, name) for group in found.groups) for name in ("files", "listed"))
-        show(f"{directory}: a {found.kind}; {listed:,} of {files:,} files are what was written" + _rest(files, listed))
-        for remark in found.remarks:
+        files, listed = (sum(getattr(group, name) for group in findings.groups) for name in ("files", "listed"))
+        show(
+            f"{directory}: a {findings.kind}; {listed:,} of {files:,} files are what was written" + _rest(files, listed)
+        )
+        for remark in findings.remarks:
             show(remark)
 
 
@@ -110,7 +112,7 @@ def _print_group(group: "FileGroup") -> None:
 def _check_task(
     files: Files, options: Sequence[str], source: str | None, tokenizer: Path | None, length: int | None, json: bool
 ) -> None:
-    """Look at labelled data and print what was found.
+    """Look at labelled data and print the findings.
 
     Args:
         files: the files and their columns.
@@ -132,34 +134,34 @@ def _check_task(
         raise UserError(f"--option {next(iter(settings))}: no setting of a task of {task.kind}; leave it out here")
     if length is not None and source is None and tokenizer is None:
         raise UserError("--length counts tokens: name a run, or give --corpus or --tokenizer")
-    found = examine(task, source, tokenizer=tokenizer, length=length)
+    findings = examine(task, source, tokenizer=tokenizer, length=length)
     if json:
-        print_json(found.model_dump(mode="json"))
+        print_json(findings.model_dump(mode="json"))
     else:
-        _print_findings(found)
-    if found.problems:
-        more = f" (and {len(found.problems) - 1} more)" if len(found.problems) > 1 else ""
-        raise UserError(f"{found.problems[0]}{more}")
+        _print_findings(findings)
+    if findings.problems:
+        more = f" (and {len(findings.problems) - 1} more)" if len(findings.problems) > 1 else ""
+        raise UserError(f"{findings.problems[0]}{more}")
 
 
-def _print_findings(found: "TaskFindings") -> None:
-    show(f"{found.task}: {found.kind}" + ("" if found.metric is None else f", by {found.metric}"))
-    for split in found.splits:
+def _print_findings(findings: "TaskFindings") -> None:
+    show(f"{findings.task}: {findings.kind}" + ("" if findings.metric is None else f", by {findings.metric}"))
+    for split in findings.splits:
         show("")
         print_table(_rows(split))
         _print_labels(split)
     lines = {
-        "without a model": ["  ".join(f"{name} {value:.4f}" for name, value in found.simplest.items())],
-        "note": found.notes,
-        "warning": found.warnings,
-        "problem": found.problems,
+        "without a model": ["  ".join(f"{name} {value:.4f}" for name, value in findings.simplest.items())],
+        "note": findings.notes,
+        "warning": findings.warnings,
+        "problem": findings.problems,
     }
     show("")
     for title, texts in lines.items():
         for text in texts:
             if text:
                 show(f"{title}: {text}")
-    if not found.warnings and not found.problems:
+    if not findings.warnings and not findings.problems:
         show("nothing here looks wrong")
 
 

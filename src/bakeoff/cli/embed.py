@@ -68,22 +68,22 @@ def embed(
 
     require_out(out, (".npy", ".jsonl", ".parquet"))
     named = text_column is not None
-    given = texts_of([list(text or [])], texts, [text_column or "text"], named, errors, ["--text-column"])
+    inputs = texts_of([list(text or [])], texts, [text_column or "text"], named, errors, ["--text-column"])
     embedder = Embedder(run, VectorConfig.parse(pooled, "embed"), device)
     if per is not None:
-        _print_words(embedder, given, per, out)
+        _print_words(embedder, inputs, per, out)
         return
     blank, truncated = Blank(), 0
     if out is not None and out.suffix == ".npy":
-        found = embed_file(embedder, given, out)
-        blank.texts, blank.blank, truncated = found.texts, found.blank, found.truncated
-        blank.hidden = found.hidden
-        tell(f"{out}: {found.texts:,} vectors of {found.width} numbers, float32")
+        file = embed_file(embedder, inputs, out)
+        blank.texts, blank.blank, truncated = file.texts, file.blank, file.truncated
+        blank.hidden = file.hidden
+        tell(f"{out}: {file.texts:,} vectors of {file.width} numbers, float32")
     else:
 
         def watched() -> Iterator["VectorChunk"]:
             nonlocal truncated
-            for part in embedded(embedder, given):
+            for part in embedded(embedder, inputs):
                 blank.texts += len(part.texts)
                 blank.blank += sum(not each.strip() for each in part.texts)
                 blank.hidden += part.hidden
@@ -127,7 +127,7 @@ def _print_words(embedder: "Embedder", texts: "Texts", per: Literal["word", "tok
                 write_json(json.dumps(record, ensure_ascii=False))
         return
     if out.suffix == ".npy":
-        vectors = (own.vectors for part in parts for _, own in part)
+        vectors = (each.vectors for part in parts for _, each in part)
         count = write_array(out, vectors, (embedder.width,), "<f4")
     else:
         count = save_answers(out, _records_of_words(parts))
@@ -138,10 +138,10 @@ def _records_of_words(parts: Iterator[list[tuple[str, Any]]]) -> Iterator[list[d
     """A record of each word, with the number of its text from 1 on."""
     number = 0
     for part in parts:
-        found = []
-        for _, own in part:
+        records = []
+        for _, vectors in part:
             number += 1
-            for word, vector in zip(own.words, own.vectors, strict=True):
+            for word, vector in zip(vectors.words, vectors.vectors, strict=True):
                 # The fewest digits that give the same float32 again.
-                found.append({"number": number, **word._asdict(), "vector": [float(str(each)) for each in vector]})
-        yield found
+                records.append({"number": number, **word._asdict(), "vector": [float(str(each)) for each in vector]})
+        yield records

@@ -178,7 +178,7 @@ def _pairs_text(figures: dict[str, Any]) -> dict[str, str]:
 def _labels_text(labels: dict[str, dict[str, float]]) -> dict[str, str]:
     """A row for each label, with the scores of finding it and its number in the data."""
     return {
-        f"label {name}": f"F1 {own['f1']:.4f}  precision {own['precision']:.4f}  recall {own['recall']:.4f}  "
-        f"count {own['count']:,}"
-        for name, own in labels.items()
+        f"label {name}": f"F1 {scores['f1']:.4f}  precision {scores['precision']:.4f}  recall {scores['recall']:.4f}  "
+        f"count {scores['count']:,}"
+        for name, scores in labels.items()
     }

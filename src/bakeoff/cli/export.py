@@ -54,8 +54,8 @@ def export(
     """
     from bakeoff.interop.export import export as write
 
-    given = {"quantize": quantize, "measure_on": measure_on, "pooling": pooling}
-    done = write(run, out, to=to, **{name: value for name, value in given.items() if value is not None})
+    settings = {"quantize": quantize, "measure_on": measure_on, "pooling": pooling}
+    done = write(run, out, to=to, **{name: value for name, value in settings.items() if value is not None})
     if json:
         print_json({**done._asdict(), "path": str(done.path)})
         return

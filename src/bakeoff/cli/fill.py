@@ -58,16 +58,16 @@ def fill(
     opened = Run.open_trained(run)
     remark_unfinished(opened)
     arguments = list(text or [])
-    given = texts_of([arguments], texts, [text_column or "text"], text_column is not None, errors, ["--text-column"])
+    inputs = texts_of([arguments], texts, [text_column or "text"], text_column is not None, errors, ["--text-column"])
     filler = Filler(opened, opened.load(resolve_device(device)))
 
     def answered() -> Iterator[list[tuple[str, "Filled"]]]:
         done = 0
-        for part in read_ahead(given, TEXTS_AT_ONCE):
-            own = [each for (each,) in part]
-            asked = iter(filler.fill([each for each in own if each.strip()], k, done))
-            yield [(each, next(asked) if each.strip() else []) for each in own]  # a blank text has no mask to fill
-            done += len(own)
+        for part in read_ahead(inputs, TEXTS_AT_ONCE):
+            masked = [each for (each,) in part]
+            asked = iter(filler.fill([each for each in masked if each.strip()], k, done))
+            yield [(each, next(asked) if each.strip() else []) for each in masked]  # a blank text has no mask to fill
+            done += len(masked)
 
     if out is not None:
         count = save_answers(out, ([_record(*each) for each in part] for part in answered()))

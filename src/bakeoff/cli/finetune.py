@@ -124,7 +124,8 @@ def finetune(
         print_json(result.model_dump(mode="json"))
         return
     scores = {
-        part: "  ".join(f"{name} {value:.4f}" for name, value in own.items()) for part, own in result.scores.items()
+        part: "  ".join(f"{name} {value:.4f}" for name, value in metrics.items())
+        for part, metrics in result.scores.items()
     }
     print_table(
         {

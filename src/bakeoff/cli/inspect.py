@@ -30,14 +30,14 @@ def inspect(
     from bakeoff.inspection.inspect import inspect as inspect_run
     from bakeoff.runs.run import Run
 
-    found = inspect_run(run, corpus=corpus, out=out, examples=examples, device=device)
+    inspection = inspect_run(run, corpus=corpus, out=out, examples=examples, device=device)
     opened = Run.open_trained(run)
     remark_unfinished(opened)
     if json:
-        print_json(found.model_dump())
+        print_json(inspection.model_dump())
         return
     show(f"{'stack':<8} {'layer':>5} {'L2 distance':>12} {'cosine':>8} {'degrees':>8}  kernels")
-    for layer in found.layers:
+    for layer in inspection.layers:
         figures = (layer.l2_distance, layer.cosine_similarity, layer.degrees)
         distance, cosine, degrees = ("-" if value is None else f"{value:.3f}" for value in figures)
         kernels = "; ".join(

@@ -28,8 +28,8 @@ def peek(
     from bakeoff.inspection.terminal import print_peek
     from bakeoff.recipe_files import load_recipe
 
-    found = peek_at(load_recipe(recipe, set), corpus, examples=examples, held_out=held_out, seed=seed)
+    shown = peek_at(load_recipe(recipe, set), corpus, examples=examples, held_out=held_out, seed=seed)
     if json:
-        print_json(found.model_dump())
+        print_json(shown.model_dump())
     else:
-        print_peek(found)
+        print_peek(shown)

@@ -112,21 +112,23 @@ def predict(
             raise UserError(f"{texts}: the file has all texts to predict; give no texts beside --texts")
         settings = {**named, "errors": errors, **form}
         table = reading_otherwise(config, settings).form
-        found = answer_file(opened, texts, settings=settings, device=device, left_out=left_out, cut=cut)
+        predicted = answer_file(opened, texts, settings=settings, device=device, left_out=left_out, cut=cut)
     elif config.input_sides is None:
         if texts is not None or pair or named or not arguments[0]:
             raise UserError(f"{run}: give the context and its choices, or --texts with a file as in fine-tuning")
-        found = answer(opened, [tuple(arguments[0])], device=device, cut=cut)
+        predicted = answer(opened, [tuple(arguments[0])], device=device, cut=cut)
     else:
         naming = ["--text-column", "--pair-column"][: config.input_sides]
-        wanted = [given or own for given, own in zip((text_column, pair_column), config.text_columns, strict=False)]
+        wanted = [
+            column or default for column, default in zip((text_column, pair_column), config.text_columns, strict=False)
+        ]
         if arguments[0] or pair:
             require_sides(opened, arguments[0], pair or None)
             arguments += [pair] if pair else []
-        given = texts_of(arguments, texts, wanted, bool(named), errors, naming)
-        found = answer(opened, given, device=device, cut=cut)
+        inputs = texts_of(arguments, texts, wanted, bool(named), errors, naming)
+        predicted = answer(opened, inputs, device=device, cut=cut)
     task = opened.learned
-    parts = (blank.counted(part) for part in found)
+    parts = (blank.counted(part) for part in predicted)
     records = None if kept is None else _with_columns(kept, table, task, parts)
     if out is not None:
         count = save_answers(out, records or ([_record(task, each) for each in part] for part in parts))
@@ -143,22 +145,22 @@ def predict(
         tell(f"{counted(count, 'row')} of {texts} left out, without an answer: the row {reason}")
 
 
-def _record(task: "Task", found: "Predicted") -> dict[str, Any]:
+def _record(task: "Task", predicted: "Predicted") -> dict[str, Any]:
     """An answer as a record, with the text and its pair if there is one; three texts or more are the list `texts`.
 
     If the answer is a text itself, the text that it was written from is named source.
     """
-    texts: Sequence[str] = found.texts
-    answered = task.answered(found.example, found.answer)
+    texts: Sequence[str] = predicted.texts
+    answered = task.answered(predicted.example, predicted.answer)
     names = ("source" if "text" in answered else "text", "pair")
     named = dict(zip(names, texts, strict=False)) if len(texts) <= 2 else {"texts": list(texts)}
     return {**named, **answered}
 
 
-def _predicted(task: "Task", found: "Predicted") -> str:
-    texts = found.example.texts if task.shows_texts else ()
+def _predicted(task: "Task", predicted: "Predicted") -> str:
+    texts = predicted.example.texts if task.shows_texts else ()
     shown = "\t".join(on_one_line(text, tabs=len(texts) > 1) for text in texts)
-    cells = [on_one_line(cell, tabs=True) for cell in task.shown(found.example, found.answer)]
+    cells = [on_one_line(cell, tabs=True) for cell in task.shown(predicted.example, predicted.answer)]
     return "\t".join([*cells, *([shown] if texts else [])])
 
 
@@ -175,8 +177,8 @@ def _require_columns(path: Path | None, config: "TaskConfig", column: str | None
     """
     if path is not None and path.is_file() and config.has_rows(path, column):
         return path
-    given = "the texts are in no file" if path is None else f"{path} has no columns with a row for each answer"
-    raise UserError(f"--keep-columns: {given}; give --texts a .jsonl, .csv, .tsv, .parquet or .arrow")
+    problem = "the texts are in no file" if path is None else f"{path} has no columns with a row for each answer"
+    raise UserError(f"--keep-columns: {problem}; give --texts a .jsonl, .csv, .tsv, .parquet or .arrow")
 
 
 def _with_columns(
@@ -194,13 +196,13 @@ def _with_columns(
     """
     rows = _rows(path, form)
     for part in parts:
-        found = []
+        records = []
         for each in part:
             line = each.example.line  # 0 where no row can be left out
             row = next(values for number, values in rows if line in (0, number))
             answer = task.answered(each.example, each.answer)
-            found.append({**row, **{f"{ANSWERS}{key}" if key in row else key: answer[key] for key in answer}})
-        yield found
+            records.append({**row, **{f"{ANSWERS}{key}" if key in row else key: answer[key] for key in answer}})
+        yield records
 
 
 def _rows(path: Path, form: "TableForm") -> Iterator[tuple[int, Mapping[str, Any]]]:

@@ -114,10 +114,10 @@ def prepare(
     if any(not str(text) for text in texts or []):
         raise UserError("one of the texts has an empty name; name files or folders")
     typed = {**of_pairs, **of_texts, "shard": shard, "merge": merge, "ray": ray}
-    given = {name: value for name, value in typed.items() if _is_given(context, name)}
+    named = {name: value for name, value in typed.items() if _is_given(context, name)}
     texts_alone = {*of_texts, *OF_TEXTS_ALONE} - {*PreparePairsOptions.model_fields, "test"}
     foreign = texts_alone if pairs else {*of_pairs}
-    for name in given:
+    for name in named:
         if name in foreign:
             of, others = ("texts", "pairs") if pairs else ("pairs", "texts")
             raise UserError(f"--{name.replace('_', '-')} is for {of}, not for {others}; leave it out")
@@ -131,7 +131,7 @@ def prepare(
     number = None if shard is None else parse_shard(shard)
     if (shard is not None) + merge + (ray is not None) > 1:
         raise UserError("--shard, --merge and --ray exclude each other; make shards, then merge them, or --ray")
-    options = {name: value for name, value in given.items() if name not in OF_TEXTS_ALONE} | {
+    options = {name: value for name, value in named.items() if name not in OF_TEXTS_ALONE} | {
         "tokenizer": parse_tokenizer(tokenizer, recipe, vocabulary, lowercase, end_of_line),
         "tokenizer_sample": sample,
         "validation": held_out,

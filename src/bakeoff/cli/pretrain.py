@@ -140,8 +140,8 @@ def pretrain(
     from bakeoff.training.pretrain import pretrain as pretrain_model
 
     refuse_tokenizer(set)
-    given = {"run": from_run, "grow": grow, "encoder": encoder_from, "decoder": decoder_from}
-    given = {name: value for name, value in given.items() if value is not None}
+    weights = {"run": from_run, "grow": grow, "encoder": encoder_from, "decoder": decoder_from}
+    weights = {name: value for name, value in weights.items() if value is not None}
     if recipe is None and set:
         raise UserError(f"--set changes a recipe, and none is given; name one, such as {from_run or 'RUN'}/recipe.yaml")
     if finish_now and budget is not None:
@@ -150,7 +150,7 @@ def pretrain(
         raise UserError("--keep-best is for early stopping: give --patience, or a recipe with training.early_stopping")
     early_stopping = None if patience is None else EarlyStopping(patience=patience, keep_best=keep_best)
     loaded = None if recipe is None else load_recipe(recipe, set)
-    start = Start.parse({**given, "grow_by": grow_by}, "pretrain") if given else None
+    start = Start.parse({**weights, "grow_by": grow_by}, "pretrain") if weights else None
     points = SavePoints.parse_texts(save_at) if save_at else None
     try:
         with mirrored(out, track):
@@ -184,7 +184,7 @@ def pretrain(
     print_table(
         {
             "run": run.path,
-            **({"begun": f"{run.environment['origin']}: {_taken(run.environment)}"} if given else {}),
+            **({"begun": f"{run.environment['origin']}: {_taken(run.environment)}"} if weights else {}),
             "trained": f"{_steps(summary)}, {summary['tokens']:,} tokens in {duration(summary['seconds'])} "
             f"({summary['tokens_per_second']:,.0f} tokens/s)",
             "parameters": f"{summary['parameters']:,}",
@@ -236,8 +236,8 @@ def _remark_on_exports(recipe: "Recipe | None", start: "Start | None") -> list[s
 
     if recipe is None and start is not None and start.run is not None:
         recipe = start.recipe()
-    told = None if recipe is None else membership(recipe).told()
-    return [] if recipe is None or told is None else [f"{recipe.name}: {told}"]
+    remark = None if recipe is None else membership(recipe).told()
+    return [] if recipe is None or remark is None else [f"{recipe.name}: {remark}"]
 
 
 def _kept(run: "Run") -> dict[str, str]:

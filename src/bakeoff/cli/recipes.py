@@ -13,9 +13,9 @@ def recipes(json: Json = False) -> None:
     from bakeoff.learner.pretraining_model import build_on_meta
     from bakeoff.recipe_files import load_recipe, recipe_names
 
-    found = {name: load_recipe(name) for name in recipe_names()}
-    sizes = {name: build_on_meta(each, each.tokenizer.size).parameter_count() for name, each in found.items()}
+    loaded = {name: load_recipe(name) for name in recipe_names()}
+    sizes = {name: build_on_meta(each, each.tokenizer.size).parameter_count() for name, each in loaded.items()}
     if json:
-        print_json({name: {"parameters": sizes[name], "paper": each.paper} for name, each in found.items()})
+        print_json({name: {"parameters": sizes[name], "paper": each.paper} for name, each in loaded.items()})
     else:
-        print_table({name: f"{quantity(sizes[name]):>6}  {each.paper}" for name, each in found.items()})
+        print_table({name: f"{quantity(sizes[name]):>6}  {each.paper}" for name, each in loaded.items()})

@@ -42,30 +42,30 @@ def runs(
     from bakeoff.overview.curves import Axis, as_json, curves
     from bakeoff.overview.listing import ListingOrder, list_runs, table
 
-    given = list(paths or [Path()])
+    folders = list(paths or [Path()])
     if not plot and out is None:
-        entries = list_runs(given, sort=cast(ListingOrder, sort))
+        entries = list_runs(folders, sort=cast(ListingOrder, sort))
         if json:
             print_json([entry.model_dump(mode="json") for entry in entries])
         elif entries:
             for line in table(entries):
                 show(line)
         else:
-            tell(f"{', '.join(map(str, given))}: no runs here")
+            tell(f"{', '.join(map(str, folders))}: no runs here")
         return
     axis = cast(Axis, over)
     if out is not None:
         from bakeoff.overview.page import require_out, write_curves
 
         require_out(out)
-        write_curves(curves(given, axis), axis, out)
+        write_curves(curves(folders, axis), axis, out)
         show(str(out))
         return
     from bakeoff.overview.text_chart import text_chart
 
-    found = curves(given, axis)
+    drawn = curves(folders, axis)
     if json:
-        print_json(as_json(found))
+        print_json(as_json(drawn))
         return
-    for line in text_chart(found, axis):
+    for line in text_chart(drawn, axis):
         show(line)

@@ -62,12 +62,12 @@ def similarity(
 
 
 def _floors(floors: dict[str, dict[str, Any]]) -> dict[str, str]:
-    return {name: _figures(own) for name, own in floors.items()}
+    return {name: _figures(scores) for name, scores in floors.items()}
 
 
-def _figures(own: dict[str, Any]) -> str:
+def _figures(scores: dict[str, Any]) -> str:
     """Correlations, or recall and mean reciprocal rank, in words."""
-    parts = [f"{name} {own[name]:.4f}" for name in ("spearman", "pearson") if name in own]
-    if "recall" in own:
-        parts += [f"recall@{k} {share:.4f}" for k, share in own["recall"].items()] + [f"mrr {own['mrr']:.4f}"]
+    parts = [f"{name} {scores[name]:.4f}" for name in ("spearman", "pearson") if name in scores]
+    if "recall" in scores:
+        parts += [f"recall@{k} {share:.4f}" for k, share in scores["recall"].items()] + [f"mrr {scores['mrr']:.4f}"]
     return "  ".join(parts)

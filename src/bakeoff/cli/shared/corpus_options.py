@@ -53,9 +53,9 @@ def parse_tokenizer(
     """The settings of a tokenizer to train, or the path of an existing tokenizer."""
     from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
-    given = {"kind": kind, "size": vocabulary, "lowercase": lowercase, "end_of_line": end_of_line}
+    settings = {"kind": kind, "size": vocabulary, "lowercase": lowercase, "end_of_line": end_of_line}
     if kind is not None and (kind.endswith(".json") or "/" in kind):
-        if recipe is not None or any(given[name] is not None for name in ("size", "lowercase", "end_of_line")):
+        if recipe is not None or any(settings[name] is not None for name in ("size", "lowercase", "end_of_line")):
             raise UserError(
                 "--tokenizer FILE is taken as it is: leave out --recipe, --vocabulary, --lowercase and --end-of-line"
             )
@@ -66,5 +66,5 @@ def parse_tokenizer(
 
         values = load_recipe(recipe).tokenizer.model_dump()
     return TokenizerConfig.parse(
-        values | {name: value for name, value in given.items() if value is not None}, "--tokenizer"
+        values | {name: value for name, value in settings.items() if value is not None}, "--tokenizer"
     )

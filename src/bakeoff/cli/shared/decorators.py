@@ -18,9 +18,9 @@ Result = TypeVar("Result")
 
 
 def taking(**makers: Callable[..., Any]) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
-    """Give a verb the options of a function, in place of the parameter that takes the function's result.
+    """Give a verb the options of a function, instead of the parameter that takes the function's result.
 
-    With `@taking(files=files_of)`, a verb has all options of `files_of` in place of its parameter `files`, and is
+    With `@taking(files=files_of)`, a verb has all options of `files_of` instead of its parameter `files`, and is
     called with the result of `files_of`. A maker may take the result of another maker in the same way.
 
     Args:
@@ -37,11 +37,11 @@ def taking(**makers: Callable[..., Any]) -> Callable[[Callable[..., Result]], Ca
         ]
 
         @wraps(verb)
-        def taken(**given: Any) -> Result:
+        def taken(**arguments: Any) -> Result:
             made = {}
             for name, maker in makers.items():
-                made[name] = maker(**{option.name: given.pop(option.name) for option in options[name]})
-            return verb(**given, **made)
+                made[name] = maker(**{option.name: arguments.pop(option.name) for option in options[name]})
+            return verb(**arguments, **made)
 
         taken.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         taken.__annotations__ = {option.name: option.annotation for option in parameters}
@@ -64,10 +64,11 @@ def options_of(config: type[Config], *names: str, about: str = "") -> Callable[.
     fields = {name: config.model_fields[name] for name in names or config.model_fields}
     numbers = [name for name, field in fields.items() if field.annotation == tuple[int, ...]]
 
-    def made(**given: Any) -> dict[str, Any]:
-        texts = {name: numbers_of(f"--{name.replace('_', '-')}", given[name]) for name in numbers}
+    def made(**arguments: Any) -> dict[str, Any]:
+        texts = {name: numbers_of(f"--{name.replace('_', '-')}", arguments[name]) for name in numbers}
         return {
-            name: () if given[name] is None and field.default == () else given[name] for name, field in fields.items()
+            name: () if arguments[name] is None and field.default == () else arguments[name]
+            for name, field in fields.items()
         } | texts
 
     parameters = [_option(name, field, about) for name, field in fields.items()]
@@ -96,16 +97,16 @@ def _option(name: str, field: FieldInfo, about: str) -> inspect.Parameter:
 
 def _bounds(field: FieldInfo) -> dict[str, float]:
     """The bounds of a number that typer can check, and that the help then shows."""
-    found: dict[str, float] = {}
+    bounds: dict[str, float] = {}
     for bound in field.metadata:
         for name, value in (("min", getattr(bound, "ge", None)), ("max", getattr(bound, "le", None))):
-            found |= {} if value is None else {name: value}
+            bounds |= {} if value is None else {name: value}
         if isinstance(above := getattr(bound, "gt", None), int) and int in (
             field.annotation,
             *get_args(field.annotation),
         ):
-            found["min"] = above + 1
-    return found
+            bounds["min"] = above + 1
+    return bounds
 
 
 def _dashed(name: str) -> str:
@@ -122,13 +123,13 @@ def of_checkpoint(argument: str) -> Callable[[Callable[..., Result]], Callable[.
 
     def decorated(verb: Callable[..., Result]) -> Callable[..., Result]:
         @wraps(verb)
-        def taken(*, checkpoint: str | None, **given: Any) -> Result:
+        def taken(*, checkpoint: str | None, **arguments: Any) -> Result:
             if checkpoint is not None:
                 from bakeoff.runs.finding import find_checkpoint
 
-                path = find_checkpoint(given[argument], checkpoint)
-                given[argument] = path if isinstance(given[argument], Path) else str(path)
-            return verb(**given)
+                path = find_checkpoint(arguments[argument], checkpoint)
+                arguments[argument] = path if isinstance(arguments[argument], Path) else str(path)
+            return verb(**arguments)
 
         with_option(taken, verb, "checkpoint", CHECKPOINT, None)
         return taken
@@ -146,7 +147,7 @@ CHECKPOINT = Annotated[
 
 
 def with_option(taken: Callable[..., Any], verb: Callable[..., Any], name: str, annotation: Any, default: Any) -> None:
-    """Add an option to the signature that a decorated verb shows to typer, after the verb's own but for `--json`."""
+    """Add an option to the signature that a decorated verb shows to typer, after all others but `--json`."""
     signature = inspect.signature(verb)
     parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in signature.parameters.values()]
     option = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
@@ -167,9 +168,9 @@ def noted(verb: Callable[..., Result]) -> Callable[..., Result]:
     """Give a verb that works long the options `--quiet` and `--log`, see `bakeoff.display.printing`."""
 
     @wraps(verb)
-    def taken(*, quiet: bool, log: Path | None, **given: Any) -> Result:
+    def taken(*, quiet: bool, log: Path | None, **arguments: Any) -> Result:
         PRINTING.begin(quiet, log)
-        result = verb(**given)
+        result = verb(**arguments)
         PRINTING.end()  # after an error the command line does so, once it has printed it
         return result
 

@@ -132,12 +132,12 @@ def _print_scores(scores: "TextScores", changed: dict[str, Any], as_json: bool) 
                 write(f"{totals.texts:>4}  {figures_and_place}  {on_one_line(each.text)}".rstrip())
             sys.stdout.flush()
             continue
-        own = score.log_probability
-        third = f"{own / score.tokens:.4f}" if own is not None and score.tokens else "-"
+        log_probability = score.log_probability
+        third = f"{log_probability / score.tokens:.4f}" if log_probability is not None and score.tokens else "-"
         if scores.last_word:
             third = "-" if score.likeliest is None else "yes" if score.likeliest else "no"
         shown = score.text if len(score.text) <= SHOWN else score.text[: SHOWN - 3] + "..."
-        write(f"{number(own):>15}  {score.tokens:>7}  {third:>9}  {shown}".rstrip())
+        write(f"{number(log_probability):>15}  {score.tokens:>7}  {third:>9}  {shown}".rstrip())
         sys.stdout.flush()
     figures = {**totals.figures(), **({"set": changed} if changed else {})}
     if as_json:

@@ -115,8 +115,8 @@ def files_of(
     errors: Errors = "strict",
 ) -> Files:
     """A task's files and columns, from the options for them."""
-    given = {"kind": task, "train": train, "dev": dev, "test": test, **columns}
-    return Files(dataset, data, {**given, "metric": metric, "train_rows": train_rows, "errors": errors})
+    values = {"kind": task, "train": train, "dev": dev, "test": test, **columns}
+    return Files(dataset, data, {**values, "metric": metric, "train_rows": train_rows, "errors": errors})
 
 
 Options = Annotated[
@@ -144,22 +144,22 @@ def task_of(files: Files, settings: dict[str, Any], where: str) -> "TaskConfig":
     from bakeoff.tasks.datasets.named import named_task
     from bakeoff.tasks.registry import DEFAULT_KIND, TASKS, parse_task
 
-    given = {key: value for key, value in files.given.items() if value is not None}
-    if "kind" in given:
-        named = given["kind"]
-        given["kind"] = named if named in TASKS else named.replace("-", "_")
+    options = {key: value for key, value in files.given.items() if value is not None}
+    if "kind" in options:
+        named = options["kind"]
+        options["kind"] = named if named in TASKS else named.replace("-", "_")
     if files.dataset is None:
         if files.data is not None:
             raise UserError("--data belongs to --dataset NAME; labelled files are named by --train, --dev and --test")
-        if "train" not in given:
+        if "train" not in options:
             raise UserError("give --train FILE, or --dataset NAME --data FOLDER")
-        values = {"kind": DEFAULT_KIND, "name": Path(given["train"]).name.partition(".")[0], **given}
+        values = {"kind": DEFAULT_KIND, "name": Path(options["train"]).name.partition(".")[0], **options}
         values |= _settings_of(values["kind"], settings)
         _require(values, files.given)
         return parse_task(values, where)
-    kind = given.get("kind") or load_dataset(files.dataset).kind
-    given |= _settings_of(kind, settings)
-    values = named_task(files.dataset, files.data, given)
+    kind = options.get("kind") or load_dataset(files.dataset).kind
+    options |= _settings_of(kind, settings)
+    values = named_task(files.dataset, files.data, options)
     return parse_task(values, f"{where}: {files.dataset}")
 
 
@@ -171,8 +171,8 @@ def _require(values: dict[str, Any], options: Collection[str]) -> None:
     fields = TASKS[kind].model_fields if kind in TASKS else {}
     needed = [name for name, field in fields.items() if field.is_required() and name in options and name not in values]
     if needed:
-        given = listed([f"--{name.replace('_', '-')} NAME" for name in needed])
-        raise UserError(f"{kind.replace('_', '-')}: give {given}: columns of {values['train']}")
+        missing = listed([f"--{name.replace('_', '-')} NAME" for name in needed])
+        raise UserError(f"{kind.replace('_', '-')}: give {missing}: columns of {values['train']}")
 
 
 def _settings_of(kind: str, settings: dict[str, Any]) -> dict[str, Any]:

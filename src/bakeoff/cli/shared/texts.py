@@ -128,5 +128,5 @@ class Blank:
 
 def on_one_line(text: str, tabs: bool = False) -> str:
     """The text on one line: line breaks are written as escapes, and with `tabs` the tabs, too."""
-    found = _BREAKS.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
-    return found.replace("\t", "\\t") if tabs else found
+    escaped = _BREAKS.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
+    return escaped.replace("\t", "\\t") if tabs else escaped
