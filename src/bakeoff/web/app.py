@@ -36,7 +36,7 @@ FREE = ["/", "/page.css", "/page.js", "/health", "/docs", "/openapi.json"]
 """Paths that need no token, because they say nothing of models and texts."""
 
 STREAMED: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
-"""What FastAPI is told of an answer that may be a stream of events."""
+"""FastAPI's description of an answer that may be a stream of events."""
 
 
 class Answers(BaseModel):
@@ -141,7 +141,7 @@ def _verb(
         served = chosen(models, asked)
         if isinstance(asked, Generate) and asked.stream:
             pieces = served.pieces(asked)
-            try:  # a refusal has a status of its own
+            try:  # a refusal has its own status
                 first = await anext(pieces, None)
             except BaseException:
                 await pieces.aclose()

@@ -47,8 +47,8 @@ def bounded(limits: Limits) -> type[APIRoute]:
                 try:
                     return await handler(_Read(http, content, values))
                 except RequestValidationError as error:
-                    found = [{**each, "loc": each["loc"][1:]} for each in error.errors()]
-                    raise Problem(422, f"body: {kind.mistakes(found, values)}") from None
+                    mistakes = [{**each, "loc": each["loc"][1:]} for each in error.errors()]
+                    raise Problem(422, f"body: {kind.mistakes(mistakes, values)}") from None
 
             return handle
 

@@ -56,9 +56,9 @@ class ComparisonPages:
             self._report = read_regular(report, _MOST)
         except OSError as error:
             raise UserError(f"{report}: cannot be read: {error.strerror or error}") from None
-        found = read_json(results)
-        self._title = str(found.get("title", folder.name))
-        tasks = found.get("tasks", [])
+        content = read_json(results)
+        self._title = str(content.get("title", folder.name))
+        tasks = content.get("tasks", [])
         if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
             raise UserError(f"{results}: tasks: not what Bakeoff writes there")
         self._tasks = [_examples(task, folder) for task in tasks]
@@ -66,15 +66,15 @@ class ComparisonPages:
         self.free = [REPORT]
 
     def routes(self) -> list[Route]:
-        """The paths at which the comparison is found."""
+        """The paths of the comparison."""
         return [Route("/comparison", self._about), Route(REPORT, self._page)]
 
     async def _about(self, http: HttpRequest) -> Response:
         return JSONResponse({"title": self._title, "report": f"{REPORT}?key={self._key}", "tasks": self._tasks})
 
     async def _page(self, http: HttpRequest) -> Response:
-        given = http.query_params.get("key", "").encode()
-        if not hmac.compare_digest(given, self._key.encode()):
+        key = http.query_params.get("key", "").encode()
+        if not hmac.compare_digest(key, self._key.encode()):
             raise Problem(401, "open the report from the page", {"WWW-Authenticate": "Bearer"})
         headers = {"Content-Security-Policy": REPORT_POLICY, "Cross-Origin-Opener-Policy": "unsafe-none"}
         return Response(self._report, media_type="text/html", headers=headers)

@@ -115,14 +115,14 @@ class Guard:
         if origin is not None and scope["method"] != "GET" and origin.partition("://")[2] != headers.get(b"host"):
             raise Problem(403, "Origin: a page of another server may not ask this one")
         if self._token is not None and scope["path"] not in self._free:
-            scheme, _, given = headers.get(b"authorization", "").partition(" ")
-            digest = hashlib.sha256(given.strip().encode("latin-1")).digest()
+            scheme, _, token = headers.get(b"authorization", "").partition(" ")
+            digest = hashlib.sha256(token.strip().encode("latin-1")).digest()
             if not hmac.compare_digest(digest, self._token) or scheme.lower() != "bearer":
-                what = "a wrong token" if given else "no token"
+                what = "a wrong token" if token else "no token"
                 raise Problem(401, f"{what}; send Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
 
 
 def _name(host: str) -> str:
     """The name in a Host header, without the port; empty where it is no host."""
-    found = _HOST.fullmatch(host)
-    return "" if found is None else found[1].lower()
+    match = _HOST.fullmatch(host)
+    return "" if match is None else match[1].lower()

@@ -70,9 +70,9 @@ def _body(described: Mapping[str, Any], verb: Mapping[str, Any]) -> list[str]:
 def _answers(verb: Mapping[str, Any]) -> list[str]:
     responses = dict(verb["responses"])
     done = responses.pop("200")
-    told = [note(f"The answer has model and answers. {done['description']}")] if "requestBody" in verb else []
+    notes = [note(f"The answer has model and answers. {done['description']}")] if "requestBody" in verb else []
     statuses = "\n".join(f"{code}  {each['description']}" for code, each in responses.items())
-    return [*told, *([folded("Other statuses", statuses)] if statuses else [])]
+    return [*notes, *([folded("Other statuses", statuses)] if statuses else [])]
 
 
 def _type(field: Mapping[str, Any]) -> str:

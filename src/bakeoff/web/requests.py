@@ -51,10 +51,10 @@ class Request(Config):
         """
         longest = limits.characters
         for name in SIDES:
-            given = getattr(self, name, None) or []
-            for place, text in enumerate(given):
+            texts = getattr(self, name, None) or []
+            for index, text in enumerate(texts):
                 if len(text) > longest:
-                    raise Problem(422, f"{name}.{place}: {len(text):,} characters; a text may have {longest:,}")
+                    raise Problem(422, f"{name}.{index}: {len(text):,} characters; a text may have {longest:,}")
 
     def answer(self, model: Servable, items: Sequence[Any]) -> Sequence[Any]:
         """The answers to items of this and of other requests with the same key."""
@@ -68,9 +68,9 @@ def limited(values: Mapping[str, Any], limits: Limits) -> None:
         Problem: there are more (422).
     """
     for name in SIDES:
-        given = values.get(name)
-        if isinstance(given, list) and len(given) > limits.texts:
-            raise Problem(422, f"{name}: {len(given):,} given; a request may hold {limits.texts}")
+        texts = values.get(name)
+        if isinstance(texts, list) and len(texts) > limits.texts:
+            raise Problem(422, f"{name}: {len(texts):,} given; a request may hold {limits.texts}")
 
 
 class Fill(Request):
@@ -110,7 +110,7 @@ class Pairs(Request):
         return list(zip(self.texts, pairs, strict=True))
 
     def sides(self, items: Sequence[Any]) -> tuple[list[str], list[str] | None]:
-        """The first texts and the second texts of items; None in place of the second texts if there are no pairs."""
+        """The first texts and the second texts of items; None instead of the second texts if there are no pairs."""
         return [text for text, _ in items], None if self.pairs is None else [pair for _, pair in items]
 
 
@@ -157,7 +157,7 @@ class Predict(Pairs):
         if not self.weights:
             return answers
         weighed = [model.weights_of_tokens(text, pair) for text, pair in items]
-        return [{**answer, "token_weights": own} for answer, own in zip(answers, weighed, strict=True)]
+        return [{**answer, "token_weights": weights} for answer, weights in zip(answers, weighed, strict=True)]
 
 
 class Generate(Request):
@@ -211,13 +211,13 @@ class Generate(Request):
     @property
     def items(self) -> Sequence[Any]:
         """Each text with the key of its random numbers: the request's seed and the text's index."""
-        return [(text, (self.seed, place)) for place, text in enumerate(self.texts)]
+        return [(text, (self.seed, index)) for index, text in enumerate(self.texts)]
 
     def check(self, limits: Limits) -> None:  # noqa: D102
         super().check(limits)
         for name, most in {"tokens": limits.tokens, "beams": limits.beams}.items():
-            if (given := getattr(self, name)) is not None and given > most:
-                raise Problem(422, f"{name}: {given} asked for; this server writes at most {most}")
+            if (value := getattr(self, name)) is not None and value > most:
+                raise Problem(422, f"{name}: {value} asked for; this server writes at most {most}")
 
     def answer(self, model: Servable, items: Sequence[Any]) -> Sequence[Any]:  # noqa: D102
         texts, seeds = zip(*items, strict=True)

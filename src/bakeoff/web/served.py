@@ -125,9 +125,9 @@ def opened(runs: list[Path], load: Callable[[Path], Servable], limits: Limits) -
         UserError: a run is given twice, or cannot be read.
     """
     resolved = [run.resolve() for run in runs]
-    for place, path in enumerate(resolved):
-        if path in resolved[:place]:
-            raise UserError(f"{runs[place]}: given twice")
+    for index, path in enumerate(resolved):
+        if path in resolved[:index]:
+            raise UserError(f"{runs[index]}: given twice")
     names = {path: _shortest(path, resolved) for path in resolved}
     loaded = [(names[path], load(run)) for run, path in zip(runs, resolved, strict=True)]
     return {name: Served(name, model, limits) for name, model in loaded}

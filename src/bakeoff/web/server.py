@@ -17,7 +17,7 @@ from bakeoff.signals import stop_signals
 from bakeoff.web.limits import Limits
 
 ANSWERING = 2
-"""Seconds, after those that running requests have, in which a model stops and its clients are told."""
+"""Seconds, after those that running requests have, in which a model stops and its clients get an answer."""
 LOOPBACK_NAMES = {"localhost", "127.0.0.1", "[::1]"}
 
 
