@@ -34,5 +34,5 @@ def _ticks(shown: str, least: int) -> str:
     return "`" * max(least, 1 + max(map(len, re.findall("`+", shown)), default=0))
 
 
-def _escaped(found: re.Match[str]) -> str:
-    return f"{found[0]}\\" if found[0].isdigit() else f"\\{found[0]}"
+def _escaped(match: re.Match[str]) -> str:
+    return f"{match[0]}\\" if match[0].isdigit() else f"\\{match[0]}"

@@ -17,12 +17,12 @@ def visible(text: str, keep: str = "") -> str:
         text: any text.
         keep: control characters that stay as they are.
     """
-    return _OBEYED.sub(lambda found: found[0] if found[0] in keep else _escape(found[0]), text)
+    return _OBEYED.sub(lambda match: match[0] if match[0] in keep else _escape(match[0]), text)
 
 
 def visible_json(text: str) -> str:
     r"""JSON with control characters as equivalent escapes, such as `\u009b`."""
-    return _OBEYED.sub(lambda found: found[0] if found[0] in "\n\t\r" else f"\\u{ord(found[0]):04x}", text)
+    return _OBEYED.sub(lambda match: match[0] if match[0] in "\n\t\r" else f"\\u{ord(match[0]):04x}", text)
 
 
 def _escape(character: str) -> str:

@@ -67,7 +67,7 @@ def counted(number: int, singular: str) -> str:
 
 
 def verb(number: int, singular: str, plural: str) -> str:
-    """The form of a verb behind so many: 1 repeats, 3 repeat."""
+    """The form of a verb after so many: 1 repeats, 3 repeat."""
     return singular if number == 1 else plural
 
 
