@@ -34,14 +34,14 @@ def styles(labels: Sequence[str]) -> dict[str, tuple[str, list[int]]]:
     }
 
 
-def colour_scale(found: Mapping[str, tuple[str, list[int]]]) -> altair.Scale:
+def colour_scale(looks: Mapping[str, tuple[str, list[int]]]) -> altair.Scale:
     """The colour scale for the lines of `styles`."""
-    return altair.Scale(domain=list(found), range=[colour for colour, _ in found.values()])
+    return altair.Scale(domain=list(looks), range=[colour for colour, _ in looks.values()])
 
 
-def dash_scale(found: Mapping[str, tuple[str, list[int]]]) -> altair.Scale:
+def dash_scale(looks: Mapping[str, tuple[str, list[int]]]) -> altair.Scale:
     """The dash scale for the lines of `styles`."""
-    return altair.Scale(domain=list(found), range=[dash for _, dash in found.values()])
+    return altair.Scale(domain=list(looks), range=[dash for _, dash in looks.values()])
 
 
 def on_page(
@@ -83,12 +83,12 @@ def specification(chart: Any, *, width: int | str, height: int, ink: str, legend
         if legend
         else {"disable": True},
     }
-    found = chart.properties(
+    spec = chart.properties(
         width=width, height=height, autosize=altair.AutoSizeParams(type="fit-x", contains="padding")
     ).to_dict()
-    found["config"] = config
-    found.pop("$schema", None)  # an address in the page would look like a resource to load
-    return cast(dict[str, Any], _visible(found))
+    spec["config"] = config
+    spec.pop("$schema", None)  # an address in the page would look like a resource to load
+    return cast(dict[str, Any], _visible(spec))
 
 
 def _visible(node: Any) -> Any:
