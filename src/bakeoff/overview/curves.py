@@ -33,7 +33,7 @@ Point = tuple[float, float]
 
 
 class Curve(NamedTuple):
-    """The losses of one training, as points (place on the axis, loss in nats)."""
+    """The losses of one training, as points (position on the axis, loss in nats)."""
 
     label: str
     """The run's path; for one of several trials of a fine-tuning, its learning rate and epochs too."""
@@ -61,17 +61,17 @@ def curves(paths: Sequence[str | Path], over: Axis = "tokens") -> list[Curve]:
     entries = [each for entry in listed for each in _trials(entry)]
     if not entries:
         raise UserError(f"{', '.join(map(str, paths))}: no runs here")
-    found = [curve for entry in entries for curve in _curves(entry, over)]
-    if not found:
+    drawn = [curve for entry in entries for curve in _curves(entry, over)]
+    if not drawn:
         what = (
             "fine-tunings count steps and seconds"
             if over in ("tokens", "words", "flops")
             else "no run has a line of it yet"
         )
         raise UserError(f"--over {over}: there is nothing to draw; {what}")
-    if len(found) > MOST:
-        raise UserError(f"{len(found)} curves are too many for one chart; name {MOST} runs at most")
-    return found
+    if len(drawn) > MOST:
+        raise UserError(f"{len(drawn)} curves are too many for one chart; name {MOST} runs at most")
+    return drawn
 
 
 def _trials(entry: RunEntry) -> Iterable[RunEntry]:
@@ -120,17 +120,17 @@ def _of_lines(label: str, lines: list[Line], over: Axis) -> list[Curve]:
 def smoothed(points: Sequence[Point]) -> list[Point]:
     """The points as means of `SMOOTHED` points around each, fewer near both ends, so that the curve is not shifted."""
     reach = SMOOTHED // 2
-    found = []
-    for place, (x, _) in enumerate(points):
-        near = min(reach, place, len(points) - 1 - place)
-        window = points[place - near : place + near + 1]
-        found.append((x, sum(y for _, y in window) / len(window)))
-    return found
+    means = []
+    for index, (x, _) in enumerate(points):
+        near = min(reach, index, len(points) - 1 - index)
+        window = points[index - near : index + near + 1]
+        means.append((x, sum(y for _, y in window) / len(window)))
+    return means
 
 
-def span(found: Sequence[Curve]) -> tuple[float, float, float, float]:
+def span(drawn: Sequence[Curve]) -> tuple[float, float, float, float]:
     """Left, right, bottom and top of a chart, beyond whose top the first steep fall of curves may lie."""
-    points = [point for curve in found for point in (*curve.train, *curve.held_out)]
+    points = [point for curve in drawn for point in (*curve.train, *curve.held_out)]
     left, right = min(x for x, _ in points), max(x for x, _ in points)
     late = [y for x, y in points if x >= left + BEGINNING * (right - left)] or [y for _, y in points]
     bottom, top = min(y for _, y in points), max(late)
@@ -138,13 +138,13 @@ def span(found: Sequence[Curve]) -> tuple[float, float, float, float]:
     return left, right if right > left else left + 1, bottom - pad, top + pad
 
 
-def remarks(found: Sequence[Curve]) -> list[str]:
+def remarks(drawn: Sequence[Curve]) -> list[str]:
     """Sentences that a reader must know before comparing the curves; empty if there is nothing to know."""
-    if len({frozenset(curve.objectives) for curve in found}) > 1:
+    if len({frozenset(curve.objectives) for curve in drawn}) > 1:
         return ["the runs have different objectives, whose losses cannot be compared"]
     return []
 
 
-def as_json(found: Sequence[Curve]) -> list[dict[str, Any]]:
+def as_json(drawn: Sequence[Curve]) -> list[dict[str, Any]]:
     """The curves as plain data for JSON, one object for each with the fields of `Curve`."""
-    return [curve._asdict() for curve in found]
+    return [curve._asdict() for curve in drawn]

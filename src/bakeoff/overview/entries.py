@@ -105,13 +105,13 @@ def _pretraining(folder: Path, names: set[str]) -> dict[str, Any]:
     if "recipe.yaml" not in names:
         raise UserError(f"{folder / 'recipe.yaml'}: missing")
     environment = read_json(folder / "environment.json")
-    found: dict[str, Any] = {"recipe": environment["recipe"]["name"], "steps": environment.get("steps")}
+    facts: dict[str, Any] = {"recipe": environment["recipe"]["name"], "steps": environment.get("steps")}
     if "summary.json" in names:
         summary = read_json(folder / "summary.json")
         if "model.safetensors" not in names:
             raise UserError(f"{folder / 'model.safetensors'}: missing")
         planned = summary.get("planned_steps") or summary["steps"]
-        return found | {
+        return facts | {
             "state": _ended(summary, planned),
             "step": summary["steps"],
             "steps": planned,
@@ -122,7 +122,7 @@ def _pretraining(folder: Path, names: set[str]) -> dict[str, Any]:
     lines = read_lines(folder / "metrics.jsonl")
     losses = [line["loss"] for line in lines if line["kind"] == "validation"]
     last = lines[-1] if lines else {"step": 0, "tokens": 0}
-    return found | {
+    return facts | {
         "state": _going_on(folder),
         "step": last["step"],
         "tokens": last["tokens"],
@@ -146,23 +146,23 @@ def _finetuning(folder: Path, names: set[str]) -> dict[str, Any]:
             raise UserError(f"{folder / 'model.safetensors'}: missing")
         results = read_json(folder / "results.json")
         rate, metric = results["learning_rate"], results["metric"]
-        own = [line for line in lines if line["learning_rate"] == rate] or lines
-        best = [line for line in own if line.get(metric) == results["scores"]["dev"].get(metric)] or own[-1:]
-        own = [line for line in own if line.get("epochs") == best[0].get("epochs")]  # of the training that was chosen
+        kept = [line for line in lines if line["learning_rate"] == rate] or lines
+        best = [line for line in kept if line.get(metric) == results["scores"]["dev"].get(metric)] or kept[-1:]
+        kept = [line for line in kept if line.get("epochs") == best[0].get("epochs")]  # of the training that was chosen
         return {
             "state": "finished",
             "recipe": results["recipe"],
-            "step": own[-1]["step"] if own else None,
-            "steps": planned_steps(own[-1]) if own else None,
+            "step": kept[-1]["step"] if kept else None,
+            "steps": planned_steps(kept[-1]) if kept else None,
             "loss": best[0]["loss"] if best else None,
             "metric": metric,
             "score": results["scores"]["test"].get(metric),  # none of an imported run
             "parameters": results["parameters"],
         }
-    found: dict[str, Any] = {"state": _going_on(folder), "recipe": _recipe_name(folder / "recipe.yaml")}
+    facts: dict[str, Any] = {"state": _going_on(folder), "recipe": _recipe_name(folder / "recipe.yaml")}
     if lines:
-        found |= {"step": lines[-1]["step"], "steps": planned_steps(lines[-1]), "loss": lines[-1]["loss"]}
-    return found
+        facts |= {"step": lines[-1]["step"], "steps": planned_steps(lines[-1]), "loss": lines[-1]["loss"]}
+    return facts
 
 
 def planned_steps(line: dict[str, Any]) -> int | None:
@@ -179,15 +179,15 @@ def planned_steps(line: dict[str, Any]) -> int | None:
 
 def _search(folder: Path, names: set[str]) -> dict[str, Any]:
     trials = [each for each in (folder / "trials").iterdir() if each.is_dir()] if "trials" in names else []
-    found: dict[str, Any] = {"trials": len(trials)}
+    facts: dict[str, Any] = {"trials": len(trials)}
     if "results.json" in names:
         if "recipe.yaml" not in names:
             raise UserError(f"{folder / 'recipe.yaml'}: missing; the same command writes it again")
         results = read_json(folder / "results.json")
         losses = [trial["losses"][-1] for trial in results["trials"] if trial.get("losses")]
-        return found | {"state": "finished", "recipe": results["recipe"], "loss": min(losses, default=None)}
+        return facts | {"state": "finished", "recipe": results["recipe"], "loss": min(losses, default=None)}
     read_json(folder / "search.json")
-    return found | {"state": _going_on(folder)}
+    return facts | {"state": _going_on(folder)}
 
 
 def _recipe_name(path: Path) -> str | None:

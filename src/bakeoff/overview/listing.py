@@ -33,16 +33,16 @@ def list_runs(paths: str | Path | Iterable[str | Path] = ".", *, sort: ListingOr
     """
     if sort not in ORDERS:
         raise UserError(f"--sort {sort}: give one of {', '.join(ORDERS)}")
-    given = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
-    found: dict[Path, RunEntry] = {}
-    for path in given:
+    folders = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
+    entries: dict[Path, RunEntry] = {}
+    for path in folders:
         folder = folder_of(path)
         if not folder.is_dir():
             raise UserError(f"{path}: {'not a folder' if path.exists() else 'no such folder'}")
         for each in run_folders(folder):
             entry = entry_of(each)
-            found.setdefault(entry.path.absolute(), entry)
-    return sorted(found.values(), key=lambda entry: _rank(entry, sort))
+            entries.setdefault(entry.path.absolute(), entry)
+    return sorted(entries.values(), key=lambda entry: _rank(entry, sort))
 
 
 def _rank(entry: RunEntry, sort: ListingOrder) -> tuple[bool, float, str, int, str]:

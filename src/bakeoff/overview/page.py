@@ -32,7 +32,7 @@ def require_out(path: Path) -> None:
         raise UserError(f"{path}: is there already; choose another --out")
 
 
-def write_curves(found: Sequence[Curve], over: Axis, path: Path) -> None:
+def write_curves(curves: Sequence[Curve], over: Axis, path: Path) -> None:
     """Write the curves as HTML, SVG or PNG by the file's ending, whole or not at all.
 
     Raises:
@@ -40,13 +40,13 @@ def write_curves(found: Sequence[Curve], over: Axis, path: Path) -> None:
     """
     require_out(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure = Figure("curves", "Loss", f"over {TITLES[over]}", _chart(found, over))
+    figure = Figure("curves", "Loss", f"over {TITLES[over]}", _chart(curves, over))
     if path.suffix.lower() == ".html":
-        rows = [[curve.label, *(f"{own[-1][1]:.4f}" if own else "" for own in curve[1:3])] for curve in found]
+        rows = [[curve.label, *(f"{points[-1][1]:.4f}" if points else "" for points in curve[1:3])] for curve in curves]
         body = [
-            *opening(f"{len(found)} curves over {TITLES[over]}", "Losses of runs", (), remarks(found)),
+            *opening(f"{len(curves)} curves over {TITLES[over]}", "Losses of runs", (), remarks(curves)),
             note(f"Thick: held-out text. Thin: training, each point the mean of {SMOOTHED} around it."),
-            legend(styles([curve.label for curve in found])),
+            legend(styles([curve.label for curve in curves])),
             *panels([figure]),
             table(["run", "train", "held-out"], rows),
         ]
@@ -61,15 +61,15 @@ def write_curves(found: Sequence[Curve], over: Axis, path: Path) -> None:
     partial.replace(path)
 
 
-def _chart(found: Sequence[Curve], over: Axis) -> Any:
+def _chart(curves: Sequence[Curve], over: Axis) -> Any:
     rows = [
         {"run": curve.label, "split": split, "x": float(f"{x:.6g}"), "y": float(f"{y:.5g}")}
-        for curve in found
+        for curve in curves
         for split, points in (("train", curve.train), ("held-out", curve.held_out))
         for x, y in points
     ]
-    style = styles([curve.label for curve in found])
-    left, right, bottom, top = span(found)
+    style = styles([curve.label for curve in curves])
+    left, right, bottom, top = span(curves)
     suffix = "replace(format(datum.value, '~s'), 'G', 'B')"  # a billion tokens is 1B to a reader, not 1G
     base = altair.Chart().encode(
         x=altair.X(

@@ -66,8 +66,8 @@ class _Watched:
 
     def total(self, entry: RunEntry) -> int:
         """The planned steps; if these are unknown, the steps done."""
-        own = None if self.last is None else planned_steps(self.last)
-        return entry.steps or own or entry.step or 0
+        planned = None if self.last is None else planned_steps(self.last)
+        return entry.steps or planned or entry.step or 0
 
     def figures(self, total: int) -> str:
         """The last losses, the speed and the time left, in words; `total` are the planned steps."""
