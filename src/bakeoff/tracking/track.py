@@ -116,8 +116,8 @@ class _Mirror:
         sent = self.open.get((name, path))
         if sent is None:
             whole = path == self.out.absolute()
-            place = path.parent if whole else self.out.absolute()
-            training = TrackedTraining(str(path.relative_to(place)), place, _settings(folder))
+            parent = path.parent if whole else self.out.absolute()
+            training = TrackedTraining(str(path.relative_to(parent)), parent, _settings(folder))
             sent = self.open[name, path] = _Sent(name, self.modules[name], training)
         for line in lines:
             sent.line(line)
@@ -174,15 +174,15 @@ def _series(line: Line) -> str:
 
 def numbers(line: Line) -> dict[str, float]:
     """The numbers of a line, named `kind/name`, or `kind/name/objective` for each objective."""
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     kind = _series(line) if line["kind"] == "dev" else line["kind"]
     for key, value in line.items():
         if key in ("step", "kind"):
             continue
         for name, each in value.items() if isinstance(value, dict) else [(None, value)]:
             if isinstance(each, int | float) and not isinstance(each, bool):
-                found[f"{kind}/{key}" if name is None else f"{kind}/{key}/{name}"] = float(each)
-    return found
+                values[f"{kind}/{key}" if name is None else f"{kind}/{key}/{name}"] = float(each)
+    return values
 
 
 def _settings(folder: Path) -> dict[str, Any]:

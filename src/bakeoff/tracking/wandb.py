@@ -18,16 +18,16 @@ class WeightsAndBiases:
     def __init__(self, training: TrackedTraining) -> None:
         import wandb
 
-        place = str(training.place.absolute())
+        folder = str(training.place.absolute())
         # A training keeps its id, so that a resumed training continues its curves.
-        identity = hashlib.sha256(f"{place}/{training.name}".encode()).hexdigest()[:16]
+        identity = hashlib.sha256(f"{folder}/{training.name}".encode()).hexdigest()[:16]
         self.run = wandb.init(
             project=training.project,
             name=training.name,
             id=identity,
             resume="allow",
             config=dict(training.settings),
-            dir=place,
+            dir=folder,
             mode=None if os.environ.get("WANDB_MODE") else "online" if _logged_in() else "offline",
             reinit="create_new",
             settings=wandb.Settings(console="off", silent=True, x_disable_stats=True),
