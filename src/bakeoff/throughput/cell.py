@@ -139,7 +139,7 @@ class Cell:
                 self.calls[kind](0)
 
     def _fitted(self) -> Recipe:
-        """The recipe with rows of this length, each a document of its own, without memory of other rows."""
+        """The recipe with rows of this length, each a separate document, without memory of other rows."""
         changes: dict[str, Any] = {
             "input.length": self.length,
             "training.batch": self.rows,

@@ -101,8 +101,8 @@ def speed(
                     ended[recipe.name] = length
                 cells.append(cell)
             _measure(cells, seconds)
-            found = [*results.measurements, *(cell.result() for cell in cells)]
-            results = results.model_copy(update={"measurements": found})
+            measurements = [*results.measurements, *(cell.result() for cell in cells)]
+            results = results.model_copy(update={"measurements": measurements})
             if out is not None:  # at every length, so that a stopped measurement keeps its results
                 results.write(Path(out))
             if progress is not None:
@@ -117,8 +117,8 @@ def _measure(cells: Sequence[Cell], seconds: float) -> None:
     for kind in KINDS:
         ready = [cell for cell in cells if kind in cell.calls]
         medians = medians_in_turns([partial(cell.time, kind) for cell in ready], seconds) if ready else []
-        for cell, found in zip(ready, medians, strict=True):
-            cell.seconds[kind] = found
+        for cell, median in zip(ready, medians, strict=True):
+            cell.seconds[kind] = median
 
 
 def parse_lengths(text: str) -> list[int]:

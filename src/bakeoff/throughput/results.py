@@ -37,7 +37,7 @@ class Measurement(Config):
     latency_ms: float | None
     """Milliseconds of inference for a single row."""
     generation_ms: float | None
-    """Milliseconds for one generated token behind a row of this length, for causal models."""
+    """Milliseconds for one generated token after a row of this length, for causal models."""
     memory_bytes: int | None
     """Peak memory of a training step in bytes: weights, gradients, optimizer, activations."""
     problem: str | None
@@ -78,13 +78,13 @@ class SpeedResults(Config):
 
     def remarks(self) -> list[str]:
         """Remarks that a reader of the figures needs: problems, and tables of positions that were lengthened."""
-        found: dict[str, list[int]] = {}
+        lengths_of: dict[str, list[int]] = {}
         for each in self.measurements:
             if each.problem is not None:
-                found.setdefault(f"{each.recipe}: {each.problem}", []).append(each.length)
+                lengths_of.setdefault(f"{each.recipe}: {each.problem}", []).append(each.length)
             elif each.position_table is not None:
-                found.setdefault(f"{each.recipe}: its table of positions was lengthened", []).append(each.length)
-        return [f"{text} (length {', '.join(map(str, lengths))})" for text, lengths in found.items()]
+                lengths_of.setdefault(f"{each.recipe}: its table of positions was lengthened", []).append(each.length)
+        return [f"{text} (length {', '.join(map(str, lengths))})" for text, lengths in lengths_of.items()]
 
     def write(self, folder: Path) -> None:
         """Write speed.json and speed.csv into a folder, which is made if needed."""
