@@ -123,8 +123,8 @@ def peak_memory(device: torch.device) -> int:
     """Peak memory in bytes since the last reset: of the device, or of this process on a CPU."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
-    if (found := _peak_of_process()) is not None:
-        return found
+    if (of_process := _peak_of_process()) is not None:
+        return of_process
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
 

@@ -69,8 +69,8 @@ def memory_need(recipe: Recipe, vocabulary: int, device: torch.device, rows: int
 
     None: the recipe's `micro_batch`, or for a recipe without one its batch, but at most `MOST_ROWS`.
     """
-    given = recipe.training.rows_at_once(recipe.input.length)
-    rows = rows or (given if recipe.training.micro_batch else min(given, MOST_ROWS))
+    default = recipe.training.rows_at_once(recipe.input.length)
+    rows = rows or (default if recipe.training.micro_batch else min(default, MOST_ROWS))
     precision = resolve_precision(recipe.training.precision, device)
     recipe = max((recipe.at(0.0), recipe.at(1.0)), key=_predicted)
     module = build_on_meta(recipe, vocabulary).train()

@@ -85,7 +85,7 @@ def quickest(
                 torch.set_num_threads(number)
                 times[number].append(_seconds(step, index))
                 index += 1
-    medians = {number: median(own[1:]) for number, own in times.items()}
+    medians = {number: median(seconds[1:]) for number, seconds in times.items()}
     best = min(medians, key=lambda number: medians[number])
     return best if medians[best] * GAIN < medians[1] else 1
 

@@ -94,7 +94,7 @@ def side_by_side(
         if jobs is None and len(gpus) == 1:
             return None
         jobs = jobs or len(gpus)
-        devices = [gpus[place % len(gpus)] for place in range(jobs)]
+        devices = [gpus[index % len(gpus)] for index in range(jobs)]
         return SharedMachine(threads or max(1, torch.get_num_threads() // jobs), devices)
     cores = usable_cores()
     if threads is None:
