@@ -79,7 +79,7 @@ def inspect(
     on = resolve_device(device)
     module = opened.load(on)
     batches = make_batches(opened.recipe, module, text, seed=0, split="validation").fixed(examples)
-    found = Inspection(
+    inspection = Inspection(
         run=str(opened.path),
         recipe=opened.recipe.name,
         corpus=str(text.path),
@@ -87,12 +87,11 @@ def inspect(
         examples=sum(len(batch.row.ids) for batch in batches),
         layers=layers_of(module, batches, on),
     )
-    about = (
-        f"{counted(found.examples, 'row')} of held-out text of {found.corpus}, fingerprint {found.corpus_fingerprint}"
-    )
-    write_atomically(folder / JSON, json.dumps(found.model_dump(), indent=1) + "\n")
-    write_page(folder / PAGE, f"{found.recipe}: {found.run}", about, found.layers)
-    return found
+    source = f"{inspection.corpus}, fingerprint {inspection.corpus_fingerprint}"
+    about = f"{counted(inspection.examples, 'row')} of held-out text of {source}"
+    write_atomically(folder / JSON, json.dumps(inspection.model_dump(), indent=1) + "\n")
+    write_page(folder / PAGE, f"{inspection.recipe}: {inspection.run}", about, inspection.layers)
+    return inspection
 
 
 def _corpus_of(run: Run) -> Path:

@@ -44,7 +44,7 @@ class Layer(Config):
     layer: int
     """The number of the layer, from 1 on."""
     l2_distance: float | None
-    """Mean Euclidean distance between a token's states before and behind the layer; None: their widths differ."""
+    """Mean Euclidean distance between a token's states before and after the layer; None: their widths differ."""
     cosine_similarity: float | None
     """Mean cosine of the angle between these states; None: their widths differ."""
     degrees: float | None
@@ -82,9 +82,9 @@ def layers_of(module: PretrainingModel, batches: Sequence[Batch], device: torch.
             source = row.source
             _add(sums["encoder"], stacks["encoder"], *model.source_inputs(source), _all(source.real, source.ids))
     return [
-        _layer(name, stack, number, own)
+        _layer(name, stack, number, layer_sums)
         for name, stack in stacks.items()
-        for number, own in enumerate(sums[name], start=1)
+        for number, layer_sums in enumerate(sums[name], start=1)
     ]
 
 
@@ -94,28 +94,30 @@ def _all(real: Tensor | None, ids: Tensor) -> Tensor:
 
 
 def _add(sums: list[_Sums], stack: Stack, x: Tensor, context: Context, real: Tensor) -> None:
-    """Add the figures of one batch, without the rows of a second stream, which stand behind the tokens."""
+    """Add the figures of one batch, without the rows of a second stream, which stand after the tokens."""
     length = real.shape[1]
     steps, context = stack.steps(x, context)
-    for own, parts, states in zip(sums, stack.layers, steps, strict=True):
+    for layer_sums, parts, states in zip(sums, stack.layers, steps, strict=True):
         before, after = states[0][:, :length][real].float(), states[-1][:, :length][real].float()
-        own.tokens += len(before)
-        own.same_width = before.shape == after.shape
-        if own.same_width:
+        layer_sums.tokens += len(before)
+        layer_sums.same_width = before.shape == after.shape
+        if layer_sums.same_width:
             cosine = F.cosine_similarity(before, after, dim=-1).clamp(-1, 1)
             distance = torch.linalg.vector_norm(after - before, dim=-1)
-            own.figures += torch.stack([v.sum().cpu().double() for v in (distance, cosine, cosine.acos().rad2deg())])
-        for place, (part, state) in enumerate(zip(parts, states, strict=False)):
+            layer_sums.figures += torch.stack(
+                [v.sum().cpu().double() for v in (distance, cosine, cosine.acos().rad2deg())]
+            )
+        for index, (part, state) in enumerate(zip(parts, states, strict=False)):
             weights = part.kernels(state, context)
             if weights is not None:
-                found = weights[None] if weights.dim() == 2 else weights[real]  # (n, N, K)
-                total, count = own.kernels.get(place, (torch.zeros((), dtype=torch.float64), 0))
-                own.kernels[place] = total + found.sum(0).cpu().double(), count + len(found)
+                kernels = weights[None] if weights.dim() == 2 else weights[real]  # (n, N, K)
+                total, count = layer_sums.kernels.get(index, (torch.zeros((), dtype=torch.float64), 0))
+                layer_sums.kernels[index] = total + kernels.sum(0).cpu().double(), count + len(kernels)
 
 
-def _layer(name: str, stack: Stack, number: int, own: _Sums) -> Layer:
+def _layer(name: str, stack: Stack, number: int, layer_sums: _Sums) -> Layer:
     parts = stack.layers[number - 1]
-    means = (own.figures / own.tokens).tolist() if own.same_width else [None] * 3
+    means = (layer_sums.figures / layer_sums.tokens).tolist() if layer_sums.same_width else [None] * 3
     return Layer(
         stack=name,
         layer=number,
@@ -124,11 +126,11 @@ def _layer(name: str, stack: Stack, number: int, own: _Sums) -> Layer:
         degrees=means[2],
         kernels=[
             Kernels(
-                part=stack.index_map[number - 1][place][0],
-                kind=type(part.function if isinstance(part := parts[place], Wrapper) else part).__name__,
-                offsets=parts[place].offsets(),
+                part=stack.index_map[number - 1][index][0],
+                kind=type(part.function if isinstance(part := parts[index], Wrapper) else part).__name__,
+                offsets=parts[index].offsets(),
                 weights=(total / count).tolist(),
             )
-            for place, (total, count) in own.kernels.items()
+            for index, (total, count) in layer_sums.kernels.items()
         ],
     )

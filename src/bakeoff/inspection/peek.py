@@ -101,8 +101,8 @@ def peek(
     batches = make_batches(loaded, module, text, seed, "validation" if held_out else "train", idle)
     reader = RowReader(loaded, module.objectives, text.tokenizer)
     read = batches.fixed(loaded.training.validation_examples) if held_out else _steps(batches)
-    places = ((batch, index) for batch in read for index in range(len(batch.row.ids)))
-    rows = [reader.read(batch, index, number) for number, (batch, index) in enumerate(islice(places, examples), 1)]
+    row_indices = ((batch, index) for batch in read for index in range(len(batch.row.ids)))
+    rows = [reader.read(batch, index, number) for number, (batch, index) in enumerate(islice(row_indices, examples), 1)]
     return Peek(
         recipe=loaded.name,
         corpus=str(text.path),

@@ -147,18 +147,18 @@ class RowReader:
     def _following(self, name: str, slots: NDArray[np.int64], labels: list[int], ids: list[int]) -> list[TokenRun]:
         """The targets that the row does not hold: every other target stands next to the position that predicts it."""
         pieces = []
-        places, directions = np.divmod(slots, self.recipe.model.directions)
-        for place, direction, label in zip(places.tolist(), directions.tolist(), labels, strict=True):
-            beside = place - 1 if direction else place + 1
+        positions, directions = np.divmod(slots, self.recipe.model.directions)
+        for position, direction, label in zip(positions.tolist(), directions.tolist(), labels, strict=True):
+            beside = position - 1 if direction else position + 1
             if beside < len(ids):
-                assert ids[beside] == label, f"{name} predicts at {place} what is no neighbour"
+                assert ids[beside] == label, f"{name} predicts at {position} what is no neighbour"
                 continue
             pieces.append(
                 TokenRun(
                     kind="next",
-                    place=place,
+                    place=position,
                     ids=[],
-                    space=self.speller.spaced(ids[place], label),
+                    space=self.speller.spaced(ids[position], label),
                     text="",
                     targets=[label],
                     original=self.speller.name(label),
@@ -193,9 +193,9 @@ def _marks(
         run = objective.targets_together
         return {int(slots[at]): TargetRun(objective.kind, labels[at : at + run]) for at in range(0, len(labels), run)}
     queries = slots - batch.row.ids.shape[1]
-    places = batch.row.queries.positions[index].numpy()[queries]
-    seen = batch.row.queries.visible[index].numpy()[slots][:, places].sum(1)
+    positions = batch.row.queries.positions[index].numpy()[queries]
+    seen = batch.row.queries.visible[index].numpy()[slots][:, positions].sum(1)
     return {
-        place: TargetRun(objective.kind, [label], order + 1)
-        for place, label, order in zip(places.tolist(), labels, seen.tolist(), strict=True)
+        position: TargetRun(objective.kind, [label], order + 1)
+        for position, label, order in zip(positions.tolist(), labels, seen.tolist(), strict=True)
     }

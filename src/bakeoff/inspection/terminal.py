@@ -1,4 +1,4 @@
-"""Rows on the terminal; targets stand in brackets, so that they can be told without colour, too."""
+"""Rows on the terminal; targets stand in brackets, so that they stand out without colour, too."""
 
 from rich.text import Text
 
@@ -34,18 +34,18 @@ MEANINGS = {
 COUNTS = {"masked": "hidden", "replaced": "replaced", "kept": "shown"}
 
 
-def print_peek(found: Peek) -> None:
+def print_peek(peek: Peek) -> None:
     """Print the meaning of the brackets, the rows and the counts of targets, in lines of the terminal's width."""
     console = Console()
-    which = "held-out rows" if found.held_out else "rows"
-    draws = "" if found.held_out else f", seed {found.seed}"
-    _print(console, found.recipe, Text(f"{len(found.rows):,} of {found.epoch_rows:,} {which} of {found.corpus}{draws}"))
-    samples = _samples(found)
+    which = "held-out rows" if peek.held_out else "rows"
+    draws = "" if peek.held_out else f", seed {peek.seed}"
+    _print(console, peek.recipe, Text(f"{len(peek.rows):,} of {peek.epoch_rows:,} {which} of {peek.corpus}{draws}"))
+    samples = _samples(peek)
     width = max((sample.cell_len for sample, _ in samples), default=0)
     for sample, meaning in samples:
         sample.pad_right(width - sample.cell_len)
         _print(console, Text("  ").append_text(sample), Text(meaning))
-    for row in found.rows:
+    for row in peek.rows:
         console.print()
         _print(console, f"row {row.number}", Text(_header(row)))
         padding = {"source": row.source_length - row.source_tokens, row.lines[-1].name: row.length - row.tokens}
@@ -55,10 +55,10 @@ def print_peek(found: Peek) -> None:
         for name, body in lines.items():
             _print(console, Text(f"  {name:<{width}}", "dim"), body)
     console.print()
-    whose = "the targets'" if found.rows[0].source_length else "the"
-    rows = {drawn.objective: _drawn(drawn, whose) for drawn in found.drawn}
-    if found.packing is not None:
-        rows["packing"] = _packing(found.packing, found.held_out)
+    whose = "the targets'" if peek.rows[0].source_length else "the"
+    rows = {drawn.objective: _drawn(drawn, whose) for drawn in peek.drawn}
+    if peek.packing is not None:
+        rows["packing"] = _packing(peek.packing, peek.held_out)
     width = max(map(len, rows))
     for name, text in rows.items():
         _print(console, f"{name:<{width}}", Text(text))
@@ -86,10 +86,10 @@ def _print(console: Console, label: str | Text, body: Text) -> None:
         head = Text(" " * head.cell_len)
 
 
-def _samples(found: Peek) -> list[tuple[Text, str]]:
+def _samples(peek: Peek) -> list[tuple[Text, str]]:
     """A sample of each kind of bracket and unusual line that the rows have, with its meaning."""
     first: dict[str, TokenRun] = {}
-    for row in found.rows:
+    for row in peek.rows:
         for line in row.lines:
             for piece in line.pieces:
                 first.setdefault(piece.kind, piece)
@@ -106,16 +106,16 @@ def _samples(found: Peek) -> list[tuple[Text, str]]:
                 "order": 2,
             }
             meaning = _meaning(first[kind])
-            if found.rows[0].source_length:
+            if peek.rows[0].source_length:
                 meaning = meaning.replace("all before it", "the source and all before it")
             samples.append((_printed(first[kind].model_copy(update=example)), meaning))
-    if any(line.name.startswith("context") for row in found.rows for line in row.lines):
+    if any(line.name.startswith("context") for row in peek.rows for line in row.lines):
         samples.append((Text("context", "dim"), "is read, and not predicted once more"))
-    if any(line.name.startswith("prefix") for row in found.rows for line in row.lines):
+    if any(line.name.startswith("prefix") for row in peek.rows for line in row.lines):
         samples.append((Text("prefix", "dim"), "is seen from both sides, and not predicted"))
-    if found.source is not None:
-        samples.append((Text("source", "dim"), found.source))
-    if any(line.name == "reused" for row in found.rows for line in row.lines):
+    if peek.source is not None:
+        samples.append((Text("source", "dim"), peek.source))
+    if any(line.name == "reused" for row in peek.rows for line in row.lines):
         meaning = "is remembered by the next step's row, which begins behind it; it sees nothing of A and B"
         samples.append((Text("reused", "dim"), meaning))
     return samples
@@ -135,9 +135,9 @@ def _header(row: Row) -> str:
         tokens += f" ({', '.join(f'{name} {size}' for name, size in sizes.items())})"
     elif numbers := {name.partition(" ")[2] for name in sizes} - {""}:
         tokens += f" of {len(numbers)} documents"
-    places = row.length + row.source_length
-    padding = places - row.tokens - row.source_tokens
-    share = f"{padding} of padding ({percent(padding / places)} %)" if padding else "no padding"
+    positions = row.length + row.source_length
+    padding = positions - row.tokens - row.source_tokens
+    share = f"{padding} of padding ({percent(padding / positions)} %)" if padding else "no padding"
     notes = ["read from the text's end"] if row.backwards else []
     if row.both_sides is not None:
         notes.append("read from both sides" if row.both_sides else "read causally")
