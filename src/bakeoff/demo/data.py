@@ -98,12 +98,12 @@ def _word_order(sentences: list[str]) -> list[Row]:
     whole = [sentence for sentence in dict.fromkeys(sentences) if re.fullmatch(r"[A-Z].*\.", sentence)]
     fitting = _shuffled([words for words in map(str.split, whole) if len(words) in SENTENCE_WORDS], "sentences")
     indices = np.arange(len(fitting))
-    places = Draws(0, np.zeros_like(indices), indices).uniform("swap", 1)[:, 0]
+    shares = Draws(0, np.zeros_like(indices), indices).uniform("swap", 1)[:, 0]
     rows = []
     for index, words in enumerate(fitting):
         different = [i for i in range(1, len(words) - 2) if words[i].lower() != words[i + 1].lower()]
         if index % 2 and different:
-            at = different[int(places[index] * len(different))]
+            at = different[int(shares[index] * len(different))]
             words = [*words[:at], words[at + 1], words[at], *words[at + 2 :]]
             rows.append(("swapped", " ".join(words)))
         else:

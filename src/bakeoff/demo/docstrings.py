@@ -22,9 +22,9 @@ def package_folders() -> dict[str, Path]:
     """The folders with the sources of the standard library and of each installed package, by the package's name."""
     folders = {STANDARD_LIBRARY: Path(sysconfig.get_path("stdlib"))}
     for name in PACKAGES:
-        found = util.find_spec(name)
-        if found is not None and found.submodule_search_locations:
-            folders[name] = Path(found.submodule_search_locations[0])
+        spec = util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations:
+            folders[name] = Path(spec.submodule_search_locations[0])
     return folders
 
 
