@@ -27,14 +27,14 @@ def free_memory() -> int | None:
 
     A container's cache of files counts as available, since the system reclaims it when memory is needed.
     """
-    found = [int(line.split()[1]) * 1024 for line in _lines(MEMORY) if line.startswith("MemAvailable:")]
+    sizes = [int(line.split()[1]) * 1024 for line in _lines(MEMORY) if line.startswith("MemAvailable:")]
     for folder in _groups():
         for limit, used, given_back in MEMORY_OF_A_GROUP:
             most, now = _number(folder / limit), _number(folder / used)
             if most is not None and now is not None:
                 statistics = dict(line.split(maxsplit=1) for line in _lines(folder / "memory.stat"))
-                found.append(max(0, most - now + int(statistics.get(given_back, 0))))
-    return min(found, default=None)
+                sizes.append(max(0, most - now + int(statistics.get(given_back, 0))))
+    return min(sizes, default=None)
 
 
 def _groups() -> Iterator[Path]:
@@ -43,10 +43,10 @@ def _groups() -> Iterator[Path]:
     for line in _lines(GROUPS):
         _, controllers, path = line.split(":", 2)
         root = MOUNTED / controllers if controllers else MOUNTED
-        place = root / path.strip("/")
-        while place.is_relative_to(MOUNTED) and place != MOUNTED:
-            yield place
-            place = place.parent
+        folder = root / path.strip("/")
+        while folder.is_relative_to(MOUNTED) and folder != MOUNTED:
+            yield folder
+            folder = folder.parent
 
 
 def _share_of(folder: Path) -> float | None:
