@@ -144,7 +144,7 @@ def _listed(folder: Path) -> tuple[dict[str, str], str | None]:
     except UserError as error:
         return {}, str(error)
     if not listed and (folder / MANIFEST).is_file():
-        with suppress(UserError):  # which is told where the manifest is read as a file
+        with suppress(UserError):  # which is reported where the manifest is read as a file
             listed = Corpus.open(folder).manifest.sha256
     return listed, None
 

@@ -115,12 +115,12 @@ def compare(path: Path, expected: str, anew: bool = False) -> None:
         Damaged: it is not what was written.
     """
     try:
-        found = digest(path, anew)
+        present = digest(path, anew)
     except FileNotFoundError:
         raise _missing(path) from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
-    if found != expected:
+    if present != expected:
         raise damaged(path)
 
 
@@ -166,7 +166,7 @@ def _advice(path: Path) -> str:
 
 
 def record(folder: Path, names: Iterable[str], texts: Mapping[str, str] | None = None) -> None:
-    """Write the present checksums of files into the folder's list, in place of older ones.
+    """Write the present checksums of files into the folder's list, instead of older ones.
 
     Args:
         folder: the folder of the files.
@@ -181,7 +181,7 @@ def record(folder: Path, names: Iterable[str], texts: Mapping[str, str] | None =
 def forget(folder: Path, names: Iterable[str]) -> None:
     """Take files that are about to be changed out of the folder's list."""
     entries = listed(folder)
-    kept = {name: found for name, found in entries.items() if name not in set(names)}
+    kept = {name: checksum for name, checksum in entries.items() if name not in set(names)}
     if len(kept) < len(entries):
         write_list(folder, kept)
 

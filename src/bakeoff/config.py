@@ -61,7 +61,7 @@ class Config(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _refuse_odd_numbers(cls, values: Any) -> Any:
-        """Refuse true in place of 1, and whole numbers beyond `LARGEST`, both of which pydantic would take."""
+        """Refuse true instead of 1, and whole numbers beyond `LARGEST`, both of which pydantic would take."""
         if isinstance(values, Mapping):
             for key, value in values.items():
                 types = _plain_types(cls.model_fields[key].annotation) if key in cls.model_fields else set()
@@ -81,7 +81,7 @@ class Config(BaseModel):
         Args:
             values: the values, usually a mapping.
             where: the file, recipe or option that the values come from, named in the error.
-            strict: refuse a text in place of a number, and 1 in place of a truth value.
+            strict: refuse a text instead of a number, and 1 instead of a truth value.
 
         Raises:
             UserError: one line with every key that is wrong, and the nearest valid one, or where that key belongs.
@@ -168,33 +168,33 @@ def _describe(item: Any, values: Any, model: Any) -> str:
         known = re.findall("'([^']+)'", context["expected_tags"])
         message = f"there is no '{context['tag']}'{nearest(context['tag'], known)}"
     elif item["type"] == "too_short":
-        given, least = item["ctx"]["actual_length"], item["ctx"]["min_length"]
-        message = f"{given or 'nothing'} given; give at least {least}"
+        count, least = item["ctx"]["actual_length"], item["ctx"]["min_length"]
+        message = f"{count or 'nothing'} given; give at least {least}"
     elif item["type"] not in ("unknown_key", "retired_key", "odd_number", "value_error", "union_tag_not_found"):
-        given = repr(node)
-        given = given if len(given) <= _LONGEST else f"{given[:_LONGEST]}..."
-        message = f"{message[0].lower()}{message[1:]}, not {given}"
+        value = repr(node)
+        value = value if len(value) <= _LONGEST else f"{value[:_LONGEST]}..."
+        message = f"{message[0].lower()}{message[1:]}, not {value}"
     return f"{'.'.join(path)}: {message}" if path else message
 
 
-def _hint(key: str, known: list[str], path: list[str], places: list[tuple[str, ...]]) -> str:
+def _hint(key: str, known: list[str], path: list[str], paths: list[tuple[str, ...]]) -> str:
     """A hint at the key that was probably meant by one that a part of a config does not know.
 
     Args:
         key: the key.
-        known: the part's own keys.
-        path: the part's place in the config.
-        places: all keys of the whole config.
+        known: the part's keys.
+        path: the part's path in the config.
+        paths: all keys of the whole config.
     """
     if close := similar(key, known, cutoff=0.75):
         return close
-    same = [place for place in places if place[-1] == key]
+    same = [path_of_key for path_of_key in paths if path_of_key[-1] == key]
 
-    def near(place: tuple[str, ...]) -> tuple[int, int]:
-        common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(place, path, strict=False)))
-        return -common, len(place)
+    def near(path_of_key: tuple[str, ...]) -> tuple[int, int]:
+        common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(path_of_key, path, strict=False)))
+        return -common, len(path_of_key)
 
-    names = list(dict.fromkeys(f"'{'.'.join(place)}'" for place in sorted(same, key=near)))[:_PLACES]
+    names = list(dict.fromkeys(f"'{'.'.join(path_of_key)}'" for path_of_key in sorted(same, key=near)))[:_PLACES]
     return f"; did you mean {' or '.join(names)}?" if names else nearest(key, known)
 
 
@@ -224,7 +224,7 @@ def configs_of(annotation: Any, metadata: Sequence[Any] = ()) -> list[type[Confi
             return list(registry.values())
     if isinstance(annotation, type) and issubclass(annotation, Config):
         return [annotation]
-    return [found for argument in get_args(annotation) for found in configs_of(argument)]
+    return [config for argument in get_args(annotation) for config in configs_of(argument)]
 
 
 def _chosen(part: type[Config], values: Any) -> bool:

@@ -38,10 +38,10 @@ def digest(path: Path, anew: bool = False) -> str:
     if key[1] >= ANNOUNCED_FROM and not anew:
         tell(f"{path}: reading {key[1] / 1e9:,.0f} GB once to verify them")
     with open_regular(path) as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
+        checksum = hashlib.file_digest(file, "sha256").hexdigest()
     if _key(path) == key:
-        _remember(key, found, [])
-    return found
+        _remember(key, checksum, [])
+    return checksum
 
 
 def checked_once(path: Path, name: str, check: Callable[[], None]) -> None:
@@ -78,20 +78,20 @@ def _recall(key: tuple[str, int, int, int]) -> tuple[str, list[str]] | None:
         return None
     if key not in _here:
         with contextlib.suppress(OSError, ValueError, RuntimeError, TypeError):
-            size, modified, changed, found, checks = _entries(_store(key[0])).get(os.path.basename(key[0]), ())
-            if (size, modified, changed) == key[1:] and isinstance(found, str) and isinstance(checks, list):
-                _here[key] = found, checks
+            size, modified, changed, checksum, checks = _entries(_store(key[0])).get(os.path.basename(key[0]), ())
+            if (size, modified, changed) == key[1:] and isinstance(checksum, str) and isinstance(checks, list):
+                _here[key] = checksum, checks
     return _here.get(key)
 
 
-def _remember(key: tuple[str, int, int, int], found: str, checks: list[str]) -> None:
+def _remember(key: tuple[str, int, int, int], checksum: str, checks: list[str]) -> None:
     """Keep a digest in the user's cache, if it can be written; two processes at a time may lose one of two digests."""
     if key[1] < REMEMBERED_FROM or time.time() - max(key[2:]) / 1e9 < SETTLED:
         return
-    _here[key] = found, checks
+    _here[key] = checksum, checks
     with contextlib.suppress(OSError, RuntimeError):
         store = _store(key[0])
-        entries = {**_entries(store), os.path.basename(key[0]): [*key[1:], found, checks]}
+        entries = {**_entries(store), os.path.basename(key[0]): [*key[1:], checksum, checks]}
         store.parent.mkdir(parents=True, exist_ok=True)
         partial = store.with_name(f".{store.name}.{os.getpid()}")
         partial.write_text(json.dumps(entries), encoding="utf-8")
@@ -101,7 +101,7 @@ def _remember(key: tuple[str, int, int, int], found: str, checks: list[str]) -> 
 def _entries(store: Path) -> dict[str, Any]:
     """The remembered digests of a folder's files; empty where the cache cannot be read."""
     try:
-        found = json.loads(store.read_bytes())
+        entries = json.loads(store.read_bytes())
     except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return entries if isinstance(entries, dict) else {}

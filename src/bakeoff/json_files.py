@@ -155,13 +155,13 @@ def _require_characters(text: str) -> None:
     """Refuse strings that no file can be written with.
 
     Raises:
-        JsonError: a string has half of a surrogate pair, which JSON can spell; with its place.
+        JsonError: a string has half of a surrogate pair, which JSON can spell; with its line and column.
     """
     if _HALF.search(text) is None:
         return
-    for found in _STRING.finditer(text):
-        if _HALF.search(found[0]) and any("\ud800" <= each <= "\udfff" for each in json.loads(found[0], strict=False)):
-            raise JsonError("half of a surrogate pair (\\ud8...) is not a character", *_place(text, found.start()))
+    for match in _STRING.finditer(text):
+        if _HALF.search(match[0]) and any("\ud800" <= each <= "\udfff" for each in json.loads(match[0], strict=False)):
+            raise JsonError("half of a surrogate pair (\\ud8...) is not a character", *_place(text, match.start()))
 
 
 def _place(text: str, start: int) -> tuple[int, int]:
@@ -171,24 +171,24 @@ def _place(text: str, start: int) -> tuple[int, int]:
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The object of these keys and values."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    values = dict(pairs)
+    if len(values) < len(pairs):
         raise RepeatedKey("a key comes twice")
-    return found
+    return values
 
 
 def _repeated(text: str) -> RepeatedKey:
-    """The first key of a JSON text that its object has already, with its place."""
+    """The first key of a JSON text that its object has already, with its line and column."""
     open_objects: list[set[str]] = []  # the keys of each object, or list, that is open
-    for found in _KEY_OR_BRACKET.finditer(text):
-        if found[0] in "{[":
+    for match in _KEY_OR_BRACKET.finditer(text):
+        if match[0] in "{[":
             open_objects.append(set())
-        elif found[0] in "}]":
+        elif match[0] in "}]":
             open_objects.pop()
-        elif found[2]:
-            name = json.loads(found[1]) if "\\" in found[1] else found[1][1:-1]
+        elif match[2]:
+            name = json.loads(match[1]) if "\\" in match[1] else match[1][1:-1]
             if name in open_objects[-1]:
-                return RepeatedKey(f"the key '{name[:_LONGEST_NAME]}' comes twice", *_place(text, found.start()))
+                return RepeatedKey(f"the key '{name[:_LONGEST_NAME]}' comes twice", *_place(text, match.start()))
             open_objects[-1].add(name)
     return RepeatedKey("a key comes twice")
 

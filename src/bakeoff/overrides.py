@@ -24,7 +24,7 @@ def set_key(values: dict[str, Any], key: str, value: Any, where: str) -> None:
     """Set a dotted key in nested mappings and lists; mappings on the way are made where they are absent.
 
     Raises:
-        UserError: the path leads through a value that holds no keys, or a list has no such place.
+        UserError: the path leads through a value that holds no keys, or a list has no such index.
     """
     node: Any = values
     *path, last = key.split(".")
@@ -35,19 +35,19 @@ def set_key(values: dict[str, Any], key: str, value: Any, where: str) -> None:
                 raise UserError(
                     f"{where}: --set {key}: '{here}' is not a place in a list of {len(node)} (counted from 0)"
                 )
-            place: Any = int(part)
+            entry: Any = int(part)
         elif isinstance(node, dict):
-            place = part
+            entry = part
         else:
             raise UserError(
                 f"{where}: --set {key}: '{here}' does not exist, because what is above it holds a single value"
             )
         if index == len(path):
-            node[place] = value
+            node[entry] = value
         else:
-            if isinstance(node, dict) and node.get(place) is None:
-                node[place] = {}
-            node = node[place]
+            if isinstance(node, dict) and node.get(entry) is None:
+                node[entry] = {}
+            node = node[entry]
 
 
 def set_keys(values: dict[str, Any], pairs: Mapping[str, Any], model: type[BaseModel], where: str) -> None:
@@ -72,7 +72,7 @@ def set_keys(values: dict[str, Any], pairs: Mapping[str, Any], model: type[BaseM
     while turned and (inherited := [path for path in _refused(values, model) if path[:-1] in turned]):
         for path in inherited:
             if ".".join(path) in pairs:
-                return  # a mistake of the user's, which is to be told
+                return  # a mistake of the user's, which is to be reported
             del _at(values, path[:-1])[path[-1]]
 
 

@@ -121,8 +121,8 @@ def _load_all() -> None:
     for entry in metadata.entry_points(group=GROUP):
         where = f"plugin {entry.name} ({entry.value})"
         try:
-            found = entry.load()
-            configs = _register(found, where)
+            plugin = entry.load()
+            configs = _register(plugin, where)
         except UserError:
             raise
         except Exception as error:
@@ -163,13 +163,13 @@ def require_plugins(path: Path, versions: Mapping[str, Any]) -> None:
 
 
 def registry_of(config: type[BaseModel]) -> Registry[Any] | None:
-    """The registry of a config, found by the base class of the config; None: the config is no part's."""
+    """The registry of a config, by its base class; None: the config is no part's."""
     return next((each for each in REGISTRIES if issubclass(config, each.base)), None)
 
 
-def _register(found: ModuleType | type[BaseModel], where: str) -> tuple[type[BaseModel], ...]:
+def _register(plugin: ModuleType | type[BaseModel], where: str) -> tuple[type[BaseModel], ...]:
     """Register a config, or all configs that were written in a module or package."""
-    configs = [found] if isinstance(found, type) else list(_configs(found))
+    configs = [plugin] if isinstance(plugin, type) else list(_configs(plugin))
     for config in configs:
         registry = registry_of(config)
         if registry is None:

@@ -146,8 +146,8 @@ class Recipe(Config):
     def _unfit_stages(self) -> list[str]:
         """The stages of the curriculum whose rows are too short for their format, as errors."""
         reasons = []
-        for place, stage in enumerate(self.training.curriculum):
-            where = f"training.curriculum.{place}.length"
+        for index, stage in enumerate(self.training.curriculum):
+            where = f"training.curriculum.{index}.length"
             try:
                 self.input.parse({**self.input.model_dump(), "length": stage.length or self.input.length}, where)
             except UserError as error:
@@ -157,7 +157,7 @@ class Recipe(Config):
     def _unchanging_batches(self) -> list[str]:
         """The reasons why batches cannot change their size, where the recipe asks for that."""
         training = self.training
-        keys = [f"curriculum.{place}.batch_factor" for place, each in enumerate(training.curriculum)]
+        keys = [f"curriculum.{index}.batch_factor" for index, each in enumerate(training.curriculum)]
         asked = [key for key, each in zip(keys, training.curriculum, strict=True) if each.batch_factor != 1]
         if training.first_batch != 1:
             asked.append("first_batch")
@@ -188,14 +188,14 @@ class Recipe(Config):
 
     def stages(self) -> "list[Recipe]":
         """A recipe for each stage of the curriculum, with the rows of that stage, and one for what follows them all."""
-        own: dict[str, Any] = {"training.curriculum": []}
-        found = []
+        no_stages: dict[str, Any] = {"training.curriculum": []}
+        recipes = []
         for stage in self.training.curriculum:
-            changes = {**own, "input.length": stage.length or self.input.length}
+            changes = {**no_stages, "input.length": stage.length or self.input.length}
             if isinstance(batch := self.training.batch, int):
                 changes["training.batch"] = max(1, round(stage.batch_factor * batch))
-            found.append(self.changed(changes))
-        return [*found, self.changed(own)]
+            recipes.append(self.changed(changes))
+        return [*recipes, self.changed(no_stages)]
 
     def at(self, progress: float) -> "Recipe":
         """The recipe as it is after that share of the training, with its changing values fixed."""
@@ -204,10 +204,10 @@ class Recipe(Config):
             assert isinstance(self.training.batch, int)
             rows = int(batch_rows(self.training.batch, self.training.first_batch, progress))
             changes = {"training.batch": rows, "training.first_batch": 1.0}
-        for place, part in enumerate(self.objective):
+        for index, part in enumerate(self.objective):
             if isinstance(part, MaskingConfig) and part.first_rate is not None:
                 rate = evenly(part.first_rate, part.rate, progress)
-                changes |= {f"objective.{place}.rate": rate, f"objective.{place}.first_rate": None}
+                changes |= {f"objective.{index}.rate": rate, f"objective.{index}.first_rate": None}
         return self.changed(changes) if changes else self
 
     @property
@@ -261,7 +261,7 @@ class Recipe(Config):
 
     @property
     def reproduces(self) -> bool:
-        """Whether the recipe reproduces a publication; the package's other recipes say `our own` in its place."""
+        """Whether the recipe reproduces a publication; the package's other recipes say `our own` instead."""
         return bool(self.paper) and not self.paper.startswith("our own")
 
     def with_tokenizer(self, tokenizer: TokenizerConfig) -> "Recipe":

@@ -41,8 +41,8 @@ def load_recipe(name_or_path: str | Path, overrides: Mapping[str, Any] | Sequenc
     if changes_the_model(pairs) and "published" not in pairs:
         values.pop("published", None)
     schedule = pairs.get("training.schedule")
-    given = "training.schedule.warmup" in pairs or (isinstance(schedule, dict) and "warmup" in schedule)
-    if values.get("training", {}) != before.get("training", {}) and not given:
+    warmup_set = "training.schedule.warmup" in pairs or (isinstance(schedule, dict) and "warmup" in schedule)
+    if values.get("training", {}) != before.get("training", {}) and not warmup_set:
         _share_of_budget(values, before)
     return Recipe.parse(values, where)
 
@@ -91,11 +91,11 @@ def _with_bases(
         if not isinstance(each, str) or not each:
             wanted = "the name of a recipe, or a .yaml file, or a list of such"
             raise UserError(f"{where}: extends: give {wanted}, not {base!r}")
-        found = str(Path(where).parent / each) if _is_file(each) else each
-        name = _identity(found)
+        source = str(Path(where).parent / each) if _is_file(each) else each
+        name = _identity(source)
         if name not in known:
             try:
-                read = _read(found)
+                read = _read(source)
             except UserError as error:
                 raise UserError(f"{where}: extends: {error}") from None
             known[name] = _with_bases(name, *read, {**above, identity: where}, known)

@@ -1,4 +1,4 @@
-"""Registries: the configs of all parts of one sort, each under a name of its own."""
+"""Registries: the configs of all parts of one sort, each under its own name."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args, get_origin
@@ -98,7 +98,7 @@ class Registry(Mapping[str, type[AnyConfig]], Generic[AnyConfig]):
         config = self._configs.get(name) if isinstance(name, str) else None
         if config is None:
             expected = ", ".join(f"'{known}'" for known in self._configs)
-            given = str(name).encode("utf-8", "backslashreplace").decode()  # of a surrogate pydantic makes no message
-            context = {"discriminator": f"'{self.tag}'", "tag": given, "expected_tags": expected}
+            tag = str(name).encode("utf-8", "backslashreplace").decode()  # of a surrogate pydantic makes no message
+            context = {"discriminator": f"'{self.tag}'", "tag": tag, "expected_tags": expected}
             raise PydanticKnownError("union_tag_invalid", context)
         return config.model_validate(value)

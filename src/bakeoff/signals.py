@@ -215,7 +215,7 @@ def _unraisable(problem: Any) -> None:
 
 
 def leave_closed_terminal() -> None:
-    """Write to nowhere in place of a terminal that was closed, where each write would be an error."""
+    """Write to nowhere instead of a terminal that was closed, where each write would be an error."""
     try:
         import termios
     except ImportError:  # not a POSIX system

@@ -66,17 +66,17 @@ def shapes(path: Path) -> dict[str, tuple[int, ...]]:
     try:
         entries = {name: entry for name, entry in json.loads(header).items() if name != "__metadata__"}
         end = max((int(entry["data_offsets"][1]) for entry in entries.values()), default=0)
-        found = {name: tuple(map(int, entry["shape"])) for name, entry in entries.items()}
+        shape_of = {name: tuple(map(int, entry["shape"])) for name, entry in entries.items()}
     except (ValueError, RecursionError, AttributeError, KeyError, TypeError, IndexError):
         raise Damaged(f"{path}: damaged: its header is not that of a safetensors file", RESTORE) from None
     if 8 + length + end != size:
         raise Damaged(f"{path}: damaged: {size:,} bytes, of which its header knows {8 + length + end:,}", RESTORE)
-    for name, shape in found.items():
+    for name, shape in shape_of.items():
         if len(shape) > MOST_DIMENSIONS:
             raise Damaged(
                 f"{path}: damaged: {name} has {len(shape):,} dimensions; {MOST_DIMENSIONS} can be read", RESTORE
             )
-    return found
+    return shape_of
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
@@ -122,9 +122,9 @@ def require_shapes(path: Path, module: nn.Module) -> None:
         UserError: the file cannot be read.
         Damaged: it has other tensors, or is damaged.
     """
-    found = shapes(path)
-    own = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
-    for name in [*own, *found]:
-        there, here = found.get(name), own.get(name)
+    stored = shapes(path)
+    expected = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
+    for name in [*expected, *stored]:
+        there, here = stored.get(name), expected.get(name)
         if there != here:
             raise Damaged(f"{path}: {name} is {there or 'absent'} there, and {here or 'absent'} by the recipe", RESTORE)

@@ -105,8 +105,8 @@ def parse_yaml(text: str, where: str) -> dict[str, Any]:
     """
     values = parse_value(text, where)
     if not isinstance(values, dict):
-        found = "nothing" if values is None else type(values).__name__
-        raise UserError(f"{where}: expected keys and values, found {found}")
+        kind = "nothing" if values is None else type(values).__name__
+        raise UserError(f"{where}: expected keys and values, found {kind}")
     return values
 
 
@@ -134,10 +134,10 @@ def parse_value(text: str, where: str) -> Any:
             loader.dispose()
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        place = f" line {mark.line + 1}" if mark and "\n" in text else ""
+        line = f" line {mark.line + 1}" if mark and "\n" in text else ""
         problem = " ".join(str(getattr(error, "problem", None) or error).split())
         kind = "" if isinstance(error, _Refused) else "not valid YAML: "
-        raise UserError(f"{where}{place}: {kind}{problem}") from None
+        raise UserError(f"{where}{line}: {kind}{problem}") from None
     except (ValueError, LookupError, TypeError) as error:  # a tag such as !!bool before something else
         raise UserError(f"{where}: not valid YAML: {error}") from None
 
@@ -176,8 +176,8 @@ def _measure(node: yaml.Node, depth: int, known: dict[int, tuple[int, int]]) -> 
             _check_keys(node)
             children = [value for _, value in node.value]
         for child in children:
-            own, below = _measure(child, depth + 1, known)
-            values, height = values + own, max(height, below + 1)
+            count, below = _measure(child, depth + 1, known)
+            values, height = values + count, max(height, below + 1)
         if values > MOST_VALUES:
             _refuse(f"more than {MOST_VALUES:,} values, aliases counted each time", node)
         known[id(node)] = values, height
@@ -190,8 +190,8 @@ def _check_keys(node: yaml.MappingNode) -> None:
         if key.tag == f"{_TAG}merge":
             continue
         if key.tag != f"{_TAG}str" or not isinstance(key, yaml.ScalarNode):
-            found = f"'{key.value}'" if isinstance(key, yaml.ScalarNode) else "a list or mapping"
-            _refuse(f"a key has to be a name, {found} is none (put it in quotes)", key)
+            wrong = f"'{key.value}'" if isinstance(key, yaml.ScalarNode) else "a list or mapping"
+            _refuse(f"a key has to be a name, {wrong} is none (put it in quotes)", key)
         if key.value in seen:
             _refuse(f"the key '{key.value}' comes twice", key)
         seen.add(key.value)
