@@ -79,7 +79,7 @@ class Context(NamedTuple):
     gaps: Tensor | None = None
     """(B,) number of positions, in the text so far, before each row's first token; None: no row has any."""
     in_place: bool = False
-    """Remembered keys and values have free places after them, into which the next ones are written."""
+    """The next keys and values are written into free positions after the remembered ones."""
     packing: Packing | None = None
     """The layout of packed states, which are (1, N, D) of tokens alone, one row after the other without padding; None:
     states are (B, T, D). All other fields are for (B, T) rows with padding in any case.

@@ -37,9 +37,9 @@ class StackConfig(Config):
     groups: int = Field(default=1, gt=0)
     """Number of runs of neighbouring layers within which parts are shared."""
     layer_weights: bool = False
-    """What follows a part of a layer reads, in place of the part's output, a learned linear mix of the stack's input
-    and the outputs of all parts so far, which begins as this output alone (DenseFormer: Pagliardini et al. 2024,
-    arXiv:2402.02622; GPT-BERT: arXiv:2410.24159).
+    """The input of whatever follows a part of a layer is a learned linear mix of the stack's input and the outputs of
+    all parts so far, which begins as the part's output alone (DenseFormer: Pagliardini et al. 2024, arXiv:2402.02622;
+    GPT-BERT: arXiv:2410.24159).
     """
     block: BlockConfig | list[BlockConfig]
     """The block of all layers, or a list of blocks: one with `at` is the block of that layer, and one with `every` is

@@ -30,9 +30,9 @@ class MixerBaseConfig(PartConfig):
 
     @property
     def blind_ahead(self) -> bool:
-        """Whether, in a causal stack, all distances ahead are one to the mixer's positions.
+        """Whether the mixer's positions take all distances ahead for one, in a causal stack.
 
-        It cannot read prefixes then, whose tokens see later ones.
+        Prefixes, whose tokens see later ones, cannot be read then.
         """
         return False
 
