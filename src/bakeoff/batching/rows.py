@@ -77,7 +77,7 @@ class RowsWithTargets:
 
     @property
     def length(self) -> int:
-        """T + P, the number of places in a row, second stream included."""
+        """T + P, the number of positions in a row, second stream included."""
         row = self.examples.row
         length: int = (row.ids if row.queries is None else row.queries.visible).shape[1]
         return length

@@ -68,7 +68,7 @@ class PretrainingModel(nn.Module):
     def forward(
         self, batch: Batch, state: ModelState | None = None, score: Score = summed_loss
     ) -> tuple[dict[str, Any], ModelState | None]:
-        """What the heads make of the rows that have a target, and the state after the batch where one is given.
+        """The heads' results for the rows that have a target, and the state after the batch where one is given.
 
         Training, validation and inference all come through here, so that whatever shards or replicates the weights can
         gather them before, and the table of tokens is read within.

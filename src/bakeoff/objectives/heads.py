@@ -129,7 +129,7 @@ class TokenHead(Head):
         return F.linear(rows, table, self.bias)
 
     def loss(self, rows: Tensor, labels: Tensor, table: Tensor) -> Tensor:
-        """The cross-entropy of gathered rows with their (N,) labels, smoothed or not, summed, in nats."""
+        """The summed cross-entropy of gathered rows with their (N,) labels, smoothed or not, in nats."""
         return cross_entropy(self.scores(rows, table).float(), labels, self.label_smoothing, self.z_loss)
 
 
@@ -167,7 +167,7 @@ class UntiedTokenHead(Head):
         return cast(Tensor, self.output(rows))
 
     def loss(self, rows: Tensor, labels: Tensor, table: Tensor) -> Tensor:
-        """The cross-entropy of gathered rows with their (N,) labels, smoothed or not, summed, in nats."""
+        """The summed cross-entropy of gathered rows with their (N,) labels, smoothed or not, in nats."""
         return cross_entropy(self.scores(rows, table).float(), labels, self.label_smoothing, self.z_loss)
 
 

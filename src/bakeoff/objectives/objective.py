@@ -142,7 +142,7 @@ class ObjectiveConfig(PartConfig):
 
     @property
     def about_source(self) -> str | None:
-        """How a source differs from its text, in words, where the marks in it do not show this; None: they do."""
+        """The difference of a source from its text, in words; None: the marks in the source show it."""
         return None
 
     @property

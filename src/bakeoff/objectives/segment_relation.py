@@ -21,7 +21,7 @@ from bakeoff.tokenizer.tokenizer import Tokenizer
 DOCUMENTS = 4
 """Number of other documents that are searched for a replacement."""
 
-PLACES = 16
+SENTENCES = 16
 """Number of sentences of each of these documents at which a replacement may begin; one of them usually has the
 original's length.
 """
@@ -179,14 +179,14 @@ def _with_replacements(
         # The last sentence, or that after which the document is as long as the original, or its first.
         last = np.searchsorted(sentences, end - (1 if pairs.single else goal), side="right") - 1
         among = np.maximum(last - first, 0) + 1
-        begin = first[:, None] + (draws.uniform(f"sentence {number}", PLACES) * among[:, None]).astype(np.int64)
+        begin = first[:, None] + (draws.uniform(f"sentence {number}", SENTENCES) * among[:, None]).astype(np.int64)
         begins.append(begin)
         if pairs.single:
             lengths.append(sentences[begin + 1] - sentences[begin])
         else:
             within = np.minimum(goal[:, None], end[:, None] - sentences[begin])
             lengths.append(_nearest_run(sentences, begin, within, room[:, None]))
-    # (N,) of the (N, DOCUMENTS * PLACES) that were drawn.
+    # (N,) of the (N, DOCUMENTS * SENTENCES) that were drawn.
     begin, length = np.concatenate(begins, 1), np.concatenate(lengths, 1)
     far = np.where(length <= room[:, None], np.abs(length - goal[:, None]), np.iinfo(np.int64).max)
     best = far.argmin(1)[:, None]
