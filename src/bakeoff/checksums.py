@@ -1,6 +1,6 @@
 """Checksums of a folder's files, in a list beside them: a file that is read is compared with the list.
 
-The list has a line `DIGEST  NAME` for each file, as `sha256sum --check` reads it, and at its end a digest of its own
+The list has a line `DIGEST  NAME` for each file, as `sha256sum --check` reads it, and at its end a digest of these
 lines. A file that is to be changed loses its line before the change and gets a new one after it, so that a process that
 is killed in between leaves a file without a checksum. Folders of older versions have no list, and nothing is compared
 there.

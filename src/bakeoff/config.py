@@ -159,7 +159,7 @@ def _describe(item: Any, values: Any, model: Any) -> str:
         path.append(str(part))
     message = item["msg"].removeprefix("Value error, ")
     if item["type"] == "unknown_key":
-        message += _hint(item["ctx"]["key"], item["ctx"]["known"], path, list(_places(model, values)))
+        message += _hint(item["ctx"]["key"], item["ctx"]["known"], path, list(_paths(model, values)))
     elif item["type"] == "missing":
         message = "this key is required"
     elif item["type"] == "union_tag_invalid":
@@ -198,7 +198,7 @@ def _hint(key: str, known: list[str], path: list[str], paths: list[tuple[str, ..
     return f"; did you mean {' or '.join(names)}?" if names else nearest(key, known)
 
 
-def _places(model: type[Config], values: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+def _paths(model: type[Config], values: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """The paths of all keys that a config has, with the kinds of parts that its values choose."""
     for name, field in model.model_fields.items():
         here = (*path, name)
@@ -212,7 +212,7 @@ def _places(model: type[Config], values: Any, path: tuple[str, ...] = ()) -> Ite
             below = (*here, str(i)) if isinstance(value, list) else here
             for part in parts:
                 if (len(parts) == 1 and not isinstance(each, int | str)) or _chosen(part, each):
-                    yield from _places(part, each, below)
+                    yield from _paths(part, each, below)
 
 
 def configs_of(annotation: Any, metadata: Sequence[Any] = ()) -> list[type[Config]]:

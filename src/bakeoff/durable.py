@@ -236,7 +236,7 @@ def fresh(folder: Path, name: Path) -> Iterator[None]:
     """Make an empty folder and hold it; files that a killed process left there are removed.
 
     Args:
-        folder: a temporary place beside `name`.
+        folder: a temporary folder beside `name`.
         name: the path that the folder will have in the end.
 
     Raises:

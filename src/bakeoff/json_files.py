@@ -161,10 +161,12 @@ def _require_characters(text: str) -> None:
         return
     for match in _STRING.finditer(text):
         if _HALF.search(match[0]) and any("\ud800" <= each <= "\udfff" for each in json.loads(match[0], strict=False)):
-            raise JsonError("half of a surrogate pair (\\ud8...) is not a character", *_place(text, match.start()))
+            raise JsonError(
+                "half of a surrogate pair (\\ud8...) is not a character", *_line_and_column(text, match.start())
+            )
 
 
-def _place(text: str, start: int) -> tuple[int, int]:
+def _line_and_column(text: str, start: int) -> tuple[int, int]:
     """Line and column of a character, both from 1."""
     return text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
 
@@ -188,7 +190,9 @@ def _repeated(text: str) -> RepeatedKey:
         elif match[2]:
             name = json.loads(match[1]) if "\\" in match[1] else match[1][1:-1]
             if name in open_objects[-1]:
-                return RepeatedKey(f"the key '{name[:_LONGEST_NAME]}' comes twice", *_place(text, match.start()))
+                return RepeatedKey(
+                    f"the key '{name[:_LONGEST_NAME]}' comes twice", *_line_and_column(text, match.start())
+                )
             open_objects[-1].add(name)
     return RepeatedKey("a key comes twice")
 

@@ -73,7 +73,7 @@ def _with_bases(
     Args:
         identity: the key of the recipe's file, see `_identity`.
         where: the recipe's name in errors.
-        values: the recipe's own values.
+        values: the recipe's values.
         above: the names of the recipes that extend this one, by identity; a recipe among them extends itself.
         known: merged values of recipes that were read before, by identity, so that each is read once.
 

@@ -86,7 +86,7 @@ class Registry(Mapping[str, type[AnyConfig]], Generic[AnyConfig]):
         return core_schema.no_info_plain_validator_function(self._read)
 
     def _read(self, value: Any) -> AnyConfig:
-        """The config that values describe; errors are those of pydantic's own unions."""
+        """The config that values describe; errors are those of pydantic's unions."""
         if isinstance(value, self.base):
             return value
         if not isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Work in a thread that another one may end: it looks, at places where nothing is half done, whether it is to go on."""
+"""Work in a thread that another one may end: it looks, at points where nothing is half done, whether it is to go on."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

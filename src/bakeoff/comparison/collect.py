@@ -61,7 +61,7 @@ class FinetuneOutcome(Record):
     epochs: float | None = None
     """The number of epochs trained until the end, or until early stopping."""
     default_epochs: list[int] = Field(default=[])
-    """The numbers of epochs in whose place more were planned, for the sake of `least_steps`."""
+    """The numbers of epochs that were raised for `least_steps`."""
     cut: dict[str, dict[str, int]] = Field(default={})
     """The rows of each split of which a part was not read, see `CutRows`."""
     seconds: float

@@ -56,12 +56,12 @@ def compare(
             do not depend on it, because the threads of a training are settled at the start and stay.
         progress: a function that gets one line before each training.
         engine: the object that trains, one job at a time and in this process; left out: Bakeoff itself.
-        workers: workers that train side by side, in place of `jobs`, see `bakeoff.jobs`; they are left running.
+        workers: workers that train side by side, instead of `jobs`, see `bakeoff.jobs`; they are left running.
         report: the function that writes the report; left out: `write_report`.
 
     Raises:
         Interrupted: SIGINT or SIGTERM came; the same call goes on.
-        UserError: a mistake in the plan or its files, found before anything is trained; or `out` holds runs with other
+        UserError: a mistake in the plan or its files, before anything is trained; or `out` holds runs with other
             settings, and the message names what differs; or every recipe diverged. One that diverges among others is
             left out, and the report says so.
     """

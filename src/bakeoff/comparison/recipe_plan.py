@@ -20,7 +20,7 @@ HUB = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*(@[\w./-]+)?")
 
 
 def label_of(recipe: str) -> str:
-    """The label of a recipe that has none of its own."""
+    """The label of a recipe that has none in the plan."""
     if recipe.endswith(YAML):
         return Path(recipe).stem
     last = Path(recipe.partition("@")[0] if HUB.fullmatch(recipe) else recipe).name
@@ -65,7 +65,7 @@ class RecipePlan(Config):
         """The recipe's plan with absolute paths.
 
         Args:
-            where: the place in the plan that an error message begins with.
+            where: the key in the plan that an error message begins with.
             folder: the plan's folder, to which its paths are relative.
 
         Raises:

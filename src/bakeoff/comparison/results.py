@@ -1,4 +1,4 @@
-"""The results of a comparison: one tree of facts, to which report and exports add nothing of their own."""
+"""The results of a comparison: one tree of facts, to which report and exports add nothing."""
 
 import io
 from collections.abc import Mapping
@@ -105,7 +105,7 @@ class FinetuningScore(Config):
     epochs: float | None = None
     """The epochs trained until the end, or until early stopping; None in results of older versions."""
     default_epochs: list[int] = Field(default=[])
-    """The default numbers of epochs in whose place more were planned, for the sake of `least_steps`."""
+    """The default numbers of epochs that were raised for `least_steps`."""
     cut: dict[str, CutRows] = Field(default={})
     """The rows of train, dev and test of which a part was not read; empty in results of older versions."""
     seconds: float

@@ -54,7 +54,7 @@ def demo_plan(scale: float) -> dict[str, Any]:
         "tasks": [
             # A swapped pair of words is local: a maximum over positions finds it, a mean dilutes it.
             task("word-order", EPOCHS, pooling="max", patience=2, least_steps=0),
-            # With so few labels each model needs a rate of its own, which dev chooses.
+            # With so few labels each model needs its own rate, which dev chooses.
             task(
                 "package",
                 10,

@@ -27,7 +27,7 @@ BEGINNING = 0.05
 """Share of the axis, from its start, whose steeply falling losses do not stretch the chart's height."""
 
 MOST = 26
-"""Most curves in one chart, because each has a letter of its own."""
+"""Most curves in one chart, because each has its own letter."""
 
 Point = tuple[float, float]
 

@@ -95,9 +95,9 @@ class PreparePairsOptions(PairOptions, LengthFilter, CorpusOptions):
         return self
 
 
-def paths_of(given: Texts) -> list[Path]:
+def paths_of(texts: Texts) -> list[Path]:
     """The paths of one file or of several; `~` stands for the user's home folder."""
-    return [Path(each).expanduser() for each in ([given] if isinstance(given, str | Path) else given)]
+    return [Path(each).expanduser() for each in ([texts] if isinstance(texts, str | Path) else texts)]
 
 
 def _require_share(value: float) -> None:

@@ -89,7 +89,7 @@ def _connect(ray: Any, address: str) -> None:
 
 
 def _make(folder: str, texts: Texts, out: str | Path, shard: int, shards: int, options: PrepareOptions) -> str | None:
-    """Make one shard on a machine of the cluster; returns a UserError, which Ray would raise as an error of its own."""
+    """Make one shard on a machine of the cluster; returns a UserError, which Ray would raise as its own error."""
     machine = os.uname().nodename
     try:
         os.chdir(folder)

@@ -74,7 +74,7 @@ def hub_files(text: str, *, whole: bool = False) -> list[HubFile]:
     """The files of a data set, whose content is not fetched yet.
 
     Args:
-        text: `hub:OWNER/NAME`, `hub:OWNER/NAME:CONFIG`, either with `@SPLIT` (default `train`); or a folder in place of
+        text: `hub:OWNER/NAME`, `hub:OWNER/NAME:CONFIG`, either with `@SPLIT` (default `train`); or a folder instead of
             OWNER/NAME.
         whole: whether all files come as one.
 

@@ -46,14 +46,14 @@ def pages(file: io.BufferedReader, column: Any) -> Iterator[Page]:
         if kind is None or size is None or stored is None or size < 0 or stored < 0:
             raise ValueError("a page's header is damaged")
         yield Page(kind == _DICTIONARY, size)
-        position += header.place + stored
+        position += header.position + stored
 
 
 class _Compact:
     """A reader of Thrift's compact protocol, which keeps the whole numbers of the outermost struct."""
 
     def __init__(self, data: bytes) -> None:
-        self.data, self.place = data, 0
+        self.data, self.position = data, 0
 
     def struct(self, depth: int = 0) -> dict[int, int]:
         if depth > _DEEPEST:
@@ -92,11 +92,11 @@ class _Compact:
 
     def _byte(self) -> int:
         self._skip(1)
-        return self.data[self.place - 1]
+        return self.data[self.position - 1]
 
     def _skip(self, count: int) -> None:
-        self.place += count
-        if self.place > len(self.data):
+        self.position += count
+        if self.position > len(self.data):
             raise ValueError("a page's header ends too early")
 
     def _varint(self) -> int:

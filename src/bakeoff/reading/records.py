@@ -87,7 +87,7 @@ class RecordReader(TableReader):
         for number, row in self._cells():
             if indices is None:
                 header = self._header(row)
-                indices = self._places(names, header, row, number, advice)
+                indices = self._indices(names, header, row, number, advice)
                 if style.header:
                     continue
             if len(row) < len(header) or (any(row[len(header) :]) and not style.extra_columns):
@@ -105,7 +105,7 @@ class RecordReader(TableReader):
         """The names of the columns of a file with this first row."""
         return [name.strip() for name in row] if self._style.header else [str(n + 1) for n in range(len(row))]
 
-    def _places(
+    def _indices(
         self, names: Sequence[str], header: list[str], row: Sequence[str], number: int, advice: str
     ) -> list[int]:
         """The indices of the named columns in a file with this first row, which stands on line `number`."""

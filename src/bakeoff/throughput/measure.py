@@ -47,7 +47,7 @@ def speed(
         recipes: names, files or recipes.
         lengths: lengths of rows in tokens.
         batch_tokens: tokens of a step, which has `batch_tokens // length` rows, at least one.
-        vocabulary: size of every recipe's vocabulary; None: the recipe's own.
+        vocabulary: size of every recipe's vocabulary; None: the recipe's.
         device: auto, cpu, cuda or mps.
         seconds: seconds for each measurement of a recipe at a length.
         most_seconds: a recipe whose step takes more seconds is not measured at greater lengths.

@@ -29,7 +29,7 @@ class Measurement(Config):
     parameters: int | None
     """Number of parameters, heads included."""
     position_table: int | None
-    """Rows that the table of learned positions was lengthened to; None: the recipe's own table suffices."""
+    """Rows that the table of learned positions was lengthened to; None: the recipe's table suffices."""
     training_tokens_per_second: float | None
     """Tokens a second in a training step: forward, backward, optimizer."""
     inference_tokens_per_second: float | None

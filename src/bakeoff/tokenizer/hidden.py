@@ -92,9 +92,9 @@ def hidden_characters(texts: Sequence[str], spans: NDArray[np.int64], known: NDA
     begin, end = spans[known].T
     size = len(codes) + 1
     opened = np.cumsum(np.bincount(begin, minlength=size) - np.bincount(end, minlength=size))
-    open_places = np.flatnonzero(opened[:-1] == 0)
-    bare = codes[open_places]
-    hidden = open_places[~_SPACES[np.minimum(bare, len(_SPACES) - 1)] | (bare >= len(_SPACES))]
+    open_positions = np.flatnonzero(opened[:-1] == 0)
+    bare = codes[open_positions]
+    hidden = open_positions[~_SPACES[np.minimum(bare, len(_SPACES) - 1)] | (bare >= len(_SPACES))]
     counts = np.zeros((len(texts), 2), np.int64)
     if not len(hidden):
         return HiddenCharacters(counts, "")

@@ -77,7 +77,7 @@ def train(
 def train_whitespace(
     size: int, lowercase: bool, specials: Sequence[str], counts: WordCounts, end_of_line: bool
 ) -> Inner:
-    """A tokenizer of the most frequent words between white space; equally frequent words are in their own order.
+    """A tokenizer of the most frequent words between white space; equally frequent words are in code point order.
 
     Args:
         size: as of `train`.

@@ -140,8 +140,8 @@ def parse_ranges(over: Over, recipe: Recipe, trials: int, option: str = OVER) ->
                 f"{where}: cannot be searched: all trials are run and measured alike; "
                 "give it with --set, in a plan with `set`"
             )
-        present = _own(values, key, where, recipe.name)
-        ranges[key] = _range(key, text, written, present, where)
+        recipe_value = _recipe_value(values, key, where, recipe.name)
+        ranges[key] = _range(key, text, written, recipe_value, where)
     if RATE not in ranges:
         ranges = {RATE: _around(recipe.training.optimizer.rate, trials), **ranges}
     for key in ranges:
@@ -175,7 +175,7 @@ def _pairs(over: Over) -> Iterator[tuple[str, str | Sequence[Any]]]:
         yield key.strip(), text.strip()
 
 
-def _own(values: Any, key: str, where: str, name: str) -> Any:
+def _recipe_value(values: Any, key: str, where: str, name: str) -> Any:
     """The recipe's value at a key."""
     known = list(_keys(values))
     if key not in known:

@@ -47,7 +47,7 @@ def tune(
         over: ranges of further keys, `KEY=1e-4..1e-2` or `KEY=relu,gelu`, or lists of values by keys.
         trials: the most trials.
         budget: budget of one whole trial; None: the recipe's own.
-        jobs: number of trials side by side, each in a process of its own; auto: as many as suit this machine. The
+        jobs: number of trials side by side, each in its own process; auto: as many as suit this machine. The
             number does not change the results, because the threads of a trial are fixed at the start of the search.
         seed: the first seed of every trial.
         seeds: number of seeds of every trial, from `seed` on; a trial's loss is the mean over its seeds.
@@ -55,13 +55,13 @@ def tune(
             `optimization.carrying`. None: the recipe's own budget stays, with the rate of the best trial.
         device: auto, cpu, cuda or mps.
         progress: function that prints a line of progress; None: nothing is shown.
-        engine: engine that trains one trial at a time in this process; None: Bakeoff's own.
-        workers: workers that train side by side, in place of `jobs`, see `bakeoff.jobs`; they are left running.
+        engine: engine that trains one trial at a time in this process; None: Bakeoff's.
+        workers: workers that train side by side, instead of `jobs`, see `bakeoff.jobs`; they are left running.
         start: the run that the first weights of every trial come from; None: random weights.
 
     Raises:
         Interrupted: SIGINT or SIGTERM came; the same call goes on.
-        UserError: a mistake in the arguments, found before anything is trained; or `out` was made with other arguments,
+        UserError: a mistake in the arguments, before anything is trained; or `out` was made with other arguments,
             and the message names the difference.
         Diverged: every trial diverged.
     """

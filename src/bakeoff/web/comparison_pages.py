@@ -25,7 +25,7 @@ REPORT_POLICY = (
 """The Content-Security-Policy of a report, which may come from anyone: a script in it belongs to no site and reaches no
 server.
 
-The report's own policy, by hashes, applies as well."""
+The report's policy, by hashes, applies as well."""
 _EXAMPLES = 20
 """Largest number of examples that are shown for a task."""
 _CHARACTERS = 2_000

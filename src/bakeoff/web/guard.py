@@ -38,7 +38,7 @@ class Guard:
         limits: the bounds, of which the guard uses those of time.
         token: the token that a request has to bear; None: no token is asked for.
         hosts: names that the Host header of a request may have; None: any. A server on a loopback address takes only
-            loopback's names, so that no page from elsewhere reaches it under a name of its own (DNS rebinding).
+            loopback's names, so that no page from elsewhere reaches it under its own name (DNS rebinding).
         free: paths that need no token, such as the page, which holds nothing secret.
         metrics: counts the requests.
     """

@@ -128,8 +128,8 @@ def _print_scores(scores: "TextScores", changed: dict[str, Any], as_json: bool) 
             continue
         if score.parts is not None:
             for each in score.parts:
-                figures_and_place = f"{each.surprisal:>9.4f}  {each.tokens:>6}  {each.start:>6}  {each.end:>6}"
-                write(f"{totals.texts:>4}  {figures_and_place}  {on_one_line(each.text)}".rstrip())
+                figures_and_span = f"{each.surprisal:>9.4f}  {each.tokens:>6}  {each.start:>6}  {each.end:>6}"
+                write(f"{totals.texts:>4}  {figures_and_span}  {on_one_line(each.text)}".rstrip())
             sys.stdout.flush()
             continue
         log_probability = score.log_probability

@@ -135,7 +135,7 @@ def _one_or_several(columns: Sequence[str]) -> Any:
 
 
 def task_of(files: Files, settings: dict[str, Any], where: str) -> "TaskConfig":
-    """The config of a task; the task's own settings are removed from `settings`.
+    """The config of a task; the task's settings are removed from `settings`.
 
     Raises:
         UserError: there is no training file, no such data set or kind of task, or a mistake in the values.

@@ -50,7 +50,7 @@ def texts_of(
         options: names of the options that name the columns, for errors.
 
     Raises:
-        UserError: texts come from two places, or the file cannot be read.
+        UserError: texts come from two sources, or the file cannot be read.
     """
     from bakeoff.reading.text_files import STANDARD_INPUT, TextFile, in_memory
 

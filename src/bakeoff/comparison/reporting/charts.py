@@ -120,14 +120,14 @@ def _curve_rows(panel: ComparableLosses, axis: str, scale: float) -> Iterator[di
                 if value is not None and math.isfinite(value):
                     x = getattr(point, axis) / scale
                     at_step[point.step].append((x, value))
-                    yield {"recipe": entry.label, "seed": f"seed {run.seed}", **_place(x, value)}
+                    yield {"recipe": entry.label, "seed": f"seed {run.seed}", **_point(x, value)}
         for pairs in at_step.values():
             if len(pairs) == len(entry.runs):
                 x, y = (sum(column) / len(pairs) for column in zip(*pairs, strict=True))
-                yield {"recipe": entry.label, "seed": "mean", **_place(x, y)}
+                yield {"recipe": entry.label, "seed": "mean", **_point(x, y)}
 
 
-def _place(x: float, y: float) -> dict[str, float]:
+def _point(x: float, y: float) -> dict[str, float]:
     """A point rounded to more digits than a pixel shows."""
     return {"x": float(f"{x:.5g}"), "y": float(f"{y:.5g}")}
 

@@ -11,7 +11,7 @@ from bakeoff.comparison.statistics import Difference
 from bakeoff.display.wording import MINUS, percent, points
 
 DIGITS = 3
-"""Digits shown of the largest mean, for metrics on scales of their own."""
+"""Digits shown of the largest mean, for metrics with their own scale."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class ShownMetric:
     task: TaskFacts
     """The facts of the task, with the metric's title, unit and direction."""
     largest: float = 1.0
-    """The largest absolute mean of any recipe, which sets the number of decimals on a scale of its own."""
+    """The largest absolute mean of any recipe, which sets the number of decimals of a metric with its own scale."""
 
     @classmethod
     def of(cls, results: Results, task: str) -> "ShownMetric":
@@ -76,7 +76,7 @@ class ShownMetric:
 
     @property
     def steps(self) -> str:
-        """The unit of differences, " points", with its space; empty for a metric on a scale of its own."""
+        """The unit of differences, " points", with its space; empty for a metric with its own scale."""
         return " points" if self.task.unit else ""
 
     def cut(self, interval: tuple[float, float]) -> tuple[float, float]:

@@ -1,7 +1,7 @@
 """Encoding on all cores: jobs go to processes of Python's pool, and their results come back in order.
 
-Jobs of encoding are short and leave nothing behind, so that a stopped one is simply done again; work that has to be
-saved is a job of `bakeoff.jobs`.
+Jobs of encoding are short and leave nothing on the disk, so that a stopped one is simply done again; work that has to
+be saved is a job of `bakeoff.jobs`.
 """
 
 import os
