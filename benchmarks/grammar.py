@@ -18,10 +18,10 @@ import numpy as np
 import torch
 
 from bakeoff.corpus.store import Corpus
-from bakeoff.inference.minimal_pairs import MinimalPair, Preferences, judge, preferences, read_minimal_pairs
-from bakeoff.inference.readings import Reading, readings
 from bakeoff.reading.aligned import clean
 from bakeoff.runs.run import Run
+from bakeoff.scoring.methods import Reading, readings
+from bakeoff.scoring.minimal_pairs import MinimalPair, Preferences, judge, preferences, read_minimal_pairs
 
 NAMES: dict[Reading, str] = {
     "forwards": "forwards",

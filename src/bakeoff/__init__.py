@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bakeoff.checking import check
     from bakeoff.comparison.execution import compare
-    from bakeoff.inference.generate import generate
-    from bakeoff.inference.generation_config import GenerationConfig
+    from bakeoff.generation.config import GenerationConfig
+    from bakeoff.generation.generate import generate
     from bakeoff.inspection.inspect import inspect
     from bakeoff.inspection.peek import peek
     from bakeoff.interop.export import export
@@ -58,7 +58,7 @@ _HOMES = {
     "Context": "bakeoff.models.context",
     "EarlyStopping": "bakeoff.optimization.early_stopping",
     "FinetuneConfig": "bakeoff.tasks.fitting.finetune_config",
-    "GenerationConfig": "bakeoff.inference.generation_config",
+    "GenerationConfig": "bakeoff.generation.config",
     "LoadedRun": "bakeoff.using.loaded_run",
     "MixerBaseConfig": "bakeoff.models.mixers.mixer",
     "MultilabelConfig": "bakeoff.tasks.kinds.multilabel",
@@ -80,7 +80,7 @@ _HOMES = {
     "export": "bakeoff.interop.export",
     "find_checkpoint": "bakeoff.runs.finding",
     "finetune": "bakeoff.tasks.finetune",
-    "generate": "bakeoff.inference.generate",
+    "generate": "bakeoff.generation.generate",
     "import_model": "bakeoff.interop.hugging_face.importing",
     "inspect": "bakeoff.inspection.inspect",
     "load": "bakeoff.using.loaded_run",

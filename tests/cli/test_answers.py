@@ -12,7 +12,7 @@ from tests.inference.untrained_runs import untrained
 
 from bakeoff.cli import run as command
 from bakeoff.errors import UserError
-from bakeoff.inference.generate import generate as generate_texts
+from bakeoff.generation.generate import generate as generate_texts
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig

@@ -12,8 +12,8 @@ def answer(verb, run, file):
     """Go through all answers, as the command line does; how many there were."""
     from pathlib import Path
 
-    from bakeoff.inference.generate import write
-    from bakeoff.inference.generation_config import GenerationConfig
+    from bakeoff.generation.config import GenerationConfig
+    from bakeoff.generation.generate import write
     from bakeoff.reading.text_files import TextFile
     from bakeoff.runs.run import Run
     from bakeoff.tasks.finetuned_run import FinetunedRun

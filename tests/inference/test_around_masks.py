@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from tests.inference.untrained_runs import untrained
 
-from bakeoff.inference.around_masks import encoded_around
-from bakeoff.inference.generate import MASK, encoded
+from bakeoff.generation.generate import MASK, encoded
+from bakeoff.generation.text_around_masks import encoded_around
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.using.filling import Filler

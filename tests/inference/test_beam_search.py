@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.conftest import shrink
 
-from bakeoff.inference.beam_search import Search, beam_search
-from bakeoff.inference.generation import Generator
-from bakeoff.inference.generation_config import GenerationConfig
-from bakeoff.inference.prompts import source_of
+from bakeoff.generation.beam_search import Search, beam_search
+from bakeoff.generation.config import GenerationConfig
+from bakeoff.generation.generator import Generator
+from bakeoff.generation.prompts import source_of
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.row import Row
 

@@ -10,11 +10,12 @@ from tests.inference.answering import traced
 from tests.inference.untrained_runs import untrained
 
 from bakeoff.errors import UserError
-from bakeoff.inference import generate as generating
-from bakeoff.inference import prompts, scoring
-from bakeoff.inference.generation_config import GenerationConfig
+from bakeoff.generation import generate as generating
+from bakeoff.generation import prompts
+from bakeoff.generation.config import GenerationConfig
 from bakeoff.reading import text_files
 from bakeoff.reading.text_files import TextFile, in_memory, read_ahead
+from bakeoff.scoring import texts as scoring
 from bakeoff.tasks import predict as predicting
 from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetuned_run import FinetunedRun

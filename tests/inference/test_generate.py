@@ -6,8 +6,8 @@ from typer.testing import CliRunner
 import bakeoff
 from bakeoff.cli.app import app
 from bakeoff.errors import UserError
-from bakeoff.inference.generation_config import GenerationConfig
-from bakeoff.inference.sampling import PromptSeed, chooser
+from bakeoff.generation.config import GenerationConfig
+from bakeoff.generation.sampling import PromptSeed, chooser
 from bakeoff.training.pretrain import pretrain
 
 

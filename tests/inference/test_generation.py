@@ -9,10 +9,10 @@ import torch
 from tests.conftest import shrink
 
 from bakeoff.errors import UserError
-from bakeoff.inference.generation import Generator
-from bakeoff.inference.generation_config import GenerationConfig
-from bakeoff.inference.sampling import PromptSeed, chooser, draw, filtered
-from bakeoff.inference.writer import next_token_head
+from bakeoff.generation.config import GenerationConfig
+from bakeoff.generation.generator import Generator
+from bakeoff.generation.sampling import PromptSeed, chooser, draw, filtered
+from bakeoff.generation.writer import next_token_head
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.mixers.attention import Attention
 from bakeoff.models.model import ModelConfig

@@ -12,9 +12,9 @@ from tests.inference.untrained_runs import untrained
 from tokenizers import decoders, models, normalizers, trainers
 
 from bakeoff.cli import run as command
-from bakeoff.inference import generate as generation
-from bakeoff.inference.generate import MASK, encoded, joined, write
-from bakeoff.inference.generation_config import GenerationConfig
+from bakeoff.generation import generate as generation
+from bakeoff.generation.config import GenerationConfig
+from bakeoff.generation.generate import MASK, encoded, joined, write
 from bakeoff.preparation.prepare import prepare
 from bakeoff.reading.text_files import in_memory
 from bakeoff.tokenizer.tokenizer import Tokenizer

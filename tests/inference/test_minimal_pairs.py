@@ -16,10 +16,9 @@ from tests.conftest import sentences
 from tests.inference.untrained_runs import untrained
 
 from bakeoff.errors import UserError
-from bakeoff.inference.minimal_pairs import TIE, MinimalPair, judge, preferences, read_minimal_pairs
-from bakeoff.inference.readings import readings
-from bakeoff.inference.sentences import score_sentences
 from bakeoff.row import Queries, Row
+from bakeoff.scoring.methods import readings
+from bakeoff.scoring.minimal_pairs import TIE, MinimalPair, judge, preferences, read_minimal_pairs, score_sentences
 
 EXPECTED = {
     "gpt-tiny": ["forwards"],

@@ -9,10 +9,10 @@ from tests.conftest import sentences
 from tests.inference.untrained_runs import untrained
 
 from bakeoff.errors import UserError
-from bakeoff.inference.generate import PromptWriter, decoded, encoded, generate, never_written
-from bakeoff.inference.generation import Generator
-from bakeoff.inference.generation_config import GenerationConfig
-from bakeoff.inference.sampling import filtered
+from bakeoff.generation.config import GenerationConfig
+from bakeoff.generation.generate import PromptWriter, decoded, encoded, generate, never_written
+from bakeoff.generation.generator import Generator
+from bakeoff.generation.sampling import filtered
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 from tests.conftest import shrink
 
-from bakeoff.inference.generation import Generator
-from bakeoff.inference.generation_config import GenerationConfig
-from bakeoff.inference.sampling import PromptSeed
+from bakeoff.generation.config import GenerationConfig
+from bakeoff.generation.generator import Generator
+from bakeoff.generation.sampling import PromptSeed
 from bakeoff.learner.pretraining_model import PretrainingModel
 
 VOCABULARY, END, ROWS = 9, 3, 16

@@ -8,10 +8,10 @@ from tests.inference.naive_scores import Naive
 from tests.inference.untrained_runs import untrained
 
 import bakeoff
-from bakeoff.inference.readings import WordStarts, readings
-from bakeoff.inference.windows import windows_around
 from bakeoff.recipe_files import load_recipe, recipe_names
-from bakeoff.tasks.language.score_options import ScoreOptions
+from bakeoff.scoring.methods import WordStarts, readings
+from bakeoff.scoring.options import ScoreOptions
+from bakeoff.scoring.windows import windows_around
 from bakeoff.tasks.language.score_texts import open_scores
 from bakeoff.using.filling import filling_objective
 

@@ -11,14 +11,15 @@ from tests.inference.untrained_runs import untrained
 
 import bakeoff
 from bakeoff.errors import UserError
-from bakeoff.inference import scoring, token_scores
-from bakeoff.inference import sentences as scored_sentences
-from bakeoff.inference.generate import never_written
-from bakeoff.inference.scoring import TextScores, scorer_of, scoring_objective
-from bakeoff.inference.sentences import score_sentences
-from bakeoff.inference.token_scores import ScoredText
+from bakeoff.generation.generate import never_written
 from bakeoff.preparation.prepare import prepare
 from bakeoff.reading.text_files import in_memory
+from bakeoff.scoring import minimal_pairs as scored_sentences
+from bakeoff.scoring import texts as scoring
+from bakeoff.scoring import token_scores
+from bakeoff.scoring.minimal_pairs import score_sentences
+from bakeoff.scoring.texts import TextScores, scorer_of, scoring_objective
+from bakeoff.scoring.token_scores import ScoredText
 from bakeoff.tasks.language.score_texts import heading, open_scores
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 

@@ -15,9 +15,10 @@ from tests.inference.untrained_runs import untrained
 
 import bakeoff
 from bakeoff.errors import UserError
-from bakeoff.inference import scoring, token_scores
-from bakeoff.inference.windows import windows_around, windows_behind
 from bakeoff.row import Queries, Row, Source
+from bakeoff.scoring import texts as scoring
+from bakeoff.scoring import token_scores
+from bakeoff.scoring.windows import windows_around, windows_behind
 
 LENGTH = 12
 MEMORY = 5

@@ -5,9 +5,9 @@ import torch
 from tests.conftest import sentences
 from tests.inference.untrained_runs import untrained
 
-from bakeoff.inference.sentences import score_sentences
 from bakeoff.preparation.prepare import prepare
 from bakeoff.row import Row
+from bakeoff.scoring.minimal_pairs import score_sentences
 from bakeoff.tasks.evaluate import evaluate
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 

@@ -4,10 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.inference.untrained_runs import untrained
 
-from bakeoff.inference.readings import readings
-from bakeoff.inference.scoring import scorer_of
-from bakeoff.inference.token_scores import ScoredText
-from bakeoff.inference.windows import windows_around, windows_behind
+from bakeoff.scoring.methods import readings
+from bakeoff.scoring.texts import scorer_of
+from bakeoff.scoring.token_scores import ScoredText
+from bakeoff.scoring.windows import windows_around, windows_behind
 
 ROOMS = st.integers(1, 40).flatmap(lambda room: st.tuples(st.just(room), st.none() | st.integers(1, room)))
 """A row's places, and a stride."""

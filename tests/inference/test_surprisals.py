@@ -14,8 +14,8 @@ from tests.inference.untrained_runs import untrained
 import bakeoff
 from bakeoff.cli import run as command
 from bakeoff.errors import UserError
-from bakeoff.inference.sentences import score_sentences
-from bakeoff.inference.surprisals import surprisals
+from bakeoff.scoring.minimal_pairs import score_sentences
+from bakeoff.scoring.surprisals import surprisals
 from bakeoff.tokenizer.stretches import stretches_of
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bakeoff.inference.scoring import TextScore
-from bakeoff.inference.totals import Totals
+from bakeoff.scoring.texts import TextScore
+from bakeoff.scoring.totals import Totals
 from bakeoff.tokenizer.hidden import MOST_HIDDEN, HiddenText
 
 WORDS = st.lists(st.sampled_from(["river", "é", "字字", "a\u3000b", "x"]), max_size=6)

@@ -5,7 +5,7 @@ import unicodedata
 import pytest
 from tests.conftest import sentences
 
-from bakeoff.inference.readings import WordStarts
+from bakeoff.scoring.methods import WordStarts
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from bakeoff.inference.generate import generate
-from bakeoff.inference.generation_config import GenerationConfig
+from bakeoff.generation.config import GenerationConfig
+from bakeoff.generation.generate import generate
 from bakeoff.interop.export import export
 from bakeoff.interop.hugging_face.importing import import_model
 from bakeoff.row import Row, Source
@@ -213,7 +213,7 @@ def test_the_same_texts_are_written(both, tmp_path):
     if run.tokenizer.separator in text:
         text = text[: text.index(run.tokenizer.separator)]
     if objective.gap_marks:
-        from bakeoff.inference.generate import decoded
+        from bakeoff.generation.generate import decoded
 
         assert ours == decoded(text, run.tokenizer, objective.mark_ids(run.tokenizer))
     elif seq2seq:

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from bakeoff.inference.generate import encoded, generate, never_written
-from bakeoff.inference.generation import Generator
-from bakeoff.inference.generation_config import GenerationConfig
+from bakeoff.generation.config import GenerationConfig
+from bakeoff.generation.generate import encoded, generate, never_written
+from bakeoff.generation.generator import Generator
 from bakeoff.interop.export import export
 from bakeoff.row import Row, Source
 from bakeoff.tasks.finetune import finetune

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.inference.generate import never_written
-from bakeoff.inference.generation import Generator
-from bakeoff.inference.generation_config import GenerationConfig
+from bakeoff.generation.config import GenerationConfig
+from bakeoff.generation.generate import never_written
+from bakeoff.generation.generator import Generator
 from bakeoff.interop.remote_code.comparison import difference, prepare, read_back
 from bakeoff.interop.remote_code.export import written
 from bakeoff.interop.remote_code.source import model_source

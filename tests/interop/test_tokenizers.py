@@ -5,7 +5,7 @@ import json
 import pytest
 
 import bakeoff
-from bakeoff.inference.around_masks import encoded_around
+from bakeoff.generation.text_around_masks import encoded_around
 from bakeoff.interop.tokenizer_files import TokenizerSettings, write_tokenizer
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig

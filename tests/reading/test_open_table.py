@@ -12,8 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bakeoff.errors import UserError
-from bakeoff.inference.minimal_pairs import kinds_of
 from bakeoff.reading.tables import open_table
+from bakeoff.scoring.minimal_pairs import kinds_of
 
 pyarrow = pytest.importorskip("pyarrow")
 ipc, parquet = pytest.importorskip("pyarrow.ipc"), pytest.importorskip("pyarrow.parquet")

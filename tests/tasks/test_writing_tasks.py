@@ -12,7 +12,7 @@ from tests.conftest import digit_pairs, shrink, without_dropout
 from bakeoff.cli import run as run_command
 from bakeoff.errors import UserError
 from bakeoff.formats.parallel import ParallelConfig
-from bakeoff.inference.writer import next_token_head
+from bakeoff.generation.writer import next_token_head
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.objectives.translation import Translation, TranslationConfig
 from bakeoff.resources.device import Placement

@@ -9,13 +9,13 @@ from tests.conftest import shrink
 from bakeoff.cli import run as bakeoff
 from bakeoff.corpus.store import Corpus
 from bakeoff.errors import UserError
-from bakeoff.inference.minimal_pairs import MinimalPair, judge
-from bakeoff.inference.scoring import TextScores
-from bakeoff.inference.totals import Totals
 from bakeoff.optimization.budget import Budget
 from bakeoff.overview.listing import list_runs
 from bakeoff.preparation.prepare import prepare
 from bakeoff.reading.text_files import in_memory
+from bakeoff.scoring.minimal_pairs import MinimalPair, judge
+from bakeoff.scoring.texts import TextScores
+from bakeoff.scoring.totals import Totals
 from bakeoff.tasks.evaluate import evaluate
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig

@@ -10,7 +10,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 import bakeoff
-from bakeoff.inference.writer import Writer
+from bakeoff.generation.writer import Writer
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.embedding import Embedding
 from bakeoff.models.model import Model

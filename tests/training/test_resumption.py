@@ -16,8 +16,8 @@ from tests.conftest import shrink
 from bakeoff.cli import run as command_line
 from bakeoff.durable import held
 from bakeoff.errors import Interrupted, UserError
-from bakeoff.inference.generate import generate
-from bakeoff.inference.generation_config import GenerationConfig
+from bakeoff.generation.config import GenerationConfig
+from bakeoff.generation.generate import generate
 from bakeoff.inspection.inspect import inspect
 from bakeoff.optimization.budget import Budget
 from bakeoff.runs.run import Run

@@ -8,7 +8,7 @@ from tests.inference.untrained_runs import untrained
 
 import bakeoff
 from bakeoff.errors import UserError
-from bakeoff.inference.generation import Generator
+from bakeoff.generation.generator import Generator
 from bakeoff.row import Row, Source
 from bakeoff.vectors.options import VectorConfig
 

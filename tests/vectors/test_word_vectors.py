@@ -11,8 +11,8 @@ from tests.vectors.test_embed import states_of
 
 import bakeoff
 from bakeoff.cli import run as command
-from bakeoff.inference.windows import windows_around, windows_behind
 from bakeoff.row import Row
+from bakeoff.scoring.windows import windows_around, windows_behind
 
 NAMES = ["bert-tiny", "gpt2-tiny", "xlnet-tiny", "gpt-bert-tiny", "bart-tiny"]
 TEXT = " The (river) finds  the old stone, — stone."

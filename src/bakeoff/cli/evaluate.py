@@ -12,7 +12,7 @@ from bakeoff.cli.shared.scoring import SourceColumn, TargetColumn, score_texts
 from bakeoff.cli.shared.task_options import NamedColumns, Options, columns_of
 from bakeoff.display.wording import counted, listed
 from bakeoff.errors import UserError
-from bakeoff.tasks.language.score_options import ScoreOptions
+from bakeoff.scoring.options import ScoreOptions
 
 
 @noted

@@ -12,7 +12,7 @@ from bakeoff.cli.shared.printing import remark_unfinished
 from bakeoff.cli.shared.texts import Blank, TextsFile, on_one_line, print_answers, print_json_answers, texts_of
 from bakeoff.display.terminal import tell
 from bakeoff.display.wording import counted
-from bakeoff.inference.generation_config import GenerationConfig
+from bakeoff.generation.config import GenerationConfig
 
 
 @noted
@@ -43,7 +43,7 @@ def generate(
 
     Example: bakeoff generate runs/de-en --beams 4 < test.de > test.en
     """
-    from bakeoff.inference.generate import write
+    from bakeoff.generation.generate import write
     from bakeoff.runs.run import Run
 
     config = GenerationConfig.parse(chosen, "generate")

@@ -11,7 +11,7 @@ from bakeoff.cli.shared.scoring import SourceColumn, TargetColumn, score_texts
 from bakeoff.cli.shared.texts import TextsFile
 from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
-from bakeoff.tasks.language.score_options import ScoreOptions
+from bakeoff.scoring.options import ScoreOptions
 
 
 @noted

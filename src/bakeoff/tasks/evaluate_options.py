@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bakeoff.config import Config
-from bakeoff.inference.readings import Reading
-from bakeoff.tasks.language.score_options import ScoreOptions
+from bakeoff.scoring.options import Reading, ScoreOptions
 
 
 class EvaluateOptions(Config):

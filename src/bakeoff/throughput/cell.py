@@ -11,7 +11,7 @@ from bakeoff.batching.batch import Batch
 from bakeoff.batching.batches import Batches, BatchSizes
 from bakeoff.batching.rows import TargetDrawing, TextRows
 from bakeoff.errors import UserError
-from bakeoff.inference.writer import writer_of
+from bakeoff.generation.writer import writer_of
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement, autocast, peak_memory, reset_peak_memory, resolve_precision

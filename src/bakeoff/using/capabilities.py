@@ -3,9 +3,9 @@
 from typing import Literal
 
 from bakeoff.errors import UserError
-from bakeoff.inference.scoring import scoring_objective
 from bakeoff.recipe import Recipe
 from bakeoff.runs.run import Run
+from bakeoff.scoring.texts import scoring_objective
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.using.filling import filling_objective
 

@@ -12,10 +12,8 @@ from torch import Tensor
 from bakeoff.batching.batch import Batch
 from bakeoff.display.wording import listed
 from bakeoff.errors import UserError
-from bakeoff.inference.around_masks import encoded_around
-from bakeoff.inference.both_sides import BothSides
-from bakeoff.inference.generate import MASK
-from bakeoff.inference.token_scores import batches
+from bakeoff.generation.generate import MASK
+from bakeoff.generation.text_around_masks import encoded_around
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.lengths import padded
 from bakeoff.objectives.heads import Head
@@ -24,6 +22,8 @@ from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.reading.aligned import clean
 from bakeoff.row import Row
 from bakeoff.runs.run import Run
+from bakeoff.scoring.bidirectional import BothSides
+from bakeoff.scoring.token_scores import batches
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 SCORES = 1 << 24

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, overload
 
 from bakeoff.errors import UserError
-from bakeoff.inference.generate import PROMPTS_AT_ONCE, PromptWriter
-from bakeoff.inference.generation_config import GenerationConfig
-from bakeoff.inference.readings import Reading
-from bakeoff.inference.sampling import Seeds, drawn_by
-from bakeoff.inference.scoring import TextScore, TextScores
+from bakeoff.generation.config import GenerationConfig
+from bakeoff.generation.generate import PROMPTS_AT_ONCE, PromptWriter
+from bakeoff.generation.sampling import Seeds, drawn_by
 from bakeoff.reading.text_files import Texts, in_memory, read_ahead
 from bakeoff.runs.run import Run
+from bakeoff.scoring.options import Reading
+from bakeoff.scoring.texts import TextScore, TextScores
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.predict import Predicted, answer, require_sides
 from bakeoff.tokenizer.stretches import Per

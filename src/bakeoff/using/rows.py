@@ -10,10 +10,10 @@ from torch import Tensor
 
 from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
-from bakeoff.inference.token_scores import batches
 from bakeoff.lengths import padded
 from bakeoff.models.model import Model, ModelConfig
 from bakeoff.row import Row, Source
+from bakeoff.scoring.token_scores import batches
 
 Ids = Tensor | NDArray[Any] | Sequence[Sequence[int]]
 """(N, T) token ids, or N lists of any lengths."""

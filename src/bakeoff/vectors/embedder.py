@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bakeoff.errors import UserError
-from bakeoff.inference.token_scores import batches
 from bakeoff.models.model import Model
 from bakeoff.resources.device import resolve_device
 from bakeoff.row import Row
 from bakeoff.runs.run import Run
+from bakeoff.scoring.token_scores import batches
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.heads.heads import pooled
 from bakeoff.tasks.rows.batches import InputBatch, collate

@@ -11,9 +11,9 @@ import regex
 from numpy.typing import NDArray
 
 from bakeoff.errors import UserError
-from bakeoff.inference.token_scores import batches
-from bakeoff.inference.windows import windows_around, windows_behind
 from bakeoff.reading.text_files import Texts, read_ahead
+from bakeoff.scoring.token_scores import batches
+from bakeoff.scoring.windows import windows_around, windows_behind
 from bakeoff.tasks.rows.batches import collate
 from bakeoff.tokenizer.offsets import PlacedTokens
 from bakeoff.tokenizer.stretches import Per, Stretch, stretches_of

@@ -13,11 +13,11 @@ from bakeoff.cli.shared.printing import print_table, remark_unfinished, set_text
 from bakeoff.cli.shared.texts import on_one_line
 from bakeoff.display.terminal import show, tell, write, write_json
 from bakeoff.display.wording import number
-from bakeoff.tasks.language.score_options import ScoreOptions
+from bakeoff.scoring.options import ScoreOptions
 
 if TYPE_CHECKING:
-    from bakeoff.inference.scoring import TextScores
-    from bakeoff.inference.totals import Totals
+    from bakeoff.scoring.texts import TextScores
+    from bakeoff.scoring.totals import Totals
 
 
 SHOWN = 60
@@ -57,8 +57,8 @@ def score_texts(
     Raises:
         UserError: the run cannot score these texts, or there is a mistake in the file.
     """
-    from bakeoff.inference.totals import Totals
     from bakeoff.runs.changed_run import parsed
+    from bakeoff.scoring.totals import Totals
     from bakeoff.tasks.evaluate import opened
     from bakeoff.tasks.language.score_texts import open_scores
 
@@ -108,7 +108,7 @@ def _records(scores: "TextScores", totals: "Totals") -> Iterator[list[dict[str, 
 
 def _print_scores(scores: "TextScores", changed: dict[str, Any], as_json: bool) -> None:
     """Print a table with one row per text, or one JSON object with the list `results`, one entry per line."""
-    from bakeoff.inference.totals import Totals
+    from bakeoff.scoring.totals import Totals
     from bakeoff.tasks.language.score_texts import figures_of, heading
 
     totals = Totals(scores.last_word)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from bakeoff.inference.generate import never_written
+from bakeoff.generation.generate import never_written
 from bakeoff.interop.hugging_face.family_choice import FamilyChoice, choose
 from bakeoff.tasks.finetuned_run import FinetunedRun
 

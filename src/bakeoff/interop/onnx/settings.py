@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from bakeoff.inference.generate import never_written
+from bakeoff.generation.generate import never_written
 from bakeoff.interop.onnx.graphs import Graph
 from bakeoff.interop.onnx.quantization import Quantized
 from bakeoff.runs.run import Run

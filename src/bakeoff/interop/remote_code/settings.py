@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bakeoff.inference.generate import never_written
+from bakeoff.generation.generate import never_written
 from bakeoff.interop.families.own import RECIPE
 from bakeoff.models.model import Model
 from bakeoff.objectives.heads import AdaptiveTokenHead, Head, TokenHead, UntiedTokenHead

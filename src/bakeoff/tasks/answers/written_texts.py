@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bakeoff.inference.generation_config import GenerationConfig
+from bakeoff.generation.config import GenerationConfig
 from bakeoff.lengths import by_length
 from bakeoff.reading.aligned import clean
 from bakeoff.resources.device import Placement, autocast

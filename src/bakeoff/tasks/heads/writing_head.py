@@ -8,11 +8,11 @@ from typing_extensions import override
 
 from bakeoff.display.wording import listed
 from bakeoff.errors import UserError
-from bakeoff.inference.beam_search import Found
-from bakeoff.inference.generate import never_written
-from bakeoff.inference.generation import Generator
-from bakeoff.inference.generation_config import GenerationConfig
-from bakeoff.inference.writer import Writer
+from bakeoff.generation.beam_search import Found
+from bakeoff.generation.config import GenerationConfig
+from bakeoff.generation.generate import never_written
+from bakeoff.generation.generator import Generator
+from bakeoff.generation.writer import Writer
 from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.recipe import Recipe

@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from bakeoff.config import Record
 from bakeoff.errors import UserError
-from bakeoff.inference.generation_config import GenerationConfig
+from bakeoff.generation.config import GenerationConfig
 from bakeoff.ops.cross_entropy import cross_entropy
 from bakeoff.reading.aligned import clean
 from bakeoff.recipe import Recipe

@@ -3,10 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-from bakeoff.inference.minimal_pairs import judge, kinds_of, read_minimal_pairs
-from bakeoff.inference.readings import Reading, readings, require_reading
 from bakeoff.reading.tables import open_table
 from bakeoff.runs.run import Run
+from bakeoff.scoring.methods import readings, require_reading
+from bakeoff.scoring.minimal_pairs import judge, kinds_of, read_minimal_pairs
+from bakeoff.scoring.options import Reading
 
 GROUP = "UID"
 """The column with the phenomenon that a pair tests."""

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.errors import UserError
-from bakeoff.inference.scoring import TextScores, scoring_objective
-from bakeoff.inference.totals import Totals
 from bakeoff.reading.text_files import TextFile, Texts, in_memory
 from bakeoff.runs.run import Run
+from bakeoff.scoring.options import ScoreOptions
+from bakeoff.scoring.texts import TextScores, scoring_objective
+from bakeoff.scoring.totals import Totals
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.language.score_options import ScoreOptions
 
 
 def open_scores(

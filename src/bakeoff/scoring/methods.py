@@ -1,7 +1,6 @@
-"""The ways in which a run can score a text."""
+"""The methods by which a run can score a text."""
 
 import unicodedata
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,13 +10,9 @@ from bakeoff.errors import UserError
 from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.runs.run import Run
+from bakeoff.scoring.options import Reading
 from bakeoff.tokenizer.pieces import Speller
 from bakeoff.tokenizer.tokenizer import Tokenizer
-
-Reading = Literal["forwards", "pseudo", "pseudo_words"]
-"""forwards: sum_t log p(x[t] | x[< t]), not divided by the length. pseudo: the pseudo-log-likelihood, each token given
-all others (Salazar et al. 2020, arXiv:1910.14659). pseudo_words: the same, each token given all others but the later
-tokens of its word (Kauf and Ivanova 2023, arXiv:2305.10588)."""
 
 
 def readings(run: Run) -> dict[Reading, ObjectiveConfig]:

@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 import torch
 
-from bakeoff.inference.both_sides import BothSides
-from bakeoff.inference.token_scores import ScoredText, TokenPredictions, TokenScores, batches
-from bakeoff.inference.windows import Window, windows_around
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.recipe import Recipe
+from bakeoff.scoring.bidirectional import BothSides
+from bakeoff.scoring.token_scores import ScoredText, TokenPredictions, TokenScores, batches
+from bakeoff.scoring.windows import Window, windows_around
 
 
 class _Target(NamedTuple):

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from bakeoff.inference.token_scores import ScoredText, TokenPredictions, TokenScores, batches
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.lengths import padded
 from bakeoff.row import Row, Source
+from bakeoff.scoring.token_scores import ScoredText, TokenPredictions, TokenScores, batches
 
 
 class OfTargets:

@@ -1,6 +1,11 @@
-"""Options of `score` and `evaluate --texts`: the columns that are scored, and the part of each text."""
+"""How texts are scored: the methods, and the options of `score` and `evaluate --texts`; without torch."""
 
 from typing import Literal, NamedTuple
+
+Reading = Literal["forwards", "pseudo", "pseudo_words"]
+"""forwards: sum_t log p(x[t] | x[< t]), not divided by the length. pseudo: the pseudo-log-likelihood, each token given
+all others (Salazar et al. 2020, arXiv:1910.14659). pseudo_words: the same, each token given all others but the later
+tokens of its word (Kauf and Ivanova 2023, arXiv:2305.10588)."""
 
 
 class ScoreOptions(NamedTuple):
@@ -20,5 +25,5 @@ class ScoreOptions(NamedTuple):
     """The most tokens that each row after the first scores, in texts longer than a row; None: half a row."""
     per: Literal["word", "token"] | None = None
     """word or token: give the surprisals of each text's words or tokens, too."""
-    reading: Literal["forwards", "pseudo", "pseudo_words"] | None = None
+    reading: Reading | None = None
     """How texts are read; None: as by the first objective that gives texts a probability."""

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bakeoff.errors import UserError
-from bakeoff.inference.around_masks import encoded_around
-from bakeoff.inference.generation import Generator
-from bakeoff.inference.generation_config import GenerationConfig
-from bakeoff.inference.sampling import PromptSeed
+from bakeoff.generation.config import GenerationConfig
+from bakeoff.generation.generator import Generator
+from bakeoff.generation.sampling import PromptSeed
+from bakeoff.generation.text_around_masks import encoded_around
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.ops.cpu.matrix_products import lay_out_for_few_rows

@@ -6,13 +6,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bakeoff.inference.token_scores import PLACES, ScoredText, TokenPredictions, TokenScores, batches
-from bakeoff.inference.windows import Window, windows_behind
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.lengths import by_length, padded
 from bakeoff.models.part import ModelState, chosen_rows
 from bakeoff.resources.device import tokens_at_once
 from bakeoff.row import Row
+from bakeoff.scoring.token_scores import PLACES, ScoredText, TokenPredictions, TokenScores, batches
+from bakeoff.scoring.windows import Window, windows_behind
 
 
 class Forwards:

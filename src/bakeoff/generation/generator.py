@@ -1,18 +1,15 @@
-"""Generation of token ids: continuations by causal models, targets by sequence-to-sequence models.
-
-Shapes: B rows, V vocabulary.
-"""
+"""Generation of token ids: continuations by causal models, targets by sequence-to-sequence models."""
 
 from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
 
-from bakeoff.inference.beam_search import Found, Search, beam_search
-from bakeoff.inference.generation_config import GenerationConfig
-from bakeoff.inference.prompts import Prompts, ids_of, source_of, together
-from bakeoff.inference.sampling import PromptSeed, chooser
-from bakeoff.inference.writer import Writer, writer_of
+from bakeoff.generation.beam_search import Found, Search, beam_search
+from bakeoff.generation.config import GenerationConfig
+from bakeoff.generation.prompts import Prompts, ids_of, source_of, together
+from bakeoff.generation.sampling import PromptSeed, chooser
+from bakeoff.generation.writer import Writer, writer_of
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.lengths import padded
 from bakeoff.models.part import ModelState, chosen_rows

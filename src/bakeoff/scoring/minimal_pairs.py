@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from bakeoff.display.wording import listed
 from bakeoff.errors import UserError
-from bakeoff.inference.readings import Reading
-from bakeoff.inference.sentences import score_sentences
 from bakeoff.reading.aligned import clean
 from bakeoff.reading.tables import open_table
 from bakeoff.reading.text_files import TextFile
 from bakeoff.runs.run import Run
+from bakeoff.scoring.methods import WordStarts, require_reading
+from bakeoff.scoring.options import Reading
+from bakeoff.scoring.texts import TEXTS_AT_ONCE, scorer_of
+from bakeoff.scoring.token_scores import ScoredText
 
 TIE = 1e-4
 """Sentences whose scores differ by less, in nats, tie: rounding in other batches could change their order."""
@@ -169,3 +171,41 @@ def judge(run: Run, pairs: Sequence[MinimalPair], reading: Reading, *, device: s
     scores[unseen] = 0.0  # a tie: what is unknown has no probability
     unknown = np.array([each.unknown > 0 or each.hidden > 0 for each in hidden]).reshape(-1, 2).any(1)
     return preferences(pairs, scores)._replace(unknown=int(unknown.sum()))
+
+
+def score_sentences(
+    run: Run, sentences: Sequence[str], reading: Reading, *, device: str = "auto"
+) -> NDArray[np.float64]:
+    """The log-probability of each sentence in nats, (N,).
+
+    Sentences are read as corpora are: in NFC, with single spaces. Equal sentences are scored once; a blank sentence has
+    the score 0. A score depends on the other sentences by rounding alone.
+
+    Args:
+        run: a finished pre-trained run.
+        sentences: N sentences.
+        reading: one of `readings(run)`.
+        device: auto, cpu, cuda or mps.
+
+    Raises:
+        UserError: the run cannot score in this way, or a score is not a finite number.
+    """
+    known = require_reading(run, reading)
+    scorer = scorer_of(run, known[reading], False, device, whole_words=reading == "pseudo_words")
+    words = WordStarts(run.tokenizer)
+    end = run.tokenizer.end_of_line if reading == "forwards" else None
+    texts = [clean(sentence) for sentence in sentences]
+    distinct = list(dict.fromkeys(texts))
+    found: dict[str, float] = {}
+    for first in range(0, len(distinct), TEXTS_AT_ONCE):
+        part = distinct[first : first + TEXTS_AT_ONCE]
+        rows = []
+        for ids, starts in run.tokenizer.encode(part):
+            if end is not None and len(ids):  # a sentence is a line, whose end is a token
+                ids = np.append(ids, end)
+            rows.append(ScoredText(ids, 0, starts=words.starts(ids, starts) if reading == "pseudo_words" else None))
+        for text, scores in zip(part, scorer.score(rows), strict=True):
+            found[text] = math.fsum(scores.log_probabilities)
+            if not math.isfinite(found[text]):
+                raise UserError(f"{run.path}: the score of {text!r} is {found[text]}, not a finite number")
+    return np.array([found[text] for text in texts], np.float64)

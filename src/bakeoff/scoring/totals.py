@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from bakeoff.inference.scoring import TextScore
+from bakeoff.scoring.texts import TextScore
 from bakeoff.tokenizer.hidden import MOST_HIDDEN, HiddenText
 
 

@@ -7,19 +7,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bakeoff.errors import UserError
-from bakeoff.inference.each_alone import EachAlone
-from bakeoff.inference.forwards import Forwards
-from bakeoff.inference.generate import encoded, never_written
-from bakeoff.inference.readings import Reading, WordStarts, require_reading
-from bakeoff.inference.surprisals import Surprisal, surprisals
-from bakeoff.inference.targets import OfTargets
-from bakeoff.inference.token_scores import ScoredText, Scorer, TokenPredictions, TokenScores
+from bakeoff.generation.generate import encoded, never_written
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.reading.aligned import clean
 from bakeoff.reading.text_files import TextFile, Texts, read_ahead
 from bakeoff.resources.device import resolve_device
 from bakeoff.runs.run import Run
+from bakeoff.scoring.causal import Forwards
+from bakeoff.scoring.methods import WordStarts, require_reading
+from bakeoff.scoring.options import Reading
+from bakeoff.scoring.pseudo_log_likelihood import EachAlone
+from bakeoff.scoring.sequence_to_sequence import OfTargets
+from bakeoff.scoring.surprisals import Surprisal, surprisals
+from bakeoff.scoring.token_scores import ScoredText, Scorer, TokenPredictions, TokenScores
 from bakeoff.text.words import words_before
 from bakeoff.tokenizer.hidden import HiddenText
 from bakeoff.tokenizer.stretches import Per

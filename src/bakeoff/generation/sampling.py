@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from bakeoff.errors import UserError
-from bakeoff.inference.generation_config import GenerationConfig
+from bakeoff.generation.config import GenerationConfig
 
 Choose = Callable[[Tensor, list[int]], Tensor]
 """A function from the (N, V) scores of rows, and the indices of these rows, to their (N,) next tokens."""

@@ -1,1 +1,0 @@
-"""Use of pre-trained runs: generation, and scores of texts."""
