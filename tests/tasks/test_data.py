@@ -154,3 +154,16 @@ def test_scores_on_a_scale_are_remarked_on(labels, remarked, tmp_path):
     notes = [note for note in load_task(config(tmp_path)).notes if "labels are numbers" in note]
     assert len(notes) == (remarked is not None)
     assert all(note.startswith(remarked) for note in notes)
+
+
+def test_rows_of_two_splits_are_counted_where_they_should_not_be(tmp_path):
+    """Those of test, however often train has their texts."""
+    parts = {"train": ["a", "a", "a", "b", "c", "d"], "dev": ["x", "c", "c"], "test": ["a", "y", "b", "b", "z"]}
+    for name, texts in parts.items():
+        rows = [{"text": text, "label": "pq"[place % 2]} for place, text in enumerate(texts)]
+        write_jsonl(tmp_path / f"{name}.jsonl", rows)
+    paths = {name: tmp_path / f"{name}.jsonl" for name in parts}
+    assert load_task(config(tmp_path, **paths)).notes == [
+        "train has the texts of 3 of the 5 rows of test, too",
+        "train has the texts of 2 of the 3 rows of dev, too",
+    ]
