@@ -337,7 +337,7 @@ def test_weights_over_what_a_killed_process_left_follow_the_umask(tmp_path):
     assert path.stat().st_mode == (tmp_path / "new").stat().st_mode
 
 
-@pytest.mark.parametrize("umask", [0o022, 0o077])
+@pytest.mark.parametrize("umask", [pytest.param(0o022, marks=pytest.mark.slow), 0o077])
 def test_all_files_follow_the_umask(umask, place, tmp_path, capsys):
     before = os.umask(umask)
     try:

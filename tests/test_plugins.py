@@ -331,6 +331,7 @@ def test_an_optimizer_and_a_schedule_of_a_plugin_train_and_go_on_exactly(lion, c
         lion.changed({"training.optimizer.decay": 1.0})
 
 
+@pytest.mark.slow
 def test_an_optimizer_and_a_schedule_of_a_plugin_are_searched_and_compared(lion, corpus):
     over = {"training.optimizer.lr": [1e-4, 1e-3], "training.schedule.fall": [0.1, 0.5]}
     found = bakeoff.tune(lion, corpus.path, "searched", trials=2, budget=bakeoff.Budget(steps=8), over=over)

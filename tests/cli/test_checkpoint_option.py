@@ -45,7 +45,10 @@ def verbs(run, corpus, folder):
     }
 
 
-@pytest.mark.parametrize("verb", ["evaluate", "score", "generate", "embed", "inspect", "export", "finetune"])
+@pytest.mark.parametrize(
+    "verb",
+    ["evaluate", "score", "generate", "embed", "inspect", pytest.param("export", marks=pytest.mark.slow), "finetune"],
+)
 def test_every_verb_takes_a_checkpoint(verb, stopped, corpus, tmp_path):
     """The same by its path and by the option, and another one than the newest."""
     found = {}

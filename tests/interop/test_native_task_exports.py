@@ -83,6 +83,7 @@ def test_numbers_and_answers_are_those_of_transformers_class(case, corpus, tmp_p
     assert all(torch.equal(tensor, second[name]) for name, tensor in first.items())
 
 
+@pytest.mark.slow
 def test_code_of_its_own_has_the_layer_and_the_separators_of_the_run(corpus, tmp_path):
     task = ClassificationConfig(
         **files(tmp_path, lambda n, t: {"t": t, "u": t[::-1], "y": "abc"[n % 3]}), **COLUMNS, pair_column="u"
@@ -100,7 +101,9 @@ def test_code_of_its_own_has_the_layer_and_the_separators_of_the_run(corpus, tmp
         assert own["probability"] == pytest.approx(other["probability"], abs=1e-5)
 
 
-@pytest.mark.parametrize(("recipe", "transform"), [("albert-tiny", True), ("modernbert-base", False)])
+@pytest.mark.parametrize(
+    ("recipe", "transform"), [("albert-tiny", True), pytest.param("modernbert-base", False, marks=pytest.mark.slow)]
+)
 def test_a_head_that_the_family_does_not_have_goes_out_with_code(recipe, transform, corpus, tmp_path):
     task = ClassificationConfig(**files(tmp_path, rows_of(ClassificationConfig)), **COLUMNS)
     run, job = fitted(shrink(recipe), task, corpus, tmp_path, pooling="cls", transform=transform, epochs=[1])
@@ -129,6 +132,7 @@ def test_pairs_of_xlnet_have_their_segments(corpus, tmp_path):
     assert tokenizer.padding_side == "left"  # the class reads the last place of a row
 
 
+@pytest.mark.slow
 def test_more_classes_than_the_norm_can_take_over_go_out_with_code(corpus, tmp_path):
     model = shrink("gpt2-tiny")
     classes = model.model.decoder.width + 5
@@ -138,6 +142,7 @@ def test_more_classes_than_the_norm_can_take_over_go_out_with_code(corpus, tmp_p
     assert (tmp_path / "out/modeling_bakeoff.py").is_file()
 
 
+@pytest.mark.slow
 def test_a_decoder_that_writes_goes_out_with_code(corpus, tmp_path):
     task = SequenceToSequenceConfig(**files(tmp_path, lambda n, t: {"source": t, "target": t.split()[0]}), longest=4)
     fitted(shrink("gpt2-tiny"), task, corpus, tmp_path, epochs=[1])

@@ -78,7 +78,7 @@ CASES = {
     ),
 }
 CROSSED = [
-    pytest.param(case, recipe, marks=[pytest.mark.slow] if recipe != "bert-tiny" and case != "answers" else [])
+    pytest.param(case, recipe, marks=[pytest.mark.slow] if recipe != "bert-tiny" else [])
     for case in CASES
     for recipe in ("bert-tiny", "conv-light-encoder-tiny")
 ]

@@ -52,7 +52,7 @@ def trained(folder, out):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("recipe", EXPORTED)
+@pytest.mark.parametrize("recipe", ["bert-tiny", pytest.param("conv-light-encoder-tiny", marks=pytest.mark.slow)])
 def test_what_the_trainer_has_learned_comes_back(recipe, corpus, tmp_path, monkeypatch):
     monkeypatch.setenv("HF_MODULES_CACHE", str(tmp_path / "modules"))
     transformers.utils.logging.disable_progress_bar()
