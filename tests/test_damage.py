@@ -257,7 +257,7 @@ TRAINING = ("starting from a run", "resuming", "comparison")
 @pytest.mark.parametrize(
     ("name", "file"),
     [
-        pytest.param(name, file, marks=[pytest.mark.slow] * (name in TRAINING and number > 0))
+        pytest.param(name, file, marks=[pytest.mark.slow] * (name in TRAINING and (number > 0 or name == "comparison")))
         for name, files in READERS.items()
         for number, file in enumerate(reversed(files))
     ],

@@ -69,6 +69,7 @@ def test_word_order_is_balanced_and_only_the_order_tells(files):
         assert shares["swapped"] == pytest.approx(count / 2, rel=0.02)
 
 
+@pytest.mark.slow
 def test_the_files_are_the_same_each_time(files, tmp_path):
     folder, _ = files
     data.write_files(tmp_path)

@@ -63,6 +63,7 @@ def ours(run, module):
     return [generator.write([row], GREEDY)[0] for row in rows]
 
 
+@pytest.mark.slow
 def test_an_encoder_and_a_decoder_write_what_ours_do(corpus, tmp_path, monkeypatch, capsys):
     run = untrained("transformer-tiny", corpus, tmp_path / "run")
     made = export(run.path, tmp_path / "onnx", to="onnx")

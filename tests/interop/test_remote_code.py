@@ -105,6 +105,7 @@ def _texts_of(run, auto):
     return prompts, generator.write(prompts, config)
 
 
+@pytest.mark.slow
 def test_the_same_numbers_and_texts_without_bakeoff(corpus, tmp_path):
     found = check_all(FEW, corpus, tmp_path, told=FEW[:2])
     source = (found["conv-light-encoder-tiny"][1] / "modeling_bakeoff.py").read_text()

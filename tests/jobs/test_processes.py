@@ -55,8 +55,15 @@ def test_every_job_ends_once_behind_its_notes_in_processes_that_stay_alive_each_
 @pytest.mark.parametrize(
     ("what", "error", "said"),
     [
-        (Refuse, UserError, r"^the number 7 is odd$"),
-        (Die, UserError, r"^number 7: its process was killed; is the machine out of memory\? Give the same command"),
+        pytest.param(Refuse, UserError, r"^the number 7 is odd$", marks=pytest.mark.slow),
+        pytest.param(
+            *(
+                Die,
+                UserError,
+                r"^number 7: its process was killed; is the machine out of memory\? Give the same command",
+            ),
+            marks=pytest.mark.slow,
+        ),
         (Blunder, RuntimeError, r"number 7: the process failed:\n(.|\n)*KeyError: 'a mistake'"),
     ],
 )

@@ -103,7 +103,8 @@ def check_shards(tmp_path_factory, tokenizer_file, documents, repeats, files, sh
     assert not (folder / ".shards.unfinished").exists()
 
 
-@pytest.mark.parametrize("trained", [pytest.param(True, marks=pytest.mark.slow), False])
+@pytest.mark.slow
+@pytest.mark.parametrize("trained", [True, False])
 def test_shards_of_long_documents_that_are_cut_give_the_same_bytes(tmp_path, tokenizer_file, trained):
     """Two documents are twice the share: runs of sentences are held out, in whichever shard they lie."""
     texts = []

@@ -69,6 +69,7 @@ print(faults)
 
 
 @pytest.mark.skipif(not platform.libc_ver()[0], reason="glibc's malloc")
+@pytest.mark.slow
 def test_tensors_that_every_step_takes_and_frees_are_not_asked_of_the_system_again():
     def pages(how):
         """Pages that the system hands out in the last of some steps, in a process of its own."""

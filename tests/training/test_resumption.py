@@ -250,7 +250,7 @@ def labelled(tmp_path):
     return ClassificationConfig.parse(given, "test")
 
 
-@pytest.mark.parametrize("answer", ["y", pytest.param("n", marks=pytest.mark.slow), None])
+@pytest.mark.parametrize("answer", ["y", *(pytest.param(other, marks=pytest.mark.slow) for other in ("n", None))])
 def test_ctrl_c_on_a_terminal_asks_whether_the_run_shall_end(answer, corpus, tmp_path):
     """None: a second Ctrl-C for an answer."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
