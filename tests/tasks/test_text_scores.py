@@ -76,3 +76,13 @@ def test_the_longest_common_subsequence_is_that_of_its_definition(first, second)
         return max(common(i + 1, j), common(i, j + 1))
 
     assert longest_common(first, second) == common(0, 0)
+
+
+def test_rouge_is_the_mean_over_texts_however_many_have_one_reference():
+    scores = rouge(["one two", "one two", "three four"], ["one two", "five", "three six"])
+    assert scores["rouge_1"] == pytest.approx((1 + 0 + 0.5) / 3)
+    assert scores["rouge_l"] == pytest.approx((1 + 0 + 0.5) / 3)
+
+
+def test_words_with_underscores_are_the_words_between_them():
+    assert rouge(["snake_case_name"], ["snake case name"])["rouge_2"] == 1.0
