@@ -89,7 +89,8 @@ def show(
         f"({memory.precision} on {memory.device}, not compiled); --batch N for other rows at once, "
         "training.micro_batch to train so"
     )
-    rows["transformers"] = belongs.told() or f"of the family {belongs.family}: `export --to hf` needs no code of its own"
+    family = f"of the family {belongs.family}: `export --to hf` needs no code of its own"
+    rows["transformers"] = belongs.told() or family
     tell("")
     print_table(rows, tell)
 
