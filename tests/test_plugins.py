@@ -250,7 +250,10 @@ def test_the_contracts_of_optimizers_and_schedules_run_on_plugins(lion, folder):
         "lion.py": set(),
         "eager.py": {"test_an_optimizer_moves_every_parameter_by_its_rate"},
         "small.py": {"test_an_optimizer_keeps_as_many_numbers_as_it_counts"},
-        "forgets.py": {"test_a_stopped_training_goes_on_exactly"},
+        "forgets.py": {
+            "test_a_stopped_training_goes_on_exactly",
+            "test_an_optimizer_keeps_as_many_numbers_as_it_counts",  # what it has is not in its state
+        },
         "negative.py": {"test_a_schedule_has_a_factor_in_every_step_of_any_training"},
     }
 
