@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.conftest import shrink, without_dropout
-from tests.training.test_pretrain import interrupt_at
+from tests.interrupting import interrupt_at
 
 import bakeoff
 from bakeoff.comparison.running.engine import Engine

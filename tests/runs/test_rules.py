@@ -1,12 +1,11 @@
 """Runs that were begun by older rules say so where they are gone on with or used; runs of today say nothing."""
 
 import json
-import os
-import signal
 
 import pytest
 import yaml
 from tests.conftest import PLAIN, shrink
+from tests.interrupting import interrupt_at
 
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.runs.rules import RULES
@@ -14,7 +13,6 @@ from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.tasks.predict import predict
-from bakeoff.trainer import loop
 from bakeoff.training.pretrain import pretrain
 
 
@@ -36,14 +34,8 @@ def forget(run, *paths):
 
 
 def interrupted(recipe, corpus, out, monkeypatch):
-    exact = loop.optimize
-
-    def stops(unit, parts, index):
-        os.kill(os.getpid(), signal.SIGINT)
-        return exact(unit, parts, index)
-
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "optimize", stops)
+        interrupt_at(patch, 0)
         with pytest.raises(Interrupted):
             pretrain(recipe, corpus.path, out, device="cpu", progress=False)
 

@@ -2,7 +2,6 @@
 
 import copy
 import json
-import os
 import random
 import signal
 import threading
@@ -11,6 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tests.conftest import without_dropout
+from tests.interrupting import interrupt_at
 
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.optimization import optimizers, schedules
@@ -111,15 +111,8 @@ def test_a_batch_has_one_loss_and_one_gradient_however_it_is_cut(name, rows, rec
 
 def stopped(monkeypatch, step, call):
     """A training that a signal stops in a step."""
-    own = loop.optimize
-
-    def stops(unit, parts, index):
-        if index == step - 1:
-            os.kill(os.getpid(), signal.SIGTERM)
-        return own(unit, parts, index)
-
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "optimize", stops)
+        interrupt_at(patch, step - 1, signal.SIGTERM)
         with pytest.raises(Interrupted, match=f"stopped at step {step};"):
             call()
 

@@ -1,13 +1,12 @@
 """A run of the mean of the last weights, beside the run that was trained."""
 
 import json
-import os
-import signal
 
 import pytest
 import torch
 from safetensors.torch import load_file
 from tests.conftest import PLAIN, shrink
+from tests.interrupting import interrupt_at
 from typer.testing import CliRunner
 
 import bakeoff
@@ -31,17 +30,6 @@ def train(recipe, corpus, out, **options):
 
 def weights(path):
     return load_file(path / "model.safetensors")
-
-
-def interrupt_at(patch, step):
-    exact = loop.optimize
-
-    def stops(unit, parts, index):
-        if index == step:
-            os.kill(os.getpid(), signal.SIGINT)
-        return exact(unit, parts, index)
-
-    patch.setattr(loop, "optimize", stops)
 
 
 def course_of_weights(patch):

@@ -7,8 +7,9 @@ import pytest
 import torch
 from tests.batching.test_batches import same
 from tests.conftest import shrink
+from tests.interrupting import interrupt_at
 from tests.training.test_pretrain import course as lines_of
-from tests.training.test_pretrain import interrupt_at, train
+from tests.training.test_pretrain import train
 
 from bakeoff.batching.batches import Batches
 from bakeoff.batching.order import EXAMPLES_AT_ONCE

@@ -5,7 +5,8 @@ import json
 import pytest
 import torch
 from tests.conftest import shrink
-from tests.training.test_pretrain import interrupt_at, train
+from tests.interrupting import interrupt_at
+from tests.training.test_pretrain import train
 
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta

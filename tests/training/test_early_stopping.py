@@ -1,20 +1,17 @@
 """Trainings that end where their held-out loss has stopped falling, and the weights that they keep."""
 
-import os
-import signal
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 from tests.conftest import PLAIN, shrink
+from tests.interrupting import interrupt_at
 
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.optimization.early_stopping import EarlyStopping
 from bakeoff.optimization.save_points import SavePoints
 from bakeoff.overview.listing import list_runs, state_text
 from bakeoff.runs.run import Run
-from bakeoff.trainer import loop
 from bakeoff.training import pretraining
 from bakeoff.training.pretrain import pretrain
 
@@ -85,15 +82,8 @@ def test_an_interrupted_training_ends_alike(step, corpus, tmp_path, monkeypatch)
     """Also where the best weights lie before the interruption, and where it comes at the last step."""
     asked = recipe(**{"training.early_stopping": {"patience": 2, "keep_best": True}})
     whole = train(asked, corpus, tmp_path / "whole")
-    exact = loop.optimize
-
-    def stops(unit, parts, index):
-        if index == step - 1:
-            os.kill(os.getpid(), signal.SIGINT)
-        return exact(unit, parts, index)
-
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "optimize", stops)
+        interrupt_at(patch, step - 1)
         with pytest.raises(Interrupted, match="is whole" if step == 8 else "stopped at step"):
             train(asked, corpus, tmp_path / "parts")
     parts = train(asked, corpus, tmp_path / "parts", resume=True)

@@ -1,13 +1,12 @@
 """Trainings that start from other runs: the same function at step 0, grown or not, and nothing else needed later."""
 
-import os
 import shutil
-import signal
 
 import pytest
 import torch
 from safetensors.torch import load_file
 from tests.conftest import shrink
+from tests.interrupting import interrupt_at
 
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.learner.pretraining_model import PretrainingModel
@@ -31,15 +30,8 @@ def validations(run):
 
 def interrupted(monkeypatch, step, call):
     """A training that SIGINT reaches while that step is made."""
-    exact = loop.optimize
-
-    def stops(unit, parts, index):
-        if index == step:
-            os.kill(os.getpid(), signal.SIGINT)
-        return exact(unit, parts, index)
-
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "optimize", stops)
+        interrupt_at(patch, step)
         with pytest.raises(Interrupted):
             call()
 

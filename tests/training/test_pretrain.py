@@ -14,6 +14,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tests.conftest import sentences, shrink
+from tests.interrupting import interrupt_at
 
 from bakeoff.corpus.mixture import open_corpus
 from bakeoff.errors import Interrupted, UserError
@@ -48,18 +49,6 @@ def course(run):
     """The metrics without what the clock decides."""
     timed = ("seconds", "tokens_per_second")
     return [{key: value for key, value in line.items() if key not in timed} for line in run.metrics()]
-
-
-def interrupt_at(monkeypatch, step):
-    """As if SIGINT came while that step was made."""
-    exact = loop.optimize
-
-    def stops(unit, parts, index):
-        if index == step:
-            os.kill(os.getpid(), signal.SIGINT)
-        return exact(unit, parts, index)
-
-    monkeypatch.setattr(loop, "optimize", stops)
 
 
 @pytest.mark.parametrize("name", [*RECIPES, "transformer-translation-tiny"])

@@ -12,6 +12,7 @@ import time
 import pytest
 from safetensors.torch import load_file
 from tests.conftest import shrink
+from tests.interrupting import interrupt_at
 
 from bakeoff.cli import run as command_line
 from bakeoff.durable import held
@@ -39,15 +40,8 @@ def stop(corpus, tmp_path, monkeypatch):
     """A function that leaves a training of a recipe that was stopped at a step; its run."""
 
     def stopped(recipe, step, **options):
-        exact = loop.optimize
-
-        def stops(unit, parts, index):
-            if index == step - 1:
-                os.kill(os.getpid(), signal.SIGINT)
-            return exact(unit, parts, index)
-
         with monkeypatch.context() as patch:
-            patch.setattr(loop, "optimize", stops)
+            interrupt_at(patch, step - 1)
             with pytest.raises(Interrupted):
                 train(recipe, corpus, tmp_path / "run", **options)
         return Run.open(tmp_path / "run")

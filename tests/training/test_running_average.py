@@ -4,9 +4,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tests.conftest import shrink
+from tests.interrupting import interrupt_at
 from tests.training.test_averaging import course_of_weights
 from tests.training.test_pretrain import course as lines_of
-from tests.training.test_pretrain import interrupt_at, train
+from tests.training.test_pretrain import train
 
 import bakeoff
 from bakeoff.errors import Interrupted, UserError

@@ -1,14 +1,13 @@
 """Weights that are kept at stated points of a training, as runs; and the points themselves."""
 
 import json
-import os
-import signal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 from tests.conftest import PLAIN, shrink
+from tests.interrupting import interrupt_at
 
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.optimization.budget import Budget
@@ -16,7 +15,6 @@ from bakeoff.optimization.save_points import SavePoint, SavePoints, amount_text
 from bakeoff.overview.listing import list_runs
 from bakeoff.runs.run import Run
 from bakeoff.tasks.evaluate import evaluate
-from bakeoff.trainer import loop
 from bakeoff.training.pretrain import pretrain
 
 
@@ -30,17 +28,6 @@ def weights(path):
 
 def recipe(steps=12, **changes):
     return shrink("bert-tiny", **{**PLAIN, "training.budget": {"steps": steps}, **changes})
-
-
-def interrupt_at(monkeypatch, step):
-    exact = loop.optimize
-
-    def stops(unit, parts, index):
-        if index == step:
-            os.kill(os.getpid(), signal.SIGINT)
-        return exact(unit, parts, index)
-
-    monkeypatch.setattr(loop, "optimize", stops)
 
 
 def test_points_are_read_as_they_are_typed():

@@ -65,7 +65,7 @@ def options_of(config: type[Config], *names: str, about: str = "") -> Callable[.
     numbers = [name for name, field in fields.items() if field.annotation == tuple[int, ...]]
 
     def made(**arguments: Any) -> dict[str, Any]:
-        texts = {name: numbers_of(f"--{name.replace('_', '-')}", arguments[name]) for name in numbers}
+        texts = {name: numbers_of(_dashed(name), arguments[name]) for name in numbers}
         return {
             name: () if arguments[name] is None and field.default == () else arguments[name]
             for name, field in fields.items()
