@@ -50,3 +50,18 @@ def test_every_step_and_every_part_of_it_has_masks_of_its_own(corpus):
     assert loss([part], step=1) != pytest.approx(loss([part]), abs=1e-4)
     assert loss([part], seed=1) != pytest.approx(loss([part]), abs=1e-4)
     assert loss([part, part]) != pytest.approx(loss([part]), abs=1e-4)
+
+
+def test_gradients_have_the_multiple_of_their_group_also_where_a_group_has_none(corpus):
+    recipe, module, parts = made(corpus, **{"training.clip": None})
+    unused = torch.nn.Parameter(torch.ones(3))
+    halved, *others = module.parameters()
+    groups = [{"params": [halved], "gradient_factor": 0.5}, {"params": others}]
+    groups.append({"params": [unused], "gradient_factor": 0.25})
+    optimizer = torch.optim.SGD(groups, lr=1.0)
+    before = [parameter.detach().clone() for parameter in (halved, *others)]
+    means = optimize(Pretraining(recipe, module, seed=0, optimizer=optimizer), parts, 0)
+    moved = [(new.detach() - old) / RATE for new, old in zip((halved, *others), before, strict=True)]
+    squares = [float(each.square().sum()) for each in moved]
+    assert 4 * squares[0] + sum(squares[1:]) == pytest.approx(float(means["gradient_norm"]) ** 2, rel=1e-3)
+    assert unused.eq(1).all()

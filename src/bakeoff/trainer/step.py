@@ -44,8 +44,8 @@ def optimize(unit: Unit[M], micro_batches: Sequence[M], step: int) -> dict[str, 
         loss.backward()
     norm = torch.nn.utils.clip_grad_norm_(module.parameters(), unit.clip or math.inf)
     for group in optimizer.param_groups:
-        if (multiple := group.get("gradient_factor", 1.0)) != 1:
-            gradients = [parameter.grad for parameter in group["params"] if parameter.grad is not None]
+        gradients = [parameter.grad for parameter in group["params"] if parameter.grad is not None]
+        if gradients and (multiple := group.get("gradient_factor", 1.0)) != 1:
             torch._foreach_mul_(gradients, multiple)
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
