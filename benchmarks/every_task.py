@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from bakeoff.comparison.running.tasks import floors
+from bakeoff.comparison.running.tasks import baselines
 from bakeoff.runs.run import Run
 from bakeoff.tasks.data import load_task
 from bakeoff.tasks.datasets.named import dataset_task
@@ -138,9 +138,9 @@ def main() -> None:
                     finetune(source, task, folder, config=config, resume=True, **settings)
                 scores.append(FinetunedRun.open(folder).results.scores["test"][metric])
             cells.append(f"{mean(scores):.3f}" + (f" ± {stdev(scores):.3f}" if len(scores) > 1 else ""))
-        found = floors(name, loaded)
-        learned = [f"{floor.test[metric]:.3f}" for floor in found if floor.kind == "learned"]
-        simplest = next(floor for floor in found if floor.kind == "simplest")
+        found = baselines(name, loaded)
+        learned = [f"{baseline.test[metric]:.3f}" for baseline in found if baseline.kind == "learned"]
+        simplest = next(baseline for baseline in found if baseline.kind == "simplest")
         cells += [learned[0] if learned else "", f"{simplest.test[metric]:.3f} ({simplest.name})"]
         lines.append(f"| {name} | {type(task).described(metric).title} | " + " | ".join(cells) + " |")
         print(lines[-1], flush=True)

@@ -47,8 +47,8 @@ from bakeoff.recipe_files import load_recipe
 from bakeoff.resources.device import Placement, processor_name
 from bakeoff.row import Row
 from bakeoff.runs.run import Run
-from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.tasks.predictions.predicting import predictions_of
 from bakeoff.tensors import load_tensors
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
@@ -224,8 +224,8 @@ def classes(run: Run, own: Any, texts: Sequence[str], rounds: int, folder: Path)
 
     def by_onnx() -> list[dict[str, Any]]:
         examples = [opened.task.example((text,)) for text in texts]
-        found = answers_of(exported, task.encode(examples, format), task, format, on)
-        return [task.answered(*each) for each in zip(examples, found.answers, strict=True)]
+        found = predictions_of(exported, task.encode(examples, format), task, format, on)
+        return [task.as_record(*each) for each in zip(examples, found.predictions, strict=True)]
 
     def labels(made: Any) -> list[str]:
         return [each["label"] for each in made]

@@ -25,9 +25,9 @@ from bakeoff.interop.onnx.conversion import open_session
 from bakeoff.interop.onnx.stand_in import OnnxHead
 from bakeoff.recipe_files import load_recipe
 from bakeoff.resources.device import Placement, processor_name
-from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.predictions.predicting import predictions_of
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 LENGTH = 160
@@ -86,10 +86,10 @@ def main() -> None:
         for turn in range(given.rounds + 1):
             for name, head in heads.items():
                 begun = time.process_time()
-                answers = answers_of(head, items, task, format, on).answers
+                answers = predictions_of(head, items, task, format, on).predictions
                 if turn:  # the first one fills caches
                     seconds[name].append(time.process_time() - begun)
-                classes[name] = [each.place for each in answers]
+                classes[name] = [each.class_index for each in answers]
     tokens = sum(len(row) for row in format.framed(format.ids([each.texts[0] for each in examples])).ids)
     print(f"{processor_name()}, one thread, torch {torch.__version__}")
     print(f"{given.recipe}, {given.texts} texts of {tokens} tokens, medians of {given.rounds} rounds\n")

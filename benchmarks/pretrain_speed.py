@@ -25,7 +25,7 @@ from statistics import median
 import torch
 import transformers
 
-from bakeoff.batching.batches import ahead
+from bakeoff.batching.batches import prefetch
 from bakeoff.corpus.store import Corpus
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.ops.cpu.matrix_products import Float32Products
@@ -77,7 +77,7 @@ def ours(
     if compiled:
         module.model.compile_layers()
     unit = Pretraining(recipe, module, Placement(CPU, precision))
-    batches = ahead(make_batches(recipe, module, corpus, seed=0).step, 0, steps)
+    batches = prefetch(make_batches(recipe, module, corpus, seed=0).step, 0, steps)
     count = iter(range(steps))
 
     def step() -> None:

@@ -104,7 +104,11 @@ def table(results: Results) -> str:
             cells.append(means[0] + (f" ({means[1]})" if means[1:] else ""))
         spent = f"{tokens / 1e6:.2f} | {seconds / 60:.1f} | {loss:.2f}"
         lines.append(f"| {entry.label} | {spent} | " + " | ".join(cells) + " |")
-    for name in dict.fromkeys(floor.name for floor in results.floors):
-        own = [f"{100 * floor.test[tasks[floor.task]]:.1f}" for floor in results.floors if floor.name == name]
+    for name in dict.fromkeys(baseline.name for baseline in results.baselines):
+        own = [
+            f"{100 * baseline.test[tasks[baseline.task]]:.1f}"
+            for baseline in results.baselines
+            if baseline.name == name
+        ]
         lines.append(f"| {name} | | | | " + " | ".join(own) + " |")
     return "\n".join(lines)

@@ -63,7 +63,7 @@ def vectors(module: PretrainingModel, corpus: Corpus, kind: str, pairs: int, hel
     found: dict[str, list[torch.Tensor]] = {"[CLS]": [], **({"pooler": []} if poolers else {})}
     labels = []
     for batch in batches.fixed(pairs):
-        state = module.model(Row(batch.row.ids, batch.row.segments, batch.row.real))[0][:, 0]  # (B, D)
+        state = module.model(Row(batch.row.ids, batch.row.segments, batch.row.padding_mask))[0][:, 0]  # (B, D)
         found["[CLS]"].append(state)
         for pooler in poolers:
             found["pooler"].append(pooler(state).tanh())

@@ -179,7 +179,7 @@ def main() -> None:
     parser.add_argument("task", choices=list(TASKS))
     parser.add_argument("--steps", type=int)
     parser.add_argument("--decay", action="store_true", help="let the learning rate fall linearly to zero")
-    parser.add_argument("--every", type=int, default=500, help="steps between two looks at the held-out rows")
+    parser.add_argument("--every", type=int, default=500, help="steps between two evaluations on the held-out rows")
     parser.add_argument("--length", type=int, help="T, the paper's where absent")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()

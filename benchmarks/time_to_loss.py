@@ -114,8 +114,10 @@ def their_loss(kind: str, model: Any, batches: list[Batch]) -> float:
     model.eval()
     total, count = 0.0, 0
     for batch in batches:
-        real = torch.ones_like(batch.row.ids) if batch.row.documents is None else (batch.row.documents > 0).long()
-        logits = model(input_ids=batch.row.ids, attention_mask=real).logits.flatten(0, 1)
+        padding_mask = (
+            torch.ones_like(batch.row.ids) if batch.row.documents is None else (batch.row.documents > 0).long()
+        )
+        logits = model(input_ids=batch.row.ids, attention_mask=padding_mask).logits.flatten(0, 1)
         ((places, labels),) = batch.targets.values()
         total += float(F.cross_entropy(logits[places], labels, reduction="sum"))
         count += len(labels)

@@ -26,7 +26,7 @@ import yaml
 
 import bakeoff
 from bakeoff.optimization.budget import Budget
-from bakeoff.optimization.carrying import FollowingRate
+from bakeoff.optimization.rate_transfer import FollowingRate
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe, recipe_names
 from bakeoff.runs.run import Run

@@ -159,7 +159,7 @@ VERBS = [
         "comparison",
         "compare {F}/plan.json --out {F}/comparison --jobs 1",
         [
-            *("budget.json", LIST, f"*/{LIST}", "floors/*", "*.settings.json"),
+            *("budget.json", LIST, f"*/{LIST}", "baselines/*", "*.settings.json"),
             *("*/summary.json", "*/pretrain/metrics.jsonl", "*/results.json", "*/predictions.jsonl"),
         ],
         slow=True,
@@ -242,7 +242,7 @@ READERS = {
     "resuming": ["checkpoints/step-00000003/state.json", "environment.json"],
     "prediction": ["recipe.yaml", "task.yaml", "labels.json"],
     "comparison": [
-        *("budget.json", "floors/words.json", "runs/small/seed-0/pretrain.settings.json"),
+        *("budget.json", "baselines/words.json", "runs/small/seed-0/pretrain.settings.json"),
         *("runs/small/seed-0/pretrain/summary.json", "runs/small/seed-0/words/pretrained-0/results.json"),
     ],
     "check run": ["environment.json", "summary.json"],

@@ -55,7 +55,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(execution, "_report", lambda results, path: path.write_text("the report"))
     monkeypatch.setattr(outputs, "write_report", lambda results, recipe, path: path.write_text("the report"))
     monkeypatch.setattr(trials, "SAVED_EVERY", 0.0)
-    monkeypatch.setattr(trials, "SAVED_BETWEEN_LOOKS", 0.0)
+    monkeypatch.setattr(trials, "SAVED_BETWEEN_EVALUATIONS", 0.0)
     monkeypatch.setattr(loop, "FIRST_CHECKPOINT", 0.0)
 
 

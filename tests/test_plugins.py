@@ -193,7 +193,11 @@ def test_classes_of_tokens_are_counted_and_are_no_relations_of_segments(folder, 
     recipe = load_recipe("roberta-tiny", {"objective": [{"kind": "parity"}]})
     found = bakeoff.peek(recipe, corpus.path, examples=5)
     batches = make_batches(recipe, PretrainingModel(recipe, corpus.tokenizer.size), corpus, seed=0).step(0)
-    texts = [ids[real] for batch in batches for ids, real in zip(batch.row.ids, batch.row.real, strict=True)]
+    texts = [
+        ids[padding_mask]
+        for batch in batches
+        for ids, padding_mask in zip(batch.row.ids, batch.row.padding_mask, strict=True)
+    ]
     odd = [(ids % 2).sum().item() for ids in texts[:5]]
     for row, count in zip(found.rows, odd, strict=True):
         assert row.classes == {"parity": {"even": row.tokens - count, "odd": count}}
@@ -502,7 +506,7 @@ def test_a_run_of_another_kind_of_task_names_its_plugin(graded, corpus, monkeypa
 
 @pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_kind_of_task_is_compared(graded, corpus, jobs):
-    """With its floors and its noise, in this process and in others."""
+    """With its baselines and its noise, in this process and in others."""
     (graded / "small.yaml").write_text(shrink("bert-tiny").to_yaml(), encoding="utf-8")
     files = {name: f"{name}.tsv" for name in ("train", "dev", "test")}
     task = {"name": "stars", "kind": "grades", **files, "text_column": "text", "label_column": "stars", "top": 3}
@@ -522,7 +526,10 @@ def test_a_kind_of_task_is_compared(graded, corpus, jobs):
     results = bakeoff.compare("plan.yaml", "out", jobs=jobs, report=lambda results, path: None)
     (facts,) = results.tasks
     assert (facts.kind, facts.metric_title, facts.lower_is_better) == ("grades", "mean distance in grades", True)
-    assert [floor.name for floor in results.floors] == ["median grade of train", "TF-IDF with logistic regression"]
+    assert [baseline.name for baseline in results.baselines] == [
+        "median grade of train",
+        "TF-IDF with logistic regression",
+    ]
     assert results.analyses[0].pretrained["small"].interval is not None
 
 

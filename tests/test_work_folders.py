@@ -121,7 +121,8 @@ def test_a_finetuning_refuses_a_link_in_the_place_of_its_work_folder(tmp_path, p
 
 
 @pytest.mark.parametrize(
-    "place", ["runs", "runs/one", "runs/one/seed-0/pretrain", "runs/two/seed-1/mood", "figures", "floors", "imported/x"]
+    "place",
+    ["runs", "runs/one", "runs/one/seed-0/pretrain", "runs/two/seed-1/mood", "figures", "baselines", "imported/x"],
 )
 def test_a_comparison_refuses_links_below_its_folder(tmp_path, precious, place):
     (tmp_path / "corpus").mkdir()

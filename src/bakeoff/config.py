@@ -42,6 +42,8 @@ class Config(BaseModel):
     retired: ClassVar[Mapping[str, Any]] = {}
     """Keys that older versions had, with the values at which they did nothing. A key with its value here is left out,
     so that complete recipes of older versions can still be read."""
+    renamed: ClassVar[Mapping[str, str]] = {}
+    """Keys of older versions by their present names, for files that Bakeoff writes."""
 
     @model_validator(mode="before")
     @classmethod
@@ -72,6 +74,14 @@ class Config(BaseModel):
                     odd = f"{value} is beyond the whole numbers of 64 bits"
                 if odd:
                     raise PydanticCustomError("odd_number", "{key}: {odd}", {"key": key, "odd": odd})
+        return values
+
+    @model_validator(mode="before")  # pydantic calls the last one first
+    @classmethod
+    def _take_older_names(cls, values: Any) -> Any:
+        if isinstance(values, Mapping) and cls.renamed:
+            older = {name: now for name, now in cls.renamed.items() if name in values and now not in values}
+            return {older.get(key, key): value for key, value in values.items()}
         return values
 
     @classmethod

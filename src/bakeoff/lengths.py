@@ -60,6 +60,6 @@ def padded(
         begin = length - len(row) if before else 0
         ids[index, begin : begin + len(row)] = row
     column = np.arange(length)
-    real = column >= length - lengths[:, None] if before else column < lengths[:, None]
-    mask = None if real.all() else torch.from_numpy(real).to(device)
+    padding_mask = column >= length - lengths[:, None] if before else column < lengths[:, None]
+    mask = None if padding_mask.all() else torch.from_numpy(padding_mask).to(device)
     return torch.from_numpy(ids).to(device), mask

@@ -32,7 +32,7 @@ class Source(NamedTuple, Generic[Array]):
 
     ids: Annotated[Array, Signal("T", None)]
     """(B, U) token ids."""
-    real: Annotated[Array | None, Signal("T")] = None
+    padding_mask: Annotated[Array | None, Signal("T")] = None
     """(B, U) padding mask, True for tokens; None where there is no padding."""
 
 
@@ -56,7 +56,7 @@ class Row(NamedTuple, Generic[Array]):
     """(B, T) token ids."""
     segments: Annotated[Array | None, Signal("T")] = None
     """(B, T) segment ids; None is segment 0 everywhere."""
-    real: Annotated[Array | None, Signal("T")] = None
+    padding_mask: Annotated[Array | None, Signal("T")] = None
     """(B, T) padding mask, True for tokens; None where there is no padding, or `documents` says it."""
     documents: Annotated[Array | None, Signal("T")] = None
     """(B, T) document ids, counted from 1 in each row, 0 for padding; tokens see only their own document. None: each
@@ -90,7 +90,7 @@ class Row(NamedTuple, Generic[Array]):
     @property
     def owners(self) -> Array | None:
         """(B, T) the number of each token's document, or True for a token; 0 or False for padding."""
-        return self.real if self.documents is None else self.documents
+        return self.padding_mask if self.documents is None else self.documents
 
 
 def turned(row: Row[Any]) -> Row[Any]:

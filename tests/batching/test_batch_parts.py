@@ -41,16 +41,16 @@ def parts_for(name, workers, corpus, mixture, parallel_corpus):
 def rows_of(batch, directions):
     """Each row of a batch alone: its tensors, without what only says that there is nothing, and its targets' places."""
     own = tensors(batch)
-    real = torch.ones_like(batch.row.ids) if batch.row.real is None else batch.row.real.long()
+    padding_mask = torch.ones_like(batch.row.ids) if batch.row.padding_mask is None else batch.row.padding_mask.long()
     own["segments"] = torch.zeros_like(batch.row.ids) if batch.row.segments is None else batch.row.segments
-    own["documents"] = real if batch.row.documents is None else batch.row.documents
+    own["documents"] = padding_mask if batch.row.documents is None else batch.row.documents
     names = ("ids", "segments", "documents", "backwards", "prefix", "positions", "visible")
     slots = directions * (batch.row.ids.shape[1] if batch.row.queries is None else batch.row.queries.visible.shape[1])
     found = []
     for row in range(len(batch.row.ids)):
         values = {name: own[name][row].tolist() for name in names if own[name] is not None}
         if batch.row.source is not None:
-            given = slice(None) if batch.row.source.real is None else batch.row.source.real[row]
+            given = slice(None) if batch.row.source.padding_mask is None else batch.row.source.padding_mask[row]
             values["source"] = batch.row.source.ids[row][given].tolist()
         for name, (places, labels) in batch.targets.items():
             mine = places // slots == row
@@ -110,7 +110,7 @@ def test_shorter_rows_are_padded_where_nothing_is_seen_or_asked(changes, corpus)
     (batch,) = batches_of(joined(found, places, corpus.tokenizer.pad), [(0, 8)], None)
     assert batch.row.ids.shape == (8, 24)
     assert batch.row.ids[places[0], 16:].eq(corpus.tokenizer.pad).all()
-    assert not batch.row.real[places[0], 16:].any()
+    assert not batch.row.padding_mask[places[0], 16:].any()
     directions = recipe.model.directions
     for rows, own in zip(found, places, strict=True):
         (alone,) = batches_of(rows, [(0, 4)], None)
@@ -160,11 +160,11 @@ def test_sources_of_unequal_lengths_are_padded_with_the_padding(parallel_corpus)
     found = [rows.make(chosen.indices[:4], chosen.epochs[:4], 5, None, even=True) for _ in range(2)]
     shorter = found[1].examples
     source = shorter.row.source
-    shorter.row = shorter.row._replace(source=Source(source.ids[:, :3], source.real[:, :3]))
+    shorter.row = shorter.row._replace(source=Source(source.ids[:, :3], source.padding_mask[:, :3]))
     (batch,) = batches_of(joined(found, [np.arange(4), np.arange(4, 8)], 7), [(0, 8)], None)
     assert batch.row.source.ids.shape[1] == found[0].examples.row.source.ids.shape[1] > 3
     assert batch.row.source.ids[4:, 3:].eq(7).all()
-    assert not batch.row.source.real[4:, 3:].any()
+    assert not batch.row.source.padding_mask[4:, 3:].any()
 
 
 def test_a_step_of_a_mixture_has_as_many_tokens_as_it_says(mixture):

@@ -4,7 +4,7 @@ import pytest
 import torch
 from tests.conftest import shrink
 
-from bakeoff.batching.batches import ahead
+from bakeoff.batching.batches import prefetch
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
 
@@ -17,9 +17,12 @@ def batches(corpus, name="bert-tiny", seed=0, **changes):
 def tensors(batch):
     """All tensors of a batch by their names, None for those that it lacks."""
     return {
-        **{name: getattr(batch.row, name) for name in ("ids", "segments", "real", "documents", "backwards", "prefix")},
+        **{
+            name: getattr(batch.row, name)
+            for name in ("ids", "segments", "padding_mask", "documents", "backwards", "prefix")
+        },
         "source": batch.row.source and batch.row.source.ids,
-        "source's real": batch.row.source and batch.row.source.real,
+        "source's real": batch.row.source and batch.row.source.padding_mask,
         "positions": batch.row.queries and batch.row.queries.positions,
         "visible": batch.row.queries and batch.row.queries.visible,
         **{f"{name}'s rows": rows for name, (rows, _) in batch.targets.items()},
@@ -85,7 +88,7 @@ def test_fixed_batches_do_not_depend_on_the_seed(corpus):
 
 
 def test_results_made_ahead_come_in_order_and_errors_reach_the_loop():
-    assert list(ahead(lambda step: step * step, 3, 8)) == [9, 16, 25, 36, 49]
+    assert list(prefetch(lambda step: step * step, 3, 8)) == [9, 16, 25, 36, 49]
 
     def fails(step):
         if step == 2:
@@ -94,12 +97,12 @@ def test_results_made_ahead_come_in_order_and_errors_reach_the_loop():
 
     seen = []
     with pytest.raises(ValueError, match="at two"):
-        seen.extend(ahead(fails, 0, 5))
+        seen.extend(prefetch(fails, 0, 5))
     assert threading.active_count() == 1 or not any(t.name == "batches" for t in threading.enumerate())
 
 
 def test_leaving_the_loop_early_stops_the_thread():
-    for item in ahead(lambda step: step, 0, 10**9):
+    for item in prefetch(lambda step: step, 0, 10**9):
         if item == 5:
             break
     assert not any(thread.name == "batches" for thread in threading.enumerate())

@@ -51,11 +51,11 @@ def digest(values):
 def contents(batch: Batch):
     """Everything that a model and its losses read."""
     row = batch.row
-    yield from (row.ids, row.segments, row.real, row.documents, row.backwards, row.prefix, batch.advance)
+    yield from (row.ids, row.segments, row.padding_mask, row.documents, row.backwards, row.prefix, batch.advance)
     for name in sorted(batch.targets):
         yield from batch.targets[name]
     if row.source is not None:
-        yield from (row.source.ids, row.source.real)
+        yield from (row.source.ids, row.source.padding_mask)
     if row.queries is not None:
         yield from row.queries
 

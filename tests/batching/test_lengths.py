@@ -14,22 +14,22 @@ LENGTHS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, 
 
 @given(ROWS, st.integers(1, 4), st.booleans())
 def test_a_row_is_what_the_mask_leaves_of_its_padded_row(rows, step, before):
-    ids, real = padded(rows, 99, step=step, before=before)
+    ids, padding_mask = padded(rows, 99, step=step, before=before)
     longest = max(map(len, rows))
     assert ids.shape == (len(rows), -(-longest // step) * step)
-    assert (real is None) == all(len(row) == ids.shape[1] for row in rows)
+    assert (padding_mask is None) == all(len(row) == ids.shape[1] for row in rows)
     for number, row in enumerate(rows):
         own = ids[number].tolist()
-        kept = own if real is None else ids[number][real[number]].tolist()
+        kept = own if padding_mask is None else ids[number][padding_mask[number]].tolist()
         fill = [99] * (len(own) - len(row))
         assert kept == row
         assert own == ([*fill, *row] if before else [*row, *fill])
 
 
 def test_no_row_is_padded_beyond_the_most():
-    ids, real = padded([[1, 2, 3], [4]], 0, step=8, most=5)
+    ids, padding_mask = padded([[1, 2, 3], [4]], 0, step=8, most=5)
     assert ids.tolist() == [[1, 2, 3, 0, 0], [4, 0, 0, 0, 0]]
-    assert real.sum(1).tolist() == [3, 1]
+    assert padding_mask.sum(1).tolist() == [3, 1]
 
 
 @given(LENGTHS, st.booleans())

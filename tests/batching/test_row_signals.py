@@ -31,7 +31,7 @@ def made(sizes, rows, rng):
         source=Source(**drawn(Source, {**sizes, "T": sizes["U"]}, rows, rng)),
         queries=Queries(**drawn(Queries, sizes, rows, rng)),
     )
-    row = row._replace(real=None, vectors=None, wanted=None, documents=np.ones_like(row.ids))
+    row = row._replace(padding_mask=None, vectors=None, wanted=None, documents=np.ones_like(row.ids))
     return RowsWithTargets(Examples(row, **drawn(Examples, sizes, rows, rng)), {})
 
 
@@ -84,13 +84,13 @@ def test_rows_are_cut_to_their_longest_and_into_batches_with_all_their_signals()
         cut = before[path][:, :8] if layout.axes == "T" and "source" not in path else before[path]
         assert np.array_equal(array, cut), path
     rows.examples.row = rows.examples.row._replace(queries=None)
-    rows.examples.row.source.real[0] = 0
+    rows.examples.row.source.padding_mask[0] = 0
     for batch, some in zip(batches_of(rows, [(0, 1), (1, 4)], None), (slice(1), slice(1, 4)), strict=True):
         found = {path: array for path, array, _ in leaves(batch.row)}
         for path, array, _ in leaves(rows.examples.row):
-            if path[-1] not in ("documents", "real"):  # the mask is made of the documents
+            if path[-1] not in ("documents", "padding_mask"):  # the mask is made of the documents
                 assert np.array_equal(found[path], array[some]), path
-        assert np.array_equal(found[("real",)], rows.examples.row.documents[some] > 0)
+        assert np.array_equal(found[("padding_mask",)], rows.examples.row.documents[some] > 0)
 
 
 def test_a_row_that_is_turned_round_twice_is_the_row():

@@ -11,7 +11,7 @@ from tests.inference.untrained_runs import untrained
 
 import bakeoff
 from bakeoff.cli import run as command
-from bakeoff.cli.shared.output_files import ROWS, save_answers
+from bakeoff.cli.shared.output_files import ROWS, save_records
 
 TEXTS = ["The river finds the [MASK].", "river\t[MASK] stone", "The old [MASK]"]
 
@@ -130,14 +130,14 @@ def test_types_that_the_first_answers_do_not_tell_come_later(tmp_path):
     full = {"text": "a", "masks": [[{"token": "x", "id": 1}]], "likeliest": True, "value": 0.5, "id": "b"}
     with_all = {**full, "text": "c"}
     written = [[blank] * ROWS, [], [full], [blank], [with_all] * ROWS, [blank]]
-    assert save_answers(tmp_path / "out.parquet", written) == sum(map(len, written))
+    assert save_records(tmp_path / "out.parquet", written) == sum(map(len, written))
     expected = [{**blank, "id": None, **each} for part in written for each in part]
     assert parquet.read_table(tmp_path / "out.parquet").to_pylist() == expected
 
 
 def test_answers_that_come_one_by_one_make_no_row_group_each(tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
-    assert save_answers(tmp_path / "out.parquet", ([{"text": str(number)}] for number in range(ROWS + 1))) == ROWS + 1
+    assert save_records(tmp_path / "out.parquet", ([{"text": str(number)}] for number in range(ROWS + 1))) == ROWS + 1
     with parquet.ParquetFile(tmp_path / "out.parquet") as file:
         assert file.num_row_groups == 2
     assert [row["text"] for row in rows_of(tmp_path / "out.parquet")] == [str(number) for number in range(ROWS + 1)]

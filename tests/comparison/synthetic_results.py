@@ -5,9 +5,9 @@ import numpy as np
 from bakeoff.comparison.facts import BudgetFacts, CorpusFacts, TaskFacts
 from bakeoff.comparison.results import (
     Analysis,
+    Baseline,
     CurvePoint,
     FinetuningScore,
-    Floor,
     PretrainingRun,
     RecipeEntry,
     Results,
@@ -73,19 +73,19 @@ def as_errors(results, task, scale=1.5):
         for each in results.tasks
     ]
     names = {"simplest": "mean of train", "learned": "TF-IDF with ridge regression"}
-    floors = [
+    baselines = [
         each.model_copy(
             update={"name": names[each.kind], "test": {"mean_absolute_error": turned(each.test["accuracy"])}}
         )
         if each.task == task
         else each
-        for each in results.floors
+        for each in results.baselines
     ]
     analyses = [*map(analysis, results.analyses)]
-    return results.model_copy(update={"tasks": facts, "floors": floors, "analyses": analyses})
+    return results.model_copy(update={"tasks": facts, "baselines": baselines, "analyses": analyses})
 
 
-def make_results(names=None, seeds=3, tasks=("SST-2", "TREC"), rows=800, floor=0.78, scratch=True, depths=None):
+def make_results(names=None, seeds=3, tasks=("SST-2", "TREC"), rows=800, baseline=0.78, scratch=True, depths=None):
     names = names or ["bert-mini", "albert-tiny", "conv-light-encoder-tiny", "gpt-tiny"]
     kinds = [list(OBJECTIVES)[i % 4] for i in range(len(names))]
     depths = depths or [2.6, 0.02, 3.0, 2.2]
@@ -145,11 +145,11 @@ def make_results(names=None, seeds=3, tasks=("SST-2", "TREC"), rows=800, floor=0
         tests = {"pairs": all_pairs(made["pretrained"]), "gains": gains(made["pretrained"], made["scratch"])}
         analyses.append(Analysis(task=task, **spreads, **tests))
     metrics = {"accuracy": 0.51, "macro_f1": 0.34, "matthews": 0.0}
-    floors = []
+    baselines = []
     for task in tasks:
-        floors.append(Floor(task=task, kind="simplest", name="most frequent class", dev=metrics, test=metrics))
-        learned = {"accuracy": floor, "macro_f1": floor, "matthews": floor}
-        floors.append(Floor(task=task, kind="learned", name=TFIDF, dev=learned, test=learned))
+        baselines.append(Baseline(task=task, kind="simplest", name="most frequent class", dev=metrics, test=metrics))
+        learned = {"accuracy": baseline, "macro_f1": baseline, "matthews": baseline}
+        baselines.append(Baseline(task=task, kind="learned", name=TFIDF, dev=learned, test=learned))
     facts = [
         TaskFacts(
             name=task,
@@ -184,7 +184,7 @@ def make_results(names=None, seeds=3, tasks=("SST-2", "TREC"), rows=800, floor=0
         ),
         tasks=facts,
         recipes=entries,
-        floors=floors,
+        baselines=baselines,
         analyses=analyses,
         machine={"processor": "x86-64, 2 cores", "memory": "8 GiB", "system": "Linux"},
         versions={"bakeoff": "0.1.0", "torch": "2.13.0", "python": "3.11"},

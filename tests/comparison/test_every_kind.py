@@ -1,4 +1,4 @@
-"""Comparisons of tasks of every kind: real tasks and their floors, with answers that are right now and then."""
+"""Comparisons of tasks of every kind: real tasks and their baselines, with answers that are right now and then."""
 
 import json
 import random
@@ -14,7 +14,7 @@ from bakeoff.comparison.results import Results
 from bakeoff.errors import UserError
 from bakeoff.tasks.data import load_task
 from bakeoff.tasks.kinds.choice import Chosen
-from bakeoff.tasks.kinds.classification import ClassAnswer
+from bakeoff.tasks.kinds.classification import PredictedClass
 from bakeoff.tasks.task_config import TaskConfig
 
 ROWS = 30
@@ -24,7 +24,7 @@ SHARES = {"pretrained": 0.9, "scratch": 0.5}
 def right_answers(task, examples):
     """What a perfect model would answer."""
     return {
-        "classification": lambda each: ClassAnswer(task.places.get(each.label), np.ones(task.outputs)),
+        "classification": lambda each: PredictedClass(task.indices.get(each.label), np.ones(task.outputs)),
         "regression": lambda each: each.value,
         "tagging": lambda each: list(each.tags),
         "choice": lambda each: Chosen(each.answer, np.ones(len(each.choices))),
@@ -101,7 +101,7 @@ def test_a_comparison_of_every_kind(folder):
         "classes": ("classification", "accuracy", "%", False),
         "choices": ("choice", "accuracy", "%", False),
     }
-    assert [(floor.task, floor.kind) for floor in results.floors] == [
+    assert [(baseline.task, baseline.kind) for baseline in results.baselines] == [
         ("tags", "simplest"),
         *((name, kind) for name in ("numbers", "errors", "classes") for kind in ("simplest", "learned")),
         ("choices", "simplest"),

@@ -199,7 +199,7 @@ def test_everything_runs_interleaved_by_seed(folder):
     assert [item.real for item in reports[1].analyses[0].pairs] == [None]
     assert results.analyses[0].pairs[0].p is not None
     assert set(results.analyses[0].gains) == {"one", "two"}
-    assert [floor.kind for floor in results.floors] == ["simplest", "learned"]
+    assert [baseline.kind for baseline in results.baselines] == ["simplest", "learned"]
     assert results.recipes[0].runs[2].curve[0].losses == {"mlm": 4.0}
     assert Results.read(folder / "out/results.json") == results
     assert len((folder / "out/results.csv").read_text().splitlines()) == 1 + 12

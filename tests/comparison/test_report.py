@@ -152,7 +152,7 @@ def test_cautions():
     assert "No gain from pre-training could be shown for albert-tiny on SST-2; albert-tiny on TREC." in found
     assert "TF-IDF" not in found
     worthless = "no recipe compared here is worth its cost on SST-2 and TREC"
-    assert worthless in cautions(make_results(floor=0.97))[0]
+    assert worthless in cautions(make_results(baseline=0.97))[0]
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -168,10 +168,10 @@ def test_cautions():
         (1, -0.1, "10.0 points behind the best recipe, conv-light-encoder-tiny ({mean} %); how much of that is noise"),
     ],
 )
-def test_the_headline_has_the_floor_with_its_distance_and_its_noise(seeds, above, words, turned):
+def test_the_headline_has_the_baseline_with_its_distance_and_its_noise(seeds, above, words, turned):
     """Also of a metric of which less is better."""
     best = make_results(seeds=seeds, tasks=("SST-2",)).analyses[0].pretrained["conv-light-encoder-tiny"].mean
-    results = make_results(seeds=seeds, tasks=("SST-2",), floor=best + above)
+    results = make_results(seeds=seeds, tasks=("SST-2",), baseline=best + above)
     told = f"TF-IDF with logistic regression ({100 * (best + above):.1f} %) is "
     if turned:
         results = as_errors(results, "SST-2")
@@ -186,24 +186,24 @@ def test_the_headline_has_the_floor_with_its_distance_and_its_noise(seeds, above
 
 
 def test_the_interval_of_a_distance_is_that_of_the_mean():
-    results = make_results(tasks=("SST-2",), floor=0.97)
+    results = make_results(tasks=("SST-2",), baseline=0.97)
     spread = results.analyses[0].pretrained["conv-light-encoder-tiny"]
     low, high = (100 * (0.97 - each) for each in reversed(spread.interval))
     assert f"(95 % interval {low:+.1f} to {high:+.1f} points)" in findings(results).headline
-    below = make_results(tasks=("SST-2",), floor=0.5)
-    low, high = (100 * (each - 0.51) for each in spread.interval)  # the answer without a model is the better floor
+    below = make_results(tasks=("SST-2",), baseline=0.5)
+    low, high = (100 * (each - 0.51) for each in spread.interval)  # the answer without a model is the better baseline
     headline = findings(below).headline
     assert "What needs no model (“most frequent class”) (51.0 %) is" in headline
     assert f"(95 % interval {low:+.1f} to {high:+.1f} points)" in headline
 
 
-def test_floors_of_several_tasks_are_one_sentence_and_each_has_a_detail():
+def test_baselines_of_several_tasks_are_one_sentence_and_each_has_a_detail():
     results = make_results()
-    floors = [
-        floor.model_copy(update={"test": {"accuracy": 0.97 if floor.task == "TREC" else 0.5}})
-        for floor in results.floors
+    baselines = [
+        baseline.model_copy(update={"test": {"accuracy": 0.97 if baseline.task == "TREC" else 0.5}})
+        for baseline in results.baselines
     ]
-    found = findings(results.model_copy(update={"floors": floors}))
+    found = findings(results.model_copy(update={"baselines": baselines}))
     first = "On TREC TF-IDF with logistic regression is ahead of the best recipe, beyond the noise (by"
     assert found.headline.startswith(first)
     second = "; on SST-2 the best recipe is ahead of TF-IDF with logistic regression, beyond the noise (by"
@@ -211,15 +211,16 @@ def test_floors_of_several_tasks_are_one_sentence_and_each_has_a_detail():
     assert sum("the best recipe, conv-light-encoder-tiny (" in line for line in found.details) == 2
     few = make_results(seeds=1)
     best = few.analyses[0].pretrained["conv-light-encoder-tiny"].mean
-    floors = [
-        floor.model_copy(update={"test": {"accuracy": best if floor.task == "SST-2" else 0.99}}) for floor in few.floors
+    baselines = [
+        baseline.model_copy(update={"test": {"accuracy": best if baseline.task == "SST-2" else 0.99}})
+        for baseline in few.baselines
     ]
-    told = findings(few.model_copy(update={"floors": floors})).headline
+    told = findings(few.model_copy(update={"baselines": baselines})).headline
     assert (
         "On SST-2 the best recipe cannot be told apart from TF-IDF with logistic regression (by 0.0 points); " in told
     )
     assert "; on TREC TF-IDF with logistic regression is ahead of the best recipe (by " in told
-    none = findings(results.model_copy(update={"floors": []}))
+    none = findings(results.model_copy(update={"baselines": []}))
     assert none.headline.endswith("and the difference is real.")
     assert not any("neural" in line for line in [*none.details, none.headline])
 
@@ -247,7 +248,7 @@ def test_cautions_are_one_for_each_kind_and_the_first_five_stand_at_the_top(tmp_
     monkeypatch.setattr("bakeoff.comparison.reporting.report._write_figures", lambda *arguments: None)
     names = [f"albert-{number}" for number in range(8)]
     results = make_results(
-        names=names, seeds=2, tasks=("one-1", "two-2", "three-3"), rows=100, floor=0.99, depths=[0.02] * 4
+        names=names, seeds=2, tasks=("one-1", "two-2", "three-3"), rows=100, baseline=0.99, depths=[0.02] * 4
     )
     lost = [Failure(recipe=f"lost-{n}", seed=0, training="pre-training", message="infinite") for n in range(3)]
     tasks = [task.model_copy(update={"notes": [f"a note on {task.name}", "another"]}) for task in results.tasks]
@@ -409,12 +410,12 @@ def test_results_from_before_there_were_other_kinds_are_read(tmp_path, metric, u
         for key in ("kind", "metric_title", "unit", "lower_is_better"):
             del task[key]
         task["metric"] = metric
-    for floor in found["floors"]:
-        del floor["name"]
-        floor["kind"] = {"simplest": "majority", "learned": "tfidf_logistic_regression"}[floor["kind"]]
+    for baseline in found["baselines"]:
+        del baseline["name"]
+        baseline["kind"] = {"simplest": "majority", "learned": "tfidf_logistic_regression"}[baseline["kind"]]
     (tmp_path / "results.json").write_text(json.dumps(found))
     read = Results.read(tmp_path / "results.json")
-    assert read.floors == results.floors
+    assert read.baselines == results.baselines
     assert {(task.kind, task.unit, task.lower_is_better) for task in read.tasks} == {("classification", unit, False)}
 
 

@@ -15,7 +15,7 @@ from bakeoff import checksums
 from bakeoff.comparison.execution import compare
 from bakeoff.comparison.reporting.cautions import cautions
 from bakeoff.comparison.reporting.report import write_report
-from bakeoff.comparison.reporting.search_findings import COLUMNS, NOT_SEARCHED, carried, rows
+from bakeoff.comparison.reporting.search_findings import COLUMNS, NOT_SEARCHED, rows, transferred
 from bakeoff.comparison.reporting.terminal import print_results
 from bakeoff.comparison.results import Results
 from bakeoff.errors import Interrupted, UserError
@@ -320,7 +320,7 @@ def test_a_list_a_number_and_a_text_say_what_is_searched(folder):
         assert {each[RATE] for each in values} == {1e-4, 2e-3}
         assert {each["training.clip"] for each in values} == {1.0}
         assert len({each["model.dropout"] for each in values}) > 2
-    assert not any("carried to the whole one" in line for line in cautions(results))
+    assert not any("transferred to the whole one" in line for line in cautions(results))
 
 
 def cautious(folder, best, losses=(4.0, 4.0), **search):
@@ -359,13 +359,13 @@ def test_trials_may_have_several_seeds(folder):
     assert {len(trial.runs) for trial in found.trials} == {2}
     spent = sum(trial.step for trial in found.trials) / 1000
     assert float(one[COLUMNS.index("cost")]) == pytest.approx(2 * spent, abs=0.01)
-    assert "all with the seeds 0 to 1, whose mean counts" in carried(results)
+    assert "all with the seeds 0 to 1, whose mean counts" in transferred(results)
 
 
 def test_the_carried_length_is_told(folder, capsys):
     results = go(folder, Searching())
     assert any(
-        "chosen at 10 % of a pre-training's budget and carried to the whole" in line for line in cautions(results)
+        "chosen at 10 % of a pre-training's budget and transferred to the whole" in line for line in cautions(results)
     )
     print_results(results, folder / "out")
     printed = capsys.readouterr().out
@@ -381,7 +381,7 @@ def test_rates_are_carried_to_the_whole_budget_by_the_rule(folder, monkeypatch):
     for entry in results.recipes:
         rate = entry.search.winner.values[RATE] / 2
         assert engine.trained[entry.label, 0] == rate
-        assert f"“{entry.label}” from {2 * rate:.4g} to {rate:.4g}" in carried(results)
+        assert f"“{entry.label}” from {2 * rate:.4g} to {rate:.4g}" in transferred(results)
     assert any("their learning rates adjusted to the longer training" in line for line in cautions(results))
     trained = {row[0]: row[COLUMNS.index("trained with")] for row in rows(results)}
     assert trained == {entry.label: f"{entry.search.winner.values[RATE] / 2:.4g}" for entry in results.recipes}
@@ -393,7 +393,7 @@ def test_a_rate_that_was_not_searched_is_not_carried(folder, monkeypatch):
     over = {RATE: [2e-3], "model.dropout": [0.0, 0.1]}
     results = go(folder, engine, search={**SEARCH, "over": over, "budget": "25 %"}, seeds=1)
     assert {*engine.trained.values()} == {2e-3}
-    assert "carried to the trainings unchanged" in carried(results)
+    assert "transferred to the trainings unchanged" in transferred(results)
 
 
 def test_the_report_has_a_curve_of_each_recipe(folder):
@@ -406,7 +406,7 @@ def test_the_report_has_a_curve_of_each_recipe(folder):
         assert rule["data"]["values"] == [{"x": entry.search.winner.values[RATE]}]
         assert f"held-out loss over lr; {entry.search.winner.values[RATE]:.4g} is chosen" in page
         assert (folder / f"out/figures/search-{number}-0.svg").exists()
-    assert "carried to the trainings unchanged" in page
+    assert "transferred to the trainings unchanged" in page
 
 
 @pytest.mark.slow

@@ -128,7 +128,7 @@ def test_minutes_are_looked_at_once_whichever_process_trains(write, tmp_path):
     assert min(kept["steps"].values()) > 60
     assert kept["work_seconds_per_step"] != slow
     begun = [line for line in lines if line.startswith("seed") and "pre-training" in line]
-    assert not any(line.startswith("seed 1") for line in begun)  # it waits for the look
+    assert not any(line.startswith("seed 1") for line in begun)  # it waits for the evaluation
 
 
 def _interrupting(lines, what, count):

@@ -5,7 +5,7 @@ from synthetic_results import as_errors
 from bakeoff.comparison.reporting.terminal import print_results
 
 
-def test_the_terminal_shows_every_recipe_and_floor_within_eighty_columns(results, capsys, monkeypatch):
+def test_the_terminal_shows_every_recipe_and_baseline_within_eighty_columns(results, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     print_results(results, Path("out"))
     printed = capsys.readouterr().out

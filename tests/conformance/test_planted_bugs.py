@@ -171,7 +171,7 @@ def test_padding_that_is_seen_by_one_deep_layer_is_found(monkeypatch):
     module, length = built("conv-dilated-encoder-base")
     last = module.model.stack.layers[-1][0].function
     exact = last.convolved
-    last.convolved = lambda x, context: exact(x, context._replace(row=context.row._replace(real=None)))
+    last.convolved = lambda x, context: exact(x, context._replace(row=context.row._replace(padding_mask=None)))
     fails(contracts.test_padding_is_not_seen, module, length, "evaluation")
     fails(contracts.test_more_padding_changes_nothing, module, length)
 
@@ -181,7 +181,9 @@ def test_padding_that_is_seen_by_a_convolution_of_neighbours_is_found(monkeypatc
     monkeypatch.setattr(
         neighbour_convolution.NeighbourConvolution,
         "forward",
-        lambda self, x, context, left: exact(self, x, context._replace(row=context.row._replace(real=None)), left),
+        lambda self, x, context, left: exact(
+            self, x, context._replace(row=context.row._replace(padding_mask=None)), left
+        ),
     )
     module, length = built("bert-base with options")
     fails(contracts.test_padding_is_not_seen, module, length, "evaluation")

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import torch
 
-from bakeoff.batching.lanes import Lanes
+from bakeoff.batching.streams import Streams
 from bakeoff.randomness.draws import Draws
 from bakeoff.randomness.order import examples_of
 
@@ -17,7 +17,7 @@ def joined(parts, directions):
     """A step's parts as one batch, whatever each of them leaves out: arrays by name, and targets by objective."""
 
     def owners(part):
-        every = torch.ones_like(part.row.ids) if part.row.real is None else part.row.real.long()
+        every = torch.ones_like(part.row.ids) if part.row.padding_mask is None else part.row.padding_mask.long()
         return every if part.row.documents is None else part.row.documents
 
     whole = {"ids": [part.row.ids for part in parts], "documents": [owners(part) for part in parts]}
@@ -25,7 +25,7 @@ def joined(parts, directions):
         whole["segments"] = [part.row.segments for part in parts]
     if parts[0].row.source is not None:
         whole["source"] = [part.row.source.ids for part in parts]
-        read = [part.row.source.real for part in parts]
+        read = [part.row.source.padding_mask for part in parts]
         whole["read"] = [
             torch.ones_like(a, dtype=bool) if b is None else b for a, b in zip(whole["source"], read, strict=True)
         ]
@@ -55,11 +55,11 @@ def check_batch(whole, slots, rows, configs, tokenizer, directions):
     assert ids.min() >= 0
     assert ids.max() < size
     assert ids.shape[1] == rows.length or rewrites
-    real = documents > 0
-    assert real.any(1).all()  # no row of nothing
-    assert (real[:, 1:] <= real[:, :-1]).all()  # padding comes last
-    assert (ids[~real] == tokenizer.pad).all()
-    assert (ids[real] != tokenizer.pad).all()
+    padding_mask = documents > 0
+    assert padding_mask.any(1).all()  # no row of nothing
+    assert (padding_mask[:, 1:] <= padding_mask[:, :-1]).all()  # padding comes last
+    assert (ids[~padding_mask] == tokenizer.pad).all()
+    assert (ids[padding_mask] != tokenizer.pad).all()
     if "source" in whole:
         assert whole["source"].min() >= 0
         assert whole["source"].max() < size
@@ -77,14 +77,14 @@ def check_batch(whole, slots, rows, configs, tokenizer, directions):
             continue
         assert labels.min(initial=0) >= 0
         if config.generator_learns is not None:
-            assert np.array_equal(np.argwhere(real), np.stack([example, slot // directions], 1))
+            assert np.array_equal(np.argwhere(padding_mask), np.stack([example, slot // directions], 1))
             continue
         assert labels.max(initial=0) < size
         if "visible" in whole and config.kind == "permutation":
             slot = whole["queries"][example, slot - ids.shape[1]]
         else:
             slot //= directions
-        assert real[example, slot].all()
+        assert padding_mask[example, slot].all()
         if config.row_marks == "ends":
             assert not np.isin(labels, special).any()
             places = set(zip(example.tolist(), slot.tolist(), strict=True))
@@ -98,7 +98,7 @@ def check_originals(made, step, whole, slots, kinds, directions):
     if made.texts[0].format.advance is None:
         indices, epochs = examples_of(step * 8, 8, made.texts[0].format.size, made.texts[0].seed)
     else:
-        indices, epochs = Lanes(made.texts[0].format, 8, made.texts[0].seed).examples_of(step, 1)
+        indices, epochs = Streams(made.texts[0].format, 8, made.texts[0].seed).examples_of(step, 1)
     draws = Draws(made.texts[0].seed, epochs, indices)
     examples = made.texts[0].format.examples(indices, made.texts[0].drawing.draws(draws))
     expected, separator = examples.row.ids, made.texts[0].tokenizer.separator
@@ -168,10 +168,10 @@ def check_epoch(made, rows, corpus):
     split, tokenizer, format = corpus.train, corpus.tokenizer, made.texts[0].format
     indices = np.arange(format.size)
     examples = format.examples(indices, Draws(made.texts[0].seed, np.zeros_like(indices), indices))
-    real, sources = examples.row.documents > 0, examples.sources
+    padding_mask, sources = examples.row.documents > 0, examples.sources
     ordinary = sources >= 0
     assert examples.row.ids.shape[1] <= rows.length
-    assert not ordinary[~real].any()
+    assert not ordinary[~padding_mask].any()
     assert np.array_equal(examples.row.ids[ordinary], split.tokens[sources[ordinary]])
     assert np.isin(examples.row.ids[~ordinary], [tokenizer.start, tokenizer.separator, tokenizer.pad]).all()
     assert ordinary.any(1).all() or rows.continues  # whose short rows may be all separators
@@ -195,6 +195,6 @@ def check_epoch(made, rows, corpus):
     if rows.format in ("blocks", "full_sentences", "doc_sentences"):
         fresh = np.ones_like(ordinary)
         if examples.context is not None:
-            fresh = np.arange(real.shape[1]) >= examples.context[:, None]
+            fresh = np.arange(padding_mask.shape[1]) >= examples.context[:, None]
         once = sources[ordinary & fresh].tolist()
         assert once == list(range(len(once) if rows.continues else len(split.tokens)))  # where the end has no row

@@ -137,8 +137,8 @@ def batches_of(corpus, rows, configs, model, seed, micro_batch=8):
     except UserError as error:
         few = "no example of two tokens or more"
         pairs = "no two sentences of one document that fit|takes text from other documents"
-        lanes = "8 rows go through the text side by side"
-        refused(error, "|".join([few, *[pairs] * rows.pairs, *[lanes] * rows.continues]))
+        streams = "8 rows go through the text side by side"
+        refused(error, "|".join([few, *[pairs] * rows.pairs, *[streams] * rows.continues]))
         return None
 
 

@@ -132,11 +132,11 @@ def test_rows_of_whole_sentences_hold_the_whole_text(corpus):
         format = config.build(split, tokenizer, "ends", None)
         indices = np.arange(format.size)
         examples = format.examples(indices, Draws(0, np.zeros_like(indices), indices))
-        real = examples.row.documents > 0
-        assert format.tokens_per_example == pytest.approx(real.sum(1).mean())
+        padding_mask = examples.row.documents > 0
+        assert format.tokens_per_example == pytest.approx(padding_mask.sum(1).mean())
         assert (examples.row.ids[:, 0] == tokenizer.start).all()
-        assert (examples.row.ids[indices, real.sum(1) - 1] == tokenizer.separator).all()
-        assert (examples.row.ids[~real] == tokenizer.pad).all()
+        assert (examples.row.ids[indices, padding_mask.sum(1) - 1] == tokenizer.separator).all()
+        assert (examples.row.ids[~padding_mask] == tokenizer.pad).all()
         sources = examples.sources[examples.sources >= 0]
         assert np.array_equal(sources, np.arange(len(split.tokens)))
         assert np.array_equal(examples.row.ids[examples.sources >= 0], split.tokens[sources])
@@ -146,11 +146,11 @@ def test_rows_of_whole_sentences_hold_the_whole_text(corpus):
             if own[-1] + 1 not in split.sentences:  # only within a sentence longer than a row
                 assert np.isin(own, split.sentences).sum() <= 1
                 assert len(own) == 46
-            inner = (examples.sources[row, 1:] < 0) & real[row, 1:]
+            inner = (examples.sources[row, 1:] < 0) & padding_mask[row, 1:]
             assert inner.sum() == len(set(documents))  # a separator between documents, and one at the end
             if config.format == "doc_sentences":
                 assert len(set(documents)) == 1
-            told_apart = len(set(examples.row.documents[row][real[row]]))
+            told_apart = len(set(examples.row.documents[row][padding_mask[row]]))
             assert told_apart == (len(set(documents)) if config.isolates else 1)
 
 

@@ -39,8 +39,8 @@ def test_layout(corpus):
         assert ids[second - 1] == ids[-2] == separator
         assert ids[-1] == start
         assert segments.tolist() == [0] * second + [1] * (LENGTH - 1 - second) + [2]
-        real = sources >= 0
-        assert (ids[real] == corpus.train.tokens[sources[real]]).all()
+        padding_mask = sources >= 0
+        assert (ids[padding_mask] == corpus.train.tokens[sources[padding_mask]]).all()
         for part in (sources[: second - 1], sources[second:-2]):
             inside = part[part >= 0]
             assert (np.diff(inside) == (-1 if backwards else 1)).all()
@@ -108,8 +108,8 @@ def test_the_first_part_knows_nothing_of_the_second(corpus):
     (batch,) = make_batches(recipe, module, corpus, seed=0).step(0)
     others = batch.row.ids.clone()
     others[:, REUSE:] = (others[:, REUSE:] + 1) % corpus.tokenizer.size
-    real = batch.row.queries.visible[:, LENGTH:].any(-1)  # others only fill a row
-    first = (batch.row.queries.positions < REUSE) & real
+    padding_mask = batch.row.queries.visible[:, LENGTH:].any(-1)  # others only fill a row
+    first = (batch.row.queries.positions < REUSE) & padding_mask
     with torch.no_grad():
         one, two = (
             module.model(Row(ids, batch.row.segments, queries=batch.row.queries))[0] for ids in (batch.row.ids, others)
@@ -117,7 +117,7 @@ def test_the_first_part_knows_nothing_of_the_second(corpus):
     torch.testing.assert_close(one[:, :REUSE], two[:, :REUSE])
     torch.testing.assert_close(one[:, LENGTH:][first], two[:, LENGTH:][first])
     assert not torch.allclose(one[:, REUSE:LENGTH], two[:, REUSE:LENGTH])
-    seen = batch.row.queries.visible[:, LENGTH:][real & ~first][:, :REUSE]
+    seen = batch.row.queries.visible[:, LENGTH:][padding_mask & ~first][:, :REUSE]
     assert seen.all()
     assert first.any()
 
@@ -199,7 +199,7 @@ def test_a_model_is_told_which_rows_read_backwards(corpus, in_turn):
     for parameter in module.parameters():
         torch.nn.init.normal_(parameter, std=0.1)
     for part in make_batches(recipe, module, corpus, seed=0).step(3):
-        assert part.row.backwards.tolist() == [False, True]  # every other lane
+        assert part.row.backwards.tolist() == [False, True]  # every other stream
         found = []
         for row in (part.row, part.row._replace(backwards=None)):
             with torch.no_grad():
@@ -224,7 +224,7 @@ def dae(corpus, **changes):
 
 def sources_of(batches, step):
     """(B, T) places in the text of the rows of a step."""
-    indices, epochs = batches.order.lanes.examples_of(step, 1)
+    indices, epochs = batches.order.streams.examples_of(step, 1)
     return batches.texts[0].format.examples(indices, Draws(batches.texts[0].seed, epochs, indices)).sources
 
 
@@ -246,10 +246,10 @@ def test_no_state_that_is_remembered_knows_a_token_that_is_predicted_later(kind,
         changed = [part.row.ids.clone() for part in parts]
         for step, ids in enumerate(changed[:-1], start=last - steps + 1):
             before = sources_of(batches, step)
-            for lane in range(len(ids)):
-                own = sources[lane, place[inside & (row == lane)]]
-                there = torch.from_numpy(np.isin(before[lane], own))
-                ids[lane, there] = (ids[lane, there] + 1) % corpus.tokenizer.size
+            for stream in range(len(ids)):
+                own = sources[stream, place[inside & (row == stream)]]
+                there = torch.from_numpy(np.isin(before[stream], own))
+                ids[stream, there] = (ids[stream, there] + 1) % corpus.tokenizer.size
                 seen_before += int(there.sum())
         found = []
         for given in ([part.row.ids for part in parts], changed):
@@ -335,7 +335,7 @@ def test_a_ends_at_the_nearest_end_of_a_sentence(backwards, corpus):
     drawn = Fixed(**{"cut": cuts, "other place": 0 * cuts, "unrelated": 0 * cuts + 1})
     found = format.examples(numbers + backwards * half, drawn)
     total = format.stream.total
-    ends = np.asarray(format.stream.places(np.asarray(corpus.train.sentences)))
+    ends = np.asarray(format.stream.positions(np.asarray(corpus.train.sentences)))
     ends = np.minimum(ends, total)
     ends = np.sort(total - ends if backwards else ends)
     decided = 0

@@ -34,12 +34,12 @@ def stream(corpus):
 def test_running_blocks_hold_the_whole_text_once_and_every_token_is_a_target(corpus):
     format = BlocksConfig(length=32).build(corpus.train, corpus.tokenizer, marks="documents")
     examples = format.examples(np.arange(format.size), draws_for(format.size))
-    real = examples.row.documents > 0
+    padding_mask = examples.row.documents > 0
     text = stream(corpus)
-    assert examples.row.ids[real].tolist() == text
-    assert examples.following[real].tolist() == [*text[1:], corpus.tokenizer.separator]
-    assert real[:-1].all()
-    assert format.tokens_per_example * format.size == real.sum()
+    assert examples.row.ids[padding_mask].tolist() == text
+    assert examples.following[padding_mask].tolist() == [*text[1:], corpus.tokenizer.separator]
+    assert padding_mask[:-1].all()
+    assert format.tokens_per_example * format.size == padding_mask.sum()
 
 
 @pytest.mark.parametrize("context", [1, 12, 31])
@@ -47,7 +47,7 @@ def test_what_is_only_read_was_a_target_in_the_row_before(corpus, context):
     format = BlocksConfig(length=32, context=context).build(corpus.train, corpus.tokenizer, marks="documents")
     indices = np.arange(format.size)
     examples = format.examples(indices, draws_for(format.size))
-    real = examples.row.documents > 0
+    padding_mask = examples.row.documents > 0
     assert np.array_equal(examples.row.ids[1:, :context], examples.row.ids[:-1, -context:])
     objective = CausalLanguageModelConfig().build(shrink("gpt-tiny").model, corpus.tokenizer.size)
     targets = objective.targets(examples, corpus.train, corpus.tokenizer, draws_for(format.size))
@@ -55,7 +55,7 @@ def test_what_is_only_read_was_a_target_in_the_row_before(corpus, context):
     assert targets.labels.tolist() == [*text[1:], corpus.tokenizer.separator]  # each token once
     places = targets.rows % 32
     assert (places[targets.rows >= 32] >= context).all()
-    assert format.tokens_per_example * format.size == real.sum()
+    assert format.tokens_per_example * format.size == padding_mask.sum()
 
 
 def test_blocks_tell_documents_apart(corpus):
@@ -106,15 +106,15 @@ def test_pairs_are_laid_out_as_published(corpus, relation):
     for ids, documents, sources, segments in zip(
         examples.row.ids, examples.row.documents, examples.sources, examples.row.segments, strict=True
     ):
-        real = int((documents > 0).sum())
+        padding_mask = int((documents > 0).sum())
         assert ids[0] == corpus.tokenizer.start
         separators = np.flatnonzero(ids == corpus.tokenizer.separator)
         assert len(separators) == 2
-        assert separators[1] == real - 1
-        assert (ids[real:] == corpus.tokenizer.pad).all()
+        assert separators[1] == padding_mask - 1
+        assert (ids[padding_mask:] == corpus.tokenizer.pad).all()
         assert (segments[: separators[0] + 1] == 0).all()
-        assert (segments[separators[0] + 1 : real] == 1).all()
-        assert sorted(np.flatnonzero(sources[:real] < 0)) == [0, *separators]
+        assert (segments[separators[0] + 1 : padding_mask] == 1).all()
+        assert sorted(np.flatnonzero(sources[:padding_mask] < 0)) == [0, *separators]
 
 
 def test_a_negative_never_comes_from_another_stretch_of_its_own_document(tmp_path):

@@ -18,11 +18,11 @@ def answer(verb, run, file):
     from bakeoff.runs.run import Run
     from bakeoff.tasks.finetuned_run import FinetunedRun
     from bakeoff.tasks.language.score_texts import open_scores
-    from bakeoff.tasks.predict import answer as answer_texts
+    from bakeoff.tasks.predict import predict_parts
 
     texts = TextFile(Path(file), ["text"])
     if verb == "predict":
-        return sum(len(part) for part in answer_texts(FinetunedRun.open(run), texts, device="cpu"))
+        return sum(len(part) for part in predict_parts(FinetunedRun.open(run), texts, device="cpu"))
     if verb == "generate":
         return sum(len(part) for part in write(run, texts, GenerationConfig(tokens=2), device="cpu"))
     return sum(1 for _ in open_scores(Run.open(run), file, device="cpu"))

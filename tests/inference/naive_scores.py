@@ -56,7 +56,7 @@ class Naive:
         return self.module(batch, score=lambda head, rows, labels, table: rows)[0][self.objective.kind]
 
     def _spread(self, state):
-        return self.head.scores(state[None], self.module.model.embedding.table)[0].log_softmax(-1)
+        return self.head.scores(state[None], self.module.model.embedding.weight)[0].log_softmax(-1)
 
     def of_text(self, ids):
         """The log-probability of each token of a text that fits into a row."""

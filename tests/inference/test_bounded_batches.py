@@ -52,11 +52,11 @@ def written(path, texts):
 
 @pytest.fixture
 def windows(monkeypatch):
-    def of(most, places=prompts.PLACES):
+    def of(most, places=prompts.POSITIONS):
         monkeypatch.setattr(predicting, "TEXTS_AT_ONCE", most)
         monkeypatch.setattr(generating, "PROMPTS_AT_ONCE", most)
         monkeypatch.setattr(scoring, "TEXTS_AT_ONCE", most)
-        monkeypatch.setattr(prompts, "PLACES", places)
+        monkeypatch.setattr(prompts, "POSITIONS", places)
 
     return of
 
@@ -64,12 +64,12 @@ def windows(monkeypatch):
 def answers(verb, run, file):
     """What is said of each text: a number, or a text."""
     if verb == "predict":
-        parts = predicting.answer(FinetunedRun.open(run), TextFile(file, ["text"]), device="cpu")
-        return [each.answer.probabilities.max() for part in parts for each in part]
+        parts = predicting.predict_parts(FinetunedRun.open(run), TextFile(file, ["text"]), device="cpu")
+        return [each.prediction.probabilities.max() for part in parts for each in part]
     if verb == "generate":
         config = GenerationConfig(tokens=6, top_p=0.9, seed=7)
         return [
-            each.answer
+            each.output
             for part in generating.write(run, TextFile(file, ["text"]), config, device="cpu")
             for each in part
         ]

@@ -48,7 +48,7 @@ def by_whole_passes(module, prompt, source, tokens, end):
     prefix = torch.tensor([len(prompt)]) if module.reads_prefix else None
     for _ in range(tokens):
         hidden = module.model(Row(torch.tensor([ids]), source=read, prefix=prefix))[0][:, -1]
-        token = int(head.log_probabilities(hidden, module.model.embedding.table).argmax())
+        token = int(head.log_probabilities(hidden, module.model.embedding.weight).argmax())
         if token == end:
             break
         ids.append(token)
@@ -107,7 +107,7 @@ def test_a_wide_search_finds_the_best_of_all_texts(penalty):
     for parameter in module.parameters():
         parameter.data *= 5 if parameter.dim() > 1 else 1
     prompt = [1, 2]
-    head, table = next_token_head(module), module.model.embedding.table
+    head, table = next_token_head(module), module.model.embedding.weight
 
     def log_probability(ids):
         hidden = module.model(Row(torch.tensor([prompt + ids])))[0][0, len(prompt) - 1 : -1]
@@ -232,8 +232,8 @@ def compare_rows_read_at_once_with_each_alone(model):
     behind = min(behind, (model.config.longest_input or 99) - 30)
     ids = torch.randint(7, VOCABULARY, (4, 30 + behind), generator=generator)
     source = Source(torch.tensor(SOURCES[:1] * 4)) if model.config.sequence_to_sequence else None
-    real = torch.arange(30) >= 30 - lengths[:, None]
-    read, state = model(Row(ids[:, :30], real=real, source=source), model.start(4, in_place=True))
+    padding_mask = torch.arange(30) >= 30 - lengths[:, None]
+    read, state = model(Row(ids[:, :30], padding_mask=padding_mask, source=source), model.start(4, in_place=True))
     found = [read]
     for chunk in ids[:, 30:].split([1, 4, behind - 5], dim=1):
         hidden, state = model(Row(chunk), state)
@@ -256,7 +256,7 @@ def test_models_with_parts_that_remember_padding_read_prompts_of_one_length_toge
     chunks = []
     module.model.register_forward_pre_hook(lambda _, given: chunks.append(given[0]))
     assert Generator(module, None).write(PROMPTS + PROMPTS, GREEDY) == expected
-    assert all(row.real is None for row in chunks)
+    assert all(row.padding_mask is None for row in chunks)
     assert (2, len(PROMPTS[0])) in [tuple(row.ids.shape) for row in chunks]
 
 

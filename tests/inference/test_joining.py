@@ -143,7 +143,7 @@ def test_what_is_rewritten_follows_nothing(name, changes, corpus, tmp_path):
         assert (part[1].continuation, part[1].text) == ("", "")
     else:
         assert part[0].continuation is None
-        assert part[0].answer == part[0].text != ""
+        assert part[0].output == part[0].text != ""
         assert (part[1].continuation, part[1].text) == (None, "")
 
 

@@ -74,7 +74,7 @@ def naive(run, text, reading):
             queries = Queries(torch.tensor([[place]]), visible[None])
             segments = torch.tensor([[0] * (len(row) - 1) + [2]])
             state = module.model(Row(torch.tensor([row]), segments, queries=queries))[0][0, -1]
-        total += float(head.scores(state[None], module.model.embedding.table)[0].log_softmax(-1)[token])
+        total += float(head.scores(state[None], module.model.embedding.weight)[0].log_softmax(-1)[token])
     return total
 
 

@@ -34,10 +34,10 @@ def test_prompts_are_numbered_and_tokens_counted_over_all_calls(name, corpus, tm
     whole, parts = [], []
     expected = PromptWriter(run, config, run.load(), whole.append).write(PROMPTS)
     writer = PromptWriter(run, config, run.load(), parts.append)
-    found = [each.answer for each in writer.write(PROMPTS[:1])]
+    found = [each.output for each in writer.write(PROMPTS[:1])]
     found += ["".join(writer.stream(prompt)) for prompt in PROMPTS[1:4]]
-    found += [each.answer for each in writer.write(PROMPTS[4:])]
-    assert found == [each.answer for each in expected]
+    found += [each.output for each in writer.write(PROMPTS[4:])]
+    assert found == [each.output for each in expected]
     assert len(set(found)) == len(PROMPTS)
     blank = 5 * run.recipe.model.sequence_to_sequence  # what is written for no source is thrown away
     assert sum(parts) == sum(whole) - blank == 5 * len(PROMPTS) - blank
@@ -49,8 +49,8 @@ def test_pieces_are_whole_characters_and_make_the_text(of_bytes):
         config = GenerationConfig(tokens=20, seed=seed)
         (expected,) = PromptWriter(of_bytes, config, module).write(["The river"])
         pieces = list(PromptWriter(of_bytes, config, module).stream("The river"))
-        assert "".join(pieces) == expected.answer
-        assert "\N{REPLACEMENT CHARACTER}" in expected.answer
+        assert "".join(pieces) == expected.output
+        assert "\N{REPLACEMENT CHARACTER}" in expected.output
         assert not any(piece.endswith("\N{REPLACEMENT CHARACTER}") for piece in pieces[:-1])
 
 

@@ -59,7 +59,7 @@ def test_sentences_are_read_as_a_corpus_is_and_in_parts(lines, tmp_path, monkeyp
 @pytest.mark.parametrize("states_at_once", [1, 2, 1 << 20])
 def test_a_word_is_likeliest_if_each_of_its_tokens_is(states_at_once, corpus, tmp_path, monkeypatch):
     run = untrained("gpt-tiny", corpus, tmp_path / "run")
-    monkeypatch.setattr(token_scores, "SCORES", states_at_once * run.load().model.embedding.table.shape[0])
+    monkeypatch.setattr(token_scores, "SCORES", states_at_once * run.load().model.embedding.weight.shape[0])
     scorer = scorer_of(run, scoring_objective(run), True, "cpu")
     text = "The river finds gardening"
     ids, starts = run.tokenizer.encode([text])[0]
@@ -137,6 +137,6 @@ def test_the_module_in_memory_scores(corpus, tmp_path):
     module, texts = run.load(), in_memory(["The river"])
     (before,) = TextScores(run, texts, device="cpu")
     with torch.no_grad():
-        module.model.embedding.table.mul_(0.5)
+        module.model.embedding.weight.mul_(0.5)
     (after,) = TextScores(run, texts, module=module, device="cpu")
     assert after.log_probability != pytest.approx(before.log_probability, abs=1e-3)

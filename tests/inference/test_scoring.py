@@ -76,7 +76,7 @@ def in_float64(run):
     head = next(each.head for each in module.objectives if each.name == scoring.scoring_objective(run).kind)
 
     def spread(state):
-        return head.scores(state[None], module.model.embedding.table)[0].log_softmax(-1)
+        return head.scores(state[None], module.model.embedding.weight)[0].log_softmax(-1)
 
     return module, spread
 
@@ -348,7 +348,7 @@ def test_whatever_the_texts_and_batches_each_has_the_score_that_it_has_alone(nam
     run = runs[name]
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         alone = [evaluated(run, Path(folder), [text])["results"][0] for text in texts]
-        patch.setattr(token_scores, "PLACES", places)
+        patch.setattr(token_scores, "POSITIONS", places)
         patch.setattr(scoring, "TEXTS_AT_ONCE", ahead)
         together = evaluated(run, Path(folder), [*texts, "river"])["results"]
     assert len(together) == len(texts) + 1

@@ -25,7 +25,7 @@ def test_a_line_is_scored_behind_the_end_of_another_and_with_its_own(tmp_path):
     module = run.load()
     with torch.no_grad():
         hidden = module.model(Row(torch.tensor([ids])))[0][0]
-        scores = module.heads["clm"].log_probabilities(hidden, module.model.embedding.table)
+        scores = module.heads["clm"].log_probabilities(hidden, module.model.embedding.weight)
     expected = sum(float(scores[place, label]) for place, label in enumerate(ids[1:]))
     assert found["tokens"] == 3
     assert found["log_probability"] == pytest.approx(expected, abs=1e-4)

@@ -39,18 +39,18 @@ def test_distances_are_those_of_states_that_hooks_see(name, corpus):
             module(batch)
             encodes = side == "encoder" and batch.row.source is not None
             ids = batch.row.source.ids if encodes else batch.row.ids
-            real = (
-                batch.row.source.real
+            padding_mask = (
+                batch.row.source.padding_mask
                 if encodes
-                else batch.row.real
+                else batch.row.padding_mask
                 if batch.row.documents is None
                 else batch.row.documents > 0
             )
-            if side == "backward_decoder" and real is not None:
-                real = real.flip(1)
+            if side == "backward_decoder" and padding_mask is not None:
+                padding_mask = padding_mask.flip(1)
             for row in range(len(ids)):
                 for place in range(ids.shape[1]):
-                    if real is None or real[row, place]:
+                    if padding_mask is None or padding_mask[row, place]:
                         # With shared layers the first part's first call, and the last part's first one.
                         x, y = before[0][row, place].double(), after[0][row, place].double()
                         distances.append(math.sqrt(sum((y - x) ** 2)))

@@ -45,10 +45,14 @@ def shown_targets(row, objective):
     return [(p.place + i, target) for p in pieces for i, target in enumerate(p.targets)]
 
 
-def real_of(batch, i):
+def padding_mask_of(batch, i):
     if batch.row.documents is not None:
         return batch.row.documents[i] > 0
-    return torch.ones_like(batch.row.ids[i], dtype=torch.bool) if batch.row.real is None else batch.row.real[i]
+    return (
+        torch.ones_like(batch.row.ids[i], dtype=torch.bool)
+        if batch.row.padding_mask is None
+        else batch.row.padding_mask[i]
+    )
 
 
 def compact(text):
@@ -73,21 +77,21 @@ def test_what_is_shown_is_what_training_reads_and_predicts(name, rows, corpus, p
     contexts = 0
     targets = dict.fromkeys((drawn.objective for drawn in found.drawn), 0)
     for row, (batch, i) in zip(found.rows, batch_rows(recipe, corpus), strict=True):
-        real = real_of(batch, i)
-        ids = batch.row.ids[i][real].tolist()
+        padding_mask = padding_mask_of(batch, i)
+        ids = batch.row.ids[i][padding_mask].tolist()
         assert read_ids(row) == ids
-        assert (row.length, row.tokens) == (len(real), len(ids))
+        assert (row.length, row.tokens) == (len(padding_mask), len(ids))
         assert corpus.tokenizer.pad not in ids
         names = [line.name for line in row.lines if line.name != "source"]
         if batch.row.segments is not None:
             reused = getattr(recipe.input, "reuse", 0)
             assert names == ["reused"] * (reused > 0) + ["A", "B"]
             sizes = [sum(len(piece.ids) for piece in line.pieces) for line in row.lines]
-            first = int((batch.row.segments[i][real] == 0).sum())
+            first = int((batch.row.segments[i][padding_mask] == 0).sum())
             assert sizes == [reused] * (reused > 0) + [first - reused, len(ids) - first]
         elif batch.row.documents is not None:
             numbers = {name.split()[-1] for name in names if " " in name}
-            assert max(1, len(numbers)) == len(batch.row.documents[i][real].unique())
+            assert max(1, len(numbers)) == len(batch.row.documents[i][padding_mask].unique())
         else:
             whole = "input" if batch.row.source is None else "target"
             assert [name for name in names if name not in ("context", "prefix")] in ([whole], [])
@@ -95,10 +99,10 @@ def test_what_is_shown_is_what_training_reads_and_predicts(name, rows, corpus, p
             assert not any(config.from_before for config in recipe.objective) or names == ["input"]
         if batch.row.source is not None:
             source = batch.row.source.ids[i]
-            source = source if batch.row.source.real is None else source[batch.row.source.real[i]]
+            source = source if batch.row.source.padding_mask is None else source[batch.row.source.padding_mask[i]]
             assert read_ids(row, sources=True) == source.tolist()
             assert (row.source_length, row.source_tokens) == (batch.row.source.ids.shape[1], len(source))
-        width = len(real) if batch.row.queries is None else batch.row.queries.visible.shape[1]
+        width = len(padding_mask) if batch.row.queries is None else batch.row.queries.visible.shape[1]
         for config in recipe.objective:
             rows, labels = batch.targets[config.kind]
             slots = width * recipe.model.directions
@@ -145,7 +149,7 @@ def test_what_is_shown_is_what_training_reads_and_predicts(name, rows, corpus, p
                 assert all(y == text[slot // 2 - 1] for slot, y in own if slot % directions == 1)
             elif batch.row.queries is not None:
                 positions = batch.row.queries.positions[i]
-                own = [(int(positions[slot - len(real)]), y) for slot, y in own]
+                own = [(int(positions[slot - len(padding_mask)]), y) for slot, y in own]
                 assert sorted(shown_targets(row, config.kind)) == sorted(own)
             else:
                 assert shown_targets(row, config.kind) == own
@@ -287,7 +291,7 @@ def test_held_out_rows_are_those_that_the_loss_is_measured_on(corpus):
     (part, *_) = batches_of(recipe, corpus, held_out=True).fixed(recipe.training.validation_examples)
     rows = {seed: bakeoff.peek(recipe, corpus.path, held_out=True, seed=seed, examples=8).rows for seed in (0, 1)}
     assert rows[0] == rows[1]
-    assert [read_ids(row) for row in rows[0]] == [part.row.ids[i][real_of(part, i)].tolist() for i in range(8)]
+    assert [read_ids(row) for row in rows[0]] == [part.row.ids[i][padding_mask_of(part, i)].tolist() for i in range(8)]
     assert bakeoff.peek(recipe, corpus.path, seed=0).rows != bakeoff.peek(recipe, corpus.path, seed=1).rows
     assert len(bakeoff.peek(recipe, corpus.path, held_out=True, examples=999).rows) == 16
 

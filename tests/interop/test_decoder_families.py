@@ -119,19 +119,19 @@ def answers(theirs, run: Run, module, training: bool = False):
     generator = torch.Generator().manual_seed(1)
     rows = theirs.config.vocab_size
     ids = torch.randint(0, rows, (3, LENGTH), generator=generator)
-    real = torch.arange(LENGTH) < torch.tensor([[LENGTH], [19], [1]])
+    padding_mask = torch.arange(LENGTH) < torch.tensor([[LENGTH], [19], [1]])
     module.train(training)
-    given = {"input_ids": ids, "attention_mask": real.long()}
-    inputs = Row(ids, real=real)
-    shown = real
+    given = {"input_ids": ids, "attention_mask": padding_mask.long()}
+    inputs = Row(ids, padding_mask=padding_mask)
+    shown = padding_mask
     if module.model.config.sequence_to_sequence:
         target = torch.randint(0, rows, (3, 13), generator=generator)
         given["decoder_input_ids"], shown = target, torch.ones_like(target, dtype=torch.bool)
-        inputs = Row(target, source=Source(ids, real))
+        inputs = Row(target, source=Source(ids, padding_mask))
     with torch.no_grad():
         expected = theirs.train(training)(**given).logits
         (head,) = module.heads.values()
-        found = head.scores(module.model(inputs)[0], module.model.embedding.table)[..., :rows]
+        found = head.scores(module.model(inputs)[0], module.model.embedding.weight)[..., :rows]
     return found[shown], expected[shown]
 
 
@@ -177,7 +177,7 @@ def test_tokenizers_agree(both, tmp_path):
 def test_the_same_texts_are_written(both, tmp_path):
     """Greedily, by an export's own generation settings."""
     _, run = both
-    if not any(part.writes for part in run.recipe.objective):
+    if not any(part.generates for part in run.recipe.objective):
         pytest.skip("it does not write")
     export(run.path, tmp_path / "out")
     made = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")

@@ -70,25 +70,27 @@ def batch(model, segments):
     """(3, 60) ids, real, segments, padded on the right."""
     generator = torch.Generator().manual_seed(1)
     ids = torch.randint(5, model.config.vocab_size - 1, (3, 60), generator=generator)
-    real = torch.arange(60) < torch.tensor([[60], [31], [2]])
-    ids = ids.masked_fill(~real, model.config.pad_token_id or 0)
-    return ids, real, (torch.arange(60) > 12).long().expand(3, -1) if segments > 1 else None
+    padding_mask = torch.arange(60) < torch.tensor([[60], [31], [2]])
+    ids = ids.masked_fill(~padding_mask, model.config.pad_token_id or 0)
+    return ids, padding_mask, (torch.arange(60) > 12).long().expand(3, -1) if segments > 1 else None
 
 
 @pytest.mark.parametrize("rows_more", [0, pytest.param(3, marks=pytest.mark.slow)])
 def test_same_numbers_and_the_same_bits_again(name, rows_more, tmp_path):
     theirs = saved(tmp_path / "theirs", name, rows_more)
     run = bakeoff.import_model(tmp_path / "theirs", tmp_path / "run", head=False)
-    ids, real, segments = batch(theirs, run.recipe.model.embedding.segments)
-    given = {"input_ids": ids, "attention_mask": real.long()} | (
+    ids, padding_mask, segments = batch(theirs, run.recipe.model.embedding.segments)
+    given = {"input_ids": ids, "attention_mask": padding_mask.long()} | (
         {} if segments is None else {"token_type_ids": segments}
     )
     ours, theirs = run.load().double(), theirs.double()
     with torch.no_grad():
-        hidden = ours.model(Row(ids, segments, real))[0]
+        hidden = ours.model(Row(ids, segments, padding_mask))[0]
         answers = theirs(**given, output_hidden_states=True)
         last = answers.hidden_states[-1]
-        torch.testing.assert_close(hidden[real], last[real], rtol=1e-12, atol=1e-12 * float(last.abs().max()))
+        torch.testing.assert_close(
+            hidden[padding_mask], last[padding_mask], rtol=1e-12, atol=1e-12 * float(last.abs().max())
+        )
         seen = 0
         for objective in ours.objectives:
             key = next((key for key in LOGITS[objective.name] if key in answers), None)
@@ -97,10 +99,10 @@ def test_same_numbers_and_the_same_bits_again(name, rows_more, tmp_path):
                 continue
             expected = answers[key]
             rows = hidden if expected.dim() == 3 or objective.name == "rtd" else hidden[:, 0]
-            found = objective.head.scores(rows, ours.model.embedding.table)
+            found = objective.head.scores(rows, ours.model.embedding.weight)
             if objective.name == "rtd":
                 found = found[..., 1] - found[..., 0]
-            kept = real if found.dim() == 3 or objective.name == "rtd" else torch.ones(3, dtype=torch.bool)
+            kept = padding_mask if found.dim() == 3 or objective.name == "rtd" else torch.ones(3, dtype=torch.bool)
             scale = float(expected.abs().max())
             torch.testing.assert_close(found[kept], expected[kept], rtol=1e-12, atol=1e-12 * scale)
             seen += 1

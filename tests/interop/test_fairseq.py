@@ -93,9 +93,9 @@ class Twin:
                 waves[place, i], waves[place, half + i] = math.sin(angle), math.cos(angle)
         return self.drop(self.weights["encoder.embed_tokens.weight"][ids] * math.sqrt(D) + waves, 0.3)
 
-    def convolve(self, layer, x, real, kernel, left):
+    def convolve(self, layer, x, padding_mask, kernel, left):
         x = self.linear(f"{layer}.linear1", self.drop(x, 0.05))
-        x = x[..., :D] * torch.sigmoid(x[..., D:]) * real[..., None]
+        x = x[..., :D] * torch.sigmoid(x[..., D:]) * padding_mask[..., None]
         y = torch.zeros_like(x)
         for b in range(len(x)):
             for t in range(x.shape[1]):
@@ -111,24 +111,26 @@ class Twin:
                             y[b, t, channel] += taps[channel // (D // H), k] * x[b, place, channel]
         return self.linear(f"{layer}.linear2", y)
 
-    def attend(self, layer, x, source, real):
+    def attend(self, layer, x, source, padding_mask):
         query, key, value = (
             self.linear(f"{layer}.encoder_attn.{name}_proj", each).unflatten(-1, (H, -1)).transpose(1, 2)
             for name, each in (("q", x), ("k", source), ("v", source))
         )
         scores = query @ key.transpose(2, 3) * (D // H) ** -0.5
-        weights = self.drop(scores.masked_fill(~real[:, None, None], -math.inf).softmax(-1), 0.1)
+        weights = self.drop(scores.masked_fill(~padding_mask[:, None, None], -math.inf).softmax(-1), 0.1)
         return self.linear(f"{layer}.encoder_attn.out_proj", (weights @ value).transpose(1, 2).flatten(-2))
 
     def network(self, layer, x):
         return self.linear(f"{layer}.fc2", self.drop(self.linear(f"{layer}.fc1", x).relu(), 0.15))
 
-    def logits(self, source, real, target):
+    def logits(self, source, padding_mask, target):
         x = self.embed(source)
         for number, kernel in enumerate(KERNELS["encoder"]):
             layer = f"encoder.layers.{number}"
             left = kernel // 2 if kernel % 2 else (kernel - 1) // 2
-            x = self.norm(f"{layer}.layer_norms.0", x + self.drop(self.convolve(layer, x, real, kernel, left), 0.3))
+            x = self.norm(
+                f"{layer}.layer_norms.0", x + self.drop(self.convolve(layer, x, padding_mask, kernel, left), 0.3)
+            )
             x = self.norm(f"{layer}.layer_norms.1", x + self.drop(self.network(layer, x), 0.3))
         encoded, x = x, self.embed(target)
         everything = torch.ones_like(target, dtype=torch.bool)
@@ -136,7 +138,7 @@ class Twin:
             layer = f"decoder.layers.{number}"
             y = self.convolve(layer, x, everything, kernel, kernel - 1)
             x = self.norm(f"{layer}.conv_layer_norm", x + self.drop(y, 0.3))
-            y = self.attend(layer, x, encoded, real)
+            y = self.attend(layer, x, encoded, padding_mask)
             x = self.norm(f"{layer}.encoder_attn_layer_norm", x + self.drop(y, 0.3))
             x = self.norm(f"{layer}.final_layer_norm", x + self.drop(self.network(layer, x), 0.3))
         return x @ self.weights["encoder.embed_tokens.weight"].T
@@ -171,12 +173,12 @@ def test_it_computes_what_fairseq_computes(loaded, mode):
     kind, module = loaded
     generator = torch.Generator().manual_seed(1)
     source, target = (torch.randint(4, TOKENS, (2, length), generator=generator) for length in (9, 5))
-    real = torch.arange(9) < torch.tensor([[9], [6]])
+    padding_mask = torch.arange(9) < torch.tensor([[9], [6]])
     module.train(mode == "training")
     with torch.no_grad():
-        hidden = module.model(Row(target, source=Source(source, real)))[0]
-        found = module.heads["translation"].scores(hidden, module.model.embedding.table)[..., :TOKENS]
-        expected = Twin(tensors(kind), kind, mode == "training").logits(source, real, target)
+        hidden = module.model(Row(target, source=Source(source, padding_mask)))[0]
+        found = module.heads["translation"].scores(hidden, module.model.embedding.weight)[..., :TOKENS]
+        expected = Twin(tensors(kind), kind, mode == "training").logits(source, padding_mask, target)
     assert float((found - expected).abs().max()) <= 1e-12 * float(expected.abs().max())
 
 

@@ -29,15 +29,16 @@ def both(theirs, run: FinetunedRun, module):
     """Their numbers and ours of rows with padding; where each token has its own without the padding's."""
     torch.manual_seed(1)
     ids = torch.randint(5, theirs.config.vocab_size, (3, 60))
-    real = torch.arange(60) < torch.tensor([[60], [31], [2]])
-    ids = ids.masked_fill(~real, theirs.config.pad_token_id or 0)
+    padding_mask = torch.arange(60) < torch.tensor([[60], [31], [2]])
+    ids = ids.masked_fill(~padding_mask, theirs.config.pad_token_id or 0)
     segments = (torch.arange(60) > 12).long().expand(3, -1) if run.format().segments else None
-    given = {"input_ids": ids, "attention_mask": real.long()} | (
+    given = {"input_ids": ids, "attention_mask": padding_mask.long()} | (
         {} if segments is None else {"token_type_ids": segments}
     )
     if theirs.config.model_type == "xlnet":  # which reads the last place of a row
         turn = {
-            name: [row.roll(60 - int(own.sum())) for row, own in zip(x, real, strict=True)] for name, x in given.items()
+            name: [row.roll(60 - int(own.sum())) for row, own in zip(x, padding_mask, strict=True)]
+            for name, x in given.items()
         }
         given = {name: torch.stack(rows) for name, rows in turn.items()}
     if run.task.kind == "choice":
@@ -45,7 +46,7 @@ def both(theirs, run: FinetunedRun, module):
     kept = []  # what the last map gives, which goes on in single precision
     module.output.register_forward_hook(lambda *each: kept.append(each[-1]))
     with torch.no_grad():
-        module(InputBatch(ids, segments, real))
+        module(InputBatch(ids, segments, padding_mask))
         found = theirs(**given)
     (ours,) = kept
     if run.task.kind == "question_answering":
@@ -53,8 +54,8 @@ def both(theirs, run: FinetunedRun, module):
     else:
         expected = found.logits[0][:, None] if run.task.kind == "choice" else found.logits
     if ours.dim() == 3:
-        shown = real.flip(1) if theirs.config.model_type == "xlnet" else real
-        return ours[real], expected[shown]
+        shown = padding_mask.flip(1) if theirs.config.model_type == "xlnet" else padding_mask
+        return ours[padding_mask], expected[shown]
     return ours, expected
 
 

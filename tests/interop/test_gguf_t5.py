@@ -218,7 +218,7 @@ def test_llama_cpp_gives_the_tokens_and_the_logits(name, unigram, tmp_path):
         found = logits(llama, model, row, ids)
         with torch.inference_mode():
             hidden = module.model(Row(torch.tensor([ids]), source=Source(torch.tensor([row]))))[0][0]
-            right = module.objectives[0].head.scores(hidden, module.model.embedding.table).numpy()
+            right = module.objectives[0].head.scores(hidden, module.model.embedding.weight).numpy()
         assert np.abs(found - right).max() < 1e-3 * np.abs(right).max()
 
 

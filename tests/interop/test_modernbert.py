@@ -73,17 +73,21 @@ def test_same_numbers_and_the_same_bits_again(name, tmp_path, in_double):
     run = bakeoff.import_model(tmp_path / "theirs", tmp_path / "run")
     generator = torch.Generator().manual_seed(1)
     ids = torch.randint(5, theirs.config.vocab_size, (3, 160), generator=generator)
-    real = torch.arange(160) < torch.tensor([[160], [31], [2]])
+    padding_mask = torch.arange(160) < torch.tensor([[160], [31], [2]])
     ours, theirs = run.load().double(), theirs.double()
     with torch.no_grad():
-        hidden = ours.model(Row(ids, real=real))[0]
-        answers = theirs(input_ids=ids, attention_mask=real.long(), output_hidden_states=True)
+        hidden = ours.model(Row(ids, padding_mask=padding_mask))[0]
+        answers = theirs(input_ids=ids, attention_mask=padding_mask.long(), output_hidden_states=True)
         last = answers.hidden_states[-1]
-        torch.testing.assert_close(hidden[real], last[real], rtol=1e-12, atol=1e-12 * float(last.abs().max()))
+        torch.testing.assert_close(
+            hidden[padding_mask], last[padding_mask], rtol=1e-12, atol=1e-12 * float(last.abs().max())
+        )
         if name != "body":
-            scores = ours.objectives[0].head.scores(hidden, ours.model.embedding.table)
+            scores = ours.objectives[0].head.scores(hidden, ours.model.embedding.weight)
             scale = float(answers.logits.abs().max())
-            torch.testing.assert_close(scores[real], answers.logits[real], rtol=1e-12, atol=1e-12 * scale)
+            torch.testing.assert_close(
+                scores[padding_mask], answers.logits[padding_mask], rtol=1e-12, atol=1e-12 * scale
+            )
     done = bakeoff.export(run.path, tmp_path / "again")
     assert "ModernBertForMaskedLM" in done.loads_with
     assert done.largest_difference < 1e-3

@@ -125,10 +125,10 @@ def test_pairs_of_xlnet_have_their_segments(corpus, tmp_path):
     rows = format.encode(texts, others)
     batch = collate(rows, np.arange(len(texts)), format)
     padded = tokenizer(texts, others, padding=True, padding_side="right", return_tensors="pt")
-    real = padded["attention_mask"].bool()
-    assert torch.equal(padded["input_ids"][real], batch.ids[batch.real])
-    assert torch.equal(padded["token_type_ids"][real], batch.segments[batch.real])
-    assert {0, 1, 2} == set(batch.segments[batch.real].tolist())
+    padding_mask = padded["attention_mask"].bool()
+    assert torch.equal(padded["input_ids"][padding_mask], batch.ids[batch.padding_mask])
+    assert torch.equal(padded["token_type_ids"][padding_mask], batch.segments[batch.padding_mask])
+    assert {0, 1, 2} == set(batch.segments[batch.padding_mask].tolist())
     assert tokenizer.padding_side == "left"  # the class reads the last place of a row
 
 

@@ -61,7 +61,7 @@ def test_a_causal_text_is_the_same_in_parts_as_in_one(corpus, tmp_path, monkeypa
         from bakeoff.row import Row
 
         head = module.objectives[0].head
-        right = head.scores(module.model(Row(ids))[0], module.model.embedding.table)
+        right = head.scores(module.model(Row(ids))[0], module.model.embedding.weight)
     assert [each["name"] for each in config["inputs"][:2]] == ["input_ids", "past.0"]
     state = {
         each["name"]: torch.zeros([{"batch": 2, "past": 0}.get(axis, axis) for axis in each["axes"]]).numpy()
@@ -164,10 +164,10 @@ def test_recurrent_networks_read_padded_rows_as_documents(name, corpus):
 
     model = PretrainingModel(shrink(name), corpus.tokenizer.size).eval().model
     steps = torch.arange(9)
-    real = torch.stack([steps < 9, steps < 4, steps >= 3, (steps > 2) & (steps < 6), steps < 1])
-    inputs = Row(torch.randint(0, corpus.tokenizer.size, (5, 9)), real=real)
+    padding_mask = torch.stack([steps < 9, steps < 4, steps >= 3, (steps > 2) & (steps < 6), steps < 1])
+    inputs = Row(torch.randint(0, corpus.tokenizer.size, (5, 9)), padding_mask=padding_mask)
     with torch.inference_mode():
         right = model(inputs)[0]
         with_padded_rows(model)
         found = model(inputs)[0]
-    assert torch.allclose(found[real], right[real], atol=1e-6)
+    assert torch.allclose(found[padding_mask], right[padding_mask], atol=1e-6)

@@ -16,12 +16,12 @@ pytest.importorskip("onnxruntime")
 from bakeoff.interop.onnx.conversion import open_session
 from bakeoff.interop.onnx.stand_in import OnnxHead
 from bakeoff.resources.device import Placement
-from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.data import read_examples
 from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
-from bakeoff.tasks.predict import answer_file
+from bakeoff.tasks.predict import predict_file
+from bakeoff.tasks.predictions.predicting import predictions_of
 from bakeoff.tasks.registry import parse_task
 
 WORDS = ["one", "two", "river", "stone", "green", "window"]
@@ -78,11 +78,11 @@ def test_a_fine_tuned_run_answers_as_predict_does(name, corpus, tmp_path):
     examples, _ = read_examples(run.task, file)
     items = run.learned.encode(examples, run.format())
     head = OnnxHead(open_session(made.path / "model.onnx"))
-    found = answers_of(head, items, run.learned, run.format(), Placement(torch.device("cpu"), "float32"))
-    right = [each.answer for part in answer_file(run, file, device="cpu") for each in part]
+    found = predictions_of(head, items, run.learned, run.format(), Placement(torch.device("cpu"), "float32"))
+    right = [each.prediction for part in predict_file(run, file, device="cpu") for each in part]
     assert len(right) == 48
-    for example, one, other in zip(examples, found.answers, right, strict=True):
-        ours, theirs = (run.learned.answered(example, each) for each in (one, other))
+    for example, one, other in zip(examples, found.predictions, right, strict=True):
+        ours, theirs = (run.learned.as_record(example, each) for each in (one, other))
         assert ours == _rounded(theirs)
     small = export(folder, tmp_path / "int8", to="onnx", quantize="int8", measure_on=file)
     assert any("on 48 rows of rows.jsonl" in remark and "before" in remark for remark in small.remarks)

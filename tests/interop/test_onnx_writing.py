@@ -76,9 +76,9 @@ def test_an_encoder_and_a_decoder_write_what_ours_do(corpus, tmp_path, monkeypat
     # In parts, of sources with padding, the same as in one piece.
     encoder, decoder = (open_session(made.path / f"{name}.onnx") for name in ("encoder", "decoder"))
     ids, source = (torch.randint(0, run.tokenizer.size, shape) for shape in ((2, 11), (2, 7)))
-    real = torch.arange(7) < torch.tensor([[7], [4]])
+    padding_mask = torch.arange(7) < torch.tensor([[7], [4]])
     names = [each["name"] for each in config["encoder"]["outputs"]]
-    keys = encoder.run(None, {"input_ids": source.numpy(), "attention_mask": real.long().numpy()})
+    keys = encoder.run(None, {"input_ids": source.numpy(), "attention_mask": padding_mask.long().numpy()})
     state = {
         each["name"]: np.zeros([{"batch": 2, "past": 0}.get(axis, axis) for axis in each["axes"]], np.float32)
         for each in config["decoder"]["inputs"]
@@ -86,7 +86,7 @@ def test_an_encoder_and_a_decoder_write_what_ours_do(corpus, tmp_path, monkeypat
     }
     parts, before = [], ids[:, :0]
     for begin, end in ((0, 1), (1, 6), (6, 11)):
-        feeds = {"input_ids": ids[:, begin:end], "past_ids": before, "encoder_attention_mask": real.long()}
+        feeds = {"input_ids": ids[:, begin:end], "past_ids": before, "encoder_attention_mask": padding_mask.long()}
         feeds = {name: tensor.numpy() for name, tensor in feeds.items()} | dict(zip(names, keys, strict=True)) | state
         given = {each["name"]: feeds[each["name"]] for each in config["decoder"]["inputs"]}
         logits, *after = decoder.run(None, given)
@@ -95,7 +95,7 @@ def test_an_encoder_and_a_decoder_write_what_ours_do(corpus, tmp_path, monkeypat
     module = run.load()
     with torch.inference_mode():
         right = module.objectives[0].head.scores(
-            module.model(Row(ids, source=Source(source, real)))[0], module.model.embedding.table
+            module.model(Row(ids, source=Source(source, padding_mask)))[0], module.model.embedding.weight
         )
     assert torch.allclose(torch.cat(parts, 1), right, atol=1e-4)
 
@@ -241,5 +241,5 @@ def test_a_graph_reads_a_text_in_parts_as_the_model_does_in_one(name, corpus, tm
             parts.append(logits)
         hidden, _ = module.model(Row(ids), module.model.start(2))
         head = module.objectives[0].head
-        right = head.scores(hidden.flatten(0, 1), module.model.embedding.table).unflatten(0, (2, 14))
+        right = head.scores(hidden.flatten(0, 1), module.model.embedding.weight).unflatten(0, (2, 14))
     assert torch.allclose(torch.cat(parts, 1), right, atol=1e-4)

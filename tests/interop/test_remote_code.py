@@ -85,11 +85,11 @@ def check_all(names, corpus, folder, told=()):
     return found
 
 
-def check_ids(run, found, writes):
+def check_ids(run, found, generates):
     """Texts get the ids that rows have; what a decoder goes on from is begun and not ended."""
     tokenizer = run.tokenizer
     own = [ids.tolist() for ids, _ in tokenizer.encode([" ".join(text.split()) for text in TEXTS])]
-    framed = ([tokenizer.opening, *ids] if writes else [tokenizer.start, *ids, tokenizer.separator] for ids in own)
+    framed = ([tokenizer.opening, *ids] if generates else [tokenizer.start, *ids, tokenizer.separator] for ids in own)
     assert found == list(framed)
 
 

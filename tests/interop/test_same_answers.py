@@ -7,13 +7,13 @@ import torch
 
 from bakeoff.interop.export import export
 from bakeoff.resources.device import Placement
-from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.data import read_examples
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.tasks.kinds.question_answering import QuestionAnsweringConfig
 from bakeoff.tasks.kinds.tagging import TaggingConfig
 from bakeoff.tasks.predict import predict
+from bakeoff.tasks.predictions.predicting import predictions_of
 from tests.conftest import shrink
 from tests.interop.fitted_runs import files, fitted, sentences
 from tests.interop.test_remote_code import program
@@ -36,8 +36,8 @@ def by_onnxruntime(run, rows, folder):
     examples, _ = read_examples(tuned.task, rows)
     head = OnnxHead(open_session(made.path / "model.onnx"))
     items = tuned.learned.encode(examples, tuned.format())
-    found = answers_of(head, items, tuned.learned, tuned.format(), Placement(torch.device("cpu"), "float32"))
-    return [tuned.learned.answered(*each) for each in zip(examples, found.answers, strict=True)]
+    found = predictions_of(head, items, tuned.learned, tuned.format(), Placement(torch.device("cpu"), "float32"))
+    return [tuned.learned.as_record(*each) for each in zip(examples, found.predictions, strict=True)]
 
 
 def written(path, rows):

@@ -9,7 +9,7 @@ from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.kinds.choice import ChoiceConfig
 from bakeoff.tasks.kinds.question_answering import QuestionAnsweringConfig
 from bakeoff.tasks.kinds.tagging import TaggingConfig
-from bakeoff.tasks.predict import answer_file, predict
+from bakeoff.tasks.predict import predict, predict_file
 from tests.conftest import shrink
 from tests.inference.untrained_runs import untrained
 from tests.interop.fitted_runs import files, fitted, sentences
@@ -72,9 +72,9 @@ def test_the_likeliest_choice_is_ours(corpus, tmp_path):
     task = ChoiceConfig(train=path, dev=path, test=path, text_column="c", choices="e", label_column="y")
     run, job = fitted(shrink("conv-light-hybrid-tiny"), task, corpus, tmp_path)
     texts = [[row["c"], row["e"]] for row in rows[:6]]
-    ours = [each.answer for part in answer_file(FinetunedRun.open(run), path, device="cpu") for each in part][:6]
+    ours = [each.prediction for part in predict_file(FinetunedRun.open(run), path, device="cpu") for each in part][:6]
     (found,) = program([{**job, "do": "choose", "auto": "AutoModelForMultipleChoice", "texts": texts}], tmp_path)
-    assert found == [own.place for own in ours]
+    assert found == [own.class_index for own in ours]
 
 
 def test_a_card_names_a_pipeline_only_where_transformers_has_one(tmp_path, corpus):

@@ -34,11 +34,11 @@ def inputs(request):
     """(3, 11) ids, segments, and which are tokens, with padding on either side."""
     generator = torch.Generator().manual_seed(1)
     ids = torch.randint(5, VOCABULARY, (3, LENGTH), generator=generator)
-    real = torch.arange(LENGTH) < torch.tensor([[LENGTH], [7], [4]])
+    padding_mask = torch.arange(LENGTH) < torch.tensor([[LENGTH], [7], [4]])
     if request.param == "left":
-        real = real.flip(1)
+        padding_mask = padding_mask.flip(1)
     segments = (torch.arange(LENGTH) > 5).long().expand(3, -1)
-    return ids, segments, real
+    return ids, segments, padding_mask
 
 
 @pytest.fixture(params=["evaluation", "training"])
@@ -48,33 +48,35 @@ def training(request):
 
 def masked(inputs, relation=None):
     """A batch with a few masked tokens, and the labels as transformers takes them."""
-    ids, segments, real = inputs
-    chosen = real & (torch.rand(ids.shape, generator=torch.Generator().manual_seed(2)) < 0.5)
+    ids, segments, padding_mask = inputs
+    chosen = padding_mask & (torch.rand(ids.shape, generator=torch.Generator().manual_seed(2)) < 0.5)
     labels = torch.randint(5, VOCABULARY, ids.shape, generator=torch.Generator().manual_seed(4))
     targets = {"mlm": (chosen.flatten().nonzero()[:, 0], labels[chosen])}
     if relation is not None:
         targets[relation] = (torch.arange(3) * LENGTH, torch.tensor([1, 0, 1]))
-    batch = Batch(Row(ids, segments if relation else None, real), targets, tokens=int(real.sum()))
+    batch = Batch(Row(ids, segments if relation else None, padding_mask), targets, tokens=int(padding_mask.sum()))
     return batch, labels.masked_fill(~chosen, IGNORED)
 
 
 def next_tokens(inputs):
     """A batch in which tokens predict the next one, and the labels as transformers takes them."""
-    ids, _, real = inputs
-    predicts = real[:, :-1] & real[:, 1:]
+    ids, _, padding_mask = inputs
+    predicts = padding_mask[:, :-1] & padding_mask[:, 1:]
     rows = torch.nn.functional.pad(predicts, (0, 1)).flatten().nonzero()[:, 0]
-    batch = Batch(Row(ids, real=real), {"clm": (rows, ids[:, 1:][predicts])}, tokens=int(real.sum()))
+    batch = Batch(
+        Row(ids, padding_mask=padding_mask), {"clm": (rows, ids[:, 1:][predicts])}, tokens=int(padding_mask.sum())
+    )
     return batch, ids.masked_fill(~torch.nn.functional.pad(predicts, (1, 0)), IGNORED)
 
 
 def check(ours, links, batch, expected, logits):
     """Scores where a token is, loss and all gradients; `logits` are theirs for each head."""
     loss = loss_of(ours, batch)
-    hidden, table = ours.model(batch.row)[0], ours.model.embedding.table
+    hidden, table = ours.model(batch.row)[0], ours.model.embedding.weight
     for name, scores in logits.items():
         if scores.dim() == 3:
             found = ours.heads[name].scores(hidden, table)
-            assert_equal(found[batch.row.real], scores[batch.row.real], name)
+            assert_equal(found[batch.row.padding_mask], scores[batch.row.padding_mask], name)
         else:
             assert_equal(ours.heads[name].scores(hidden[:, 0], table), scores, name)
     assert_equal(loss, expected.loss, "loss")
@@ -129,9 +131,9 @@ def test_bert_with_its_heads(inputs, training):
     link_token_head(links, ours.heads["mlm"], head.transform.dense, head.transform.LayerNorm, head.bias)
     link_sentence_head(links, ours.heads["nsp"], theirs.bert.pooler.dense, theirs.cls.seq_relationship)
     batch, labels = masked(inputs, "nsp")
-    ids, segments, real = inputs
+    ids, segments, padding_mask = inputs
     expected = theirs(
-        ids, real.long(), segments, labels=labels, next_sentence_label=batch.targets["nsp"][1], return_dict=True
+        ids, padding_mask.long(), segments, labels=labels, next_sentence_label=batch.targets["nsp"][1], return_dict=True
     )
     check(
         ours,
@@ -172,8 +174,8 @@ def test_albert_with_its_heads(inputs, training, name, rate, groups):
     if training:
         theirs.sop_classifier.eval()  # Google's code has no dropout before the classifier of pre-training
     batch, labels = masked(inputs, "sop")
-    ids, segments, real = inputs
-    expected = theirs(ids, real.long(), segments, labels=labels, sentence_order_label=batch.targets["sop"][1])
+    ids, segments, padding_mask = inputs
+    expected = theirs(ids, padding_mask.long(), segments, labels=labels, sentence_order_label=batch.targets["sop"][1])
     check(ours, links, batch, expected, {"mlm": expected.prediction_logits, "sop": expected.sop_logits})
 
 
@@ -197,10 +199,10 @@ def test_roberta_with_its_head(inputs, training):
     head = theirs.lm_head
     link_token_head(links, ours.heads["mlm"], head.dense, head.layer_norm, head.bias)
     batch, labels = masked(inputs)
-    ids, _, real = inputs
+    ids, _, padding_mask = inputs
     # Positions count tokens in theirs, places in ours.
     positions = torch.arange(2, LENGTH + 2).expand(3, -1)
-    expected = theirs(ids, real.long(), position_ids=positions, labels=labels)
+    expected = theirs(ids, padding_mask.long(), position_ids=positions, labels=labels)
     check(ours, links, batch, expected, {"mlm": expected.logits})
 
 
@@ -229,7 +231,7 @@ def test_gpt(inputs, training):
     for block, parts in zip(theirs.transformer.h, ours.model.stack.layers, strict=True):
         link_gpt_block(links, parts, block)
     batch, labels = next_tokens(inputs)
-    expected = theirs(batch.row.ids, attention_mask=batch.row.real.long(), labels=labels)
+    expected = theirs(batch.row.ids, attention_mask=batch.row.padding_mask.long(), labels=labels)
     check(ours, links, batch, expected, {"clm": expected.logits})
 
 
@@ -246,7 +248,9 @@ def test_gpt2(inputs, training):
     links.linear(ours.model.stack.norm, theirs.transformer.ln_f)
     batch, labels = next_tokens(inputs)
     positions = torch.arange(LENGTH).expand(3, -1)
-    expected = theirs(batch.row.ids, attention_mask=batch.row.real.long(), position_ids=positions, labels=labels)
+    expected = theirs(
+        batch.row.ids, attention_mask=batch.row.padding_mask.long(), position_ids=positions, labels=labels
+    )
     check(ours, links, batch, expected, {"clm": expected.logits})
 
 

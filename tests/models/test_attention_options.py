@@ -124,9 +124,9 @@ def test_attention_is_its_equation(settings, causal):
     mask = seen.tril() if causal else seen
     found = part(x, Context(UNKNOWN._replace(documents=documents), attention_mask=mask))[0]
     torch.testing.assert_close(found, naive(part, x, documents), **exact)
-    real = torch.arange(T) < torch.tensor([[5], [T]])
-    mask = (real[:, None, None] & torch.ones(T, T).tril().bool()) if causal else real[:, None, None]
-    found = part(x, Context(UNKNOWN._replace(real=real), attention_mask=mask))[0]
+    padding_mask = torch.arange(T) < torch.tensor([[5], [T]])
+    mask = (padding_mask[:, None, None] & torch.ones(T, T).tril().bool()) if causal else padding_mask[:, None, None]
+    found = part(x, Context(UNKNOWN._replace(padding_mask=padding_mask), attention_mask=mask))[0]
     for row, length in enumerate((5, T)):
         torch.testing.assert_close(found[row, :length], naive(part, x[row : row + 1, :length])[0], **exact)
 

@@ -169,14 +169,14 @@ def test_a_window_ends_at_its_document(parts):
     torch.testing.assert_close(run(parts, x, documents=documents)[0], expected, atol=1e-10, rtol=1e-10)
 
 
-@pytest.mark.parametrize("kind", ["documents", "real"])
+@pytest.mark.parametrize("kind", ["documents", "padding_mask"])
 def test_training_normalises_by_the_batch_without_its_padding(kind):
     parts = build(**VARIANTS["com"])
     mixer = parts["mixer"].train()
     twin = copy.deepcopy(mixer)
     x = torch.randn(1, 8, WIDTH, dtype=torch.float64, requires_grad=True)
     mask = torch.tensor([[1, 1, 1, 1, 1, 1, 0, 0]])
-    found = run(parts, x, documents=mask) if kind == "documents" else run(parts, x, real=mask.bool())
+    found = run(parts, x, documents=mask) if kind == "documents" else run(parts, x, padding_mask=mask.bool())
     expected = reference(parts, [window_of(x[0], t, 0) for t in range(6)], training=True)
     assert_same_with_gradients(parts, found[0, :6], expected, x)
     twin(x[:, :6], Context())

@@ -14,7 +14,7 @@ from bakeoff.models.mixers.dynamic_conv import DynamicConvConfig
 from bakeoff.models.mixers.light_conv import LightConvConfig
 
 WIDTH, HEADS, LENGTH = 6, 3, 7
-REAL = [[1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 0, 0, 0]]
+PADDING_MASK = [[1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 0, 0, 0]]
 DOCUMENTS = [[1, 1, 2, 2, 2, 3, 3], [1, 2, 2, 2, 2, 0, 0]]
 CONFIGS = {
     "light": LightConvConfig(kernel=3, heads=HEADS),
@@ -45,13 +45,13 @@ def softmax(values):
     return [power / sum(powers) for power in powers]
 
 
-def row_by_equation(config, mixer, x, causal, real, documents):
+def row_by_equation(config, mixer, x, causal, padding_mask, documents):
     """W_O Conv(W_I x * sigmoid(W_S x)) of Tay et al. 2021, 3.2; the kernels of Wu et al. 2019, 3.1 and 3.2."""
     hidden = []
     for t in range(LENGTH):
         both = affine(mixer.input, x[t])
         gates = [1 / (1 + math.exp(-s)) for s in both[WIDTH:]] if config.gate else [1.0] * WIDTH
-        hidden.append([value * gate * real[t] for value, gate in zip(both, gates, strict=False)])
+        hidden.append([value * gate * padding_mask[t] for value, gate in zip(both, gates, strict=False)])
     size = config.kernel
     result = []
     for t in range(LENGTH):
@@ -88,13 +88,13 @@ def test_a_mixer_is_its_equation(name, causal, packing):
     config = CONFIGS[name]
     mixer = built(config, causal)
     x = torch.randn(2, LENGTH, WIDTH, dtype=torch.float64)
-    real = REAL if packing == "padded" else [[1] * LENGTH] * 2
+    padding_mask = PADDING_MASK if packing == "padded" else [[1] * LENGTH] * 2
     documents = DOCUMENTS if packing == "packed" else [[1] * LENGTH] * 2
     row = UNKNOWN._replace(
-        real=torch.tensor(real).bool() if packing == "padded" else None,
+        padding_mask=torch.tensor(padding_mask).bool() if packing == "padded" else None,
         documents=torch.tensor(documents) if packing == "packed" else None,
     )
-    rows = [row_by_equation(config, mixer, x[b].tolist(), causal, real[b], documents[b]) for b in range(2)]
+    rows = [row_by_equation(config, mixer, x[b].tolist(), causal, padding_mask[b], documents[b]) for b in range(2)]
     expected = torch.tensor(rows, dtype=torch.float64)
     torch.testing.assert_close(mixer(x, Context(row))[0], expected, atol=1e-10, rtol=1e-10)
 
@@ -128,7 +128,7 @@ def test_the_average_is_over_what_attention_would_see(causal):
     value = mixer.value(x)
     for context, owners in (
         (Context(), [[1] * LENGTH] * 2),
-        (Context(UNKNOWN._replace(real=torch.tensor(REAL).bool())), REAL),
+        (Context(UNKNOWN._replace(padding_mask=torch.tensor(PADDING_MASK).bool())), PADDING_MASK),
         (Context(UNKNOWN._replace(documents=torch.tensor(DOCUMENTS))), DOCUMENTS),
     ):
         found = mixer(x, context)[0]

@@ -71,20 +71,20 @@ def test_generator_and_model_are_those_of_transformers_over_one_embedding(traini
 
     randomly = torch.Generator().manual_seed(1)
     ids = torch.randint(5, VOCABULARY, (3, LENGTH), generator=randomly)
-    real = torch.arange(LENGTH) < torch.tensor([[LENGTH], [7], [4]])
+    padding_mask = torch.arange(LENGTH) < torch.tensor([[LENGTH], [7], [4]])
     segments = (torch.arange(LENGTH) > 5).long().expand(3, -1)
-    chosen = (real & (torch.rand(ids.shape, generator=randomly) < 0.5)).flatten().nonzero()[:, 0]
+    chosen = (padding_mask & (torch.rand(ids.shape, generator=randomly) < 0.5)).flatten().nonzero()[:, 0]
     originals = torch.randint(5, VOCABULARY, chosen.shape, generator=randomly)
     words = torch.randint(2**32, (3 * LENGTH,), generator=randomly)
-    places = real.flatten().nonzero()[:, 0]
+    places = padding_mask.flatten().nonzero()[:, 0]
     targets = {"mlm": (chosen, originals), "rtd": (places, words[places])}
-    batch = Batch(Row(ids, segments, real), targets, tokens=int(real.sum()))
+    batch = Batch(Row(ids, segments, padding_mask), targets, tokens=int(padding_mask.sum()))
 
     labels = torch.full_like(ids, -100).flatten().index_copy(0, chosen, originals).view_as(ids)
-    proposed = generator(ids, real.long(), segments, labels=labels)
+    proposed = generator(ids, padding_mask.long(), segments, labels=labels)
     filled = fill_by_hand(ids, chosen, proposed.logits.detach().flatten(0, 1)[chosen], words)
     replaced = torch.zeros_like(ids).flatten().index_copy(0, chosen, (filled.flatten()[chosen] != originals).long())
-    detected = detector(filled, real.long(), segments, labels=replaced.view_as(ids))
+    detected = detector(filled, padding_mask.long(), segments, labels=replaced.view_as(ids))
     assert 0 < replaced.sum() <= len(chosen)
 
     gathered, _ = gathered_of(ours, batch)

@@ -53,7 +53,7 @@ def naive_feed_forward(ffn, x):
 def naive_scores_of_tokens(module, ids, allowed):
     """(T, V) of one row; behind every half of a layer a sum over all outputs so far."""
     model, head = module.model, module.heads["mntp"]
-    stack, table = model.decoder, model.embedding.table
+    stack, table = model.decoder, model.embedding.weight
     vectors = normed(stack.distances.table.weight) * stack.distances.norm.weight + stack.distances.norm.bias
     weights = iter(stack.weighting.weights)
     x = normed(table[ids])
@@ -83,7 +83,7 @@ def test_scores_are_those_of_the_published_equations(module):
     documents = torch.tensor([[1] * 15 + [2] * 25, [1] * 30 + [2] * 10, [1] * 12 + [2] * 8 + [0] * 20])
     prefix = torch.tensor([LENGTH, 0, 20])
     hidden = module.model(Row(ids, documents=documents, prefix=prefix))[0]
-    found = module.heads["mntp"].scores(hidden.flatten(0, 1), module.model.embedding.table).unflatten(0, (3, -1))
+    found = module.heads["mntp"].scores(hidden.flatten(0, 1), module.model.embedding.weight).unflatten(0, (3, -1))
     for row in range(3):
         length = int((documents[row] > 0).sum())
         allowed = torch.zeros(length, length, dtype=torch.bool)

@@ -86,13 +86,13 @@ def module():
 def test_scores_are_those_of_the_published_equations(module):
     """Embedding, layers and head; rows that are longer than the farthest distance, one of them with padding."""
     ids = torch.randint(VOCABULARY, (2, LENGTH), generator=torch.Generator().manual_seed(0))
-    real = torch.arange(LENGTH) < torch.tensor([[LENGTH], [20]])
-    hidden = module.model(Row(ids, real=real))[0]
-    head, table = module.heads["mlm"], module.model.embedding.table
+    padding_mask = torch.arange(LENGTH) < torch.tensor([[LENGTH], [20]])
+    hidden = module.model(Row(ids, padding_mask=padding_mask))[0]
+    head, table = module.heads["mlm"], module.model.embedding.weight
     found = head.scores(hidden.flatten(0, 1), table).unflatten(0, (2, -1))
     stack = module.model.encoder
     vectors = affine(stack.distances.table.weight, stack.distances.norm)
-    for row, length in enumerate(real.sum(1).tolist()):
+    for row, length in enumerate(padding_mask.sum(1).tolist()):
         x = normed(table[ids[row, :length]])
         for layer in stack.layers:
             x = naive_layer(layer, x, vectors, 2, 6, 30)

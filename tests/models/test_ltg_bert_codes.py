@@ -84,7 +84,7 @@ def test_tables_are_decayed_and_adapted_as_in_each_published_code(tables, adapte
     module = PretrainingModel(load_recipe("ltg-bert-xs", ["model.encoder.layers=1"]), VOCABULARY).double()
     optimizer = load_recipe("ltg-bert-xs").training.optimizer.model_copy(update={"adapted_tables": tables})
     optimizer = optimizer.build(module)
-    named = {"tokens": module.model.embedding.table, "distances": module.model.encoder.distances.table.weight}
+    named = {"tokens": module.model.embedding.weight, "distances": module.model.encoder.distances.table.weight}
     rest = {name: each for name, each in module.named_parameters() if all(each is not one for one in named.values())}
     names = adapted | {name for name, each in rest.items() if each.dim() >= 2}
     generator = torch.Generator().manual_seed(0)

@@ -85,14 +85,16 @@ def test_modernbert_with_its_head(length, window, biased, side, training, monkey
     links = link(ours, theirs)
     generator = torch.Generator().manual_seed(1)
     ids = torch.randint(5, VOCABULARY, (3, length), generator=generator)
-    real = torch.arange(length) < torch.tensor([[length], [7], [4]])
-    real = real.flip(1) if side == "left" else real
-    chosen = real & (torch.rand(ids.shape, generator=generator) < 0.5)
+    padding_mask = torch.arange(length) < torch.tensor([[length], [7], [4]])
+    padding_mask = padding_mask.flip(1) if side == "left" else padding_mask
+    chosen = padding_mask & (torch.rand(ids.shape, generator=generator) < 0.5)
     labels = torch.randint(5, VOCABULARY, ids.shape, generator=generator)
     batch = Batch(
-        Row(ids, real=real), {"mlm": (chosen.flatten().nonzero()[:, 0], labels[chosen])}, tokens=int(real.sum())
+        Row(ids, padding_mask=padding_mask),
+        {"mlm": (chosen.flatten().nonzero()[:, 0], labels[chosen])},
+        tokens=int(padding_mask.sum()),
     )
-    expected = theirs(ids, real.long(), labels=labels.masked_fill(~chosen, IGNORED))
+    expected = theirs(ids, padding_mask.long(), labels=labels.masked_fill(~chosen, IGNORED))
     check(ours, links, batch, expected, {"mlm": expected.logits})
 
 

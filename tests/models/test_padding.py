@@ -28,10 +28,16 @@ def test_a_row_of_nothing_but_padding_leaves_gradients_finite(name, rate):
     recipe = shrink(name, **{"model.dropout": rate})
     model = PretrainingModel(recipe, 160).model.train()
     ids = torch.randint(5, 160, (3, 12))
-    real = torch.arange(12) < torch.tensor([[12], [7], [0]])
-    hidden = model(Row(ids, real=real, source=Source(ids, real) if recipe.model.sequence_to_sequence else None))[0]
+    padding_mask = torch.arange(12) < torch.tensor([[12], [7], [0]])
+    hidden = model(
+        Row(
+            ids,
+            padding_mask=padding_mask,
+            source=Source(ids, padding_mask) if recipe.model.sequence_to_sequence else None,
+        )
+    )[0]
     assert hidden.isfinite().all()
-    hidden[real].square().sum().backward()
+    hidden[padding_mask].square().sum().backward()
     for key, parameter in model.named_parameters():
         assert parameter.grad is None or parameter.grad.isfinite().all(), key
 
@@ -41,10 +47,10 @@ def test_a_row_of_nothing_but_padding_changes_no_other_row(name):
     torch.manual_seed(0)
     recipe = shrink(name)
     model = PretrainingModel(recipe, 160).model.eval()
-    ids, real = torch.randint(5, 160, (2, 12)), torch.arange(12) < torch.tensor([[7], [0]])
+    ids, padding_mask = torch.randint(5, 160, (2, 12)), torch.arange(12) < torch.tensor([[7], [0]])
 
     def read(rows):
-        source = Source(ids[:rows], real[:rows]) if model.decoder else None
-        return model(Row(ids[:rows], real=real[:rows], source=source))[0]
+        source = Source(ids[:rows], padding_mask[:rows]) if model.decoder else None
+        return model(Row(ids[:rows], padding_mask=padding_mask[:rows], source=source))[0]
 
     torch.testing.assert_close(read(2)[0, :7], read(1)[0, :7], atol=2e-6, rtol=1e-5)

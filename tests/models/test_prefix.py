@@ -97,8 +97,8 @@ def test_behind_the_prefix_nothing_sees_ahead(decoder):
 def test_padding_and_other_documents_are_not_seen(decoder):
     ids, prefix = random_ids(3), torch.tensor([4, 9, 7])
     lengths = torch.tensor([LENGTH, 10, 7])
-    real = torch.arange(LENGTH) < lengths[:, None]
-    hidden = decoder(Row(ids, real=real, prefix=prefix))[0]
+    padding_mask = torch.arange(LENGTH) < lengths[:, None]
+    hidden = decoder(Row(ids, padding_mask=padding_mask, prefix=prefix))[0]
     for row, length in enumerate(lengths.tolist()):
         close(hidden[row, :length], decoder(Row(ids[row : row + 1, :length], prefix=prefix[row : row + 1]))[0][0])
     documents = torch.tensor([1] * 6 + [2] * 5 + [0] * 2).expand(3, -1)

@@ -28,12 +28,12 @@ def test_logits_loss_and_gradients_are_those_of_transformers():
     link_bert_blocks(links, ours, theirs.bert)
     links.linear(ours.output, theirs.qa_outputs)
     ids = torch.randint(5, VOCABULARY, (3, max(LENGTHS)), generator=torch.Generator().manual_seed(1))
-    real = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
-    segments = (torch.arange(max(LENGTHS)) >= SECOND).long().expand(3, -1) * real
-    scores = ours(InputBatch(ids, segments, real))
-    found = theirs(ids, real.long(), segments)
+    padding_mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
+    segments = (torch.arange(max(LENGTHS)) >= SECOND).long().expand(3, -1) * padding_mask
+    scores = ours(InputBatch(ids, segments, padding_mask))
+    found = theirs(ids, padding_mask.long(), segments)
     expected = torch.stack([found.start_logits, found.end_logits], -1)
-    assert_equal(scores[real], expected[real], "logits")
+    assert_equal(scores[padding_mask], expected[padding_mask], "logits")
     question = Question(1, ("", ""))
     targets = [TokenSpan(2, 5), TokenSpan(0, 0), None]
     windows = [
@@ -42,7 +42,7 @@ def test_logits_loss_and_gradients_are_those_of_transformers():
     ]
     loss = window_loss(scores, windows)
     # Theirs is over all places of a row; those that are not told apart are put out of the way.
-    told = torch.zeros_like(real)
+    told = torch.zeros_like(padding_mask)
     told[:, 0] = True
     for row, length in enumerate(LENGTHS):
         told[row, SECOND : length - 1] = True

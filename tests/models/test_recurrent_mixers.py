@@ -10,7 +10,7 @@ from bakeoff.models.mixers.gru import GruConfig
 from bakeoff.models.mixers.lstm import LstmConfig
 
 WIDTH, LENGTH = 6, 7
-REAL = [[1, 1, 1, 1, 1, 1, 1], [0, 1, 1, 1, 0, 0, 0]]
+PADDING_MASK = [[1, 1, 1, 1, 1, 1, 1], [0, 1, 1, 1, 0, 0, 0]]
 DOCUMENTS = [[1, 1, 2, 2, 2, 3, 3], [1, 2, 2, 2, 2, 0, 0]]
 KINDS = {
     "lstm": (LstmConfig(), nn.LSTMCell),
@@ -69,7 +69,7 @@ def test_every_document_is_a_sequence_of_its_own(kind, causal):
     x = torch.randn(2, LENGTH, WIDTH, dtype=torch.float64)
     for context, owners in (
         (Context(), [[1] * LENGTH] * 2),
-        (Context(UNKNOWN._replace(real=torch.tensor(REAL).bool())), REAL),
+        (Context(UNKNOWN._replace(padding_mask=torch.tensor(PADDING_MASK).bool())), PADDING_MASK),
         (Context(UNKNOWN._replace(documents=torch.tensor(DOCUMENTS))), DOCUMENTS),
     ):
         found = mixer(x, context)[0]

@@ -26,10 +26,10 @@ def rows():
     generator = torch.Generator().manual_seed(1)
     source = torch.randint(5, VOCABULARY, (3, SOURCE), generator=generator)
     target = torch.randint(5, VOCABULARY, (3, TARGET), generator=generator)
-    real = torch.ones(3, SOURCE, dtype=torch.bool)
-    real[1, 8:] = False
-    real[2, :4] = False
-    return source, real, target
+    padding_mask = torch.ones(3, SOURCE, dtype=torch.bool)
+    padding_mask[1, 8:] = False
+    padding_mask[2, :4] = False
+    return source, padding_mask, target
 
 
 def link_attention(links, ours, query, key, value, output):
@@ -45,18 +45,18 @@ def link_cross(links, ours, query, key, value, output):
 
 def check(ours, theirs, links, rows, objective):
     """Scores, loss and gradients of the whole; outside of training also the target in chunks."""
-    source, real, target = rows
+    source, padding_mask, target = rows
     labels = torch.randint(5, VOCABULARY, target.shape, generator=torch.Generator().manual_seed(4))
     unknown = torch.rand(target.shape, generator=torch.Generator().manual_seed(5)) < 0.2
     targets = {objective: ((~unknown).flatten().nonzero()[:, 0], labels[~unknown])}
-    batch = Batch(Row(target, source=Source(source, real)), targets, tokens=target.numel())
+    batch = Batch(Row(target, source=Source(source, padding_mask)), targets, tokens=target.numel())
     expected = theirs(
         input_ids=source,
-        attention_mask=real.long(),
+        attention_mask=padding_mask.long(),
         decoder_input_ids=target,
         labels=labels.masked_fill(unknown, -100),
     )
-    hidden, table = ours.model(batch.row)[0], ours.model.embedding.table
+    hidden, table = ours.model(batch.row)[0], ours.model.embedding.weight
     assert_equal(ours.heads[objective].scores(hidden, table), expected.logits, "scores")
     loss = loss_of(ours, batch)
     assert_equal(loss, expected.loss, "loss")

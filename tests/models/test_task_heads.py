@@ -47,9 +47,9 @@ def training(request):
 def batch():
     """(6, 11) rows of two segments, of unequal length."""
     ids = torch.randint(5, VOCABULARY, (ROWS, LENGTH), generator=torch.Generator().manual_seed(1))
-    real = torch.arange(LENGTH) < torch.tensor([[LENGTH], [7], [4], [9], [11], [6]])
-    segments = (torch.arange(LENGTH) > 3).long() * real
-    return InputBatch(ids, segments, real)
+    padding_mask = torch.arange(LENGTH) < torch.tensor([[LENGTH], [7], [4], [9], [11], [6]])
+    segments = (torch.arange(LENGTH) > 3).long() * padding_mask
+    return InputBatch(ids, segments, padding_mask)
 
 
 def bert(model, training, **settings):
@@ -114,7 +114,7 @@ def test_one_vector_of_each_row(batch, training, kind):
     task, targets, labels = row_task(kind)
     head = row_head(outputs)
     links = linked_bert(head, theirs, training)
-    expected = theirs(batch.ids, batch.real.long(), batch.segments, labels=labels)
+    expected = theirs(batch.ids, batch.padding_mask.long(), batch.segments, labels=labels)
     scores = head(batch)
     loss = task.loss(scores, Items.one_each(TEXTS, targets), EVERY)
     check(links, scores, expected.logits, loss, expected.loss)
@@ -125,8 +125,8 @@ def test_a_number_for_each_choice(batch, training):
     head = row_head(1)
     links = linked_bert(head, theirs, training)
     answers = torch.tensor([2, 0])
-    ids, segments, real = (part.view(2, 3, LENGTH) for part in batch)
-    expected = theirs(ids, real.long(), segments, labels=answers)
+    ids, segments, padding_mask = (part.view(2, 3, LENGTH) for part in batch)
+    expected = theirs(ids, padding_mask.long(), segments, labels=answers)
     scores = head(batch)
     task = Choice(ChoiceConfig(**FILES, choices="choices"))
     items = Items(TEXTS, np.array([0, 3, 6]), np.arange(2), answers.tolist())
@@ -141,9 +141,9 @@ def test_a_tag_for_each_word(batch, training):
     theirs = bert(transformers.BertForTokenClassification, training, num_labels=CLASSES)
     head = TokenTaskHead(sized("bert-base", **SIZES), VOCABULARY, CLASSES, FinetuneConfig(dropout=BERT_RATE))
     links = linked_bert(head, theirs, training)
-    words = batch.real & (torch.rand(ROWS, LENGTH, generator=torch.Generator().manual_seed(4)) < 0.6)
+    words = batch.padding_mask & (torch.rand(ROWS, LENGTH, generator=torch.Generator().manual_seed(4)) < 0.6)
     tags = torch.randint(CLASSES, (ROWS, LENGTH), generator=torch.Generator().manual_seed(5))
-    expected = theirs(batch.ids, batch.real.long(), batch.segments, labels=tags.masked_fill(~words, IGNORED))
+    expected = theirs(batch.ids, batch.padding_mask.long(), batch.segments, labels=tags.masked_fill(~words, IGNORED))
     targets = [
         TagTarget(np.flatnonzero(row), np.arange(row.sum()), own[row].numpy())
         for row, own in zip(words.numpy(), tags, strict=True)
@@ -151,7 +151,7 @@ def test_a_tag_for_each_word(batch, training):
     task = Tagging(TaggingConfig(train="train.conll"), list("abcde"), [])
     scores = head(batch)
     loss = task.loss(scores, Items.one_each(TEXTS, targets), EVERY)
-    assert_equal(scores[batch.real], expected.logits[batch.real], "scores")
+    assert_equal(scores[batch.padding_mask], expected.logits[batch.padding_mask], "scores")
     check(links, scores[words], expected.logits[words], loss, expected.loss)
 
 
@@ -171,8 +171,8 @@ def test_the_last_token_of_a_causal_model(batch, training):
     links.tensor(head.output.weight, theirs.score.weight)
     head.train(training)
     task, targets, labels = row_task("classification")
-    ids = batch.ids.masked_fill(~batch.real, 0)
-    expected = theirs(ids, attention_mask=batch.real.long(), labels=labels)
+    ids = batch.ids.masked_fill(~batch.padding_mask, 0)
+    expected = theirs(ids, attention_mask=batch.padding_mask.long(), labels=labels)
     scores = head(batch._replace(ids=ids, segments=None))
     loss = task.loss(scores, Items.one_each(TEXTS, targets), EVERY)
     check(links, scores, expected.logits, loss, expected.loss)

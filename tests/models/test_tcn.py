@@ -82,8 +82,8 @@ def test_equals_the_equations(options, dilation, right):
 def test_padding_counts_as_zero_before_every_convolution():
     part = block(4, kernel=3, causal=False, layer=1)
     x = torch.randn(1, 9, 4, dtype=torch.float64)
-    real = torch.arange(9)[None] < 6
-    found, _ = part(x, Context(UNKNOWN._replace(real=real)))
+    padding_mask = torch.arange(9)[None] < 6
+    found, _ = part(x, Context(UNKNOWN._replace(padding_mask=padding_mask)))
     torch.testing.assert_close(found[0, :6], reference(part, x[0, :6], 2, 2), atol=1e-10, rtol=1e-10)
 
 

@@ -84,10 +84,10 @@ class Reference:
             mixed.append(self.drop(weights / weights.sum(-1, keepdim=True), rate) @ value[..., own])
         return output(torch.cat(mixed, dim=-1))
 
-    def convolve(self, function, x, real, kernel, causal):
+    def convolve(self, function, x, padding_mask, kernel, causal):
         """Wu et al. 2019, equations 3 to 6, behind the gated linear unit."""
         read = self.drop(x, self.system.read) @ function.input.weight.T + function.input.bias
-        u = read[..., :WIDTH] / (1 + torch.exp(-read[..., WIDTH:])) * real[..., None]
+        u = read[..., :WIDTH] / (1 + torch.exp(-read[..., WIDTH:])) * padding_mask[..., None]
         if self.system.dynamic:
             raw = (u @ function.prediction.weight.T).unflatten(-1, (HEADS, kernel))
         else:
@@ -104,21 +104,21 @@ class Reference:
             y.append(total)
         return torch.stack(y, dim=1) @ function.output.weight.T + function.output.bias
 
-    def mix(self, function, x, real, layer, causal):
+    def mix(self, function, x, padding_mask, layer, causal):
         if self.system.kernels is not None:
-            return self.convolve(function, x, real, self.system.kernels[layer], causal)
+            return self.convolve(function, x, padding_mask, self.system.kernels[layer], causal)
         query, key, value = function.query_key_value(x).chunk(3, dim=-1)
-        seen = real[:, None, :].expand(-1, x.shape[1], -1)
+        seen = padding_mask[:, None, :].expand(-1, x.shape[1], -1)
         return self.attend(query, key, value, function.output, seen.tril() if causal else seen, 0.0)
 
-    def stack(self, stack, x, real, source=None, source_real=None):
+    def stack(self, stack, x, padding_mask, source=None, source_padding_mask=None):
         for layer, parts in enumerate(stack.layers):
             mixer, *cross, network = parts
-            x = self.sublayer(x, mixer, self.mix(mixer.function, x, real, layer, causal=source is not None))
+            x = self.sublayer(x, mixer, self.mix(mixer.function, x, padding_mask, layer, causal=source is not None))
             for part in cross:
                 own = part.function
                 key, value = own.key_value(source).chunk(2, dim=-1)
-                seen = source_real[:, None, :].expand(-1, x.shape[1], -1)
+                seen = source_padding_mask[:, None, :].expand(-1, x.shape[1], -1)
                 y = self.attend(own.query(x), key, value, own.output, seen, self.system.cross)
                 x = self.sublayer(x, part, y)
             own = network.function
@@ -128,9 +128,11 @@ class Reference:
 
     def scores(self, batch):
         model = self.module.model
-        encoded = self.stack(model.encoder, self.embed(batch.row.source.ids), batch.row.source.real)
+        encoded = self.stack(model.encoder, self.embed(batch.row.source.ids), batch.row.source.padding_mask)
         everything = torch.ones_like(batch.row.ids, dtype=torch.bool)
-        decoded = self.stack(model.decoder, self.embed(batch.row.ids), everything, encoded, batch.row.source.real)
+        decoded = self.stack(
+            model.decoder, self.embed(batch.row.ids), everything, encoded, batch.row.source.padding_mask
+        )
         return decoded @ model.embedding.tokens.weight.T
 
 
@@ -144,12 +146,12 @@ def test_a_recipe_is_its_papers_equations(name, mode):
     for key, parameter in module.named_parameters():
         parameter.data = torch.randn(parameter.shape) * 0.2 + (1.0 if key.endswith("norm.weight") else 0.0)
     ids, labels = (torch.randint(5, VOCABULARY, (2, TARGET)) for _ in range(2))
-    real = torch.arange(SOURCE) < torch.tensor([[SOURCE], [8]])
+    padding_mask = torch.arange(SOURCE) < torch.tensor([[SOURCE], [8]])
     targets = {"translation": (torch.arange(2 * TARGET), labels.flatten())}
-    source = Source(torch.randint(5, VOCABULARY, (2, SOURCE)), real)
+    source = Source(torch.randint(5, VOCABULARY, (2, SOURCE)), padding_mask)
     batch = Batch(Row(ids, source=source), targets, tokens=ids.numel())
     expected = Reference(SYSTEMS[name], module, mode == "training").scores(batch)
-    found = module.heads["translation"].scores(module.model(batch.row)[0], module.model.embedding.table)
+    found = module.heads["translation"].scores(module.model(batch.row)[0], module.model.embedding.weight)
     assert_equal(found, expected, "scores")
     logarithms = expected - torch.log(torch.exp(expected).sum(-1, keepdim=True))
     right = logarithms.gather(-1, labels[..., None])[..., 0]

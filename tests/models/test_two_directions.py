@@ -23,7 +23,7 @@ BLOCKS["plain"] = {"kind": "plain", "mixer": MIXERS["lstm"], "residual": True}
 BLOCKS["tcn"] = {"kind": "tcn", "kernel": 3}
 OWNERS = {
     "whole": [[1] * LENGTH] * 3,
-    "real": [[1] * LENGTH, [1, 1, 1, 1, 0, 0, 0, 0, 0], [0, 0, 1, 1, 1, 1, 1, 1, 1]],
+    "padding_mask": [[1] * LENGTH, [1, 1, 1, 1, 0, 0, 0, 0, 0], [0, 0, 1, 1, 1, 1, 1, 1, 1]],
     "documents": [[1, 1, 1, 1, 2, 2, 2, 2, 2], [1, 2, 2, 3, 3, 3, 0, 0, 0], [1, 1, 1, 1, 1, 1, 1, 1, 0]],
 }
 
@@ -53,7 +53,7 @@ def test_each_direction_is_a_causal_model_that_reads_each_text_from_its_end(bloc
     ahead, back = (one_direction(block, both, name) for name in ("decoder", "backward_decoder"))
     ids = torch.randint(VOCABULARY, (3, LENGTH))
     owners = torch.tensor(OWNERS[told])
-    context = {"whole": {}, "real": {"real": owners > 0}, "documents": {"documents": owners}}[told]
+    context = {"whole": {}, "padding_mask": {"padding_mask": owners > 0}, "documents": {"documents": owners}}[told]
     found, _ = both(Row(ids, **context))
     assert found.shape == (3, LENGTH, 2 * WIDTH)
     for b in range(3):

@@ -37,7 +37,7 @@ def inputs_of(module):
         lengths = torch.tensor([3, 8, 5, 1])
         read = torch.arange(8) < lengths[:, None]
         source = Source(torch.randint(5, VOCABULARY, (4, 8), generator=drawn), read)
-    return Row(ids, real=torch.arange(11) < LENGTHS[:, None], source=source)
+    return Row(ids, padding_mask=torch.arange(11) < LENGTHS[:, None], source=source)
 
 
 def assert_close(found, expected):
@@ -50,14 +50,14 @@ def test_states_of_tokens_do_not_depend_on_whether_padding_is_computed(module):
     with torch.inference_mode():
         found = module.model(inputs)[0]
     assert found.shape == expected.shape
-    assert_close(found[inputs.real], expected[inputs.real])
+    assert_close(found[inputs.padding_mask], expected[inputs.padding_mask])
 
 
 @pytest.mark.parametrize("padded", [True, False])
 def test_wanted_places_have_the_states_that_a_whole_pass_gives_them(module, padded):
     inputs = inputs_of(module)._replace(wanted=torch.tensor([[10, 3, 0], [0, 0, 0], [5, 5, 1], [8, 2, 4]]))
     if not padded:
-        inputs = inputs._replace(real=None)
+        inputs = inputs._replace(padding_mask=None)
     everything = module.model(inputs._replace(wanted=None))[0].detach()
     expected = everything.gather(1, inputs.wanted[..., None].expand(-1, -1, everything.shape[-1]))
     with torch.inference_mode():
@@ -80,7 +80,7 @@ def test_a_second_stream_can_be_all_that_is_wanted():
 def test_prefixes_are_seen_from_both_sides_at_wanted_places():
     torch.manual_seed(0)
     module = PretrainingModel(shrink("prefix-lm-tiny"), VOCABULARY).eval()
-    inputs = inputs_of(module)._replace(real=None, prefix=torch.tensor([11, 4, 6, 2]))
+    inputs = inputs_of(module)._replace(padding_mask=None, prefix=torch.tensor([11, 4, 6, 2]))
     with torch.inference_mode():
         found = module.model(inputs._replace(wanted=torch.tensor([[0, 10]]).expand(4, -1)))[0]
     assert_close(found, module.model(inputs)[0][:, [0, 10]].detach())
@@ -95,8 +95,8 @@ def test_a_classifier_that_reads_one_place_says_what_it_does_of_all(name, poolin
     config = FinetuneConfig(pooling=pooling, learning_rate=[1e-3])
     head = RowHead(shrink(name), VOCABULARY, 3, config).eval()
     ids = torch.randint(5, VOCABULARY, (4, 11), generator=torch.Generator().manual_seed(1))
-    for real in (torch.arange(11) < LENGTHS.clamp(min=2)[:, None], None):
-        batch = InputBatch(ids, None, real)
+    for padding_mask in (torch.arange(11) < LENGTHS.clamp(min=2)[:, None], None):
+        batch = InputBatch(ids, None, padding_mask)
         expected = head.scores(head.hidden(batch), batch).detach()
         with torch.inference_mode():
             assert_close(head(batch), expected)

@@ -69,19 +69,21 @@ def pair(marked_dropout):
 def rows():
     generator = torch.Generator().manual_seed(1)
     ids = torch.randint(5, VOCABULARY, (3, LENGTH), generator=generator)
-    real = torch.ones(3, LENGTH, dtype=torch.bool)
-    real[1, 7:] = False
-    real[2, :4] = False  # on the left, as XLNet is padded
+    padding_mask = torch.ones(3, LENGTH, dtype=torch.bool)
+    padding_mask[1, 7:] = False
+    padding_mask[2, :4] = False  # on the left, as XLNet is padded
     segments = (torch.arange(LENGTH) > 5).long().expand(3, -1)
-    return ids, segments, real
+    return ids, segments, padding_mask
 
 
 def test_both_sides_with_padding_and_segments(pair, rows):
     ours, theirs = pair.ours, pair.theirs
-    ids, segments, real = rows
+    ids, segments, padding_mask = rows
     with torch.no_grad():
-        expected = theirs(input_ids=ids, attention_mask=real.double(), token_type_ids=segments).last_hidden_state
-        assert_equal(ours(Row(ids, segments, real))[0][real], expected[real])
+        expected = theirs(
+            input_ids=ids, attention_mask=padding_mask.double(), token_type_ids=segments
+        ).last_hidden_state
+        assert_equal(ours(Row(ids, segments, padding_mask))[0][padding_mask], expected[padding_mask])
         assert_equal(ours(Row(ids))[0], theirs(input_ids=ids).last_hidden_state)
 
 
@@ -116,9 +118,9 @@ def permuted(rows, count, seed=3):
 @pytest.mark.parametrize("padded", [False, True])
 def test_two_streams_are_a_longer_query(pair, rows, padded, mode):
     """Scores and loss of the targets, and the gradient of every parameter."""
-    ids, segments, real = rows
+    ids, segments, padding_mask = rows
     queries, mask, mapping = permuted(rows, 3)
-    options = {"attention_mask": real.double()} if padded else {}
+    options = {"attention_mask": padding_mask.double()} if padded else {}
     labels = torch.randint(5, VOCABULARY, (3, TARGETS), generator=torch.Generator().manual_seed(4))
     pair.module.train(mode == "training")
     pair.head.train(mode == "training")
@@ -133,9 +135,9 @@ def test_two_streams_are_a_longer_query(pair, rows, padded, mode):
     )
     places = torch.arange(3)[:, None] * (LENGTH + TARGETS) + LENGTH + torch.arange(TARGETS)
     targets = {"permutation": (places.flatten(), labels.flatten())}
-    batch = Batch(Row(ids, segments, real if padded else None, queries=queries), targets, tokens=ids.numel())
+    batch = Batch(Row(ids, segments, padding_mask if padded else None, queries=queries), targets, tokens=ids.numel())
     hidden = pair.ours(batch.row)[0][:, LENGTH:]
-    assert_equal(pair.module.heads["permutation"].scores(hidden, pair.ours.embedding.table), expected.logits)
+    assert_equal(pair.module.heads["permutation"].scores(hidden, pair.ours.embedding.weight), expected.logits)
     loss = loss_of(pair.module, batch)
     assert_equal(loss, expected.loss)
     loss.backward()

@@ -23,17 +23,17 @@ def test_both_neighbours_of_every_token_are_predicted(corpus):
     for part in parts:
         rows, labels = part.targets["bilm"]
         found = dict(zip(rows.tolist(), labels.tolist(), strict=True))
-        real = part.row.ids.new_ones(part.row.ids.shape) if part.row.documents is None else part.row.documents
+        padding_mask = part.row.ids.new_ones(part.row.ids.shape) if part.row.documents is None else part.row.documents
         expected = 0
         for b, ids in enumerate(part.row.ids.tolist()):
             for t in range(len(ids)):
                 ahead, back = 2 * (b * len(ids) + t), 2 * (b * len(ids) + t) + 1
-                if real[b, t] == 0:
+                if padding_mask[b, t] == 0:
                     continue
-                if t + 1 < len(ids) and real[b, t + 1] > 0:
+                if t + 1 < len(ids) and padding_mask[b, t + 1] > 0:
                     assert found[ahead] == ids[t + 1]
                 expected += 1
-                if t > 0 and real[b, t - 1] == real[b, t]:
+                if t > 0 and padding_mask[b, t - 1] == padding_mask[b, t]:
                     assert found[back] == ids[t - 1]
                     expected += 1
                 else:

@@ -18,15 +18,15 @@ CHANCE = 1e-6
 COUNT = 30_000
 
 
-def sources_of(config, tokenizer, length, real=None):
+def sources_of(config, tokenizer, length, padding_mask=None):
     """(COUNT, U) sources of rows of the numbers 1000, 1001, ..., -1 behind their ends."""
-    real = np.full(COUNT, length) if real is None else real
-    inside = np.arange(length) < real[:, None]
+    padding_mask = np.full(COUNT, length) if padding_mask is None else padding_mask
+    inside = np.arange(length) < padding_mask[:, None]
     text = np.where(inside, 1000 + np.arange(length), tokenizer.pad)
     examples = Examples(Row(text, documents=inside.astype(np.int32)), np.where(inside, np.arange(length), -1))
     objective = config.build(shrink("bart-tiny").model, 200)
     objective.targets(examples, None, tokenizer, Draws(0, np.zeros(COUNT, np.int64), np.arange(COUNT)))
-    return np.where(examples.row.source.real, examples.row.source.ids, -1), objective
+    return np.where(examples.row.source.padding_mask, examples.row.source.ids, -1), objective
 
 
 def unpermuted(**options):
@@ -102,10 +102,10 @@ def test_every_place_is_hidden_equally_often_and_pairs_of_places_too(corpus, noi
 
 
 def test_every_token_begins_a_rotated_row_equally_often(corpus):
-    real = np.where(np.arange(COUNT) % 2 == 0, 7, 12)  # rows of padding behind their text too
-    source, _ = sources_of(unpermuted(noise="none", rotate=True), corpus.tokenizer, 12, real)
+    padding_mask = np.where(np.arange(COUNT) % 2 == 0, 7, 12)  # rows of padding behind their text too
+    source, _ = sources_of(unpermuted(noise="none", rotate=True), corpus.tokenizer, 12, padding_mask)
     for length in (7, 12):
-        own = source[real == length]
+        own = source[padding_mask == length]
         assert np.array_equal(own[:, :length], 1000 + (own[:, :1] - 1000 + np.arange(length)) % length)
         assert (own[:, length] == corpus.tokenizer.separator).all()
         assert (own[:, length + 1 :] == -1).all()

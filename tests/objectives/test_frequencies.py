@@ -373,15 +373,15 @@ def test_denoising_hides_its_share_in_spans_of_poisson_lengths(text):
         before, after, _ = drawn(text, objective, rows, epoch, marks="none")
         assert after.row.ids.shape[1] == rows.length + 1
         assert after.row.source.ids.shape[1] <= -(-(rows.length + 1) // 8) * 8
-        masked = after.row.source.real & (after.row.source.ids == text.tokenizer.mask)
-        real = (before.row.documents > 0).sum(1)
-        hidden = real + 1 - (after.row.source.real & ~masked).sum(1)
-        assert np.array_equal(hidden, np.rint(0.3 * real))
-        masks += masked.sum(1)[real == rows.length].tolist()
+        masked = after.row.source.padding_mask & (after.row.source.ids == text.tokenizer.mask)
+        padding_mask = (before.row.documents > 0).sum(1)
+        hidden = padding_mask + 1 - (after.row.source.padding_mask & ~masked).sum(1)
+        assert np.array_equal(hidden, np.rint(0.3 * padding_mask))
+        masks += masked.sum(1)[padding_mask == rows.length].tolist()
     more = stats.poisson.cdf(round(0.3 * rows.length) - 1, 3.0 * np.arange(200))
     mean, square = more.sum(), (more * (2 * np.arange(200) + 1)).sum()
     assert abs(np.mean(masks) - mean) <= 5 * np.sqrt((square - mean**2) / len(masks))
-    lengths = objective.drawn(20, Draws(0, np.zeros_like(real), np.arange(len(real)))).ravel()
+    lengths = objective.drawn(20, Draws(0, np.zeros_like(padding_mask), np.arange(len(padding_mask)))).ravel()
     expected = stats.poisson.pmf(np.arange(8), 3.0)
     assert_shares(np.bincount(np.minimum(lengths, 8)), [*expected, 1 - expected.sum()])
 
@@ -393,7 +393,7 @@ def test_the_lengths_that_prefix_lm_declares_are_those_of_its_rows(text, length)
     source, target = objective.lengths(length)
     assert source + target == length + 2
     _, after, targets = drawn(text, objective, BlocksConfig(length=length, isolate=False), 0, marks="none")
-    found, written = after.row.source.real.sum(1), after.row.documents.sum(1)
+    found, written = after.row.source.padding_mask.sum(1), after.row.documents.sum(1)
     whole = found + written == length + 2
     assert abs(found[whole].mean() - length / 2 - 1) < 5 * length / np.sqrt(12 * whole.sum())
     assert abs(source - length / 2 - 1) <= 0.5

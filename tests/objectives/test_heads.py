@@ -160,7 +160,7 @@ def test_the_squared_normaliser_is_added_to_the_loss_of_training_alone(kind, set
             nn.init.normal_(parameter)
         heads.append(module.heads[kind])
     width = recipe.model.output_width // recipe.model.directions
-    table = torch.randn(module.model.embedding.table.shape, dtype=torch.float64)
+    table = torch.randn(module.model.embedding.weight.shape, dtype=torch.float64)
     rows, labels = torch.randn(5, width, dtype=torch.float64), torch.tensor([3, 0, 39, 7, 7])
     with_it, plain = (head.loss(rows, labels, table).double() for head in heads)
     scores = heads[1].scores(rows, table).tolist()

@@ -61,10 +61,10 @@ def test_what_is_hidden_is_predicted_at_the_place_before(corpus, isolate):
     assert np.array_equal(after.row.ids[~hidden], before.row.ids[~hidden])
     assert not np.isin(before.row.ids[hidden], corpus.tokenizer.special_ids).any()
     assert (before.row.documents[:, 1:] == before.row.documents[:, :-1])[hidden[:, 1:]].all()
-    real = (before.row.documents > 0).sum(1)
-    assert ((after.row.prefix == 0) | (after.row.prefix == real)).all()
+    padding_mask = (before.row.documents > 0).sum(1)
+    assert ((after.row.prefix == 0) | (after.row.prefix == padding_mask)).all()
     assert not hidden[after.row.prefix == 0].any()
-    whole = (after.row.prefix > 0) & (real == 24)
+    whole = (after.row.prefix > 0) & (padding_mask == 24)
     possible = (before.sources[:, 1:] >= 0).sum(1)
     assert np.array_equal(hidden.sum(1)[whole], np.rint(possible * 0.4)[whole])
 
@@ -128,7 +128,7 @@ def test_one_head_learns_both_and_each_mean_counts_with_its_weight(corpus):
     assert list(module.heads) == ["mntp"]
     head = module.heads["mntp"]
     assert all(objective.head is head for objective in module.objectives)
-    scores = head.log_probabilities(module.model(batch.row)[0].flatten(0, 1), module.model.embedding.table)
+    scores = head.log_probabilities(module.model(batch.row)[0].flatten(0, 1), module.model.embedding.weight)
     means = {}
     for kind in ("mntp", "clm"):
         rows, labels = batch.targets[kind]

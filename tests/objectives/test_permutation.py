@@ -63,7 +63,9 @@ def test_a_target_does_not_know_itself_or_what_follows(corpus):
     for row in range(len(changed)):
         behind = batch.row.queries.positions[row, step : counts[row]]
         changed[row, behind] = (changed[row, behind] + 7) % (corpus.tokenizer.size - 10) + 10
-    found = module.model(Row(changed, batch.row.segments, batch.row.real, queries=batch.row.queries))[0][:, length:]
+    found = module.model(Row(changed, batch.row.segments, batch.row.padding_mask, queries=batch.row.queries))[0][
+        :, length:
+    ]
     torch.testing.assert_close(found[:, : step + 1], expected[:, : step + 1], atol=1e-6, rtol=1e-5)
     assert not torch.allclose(found[:, step + 1], expected[:, step + 1])
 

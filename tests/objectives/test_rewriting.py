@@ -30,7 +30,10 @@ def rewritten(corpus, config, length=48, seed=0):
     assert np.array_equal(targets.rows, np.flatnonzero(examples.row.documents > 0))
     written = np.full(examples.row.ids.size, -1)
     written[targets.rows] = targets.labels
-    sources = [row[real].tolist() for row, real in zip(examples.row.source.ids, examples.row.source.real, strict=True)]
+    sources = [
+        row[padding_mask].tolist()
+        for row, padding_mask in zip(examples.row.source.ids, examples.row.source.padding_mask, strict=True)
+    ]
     labels = [row[row >= 0].tolist() for row in written.reshape(examples.row.ids.shape)]
     for row, label in zip(examples.row.ids, labels, strict=True):  # the decoder reads what it has written
         assert row[: len(label)].tolist() == [corpus.tokenizer.start, *label[:-1]]
@@ -79,7 +82,7 @@ def test_the_decoder_and_the_source_begin_with_what_is_asked_for(corpus, kind):
     assert np.array_equal(after.row.ids.ravel()[found.rows], before.row.ids.ravel()[expected.rows])
     assert (after.row.source.ids[:, 0] == tokenizer.start).all()
     assert np.array_equal(after.row.source.ids[:, 1:], before.row.source.ids)
-    assert after.row.source.real[:, 0].all()
+    assert after.row.source.padding_mask[:, 0].all()
 
 
 def test_marks_that_the_tokenizer_has_not_are_refused(corpus):
@@ -174,9 +177,9 @@ def shuffles(corpus, objective):
     indices = np.arange(blocks.size)
     draws = Draws(0, np.zeros_like(indices), indices)
     examples = blocks.examples(indices, draws)
-    real = examples.row.documents > 0
-    orders = objective.order(examples.sources, real, corpus.train, draws)
-    places = [row[own].tolist() for row, own in zip(examples.sources, real, strict=True)]
+    padding_mask = examples.row.documents > 0
+    orders = objective.order(examples.sources, padding_mask, corpus.train, draws)
+    places = [row[own].tolist() for row, own in zip(examples.sources, padding_mask, strict=True)]
     return places, [row[: len(own)].tolist() for row, own in zip(orders, places, strict=True)]
 
 
@@ -215,9 +218,9 @@ def test_the_first_and_the_last_mask_stand_for_nothing_equally_often(corpus):
     count, length, mask = 20_000, 60, 7
     text = np.broadcast_to(1000 + np.arange(length), (count, length))
     draws = Draws(0, np.zeros(count, np.int64), np.arange(count))
-    source, real = objective.infill(text, np.full(count, length), mask, draws)
+    source, padding_mask = objective.infill(text, np.full(count, length), mask, draws)
     missing = {"first": [], "last": []}
-    for row, own in zip(source, real, strict=True):
+    for row, own in zip(source, padding_mask, strict=True):
         row = row[own]
         (masks,) = np.nonzero(row == mask)
         inside = masks[(masks > 0) & (masks < len(row) - 1)]

@@ -45,9 +45,11 @@ def test_every_token_is_asked_about_and_none_of_the_padding(corpus):
     module = PretrainingModel(recipe, corpus.tokenizer.size)
     padded = 0
     for part in (part for step in range(20) for part in make_batches(recipe, module, corpus, 0).step(step)):
-        real = torch.ones_like(part.row.ids, dtype=torch.bool) if part.row.real is None else part.row.real
-        assert part.targets["rtd"][0].tolist() == real.flatten().nonzero()[:, 0].tolist()
-        padded += int((~real).sum())
+        padding_mask = (
+            torch.ones_like(part.row.ids, dtype=torch.bool) if part.row.padding_mask is None else part.row.padding_mask
+        )
+        assert part.targets["rtd"][0].tolist() == padding_mask.flatten().nonzero()[:, 0].tolist()
+        padded += int((~padding_mask).sum())
     assert padded
 
 

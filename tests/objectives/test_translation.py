@@ -42,7 +42,7 @@ def test_the_decoder_reads_the_target_one_token_late_and_the_encoder_the_source(
 def test_smoothed_labels_are_those_of_torch(parallel_corpus, smoothing):
     objective = [{"kind": "translation", "label_smoothing": smoothing}]
     module, batch = module_and_batch(parallel_corpus, objective=objective)
-    table = module.model.embedding.table
+    table = module.model.embedding.weight
     found = module(batch)[0]["translation"]
     found.backward()
     gradient, table.grad = table.grad, None

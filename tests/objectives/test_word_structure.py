@@ -120,7 +120,8 @@ def test_the_order_in_which_objectives_are_listed_changes_nothing(corpus, name, 
             for each in (kind, "word_structure")
         )
         ordinary = (
-            (first.row.real if first.row.real is not None else torch.ones_like(first.row.ids)).sum(1) - 3
+            (first.row.padding_mask if first.row.padding_mask is not None else torch.ones_like(first.row.ids)).sum(1)
+            - 3
         ).numpy()
         if kind == "mlm":  # of tokens, not of runs of words
             assert np.array_equal(hidden, np.maximum(np.rint(ordinary * rate), 1))

@@ -85,8 +85,8 @@ def test_gradients_in_blocks_are_those_of_the_whole_and_finite_where_nothing_els
     length = 150
     mask = None
     if masked:
-        real = torch.arange(length) < torch.tensor([[length], [5]])
-        mask = real[:, None, None] & (torch.ones(length, length, dtype=torch.bool).tril() if causal else True)
+        padding_mask = torch.arange(length) < torch.tensor([[length], [5]])
+        mask = padding_mask[:, None, None] & (torch.ones(length, length, dtype=torch.bool).tril() if causal else True)
         mask = mask | torch.eye(length, dtype=torch.bool) if causal else mask
     results = []
     for worth in (0, 10**6):

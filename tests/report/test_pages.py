@@ -209,7 +209,13 @@ def test_a_search_with_hostile_names(tmp_path):
     key = HOSTILE[0]
     values = [*HOSTILE, 1e-3]
     trials = [
-        Trial(number=number, values={key: value}, steps=4, looks=[2, 4], losses=[2.0, 1.0 + number][: 1 + number % 2])
+        Trial(
+            number=number,
+            values={key: value},
+            steps=4,
+            evaluations=[2, 4],
+            losses=[2.0, 1.0 + number][: 1 + number % 2],
+        )
         for number, value in enumerate(values)
     ]
     results = TuningResults(

@@ -11,7 +11,6 @@ from bakeoff.models.blocks.feed_forward import activate
 from bakeoff.recipe_files import load_recipe
 from bakeoff.resources.device import Placement
 from bakeoff.row import Row
-from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.finetune import open_source
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.fitting.fitting import Setting
@@ -19,6 +18,7 @@ from bakeoff.tasks.fitting.resolution import resolve_finetuning
 from bakeoff.tasks.fitting.starting_point import new_head
 from bakeoff.tasks.heads.heads import RowHead, natural_pooling, pooled, transfer
 from bakeoff.tasks.kinds.classification import Classification, ClassificationConfig, LabelledText
+from bakeoff.tasks.predictions.predicting import predictions_of
 from bakeoff.tasks.rows.batches import InputBatch, collate
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tokenizer.tokenizer import Tokenizer
@@ -61,7 +61,7 @@ def test_a_decoder_that_has_learnt_to_reads_rows_from_both_sides(name, pooled):
     ids = torch.randint(5, 50, (2, 6))
     others = ids.clone()
     others[:, -1] = 54 - others[:, -1]
-    real = torch.arange(9) < 6
+    padding_mask = torch.arange(9) < 6
     padded = torch.cat([ids, torch.randint(5, 50, (2, 3))], dim=1)
     for pooling, classifier in classifiers.items():
         assert resolve_finetuning(FinetuneConfig(pooling=pooling), recipe, TASK).pooling == pooling
@@ -69,7 +69,7 @@ def test_a_decoder_that_has_learnt_to_reads_rows_from_both_sides(name, pooled):
             torch.nn.init.normal_(parameter, std=0.2)
         scores = classifier(InputBatch(ids, None, None))
         assert (classifier(InputBatch(others, None, None)) - scores).abs().amax() > 1e-3
-        found = classifier(InputBatch(padded, None, real.expand(2, -1)))
+        found = classifier(InputBatch(padded, None, padding_mask.expand(2, -1)))
         torch.testing.assert_close(found, scores, atol=1e-5, rtol=1e-5)
 
 
@@ -77,8 +77,8 @@ def test_a_decoder_that_has_learnt_to_reads_rows_from_both_sides(name, pooled):
 def test_pooling_sees_real_positions_only(recipe, pooling):
     classifier = RowHead(recipe, 50, 3, FinetuneConfig(pooling=pooling, dropout=0.0))
     hidden = torch.randn(2, 5, 32)
-    real = torch.tensor([[True] * 5, [True, True, True, False, False]])
-    pooled = classifier.pool(hidden, real)
+    padding_mask = torch.tensor([[True] * 5, [True, True, True, False, False]])
+    pooled = classifier.pool(hidden, padding_mask)
     alone = classifier.pool(hidden[1:, :3], None)
     torch.testing.assert_close(pooled[1:], alone)
     expected = {"mean": hidden[1, :3].mean(0), "max": hidden[1, :3].amax(0), "last": hidden[1, 2]}
@@ -104,8 +104,8 @@ def probabilities(head, texts, pairs, format):
     task = Classification(config, ["a", "b", "c"])
     sides = [(text,) for text in texts] if pairs is None else zip(texts, pairs, strict=True)
     items = task.encode([LabelledText(0, tuple(each)) for each in sides], format)
-    found = answers_of(head, items, task, format, Placement(torch.device("cpu"), "float32"))
-    return np.stack([each.probabilities for each in found.answers])
+    found = predictions_of(head, items, task, format, Placement(torch.device("cpu"), "float32"))
+    return np.stack([each.probabilities for each in found.predictions])
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -228,8 +228,8 @@ def test_a_source_is_read_as_in_pre_training(name, corpus, monkeypatch):
     source = read.pop()
     for row, text in enumerate(["The river", "The old doctor opens"]):
         ids = tokenizer.encode([text])[0][0].tolist()
-        assert source.ids[row][source.real[row]].tolist() == [*ids, tokenizer.separator]
-        assert batch.ids[row][batch.real[row]].tolist() == [tokenizer.start, *ids, tokenizer.separator]
+        assert source.ids[row][source.padding_mask[row]].tolist() == [*ids, tokenizer.separator]
+        assert batch.ids[row][batch.padding_mask[row]].tolist() == [tokenizer.start, *ids, tokenizer.separator]
     module = PretrainingModel(recipe, tokenizer.size)
     trained = make_batches(recipe, module, opened, seed=0).step(0)[0]
     assert not (trained.row.source.ids == tokenizer.start).any()

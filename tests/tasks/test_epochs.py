@@ -61,7 +61,9 @@ def test_more_epochs_than_the_default_are_said(run, tmp_path):
     more = "up to 100 epochs in place of 10: an epoch has 3 steps, and `least_steps` asks for 300 at least"
     assert more in result.notes
     assert result.default_epochs == [10]
-    stopped = f"stopped at epoch {result.epochs:.3g} of 100, after 1 look at dev without a better one (`patience`)"
+    stopped = (
+        f"stopped at epoch {result.epochs:.3g} of 100, after 1 evaluation on dev without a better one (`patience`)"
+    )
     assert stopped in result.notes
     assert "up to 100 epochs in place of 10" in (tmp_path / "out/README.md").read_text()
     assert {line["steps"] for line in FinetunedRun.open(tmp_path / "out").metrics()} == {300}

@@ -45,7 +45,7 @@ def in_one_pass(run, text, length, memory):
     seen = (place >= (place // length * length - memory)[:, None]) & (place <= place[:, None])
     x, context = module.model.stack_inputs(Row(ids))
     hidden = module.model.stack(x, context._replace(attention_mask=seen[None, None]))[0]
-    scores = module.heads["clm"].scores(hidden.flatten(0, 1), module.model.embedding.table)
+    scores = module.heads["clm"].scores(hidden.flatten(0, 1), module.model.embedding.weight)
     return float(torch.nn.functional.cross_entropy(scores, labels.flatten()))
 
 

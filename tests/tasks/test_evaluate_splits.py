@@ -60,7 +60,7 @@ def test_the_perplexity_per_word_is_that_of_every_token_of_the_part(name, tokens
                 hidden, state = module.model(Row(rows), state, banded=False)
             else:
                 hidden = module.model(Row(rows))[0]
-            scores = module.heads["clm"].log_probabilities(hidden[0], module.model.embedding.table)
+            scores = module.heads["clm"].log_probabilities(hidden[0], module.model.embedding.weight)
             total -= float(scores[torch.arange(len(labels)), labels].sum())
     words = 33 * 8  # of a line: six words, the full stop, and its end
     assert found["words"] == words
@@ -96,7 +96,7 @@ def test_all_rows_are_those_of_a_sample_of_as_many(name, corpus):
     module = PretrainingModel(recipe, text.tokenizer.size)
     batches = make_batches(recipe, module, text, seed=3, split="validation")
     whole = [row.tolist() for part in batches.whole() for row in part.row.ids]
-    assert len(whole) > 0.9 * batches.rows_an_epoch  # all, but for what does not fill the lanes of both directions
+    assert len(whole) > 0.9 * batches.rows_an_epoch  # all, but for what does not fill the streams of both directions
     sample = [row.tolist() for part in batches.fixed(batches.rows_an_epoch) for row in part.row.ids]
 
     def texts(rows):

@@ -62,12 +62,12 @@ def test_the_directory_holds_everything(fitted, quick):
     assert right / len(predictions) == pytest.approx(fitted.scores["test"]["accuracy"])
     assert all(1 / 3 <= line["probability"] <= 1 for line in predictions)
     assert run.results == fitted
-    looks = run.metrics()
-    best = max(looks, key=lambda line: (line["accuracy"], -line["loss"]))
+    evaluations = run.metrics()
+    best = max(evaluations, key=lambda line: (line["accuracy"], -line["loss"]))
     assert best["epoch"] == fitted.best_epoch
     assert best["accuracy"] == fitted.scores["dev"]["accuracy"]
     epoch_steps = -(-240 // settings["finetune"]["batch"])
-    assert [line["epoch"] for line in looks] == [round(line["step"] / epoch_steps, 3) for line in looks]
+    assert [line["epoch"] for line in evaluations] == [round(line["step"] / epoch_steps, 3) for line in evaluations]
     assert "0 of" in (path / "README.md").read_text()
 
 
@@ -126,13 +126,13 @@ def test_early_stopping_keeps_the_best_weights(recipe, corpus, task, tmp_path):
     config = FinetuneConfig(learning_rate=[3e-3], epochs=40, least_steps=0, evaluations=40, patience=2)
     result = finetune(recipe, task, tmp_path / "out", config=config, tokenizer=corpus, **QUIET)
     assert result.epochs < 40
-    looks = FinetunedRun.open(tmp_path / "out").metrics()
-    assert looks[-1]["epoch"] == result.epochs
-    assert max(line["accuracy"] for line in looks) == result.scores["dev"]["accuracy"]
-    # Two looks without a better score stop it; the weights kept are those of the best one.
-    assert max(line["accuracy"] for line in looks[:-2]) == result.scores["dev"]["accuracy"]
-    assert [line["loss"] for line in looks if line["epoch"] == result.best_epoch] == [
-        min(line["loss"] for line in looks if line["accuracy"] == result.scores["dev"]["accuracy"])
+    evaluations = FinetunedRun.open(tmp_path / "out").metrics()
+    assert evaluations[-1]["epoch"] == result.epochs
+    assert max(line["accuracy"] for line in evaluations) == result.scores["dev"]["accuracy"]
+    # Two evaluations without a better score stop it; the weights kept are those of the best one.
+    assert max(line["accuracy"] for line in evaluations[:-2]) == result.scores["dev"]["accuracy"]
+    assert [line["loss"] for line in evaluations if line["epoch"] == result.best_epoch] == [
+        min(line["loss"] for line in evaluations if line["accuracy"] == result.scores["dev"]["accuracy"])
     ]
     assert result.scores["test"]["accuracy"] > 0.9
 

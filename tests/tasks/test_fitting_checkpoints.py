@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from bakeoff.tasks.finetune_results import TrialResult
-from bakeoff.tasks.fitting.trial import Ended, Fit, FittingTrial, Look, ended_before, recorded
+from bakeoff.tasks.fitting.trial import DevEvaluation, Ended, Fit, FittingTrial, ended_before, recorded
 from bakeoff.tensors import save_tensors
 from bakeoff.trainer.checkpoint import written_whole
 from bakeoff.trainer.position import Position
@@ -16,7 +16,7 @@ PLANNED = [FittingTrial(1e-4, 1), FittingTrial(3e-3, 1), FittingTrial(3e-3, 2)]
 def test_the_best_of_the_trainings_that_have_ended_stays_the_best(best, tmp_path):
     """Whichever it was, with its own rate, epochs, scores and weights."""
     weights = {"weight": torch.randn(3, 2), "bias": torch.randn(2)}
-    fit = Fit(PLANNED[best], 7, Look(5, {"accuracy": 0.75}, 0.5), weights)
+    fit = Fit(PLANNED[best], 7, DevEvaluation(5, {"accuracy": 0.75}, 0.5), weights)
     results = [
         TrialResult(learning_rate=each.learning_rate, epochs=each.epochs, score=0.5, seconds=1.0) for each in PLANNED
     ]

@@ -9,7 +9,7 @@ from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.tagging import TaggedSentence, TaggingConfig
-from bakeoff.tasks.predict import answer_file
+from bakeoff.tasks.predict import predict_file
 
 
 def test_a_sentence_without_words_is_counted_and_has_an_answer_of_its_own(recipe, corpus, tmp_path):
@@ -21,7 +21,9 @@ def test_a_sentence_without_words_is_counted_and_has_an_answer_of_its_own(recipe
     result = finetune(recipe, task, tmp_path / "run", config=quick, tokenizer=corpus, device="cpu", progress=False)
     assert result.notes[0] == "1 row of a.jsonl left out: the row has no words"
     found = [
-        each.answer for part in answer_file(FinetunedRun.open(tmp_path / "run"), path, device="cpu") for each in part
+        each.prediction
+        for part in predict_file(FinetunedRun.open(tmp_path / "run"), path, device="cpu")
+        for each in part
     ]
     assert [len(each) for each in found] == [2, 0, *[2] * (len(rows) - 1)]
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bakeoff.tasks.answers.found_answers import Candidate, FoundAnswer
 from bakeoff.tasks.kinds.question_answering import QuestionAnswering, QuestionAnsweringConfig
+from bakeoff.tasks.predictions.answer_spans import Candidate, PredictedAnswer
 from bakeoff.tasks.reading.gold_answers import GoldAnswer, placed
 from bakeoff.tasks.reading.questions import Question
 
@@ -21,7 +21,7 @@ SCORES = st.lists(st.integers(-8, 8), max_size=3).map(lambda scores: sorted(scor
 def answer_of(scores, none):
     places = [(CONTEXT.index(name), CONTEXT.index(name) + 3) for name in NAMES]
     candidates = zip(NAMES, places, scores, strict=False)
-    return FoundAnswer(tuple(Candidate(name, *place, float(own)) for name, place, own in candidates), float(none))
+    return PredictedAnswer(tuple(Candidate(name, *place, float(own)) for name, place, own in candidates), float(none))
 
 
 @given(SCORES, st.integers(-9, 9), st.booleans(), st.sampled_from([-3.5, 0.5, 2.5]))
@@ -33,7 +33,7 @@ def test_the_probability_is_that_of_the_answer_or_of_none(scores, none, unanswer
     total = sum(powers) + (math.exp(none) if unanswerable else 0)
     given = bool(scores) and not (unanswerable and none - scores[0] > threshold)
     probability = powers[0] / total if given else math.exp(none) / total if unanswerable else 1
-    line, said = task.line(asked, found), task.answered(asked, found)
+    line, said = task.line(asked, found), task.as_record(asked, found)
     assert line["prediction"] == said["answer"] == ("Ann" if given else "")
     assert (said["start"], said["end"]) == ((0, 3) if given else (None, None))
     assert line["probability"] == said["probability"] == pytest.approx(probability, abs=1e-6)
@@ -46,7 +46,7 @@ def test_the_probability_is_that_of_the_answer_or_of_none(scores, none, unanswer
     assert (line["id"], said["id"], line["label"]) == ("q1", "q1", ["Ann"])
     unnamed = Question(7, ("Who?", CONTEXT), ())
     assert task.line(unnamed, found)["id"] == "7"
-    assert "id" not in task.answered(unnamed, found)
+    assert "id" not in task.as_record(unnamed, found)
     assert task.shown(asked, found) == (line["prediction"], f"{line['probability']:.4f}", "Who?")
 
 

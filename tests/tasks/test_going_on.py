@@ -129,11 +129,11 @@ def test_ctrl_c_while_test_is_scored_loses_no_training(run, whole, task, tmp_pat
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(finetuning, "answers_of", interrupted)
+        patch.setattr(finetuning, "predictions_of", interrupted)
         with pytest.raises(Interrupted, match="stopped; the same command with --resume goes on"):
             finetune(run, task, tmp_path / "out", config=SEVERAL, **QUIET)
     with monkeypatch.context() as patch:
-        patch.setattr(Fitting, "_look", interrupted)  # nothing is trained again
+        patch.setattr(Fitting, "_evaluate_dev", interrupted)  # nothing is trained again
         found = finetune(run, task, tmp_path / "out", config=SEVERAL, resume=True, **QUIET)
     assert not list(tmp_path.glob(".*"))
     assert (found.path / "model.safetensors").read_bytes() == (whole.path / "model.safetensors").read_bytes()
@@ -163,14 +163,14 @@ def test_an_error_behind_a_checkpoint_keeps_it_and_one_before_leaves_nothing(run
     ]
     for error, kind, told in errors:
         with monkeypatch.context() as patch:
-            patch.setattr(finetuning, "answers_of", failing(error))
+            patch.setattr(finetuning, "predictions_of", failing(error))
             with pytest.raises(kind, match=told):
                 finetune(run, task, tmp_path / "out", config=SEVERAL, **QUIET)
     found = finetune(run, task, tmp_path / "out", config=SEVERAL, resume=True, **QUIET)
     assert (found.path / "model.safetensors").read_bytes() == (whole.path / "model.safetensors").read_bytes()
     with monkeypatch.context() as patch:
         patch.setattr(trials, "SAVED_EVERY", 1e9)
-        patch.setattr(finetuning, "answers_of", failing(errors[1][0]))
+        patch.setattr(finetuning, "predictions_of", failing(errors[1][0]))
         with pytest.raises(UserError, match="nothing of this fine-tuning was kept"):
             finetune(run, task, tmp_path / "other", config=SEVERAL, **QUIET)
     assert not list(tmp_path.glob(".*"))
@@ -221,8 +221,8 @@ def test_every_rate_is_tried_with_every_number_of_epochs_and_what_it_cost_is_tol
     assert whole.scores["dev"]["accuracy"] == pytest.approx(best.score)
     saved = json.loads((whole.path / "results.json").read_text())
     assert saved["trials"] == [each.model_dump() for each in whole.trials]
-    looks = FinetunedRun.open(whole.path).metrics()
-    assert {(line["learning_rate"], line["epochs"]) for line in looks} == set(tried)
+    evaluations = FinetunedRun.open(whole.path).metrics()
+    assert {(line["learning_rate"], line["epochs"]) for line in evaluations} == set(tried)
 
 
 def test_a_fine_tuned_run_is_fine_tuned_again(fitted, task, files, tmp_path):

@@ -90,11 +90,11 @@ def test_padding_goes_to_a_multiple_of_eight_but_not_beyond_the_length(tokenizer
     encoded = format.encode(["saw", "saw " * 7, "saw " * 50], ["town", "town", "town"])
     small = collate(encoded, np.array([0, 1]), format)
     assert small.ids.shape == (2, 16)
-    assert small.real.sum(1).tolist() == [5, 11]
+    assert small.padding_mask.sum(1).tolist() == [5, 11]
     assert small.segments.sum(1).tolist() == [2, 2]
-    assert (small.ids[~small.real] == tokenizer.pad).all()
+    assert (small.ids[~small.padding_mask] == tokenizer.pad).all()
     assert collate(encoded, np.array([0, 2]), format).ids.shape == (2, 30)
-    assert collate(encoded, np.array([2]), format).real is None
+    assert collate(encoded, np.array([2]), format).padding_mask is None
 
 
 def test_rows_of_a_model_that_reads_cls_last(tokenizer, names):

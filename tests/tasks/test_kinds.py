@@ -20,7 +20,7 @@ from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.choice import ChoiceConfig
 from bakeoff.tasks.kinds.regression import RegressionConfig, regression_scores
 from bakeoff.tasks.kinds.tagging import TaggedSentence, Tagging, TaggingConfig
-from bakeoff.tasks.predict import answer_file, predict
+from bakeoff.tasks.predict import predict, predict_file
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.scores.spans import Span, may_follow, span_scores, spans_of
 from bakeoff.tokenizer.tokenizer import Tokenizer, TwoVocabularies
@@ -94,7 +94,7 @@ def test_tags_are_learned_for_every_word_of_long_sentences_too(recipe, corpus, t
     (found,) = predict(out, [sentence], device="cpu")
     assert len(found["tags"]) == len(found["words"]) == 60
     assert sum(tag == f"B-{WORDS[word]}" for word, tag in zip(found["words"], found["tags"], strict=True)) > 35
-    answered = [each for part in answer_file(FinetunedRun.open(out), task.test, device="cpu") for each in part]
+    answered = [each for part in predict_file(FinetunedRun.open(out), task.test, device="cpu") for each in part]
     assert len(answered) == SIZES["test"]
 
 
@@ -113,8 +113,8 @@ def test_every_word_is_asked_for_once_at_a_token_of_its_own(request, name, lengt
         assert sorted(np.concatenate([target.words for target in own]).tolist()) == list(range(count))
     for row, target in zip(items.encoded.ids, items.targets, strict=True):
         assert len(row) <= length
-        assert len(set(target.places.tolist())) == len(target.places)
-        assert not np.isin(row[target.places], [tokenizer.start, tokenizer.separator, tokenizer.pad]).any()
+        assert len(set(target.positions.tolist())) == len(target.positions)
+        assert not np.isin(row[target.positions], [tokenizer.start, tokenizer.separator, tokenizer.pad]).any()
 
 
 def test_words_of_two_vocabularies_are_those_of_the_source(corpus):
@@ -299,7 +299,7 @@ def test_a_row_that_is_left_out_gets_no_answer_which_is_said(recipe, corpus, tmp
     run = finetune(recipe, task, tmp_path / "run", config=config, tokenizer=corpus, device="cpu", progress=False).path
     rows = ('{"t": "a", "c": ["apple", "saw"]}', '{"t": ', '{"t": "b", "c": ["saw", "plum"]}', "{")
     (tmp_path / "new.jsonl").write_text("\n".join(rows) + "\n")
-    found = [each for part in answer_file(FinetunedRun.open(run), tmp_path / "new.jsonl") for each in part]
+    found = [each for part in predict_file(FinetunedRun.open(run), tmp_path / "new.jsonl") for each in part]
     assert [each.example.texts[0] for each in found] == ["a", "b"]
     assert command_line(["predict", str(run), "--texts", str(tmp_path / "new.jsonl"), "--device", "cpu"]) == 0
     out, err = capsys.readouterr()

@@ -10,8 +10,6 @@ from sklearn.metrics import f1_score
 from tests.conftest import shrink, without_dropout
 
 from bakeoff.errors import UserError
-from bakeoff.tasks.answers.found_answers import gathered
-from bakeoff.tasks.answers.legal_tags import LegalMoves
 from bakeoff.tasks.cut_rows import CutRows
 from bakeoff.tasks.data import hold_out
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
@@ -25,6 +23,8 @@ from bakeoff.tasks.kinds.question_answering import QuestionAnswering, QuestionAn
 from bakeoff.tasks.kinds.regression import RatedText, RegressionConfig
 from bakeoff.tasks.kinds.sequence_to_sequence import SequenceToSequenceConfig, SourceText
 from bakeoff.tasks.kinds.tagging import TaggedSentence, TaggingConfig
+from bakeoff.tasks.predictions.answer_spans import gathered
+from bakeoff.tasks.predictions.legal_tags import LegalMoves
 from bakeoff.tasks.reading.gold_answers import placed
 from bakeoff.tasks.reading.questions import Question
 from bakeoff.tasks.rows.answer_windows import AnswerWindow
@@ -82,7 +82,7 @@ def test_a_word_of_a_long_sentence_is_tagged_where_it_has_context_on_both_sides(
     sentence = TaggedSentence(1, ("apple",) * 70, ("A",) * 70)
     items = config.learn([sentence, TaggedSentence(2, ("saw",), ("O",))], "t").encode([sentence], format)
     for target in items.targets:
-        before, behind = target.places - 1, format.room - target.places
+        before, behind = target.positions - 1, format.room - target.positions
         for word, left, right in zip(target.words, before, behind, strict=True):
             assert left == word or left >= format.room // 4
             assert right == 69 - word or right >= format.room // 4
@@ -192,8 +192,8 @@ def test_without_a_model_what_train_has_is_said_of_test():
 def test_a_regression_on_counts_stays_what_it_was_when_the_next_is_fitted():
     rows = [LabelledText(n, (f"{'abc'[n % 3]} word{n % 7}",), "xyz"[n % 3 if n % 5 else 0]) for n in range(60)]
     task = ClassificationConfig(**COLUMNS).learn(rows, "t")
-    at_once = [(each.chosen, each.score(rows)) for each in task.floors(rows)]
-    assert [(each.chosen, each.score(rows)) for each in list(task.floors(rows))] == at_once
+    at_once = [(each.chosen, each.score(rows)) for each in task.baselines(rows)]
+    assert [(each.chosen, each.score(rows)) for each in list(task.baselines(rows))] == at_once
     assert len({str(scores) for _, scores in at_once}) > 2
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import precision_recall_fscore_support
 
 from bakeoff.tasks.evaluate import evaluate
-from bakeoff.tasks.kinds.classification import ClassAnswer, Classification, ClassificationConfig, LabelledText
+from bakeoff.tasks.kinds.classification import Classification, ClassificationConfig, LabelledText, PredictedClass
 from bakeoff.tasks.kinds.multilabel import Multilabel, MultilabelConfig, TextWithLabels
 from bakeoff.tasks.kinds.tagging import TaggedSentence, Tagging, TaggingConfig
 
@@ -29,7 +29,7 @@ def test_classes(pairs):
     config = ClassificationConfig(train="t.tsv", text_column="text", label_column="label")
     task = Classification(config, CLASSES)
     examples = [LabelledText(line, ("x",), CLASSES[label]) for line, (label, _) in enumerate(pairs)]
-    answers = [ClassAnswer(place, np.ones(3, np.float32)) for _, place in pairs]
+    answers = [PredictedClass(place, np.ones(3, np.float32)) for _, place in pairs]
     found = triples(task.score_labels(examples, answers))
     assert found == expected([label for label, _ in pairs], [place for _, place in pairs], CLASSES)
 

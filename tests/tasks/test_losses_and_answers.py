@@ -10,8 +10,6 @@ from keyword_task import FILLERS
 from tests.conftest import shrink, without_dropout
 
 from bakeoff.resources.device import Placement
-from bakeoff.tasks.answers import answering, written_texts
-from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads.heads import natural_pooling
 from bakeoff.tasks.items import Items
@@ -22,6 +20,8 @@ from bakeoff.tasks.kinds.question_answering import QuestionAnsweringConfig
 from bakeoff.tasks.kinds.regression import RatedText, RegressionConfig
 from bakeoff.tasks.kinds.sequence_to_sequence import SequenceToSequenceConfig, SourceText
 from bakeoff.tasks.kinds.tagging import TaggedSentence, TaggingConfig
+from bakeoff.tasks.predictions import predicting, written_texts
+from bakeoff.tasks.predictions.predicting import predictions_of
 from bakeoff.tasks.reading.gold_answers import placed
 from bakeoff.tasks.reading.questions import Question
 from bakeoff.tasks.registry import TASKS
@@ -99,12 +99,12 @@ class Case(NamedTuple):
     items: Items
     head: Any
 
-    def answers(self, examples):
+    def predictions(self, examples):
         """The answers to examples, as JSON, and their loss."""
         items = self.task.encode(examples, self.format)
-        found = answers_of(self.head, items, self.task, self.format, CPU, labelled=True)
-        pairs = zip(examples, found.answers, strict=True)
-        return [self.task.answered(*pair) for pair in pairs], found.loss
+        found = predictions_of(self.head, items, self.task, self.format, CPU, labelled=True)
+        pairs = zip(examples, found.predictions, strict=True)
+        return [self.task.as_record(*pair) for pair in pairs], found.loss
 
 
 MAKE = {make()[0].kind: make for make in (classified, labelled, rated, tagged, asked, chosen_from, written)}
@@ -148,10 +148,10 @@ def losses(case, item, scores):
         case "tagging":
             target = case.items.targets[item]
             tags = ["BIO".index(example.tags[word]) for word in target.words]
-            return [entropy(scores[0, place], tag) for place, tag in zip(target.places, tags, strict=True)]
+            return [entropy(scores[0, place], tag) for place, tag in zip(target.positions, tags, strict=True)]
         case "question_answering":
             window = case.items.targets[item]
-            return [np.mean([entropy(scores[0][window.places, side], window.target[side]) for side in (0, 1)])]
+            return [np.mean([entropy(scores[0][window.positions, side], window.target[side]) for side in (0, 1)])]
         case "choice":
             return [entropy(scores[:, 0], example.answer)]
         case "sequence_to_sequence":
@@ -188,16 +188,16 @@ def test_the_loss_is_the_mean_over_what_is_predicted_in_whatever_batches(case):
 
 
 def test_an_answer_is_the_same_alone_and_among_others_in_every_order(case, monkeypatch):
-    monkeypatch.setattr(answering, "EVALUATION_BATCH", 3)
+    monkeypatch.setattr(predicting, "EVALUATION_BATCH", 3)
     monkeypatch.setattr(written_texts, "SCORES_AT_ONCE", 12 * case.format.tokenizer.size)
-    found, loss = case.answers(case.examples)
-    alone = [case.answers([each])[0][0] for each in case.examples]
+    found, loss = case.predictions(case.examples)
+    alone = [case.predictions([each])[0][0] for each in case.examples]
     assert len({str(each) for each in alone}) > len(alone) / 2  # a text has an answer of its own
     for one, other in zip(found, alone, strict=True):
         assert one.keys() == other.keys()
         for key in one:
             assert flat(one[key]) == pytest.approx(flat(other[key]), abs=2e-3)
-    again, same = case.answers(case.examples[::-1])
+    again, same = case.predictions(case.examples[::-1])
     assert [str(each)[:30] for each in again[::-1]] == [str(each)[:30] for each in found]
     assert loss == pytest.approx(same, rel=1e-4)
 
@@ -213,6 +213,6 @@ def test_the_length_of_an_item_is_the_number_of_its_tokens_in_a_batch(case):
     for item, length in enumerate(case.items.lengths):
         batch = case.task.collate(case.items, np.array([item]), case.format)
         rows = getattr(batch, "source", None) or batch
-        tokens = rows.ids.numel() if rows.real is None else int(rows.real.sum())
+        tokens = rows.ids.numel() if rows.padding_mask is None else int(rows.padding_mask.sum())
         written = 0 if rows is batch else len(case.items.targets[item])
         assert length == tokens + written

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.conftest import shrink
 
-from bakeoff.tasks.answers.found_answers import Candidate, FoundAnswer, gathered
 from bakeoff.tasks.items import Items
 from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.tasks.kinds.multilabel import MultilabelConfig, TextWithLabels
 from bakeoff.tasks.kinds.question_answering import QuestionAnswering, QuestionAnsweringConfig
 from bakeoff.tasks.kinds.regression import RatedText, RegressionConfig
+from bakeoff.tasks.predictions.answer_spans import Candidate, PredictedAnswer, gathered
 from bakeoff.tasks.reading.questions import GoldAnswer, Question
 from bakeoff.tasks.rows.answer_windows import AnswerWindow
 from bakeoff.tasks.rows.inputs import EncodedRows, InputFormat
@@ -50,7 +50,7 @@ def test_a_text_in_windows_has_the_mean_of_their_probabilities(texts):
     expected = [np.mean([power / power.sum() for power in own], 0) for own in powers]
     found = decoded(classes, texts, lambda own: own - np.logaddexp.reduce(own))
     np.testing.assert_allclose([each.probabilities for each in found], expected, atol=1e-6)
-    assert [each.place for each in found] == [int(each.probabilities.argmax()) for each in found]
+    assert [each.class_index for each in found] == [int(each.probabilities.argmax()) for each in found]
 
 
 @given(TEXTS)
@@ -75,9 +75,9 @@ def test_a_word_is_tagged_by_its_first_token_or_where_a_model_reads_forwards_by_
     for row, target in zip(encoded.ids, targets, strict=True):
         tagged += target.words.tolist()
         places = (words.last if forwards else words.first)[target.words]
-        assert row[target.places].tolist() == words.ids[places].tolist()
-        if len(target.places) > 1:  # as far apart in the row as in the sentence, so that equal tokens are told apart
-            assert np.array_equal(np.diff(target.places), np.diff(places))
+        assert row[target.positions].tolist() == words.ids[places].tolist()
+        if len(target.positions) > 1:  # as far apart in the row as in the sentence, so that equal tokens are told apart
+            assert np.array_equal(np.diff(target.positions), np.diff(places))
     assert sorted(tagged) == list(range(len(sentence)))
 
 
@@ -102,7 +102,7 @@ def test_the_threshold_that_dev_settles_is_as_good_as_any(asked, metric):
     examples, answers = [], []
     for number, (text, right, none) in enumerate(asked):
         examples.append(Question(number, ("?", "a b b"), tuple(GoldAnswer(each, 0, 1) for each in right)))
-        answers.append(FoundAnswer((Candidate(text, 0, 1, 0.0),), none))
+        answers.append(PredictedAnswer((Candidate(text, 0, 1, 0.0),), none))
     found = task.resolve(examples, answers).score(examples, answers)[metric]
     every = [
         QuestionAnswering(task.config, True, threshold).score(examples, answers)[metric]

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bakeoff.tasks.floors.overlap import NEAR, overlapping_answer
+from bakeoff.tasks.baselines.overlap import NEAR, overlapping_answer
 
 WORDS = st.lists(st.sampled_from("abcdefghijklmnop"), min_size=1, max_size=16, unique=True)
 """Each of which stands once, so that a stretch tells its place."""

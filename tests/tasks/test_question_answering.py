@@ -11,13 +11,13 @@ from keyword_task import FILLERS, KEYWORDS
 from tests.conftest import shrink
 
 from bakeoff.errors import UserError
-from bakeoff.tasks.answers.found_answers import Candidate, FoundAnswer, best_spans, gathered
 from bakeoff.tasks.evaluate import evaluate
 from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.question_answering import QuestionAnswering, QuestionAnsweringConfig
-from bakeoff.tasks.predict import answer_file, predict
+from bakeoff.tasks.predict import predict, predict_file
+from bakeoff.tasks.predictions.answer_spans import Candidate, PredictedAnswer, best_spans, gathered
 from bakeoff.tasks.reading.gold_answers import GoldAnswer, placed
 from bakeoff.tasks.reading.questions import Question
 from bakeoff.tasks.rows.inputs import InputFormat
@@ -75,10 +75,10 @@ def test_answers_of_long_contexts_are_learned(tuned):
 def test_answers_are_text_of_the_context_and_their_probabilities_add_up(tuned):
     result, task, unanswerable = tuned
     run = FinetunedRun.open(result.path)
-    found = [each for part in answer_file(run, task.test, device="cpu") for each in part]
-    assert [each.answer for each in found]
+    found = [each for part in predict_file(run, task.test, device="cpu") for each in part]
+    assert [each.prediction for each in found]
     for each in found:
-        given = run.learned.answered(each.example, each.answer)
+        given = run.learned.as_record(each.example, each.prediction)
         if given["answer"]:
             assert each.example.context[given["start"] : given["end"]] == given["answer"]
         for candidate in given["n_best"]:
@@ -87,7 +87,7 @@ def test_answers_are_text_of_the_context_and_their_probabilities_add_up(tuned):
         assert total == pytest.approx(1, abs=1e-4)
         assert ("no_answer" in given) == unanswerable
     lines = [line["prediction"] for line in run.predictions()]
-    assert [run.learned.text(each.answer) for each in found] == lines
+    assert [run.learned.text(each.prediction) for each in found] == lines
     (plum,) = predict(result.path, ["apple"], ["baran  baran\nPLUM baran"], device="cpu")
     assert plum["answer"] == "PLUM"
     (none,) = predict(result.path, ["apple"], [" "], device="cpu")
@@ -132,7 +132,7 @@ def test_targets_are_the_answers_tokens_and_no_answer_where_a_window_lacks_it(re
     inside = 0
     for owner, row, window in zip(items.owners, items.encoded.ids, items.targets, strict=True):
         if owner == 0 and window.target != (0, 0):
-            places = window.places[list(window.target)]
+            places = window.positions[list(window.target)]
             assert tokenizer.decode(row[places]) == "plum saw"
             inside += 1
         elif owner:
@@ -183,7 +183,7 @@ def test_dev_settles_from_when_on_there_is_no_answer():
     examples = [
         Question(n, ("?", "a"), tuple(GoldAnswer(t, 0, 1) for t in gold)) for n, (_, _, gold) in enumerate(told)
     ]
-    answers = [FoundAnswer((Candidate(text, 0, 1, 0.0),), none) for text, none, _ in told]
+    answers = [PredictedAnswer((Candidate(text, 0, 1, 0.0),), none) for text, none, _ in told]
     resolved = task.resolve(examples, answers)
     assert 2 < resolved.threshold < 3
     assert [resolved.text(each) for each in answers] == ["a", "b", "", ""]

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bakeoff.errors import UserError
+from bakeoff.tasks.baselines.overlap import count_words, overlapping_answer
 from bakeoff.tasks.data import hold_out
-from bakeoff.tasks.floors.overlap import count_words, overlapping_answer
 from bakeoff.tasks.kinds.question_answering import QuestionAnsweringConfig
 from bakeoff.tasks.reading.gold_answers import GoldAnswer, placed
 from bakeoff.tasks.scores.answer_scores import best_threshold, compare

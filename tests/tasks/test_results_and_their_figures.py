@@ -1,4 +1,4 @@
-"""Every figure of a fine-tuning's results, from its steps, its looks at dev and its lines of test, counted here."""
+"""Every figure of a fine-tuning's results, from its steps, evaluations on dev and lines of test, counted here."""
 
 from collections import Counter
 
@@ -48,7 +48,7 @@ def made(recipe, corpus, tmp_path_factory):
 
 def test_looks_at_dev_say_where_they_are_and_the_mean_loss_since_the_one_before(made):
     _, steps, run, _ = made
-    looks = run.metrics()
+    evaluations = run.metrics()
     begun, trained = 0, []  # the steps of each training
     for place, (step, _, decays, _) in enumerate(steps):
         assert decays == {0.0, 0.3}
@@ -57,17 +57,21 @@ def test_looks_at_dev_say_where_they_are_and_the_mean_loss_since_the_one_before(
             begun = place
     trained.append(steps[begun:])
     assert [(rate, epochs) for epochs in (3, 2) for rate in RATES] == list(
-        dict.fromkeys((look["learning_rate"], look["epochs"]) for look in looks)
+        dict.fromkeys((evaluation["learning_rate"], evaluation["epochs"]) for evaluation in evaluations)
     )
     for (rate, epochs), own in zip([(rate, epochs) for epochs in (3, 2) for rate in RATES], trained, strict=True):
-        some = [look for look in looks if (look["learning_rate"], look["epochs"]) == (rate, epochs)]
+        some = [
+            evaluation
+            for evaluation in evaluations
+            if (evaluation["learning_rate"], evaluation["epochs"]) == (rate, epochs)
+        ]
         due = [round(epochs * STEPS * share / 5) for share in range(1, 6)]
-        assert [look["step"] for look in some] == due[: len(some)]
-        assert {look["steps"] for look in some} == {epochs * STEPS}
-        for before, look in zip([0, *due], some, strict=False):
-            assert look["epoch"] == round(look["step"] / STEPS, 3)
-            losses = [loss for step, loss, *_ in own if before <= step < look["step"]]
-            assert look["train_loss"] == pytest.approx(np.mean(losses))
+        assert [evaluation["step"] for evaluation in some] == due[: len(some)]
+        assert {evaluation["steps"] for evaluation in some} == {epochs * STEPS}
+        for before, evaluation in zip([0, *due], some, strict=False):
+            assert evaluation["epoch"] == round(evaluation["step"] / STEPS, 3)
+            losses = [loss for step, loss, *_ in own if before <= step < evaluation["step"]]
+            assert evaluation["train_loss"] == pytest.approx(np.mean(losses))
         assert len(own) == some[-1]["step"]
 
 
@@ -79,9 +83,13 @@ def test_every_step_draws_its_dropout_anew(made):
 
 def test_the_best_look_of_all_trainings_is_the_result(made):
     result, _, run, _ = made
-    looks = run.metrics()
-    best = max(looks, key=lambda look: (look["macro_f1"], -look["loss"]))
-    own = [look for look in looks if (look["learning_rate"], look["epochs"]) == (best["learning_rate"], best["epochs"])]
+    evaluations = run.metrics()
+    best = max(evaluations, key=lambda evaluation: (evaluation["macro_f1"], -evaluation["loss"]))
+    own = [
+        evaluation
+        for evaluation in evaluations
+        if (evaluation["learning_rate"], evaluation["epochs"]) == (best["learning_rate"], best["epochs"])
+    ]
     assert (result.learning_rate, result.planned_epochs) == (best["learning_rate"], best["epochs"])
     assert result.best_epoch == round(best["step"] / STEPS, 3)
     assert result.epochs == round(own[-1]["step"] / STEPS, 3)
@@ -89,8 +97,12 @@ def test_the_best_look_of_all_trainings_is_the_result(made):
     assert len(result.trials) == 4
     assert result.seconds == pytest.approx(sum(each.seconds for each in result.trials), abs=0.01)
     for trial in result.trials:
-        own = [look for look in looks if (look["learning_rate"], look["epochs"]) == (trial.learning_rate, trial.epochs)]
-        assert trial.score == max(look["macro_f1"] for look in own)
+        own = [
+            evaluation
+            for evaluation in evaluations
+            if (evaluation["learning_rate"], evaluation["epochs"]) == (trial.learning_rate, trial.epochs)
+        ]
+        assert trial.score == max(evaluation["macro_f1"] for evaluation in own)
         assert trial.seconds >= own[-1]["seconds"] > 0
     weights = load_file(run.path / "model.safetensors")
     assert result.total_tensors == len(weights)

@@ -90,5 +90,5 @@ def test_spans_in_a_text_are_read_from_its_tags_again(cuts, data):
         if TEXT[start:end] == TEXT[start:end].strip() and data.draw(st.booleans())
     ]
     found = tagged_words(TEXT, spans, "here")
-    assert spans_in_text(found.tags, found.places) == spans
-    assert [TEXT[begin:end] for begin, end in found.places] == list(found.words)
+    assert spans_in_text(found.tags, found.offsets) == spans
+    assert [TEXT[begin:end] for begin, end in found.offsets] == list(found.words)

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bakeoff.errors import UserError
-from bakeoff.tasks.answers.found_answers import gathered
 from bakeoff.tasks.items import Items
 from bakeoff.tasks.kinds.question_answering import QuestionAnsweringConfig
 from bakeoff.tasks.kinds.tagging import Tagging, TaggingConfig
+from bakeoff.tasks.predictions.answer_spans import gathered
 from bakeoff.tasks.reading.gold_answers import GoldAnswer, placed
 from bakeoff.tasks.reading.questions import Question
 from bakeoff.tasks.reading.texts_with_spans import tagged_words
@@ -65,8 +65,8 @@ def test_spans_come_back_as_they_were_given_in_every_form(words, data):
     task = config("a.jsonl")
 
     found = tagged_words(text, spans, "here")
-    example = TaggedSentence(1, found.words, found.tags, found.places)
-    answered = Tagging(task, ["B-LOC", "I-LOC", "O"], []).answered(example, found.tags)
+    example = TaggedSentence(1, found.words, found.tags, found.offsets)
+    answered = Tagging(task, ["B-LOC", "I-LOC", "O"], []).as_record(example, found.tags)
     assert answered["spans"] == spans
     assert found.widened == 0
     assert all(unicodedata.is_normalized("NFC", word) for word in found.words)
@@ -84,12 +84,12 @@ def test_a_span_inside_a_cluster_is_widened_and_told(tmp_path):
         "2 spans began or ended between a letter and its marks, or within an emoji, the first on line 1: widened to "
         "the whole of it"
     )
-    assert task.answered(found[1], found[1].tags)["spans"] == [span(2, 4, "SIGN"), span(5, 9)]
+    assert task.as_record(found[1], found[1].tags)["spans"] == [span(2, 4, "SIGN"), span(5, 9)]
 
 
 def test_a_word_is_cut_where_a_span_begins(tmp_path):
     (found,) = read(tmp_path / "a.jsonl", ("Neustadt", [span(3, 8)]))
-    assert (found.texts, found.places) == (("Neu", "stadt"), ((0, 3), (3, 8)))
+    assert (found.texts, found.offsets) == (("Neu", "stadt"), ((0, 3), (3, 8)))
 
 
 def test_two_spans_of_one_cluster_are_refused(tmp_path):
@@ -102,7 +102,7 @@ def test_words_with_tags_have_no_spans(tmp_path):
     path.write_text("Ann B-PER\nsaw O\n\n")
     task = TaggingConfig(train=path)
     (only,) = task.read(path)
-    assert task.learn([only], "a").answered(only, only.tags) == {"words": ["Ann", "saw"], "tags": ["B-PER", "O"]}
+    assert task.learn([only], "a").as_record(only, only.tags) == {"words": ["Ann", "saw"], "tags": ["B-PER", "O"]}
 
 
 def test_the_simplest_tags_know_a_word_in_either_form(tmp_path):

@@ -198,13 +198,13 @@ def test_the_next_token_of_the_texts_is_learned_beside_the_task(causal_recipe, c
     setting, part, source = setting_of(recipe, corpus, task, pooling="last", language_model=0.5, dropout=0.0)
     head, _ = new_head(source, setting)
     batch = collate(part.items.encoded, np.array([0, 5, 7]), setting.format)
-    assert batch.real is not None
+    assert batch.padding_mask is not None
     hidden = head.hidden(batch)
-    scores = (hidden @ head.model.embedding.table.T).log_softmax(-1)
+    scores = (hidden @ head.model.embedding.weight.T).log_softmax(-1)
     said = [
         -scores[row, place, batch.ids[row, place + 1]].item()
         for row in range(3)
-        for place in range(int(batch.real[row].sum()) - 1)
+        for place in range(int(batch.padding_mask[row].sum()) - 1)
     ]
     assert head.language_model_loss(hidden, batch).item() == pytest.approx(sum(said) / len(said), rel=1e-5)
     whole = setting.config.model_copy(update=WHOLE)

@@ -109,7 +109,7 @@ def test_the_tokens_that_no_row_has_are_counted(formats, first, second, length, 
     format = formats("bert-tiny", length, truncate)
     texts = [text_of(first)] + ([] if second is None else [text_of(second, 7)])
     rows = format.placed(texts[0], texts[1] if second is not None else None)
-    read = {(side, token) for row in rows.places for _, side, token in row}
+    read = {(side, token) for row in rows.positions for _, side, token in row}
     whole = sum(len(side.ids) for side in rows.sides)
     found = CutRows.of(Items.one_each(rows.encoded, [None]), length)
     lost = whole - len(read)
@@ -157,7 +157,7 @@ def test_answers_of_windows_are_averaged(recipe, corpus, task):
         own = [np.exp(outputs[item]) for item in range(count) if items.owners[item] == example]
         assert answer.probabilities == pytest.approx(np.mean(own, 0), abs=1e-6)
     assert [items.targets[item] for item in range(count)] == [
-        data.task.places[data.train[owner].label] for owner in items.owners
+        data.task.indices[data.train[owner].label] for owner in items.owners
     ]
 
 

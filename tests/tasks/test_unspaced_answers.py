@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bakeoff.tasks.answers.found_answers import Candidate, FoundAnswer
 from bakeoff.tasks.kinds.question_answering import QuestionAnsweringConfig
+from bakeoff.tasks.predictions.answer_spans import Candidate, PredictedAnswer
 from bakeoff.tasks.reading.gold_answers import GoldAnswer
 from bakeoff.tasks.reading.questions import Question
 from bakeoff.tasks.scores.answer_scores import compare
@@ -111,7 +111,7 @@ def test_a_task_in_chinese_is_scored_by_ideographs(words, f1):
     config = QuestionAnsweringConfig(train="cmrc.json", answer_words=words)
     right, given = ["北京清华大学", "1998", "上海"], ["清华大学", "1998", "上海"]
     examples = [Question(n, ("?", text), answers=(GoldAnswer(text, 0, len(text)),)) for n, text in enumerate(right)]
-    found = [FoundAnswer((Candidate(text, 0, len(text), 1.0),), 0.0) for text in given]
+    found = [PredictedAnswer((Candidate(text, 0, len(text), 1.0),), 0.0) for text in given]
     scores = config.learn(examples, "train").score(examples, found)
     assert scores == {"exact": pytest.approx(2 / 3), "f1": pytest.approx(f1)}
     lines = [{"label": [own], "prediction": text} for own, text in zip(right, given, strict=True)]

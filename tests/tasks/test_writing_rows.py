@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from tests.conftest import shrink, without_dropout
 
 from bakeoff.resources.device import Placement
-from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.cut_rows import CutRows
 from bakeoff.tasks.heads.writing_head import WritingHead
 from bakeoff.tasks.kinds.sequence_to_sequence import SequenceToSequence, SequenceToSequenceConfig, SourceText
+from bakeoff.tasks.predictions.predicting import predictions_of
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.rows.writing import WritingFormat, collate_targets
 
@@ -81,16 +81,16 @@ def test_what_is_read_and_written_fills_the_row_and_no_more(form, sizes, length,
     assert batch.prompt.tolist() == [len(prompt) if encodes else len(rows[item]) for item in chosen]
     # From each place the next token is predicted: what stands there is the token before it.
     before = [token for item, own in zip(chosen, read, strict=True) for token in own[-len(wanted[item]) :]]
-    assert batch.ids.flatten()[batch.places].tolist() == before
-    for ids, real, expected in (
-        (batch.ids, batch.real, read),
-        *([(batch.source.ids, batch.source.real, [rows[item] for item in chosen])] if encodes else []),
+    assert batch.ids.flatten()[batch.positions].tolist() == before
+    for ids, padding_mask, expected in (
+        (batch.ids, batch.padding_mask, read),
+        *([(batch.source.ids, batch.source.padding_mask, [rows[item] for item in chosen])] if encodes else []),
     ):
         lengths = [len(own) for own in expected]
-        assert (real is None) == (len({*lengths}) == 1 and ids.shape[1] == lengths[0])
-        if real is not None:
-            assert real.sum(1).tolist() == lengths
-            assert (ids[~real] == tokenizer.pad).all()
+        assert (padding_mask is None) == (len({*lengths}) == 1 and ids.shape[1] == lengths[0])
+        if padding_mask is not None:
+            assert padding_mask.sum(1).tolist() == lengths
+            assert (ids[~padding_mask] == tokenizer.pad).all()
         assert ids.shape[1] == lengths[0] if len({*lengths}) == 1 else ids.shape[1] % 8 == 0
 
 
@@ -116,7 +116,7 @@ def test_neither_marks_of_gaps_nor_special_tokens_are_written(name, tokenizer):
     ]
     if (bias := getattr(head.writer, "bias", None)) is not None:
         bias.data[banned] += 100
-    head.model.embedding.table.data[banned] = 30 * head.model.embedding.table.data[banned].sign()
+    head.model.embedding.weight.data[banned] = 30 * head.model.embedding.weight.data[banned].sign()
     format = InputFormat(tokenizer, recipe, 30)
     rows = WritingFormat(format, 8)
     items = rows.encode([text(3, 0), text(5, 2)], [None, None])
@@ -136,8 +136,8 @@ def test_looks_write_greedily_and_results_by_the_search_that_was_asked_for(token
         config = SequenceToSequenceConfig(train="t.tsv", longest=longest, beams=3, length_penalty=0.3, metric="bleu")
         task, format = SequenceToSequence(config), InputFormat(tokenizer, recipe, 20)
         items = task.encode([SourceText(0, ("one",), "two")], format)
-        for look, beams in ((True, 1), (False, 3)):
+        for in_training, beams in ((True, 1), (False, 3)):
             cpu = Placement(torch.device("cpu"), "float32")
-            found = answers_of(head, items, task, format, cpu, labelled=True, look=look)
-            assert found.answers[0].text is not None
+            found = predictions_of(head, items, task, format, cpu, labelled=True, in_training=in_training)
+            assert found.predictions[0].text is not None
             assert (asked[-1].beams, asked[-1].tokens, asked[-1].length_penalty) == (beams, most, 0.3)

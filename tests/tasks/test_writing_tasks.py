@@ -76,7 +76,7 @@ def test_rows_are_those_of_pre_training(parallel_corpus, tokenizer):
     items = WritingFormat(format, 40).encode(texts[::2], texts[1::2])
     batch = collate_targets(items, np.arange(5), format)
     for row in range(5):
-        count, length = int(examples.row.source.real[row].sum()), int((examples.row.documents[row] > 0).sum())
+        count, length = int(examples.row.source.padding_mask[row].sum()), int((examples.row.documents[row] > 0).sum())
         assert batch.source.ids[row, :count].tolist() == examples.row.source.ids[row, :count].tolist()
         assert batch.ids[row, :length].tolist() == examples.row.ids[row, :length].tolist()
     assert np.concatenate(items.targets).tolist() == targets.labels.tolist()
@@ -94,7 +94,7 @@ def by_whole_passes(module, tokenizer, digits, words):
     head, total, ids = next_token_head(module), 0.0, list(prompt)
     for token in target:
         hidden = module.model(Row(torch.tensor([ids]), source=given, prefix=prefix))[0][:, -1]
-        total += float(head.log_probabilities(hidden, module.model.embedding.table)[0, token])
+        total += float(head.log_probabilities(hidden, module.model.embedding.weight)[0, token])
         ids.append(token)
     return total, len(target)
 
@@ -114,15 +114,15 @@ def test_all_tensors_arrive_and_targets_have_the_log_probabilities_of_the_pre_tr
     head = WritingHead(recipe, tokenizer.size)
     assert transfer(head, tmp_path / "model.safetensors", recipe) == len(head.state_dict())
     examples = examples_of()
-    found = task.own_answers(head.eval(), task.encode(examples, format), format, CPU, look=True)
+    found = task.predict(head.eval(), task.encode(examples, format), format, CPU, in_training=True)
     expected = [by_whole_passes(module, tokenizer, each.texts[0], each.target) for each in examples]
-    for own, (total, tokens) in zip(found.answers, expected, strict=True):
+    for own, (total, tokens) in zip(found.predictions, expected, strict=True):
         assert own.target_loss == pytest.approx(-total, rel=1e-4)
         assert own.target_tokens == tokens
         assert own.text is None
     mean = -sum(total for total, _ in expected) / sum(tokens for _, tokens in expected)
     assert found.loss == pytest.approx(mean, rel=1e-4)
-    assert task.score(examples, found.answers) == {"loss": pytest.approx(mean, rel=1e-4)}
+    assert task.score(examples, found.predictions) == {"loss": pytest.approx(mean, rel=1e-4)}
     items = task.encode(examples, format)
     scores = head(task.collate(items, np.arange(7), format))
     assert float(task.loss(scores, items, np.arange(7))) == pytest.approx(mean, rel=1e-4)
@@ -137,14 +137,14 @@ def test_what_is_written_does_not_depend_on_other_rows_nor_holds_marks(name, tok
     recipe = without_dropout(shrink(name))
     torch.manual_seed(3)
     head = WritingHead(recipe, tokenizer.size).eval()
-    head.model.embedding.table.data *= 6
-    head.model.embedding.table.data[tokenizer.size :] *= 20  # marks would be the likeliest of all
+    head.model.embedding.weight.data *= 6
+    head.model.embedding.weight.data[tokenizer.size :] *= 20  # marks would be the likeliest of all
     task, format = task_of(longest=8, beams=3), InputFormat(tokenizer, recipe, 40)
     examples = [SourceText(0, (digits,), None) for digits, _ in digit_pairs(5, longest=6)]
-    together = task.own_answers(head, task.encode(examples, format), format, CPU, look=False)
+    together = task.predict(head, task.encode(examples, format), format, CPU, in_training=False)
     assert together.loss is None
-    for each, own in zip(examples, together.answers, strict=True):
-        (alone,) = task.own_answers(head, task.encode([each], format), format, CPU, look=False).answers
+    for each, own in zip(examples, together.predictions, strict=True):
+        (alone,) = task.predict(head, task.encode([each], format), format, CPU, in_training=False).predictions
         assert alone.text == own.text
         assert alone.log_probability == pytest.approx(own.log_probability, rel=1e-3)
         assert own.target_loss is None
@@ -183,8 +183,8 @@ def test_digits_are_translated_from_files_to_predictions(pairs, parallel_corpus,
     written = json.loads((tmp_path / "answers.jsonl").read_text())
     assert (written["source"], written["text"]) == (lines[0]["source"], lines[0]["prediction"])
     assert "exact" in (out / "README.md").read_text()
-    looks = [each for each in FinetunedRun.open(out).metrics() if each["kind"] == "dev"]
-    assert max(each["exact"] for each in looks) > 0.4
+    evaluations = [each for each in FinetunedRun.open(out).metrics() if each["kind"] == "dev"]
+    assert max(each["exact"] for each in evaluations) > 0.4
 
 
 def test_classes_are_written_as_text_by_a_decoder_alone(parallel_corpus, tmp_path, capsys):
@@ -244,7 +244,7 @@ def test_a_decoder_alone_shares_its_rows_between_source_and_target(tokenizer):
     assert (len(items.encoded.ids[0]), len(items.targets[0])) == (9, 8)
     batch = collate_targets(items, np.array([0]), format)
     assert batch.ids.shape == (1, 16)  # all that the model has positions for, or the row has
-    assert batch.places.tolist() == list(range(8, 16))
+    assert batch.positions.tolist() == list(range(8, 16))
     with pytest.raises(UserError, match="longest: 9 tokens leave no room for a source in rows of 8"):
         WritingFormat(InputFormat(tokenizer, shrink("gpt-tiny"), 8), 9)
 
@@ -261,7 +261,7 @@ def test_targets_of_two_vocabularies_are_of_the_second(tokenizer):
     assert not items.notes
     torch.manual_seed(0)
     head = WritingHead(recipe, both.size).eval()
-    head.model.embedding.table.data[: tokenizer.size] *= 50
+    head.model.embedding.weight.data[: tokenizer.size] *= 50
     prompts, sources = WritingFormat(format, 6).prompts(items)
     config = task.config.generation(2, 6)
     (written,) = head.write(prompts, sources, both, config)
@@ -277,7 +277,7 @@ def test_models_that_cannot_write_are_refused_before_a_file_is_read(tokenizer, t
     assert not (tmp_path / "run").exists()
 
 
-def test_the_floor_is_the_better_of_copied_source_and_most_frequent_target():
+def test_the_baseline_is_the_better_of_copied_source_and_most_frequent_target():
     train = [SourceText(0, (source,), target) for source, target in (("a", "yes"), ("b", "no"), ("c", "yes"))]
     copied = [SourceText(0, ("the same text here",), "the same text here")]
     constant = [SourceText(0, ("the text",), "yes"), SourceText(0, ("another",), "no")]

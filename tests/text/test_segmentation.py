@@ -9,8 +9,8 @@ import regex
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bakeoff.tasks.floors.overlap import count_words, overlapping_answer
-from bakeoff.tasks.floors.tfidf import WORDS
+from bakeoff.tasks.baselines.overlap import count_words, overlapping_answer
+from bakeoff.tasks.baselines.tfidf import WORDS
 from bakeoff.tasks.scores.answer_scores import word_f1
 from bakeoff.tasks.scores.text_scores import exact, rouge, text_scores
 from bakeoff.tasks.scores.unspaced_answers import unspaced_words
@@ -19,7 +19,7 @@ from bakeoff.text.words import separates_words, words_before
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.tokenizer.training import OLD_WORD_PATTERN
-from bakeoff.vectors.floors import WordOverlap
+from bakeoff.vectors.baselines import WordOverlap
 
 # A text of each script as its words, with | between them.
 TEXTS = {

@@ -78,7 +78,7 @@ def test_rows_are_full_and_no_attention_needs_a_mask(name, rows, length):
     drawing = TargetDrawing(recipe.objective, module.objectives)
     every = TextRows(text, tokenizer, recipe.input, drawing, seed=0)
     (batch,) = Batches([every], BatchSizes(rows, rows), seed=0).fixed(rows)
-    assert batch.row.real is None
+    assert batch.row.padding_mask is None
     assert batch.row.documents is None
     assert len(batch.row.ids) == rows
     if batch.row.source is None:

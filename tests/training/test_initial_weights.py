@@ -151,10 +151,10 @@ def test_encoder_and_decoder_start_from_runs_of_their_own(bert, gpt, corpus):
 
 def test_marks_of_the_objective_stay_fresh_in_the_table(bert, corpus):
     module = PretrainingModel(sequence_to_sequence("span_corruption"), corpus.tokenizer.size)
-    before = module.model.embedding.table.detach().clone()
+    before = module.model.embedding.weight.detach().clone()
     Start(encoder=bert.path).load(module, corpus)
-    table, size = module.model.embedding.table, corpus.tokenizer.size
-    assert torch.equal(table[:size], bert.load().model.embedding.table)
+    table, size = module.model.embedding.weight, corpus.tokenizer.size
+    assert torch.equal(table[:size], bert.load().model.embedding.weight)
     assert torch.equal(table[size:], before[size:])
     assert len(table) == size + 100
 

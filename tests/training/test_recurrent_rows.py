@@ -46,7 +46,7 @@ def text_of(parts):
 @pytest.mark.parametrize("name", ["transformer-xl-tiny", "lstm-lm-tiny"])
 @torch.no_grad()
 def test_rows_read_in_turn_are_one_long_row(name, corpus):
-    """Three steps with memory give what one pass over the three rows of each lane gives."""
+    """Three steps with memory give what one pass over the three rows of each stream gives."""
     _, module, batches = made(name, corpus)
     parts = [batches.step(step)[0] for step in range(3)]
     memory = Memory(module.model)
@@ -63,7 +63,7 @@ def test_rows_read_in_turn_are_one_long_row(name, corpus):
 
 
 @pytest.mark.parametrize("name", RECURRENT)
-def test_each_lane_goes_on_where_it_stopped(name, corpus):
+def test_each_stream_goes_on_where_it_stopped(name, corpus):
     """The row of the next step begins with what follows in the text, which the row itself still shows in XLNet's."""
     recipe, _, batches = made(name, corpus, **{"training.batch": 6, "training.micro_batch": 4})
     (advance,) = {part.advance for step in range(3) for part in batches.step(step)}
@@ -84,16 +84,16 @@ def test_each_lane_goes_on_where_it_stopped(name, corpus):
 def test_an_epoch_reads_everything_once(corpus):
     _, _, batches = made("transformer-xl-tiny", corpus, **{"training.batch": 5, "input.length": 16})
     size = batches.texts[0].format.size
-    lanes = batches.order.lanes
+    streams = batches.order.streams
     steps = size // 5
-    seen = np.bincount(lanes.examples_of(0, steps)[0], minlength=size)
+    seen = np.bincount(streams.examples_of(0, steps)[0], minlength=size)
     assert seen.max() <= 2
     assert (seen == 1).sum() >= size - 2 * 5
-    every = np.bincount(lanes.examples_of(0, size)[0], minlength=size)
-    assert (every == 5).all()  # each lane once around
+    every = np.bincount(streams.examples_of(0, size)[0], minlength=size)
+    assert (every == 5).all()  # each stream once around
 
 
-def test_the_seed_says_where_the_lanes_begin(corpus):
+def test_the_seed_says_where_the_streams_begin(corpus):
     first = [rows_of(made("transformer-xl-tiny", corpus, seed)[2].step(0)) for seed in (0, 0, 1)]
     assert torch.equal(first[0], first[1])
     assert not torch.equal(first[0], first[2])
@@ -133,7 +133,7 @@ def test_the_parts_of_a_batch_do_not_matter(name, corpus):
 
 @pytest.mark.parametrize("name", RECURRENT)
 def test_what_is_remembered_moves_to_other_parts(name, corpus):
-    """Each lane takes its own with it, to whatever part, or worker, has the lane from then on."""
+    """Each stream takes its own with it, to whatever part, or worker, has the stream from then on."""
 
     def trained(module, memory, micro_batch, step):
         recipe, _, batches = made(name, corpus, **{"training.micro_batch": micro_batch})
@@ -230,26 +230,26 @@ def test_static_masks_take_turns(corpus):
     size = batches.texts[0].format.size
     seen = {}
     for step in range(3 * size // 8 + 1):
-        indices, _ = batches.order.lanes.examples_of(step, 1)
+        indices, _ = batches.order.streams.examples_of(step, 1)
         for index, row in zip(indices.tolist(), rows_of(batches.step(step)).tolist(), strict=True):
             seen.setdefault(index, set()).add(tuple(row))
     assert {len(versions) for versions in seen.values()} <= {1, 2}
     assert sum(len(versions) == 2 for versions in seen.values()) > 0.9 * size
 
 
-def test_lanes_that_two_directions_cannot_share_are_refused_with_the_recipe():
+def test_streams_that_two_directions_cannot_share_are_refused_with_the_recipe():
     with pytest.raises(UserError, match=r"training\.batch: 7 rows cannot be shared .* give an even number"):
         load_recipe("xlnet-tiny", {"training.batch": 7})
     assert load_recipe("xlnet-tiny", {"training.batch": 7, "input.backwards": False}).training.batch == 7
 
 
 @pytest.mark.parametrize("name", [name for name in RECURRENT if name.endswith("-tiny")])
-def test_lanes_have_no_number_of_tokens(name):
+def test_streams_have_no_number_of_tokens(name):
     with pytest.raises(UserError, match="give their number, not tokens"):
         load_recipe(name, {"training.batch": {"tokens": 4096}, "training.micro_batch": None})
 
 
-def test_more_lanes_than_rows_are_refused(corpus):
+def test_more_streams_than_rows_are_refused(corpus):
     with pytest.raises(UserError, match="give a smaller batch"):
         made("transformer-xl-tiny", corpus, **{"training.batch": 5000})[2].step(0)
 

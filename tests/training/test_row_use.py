@@ -60,16 +60,24 @@ def counted(parts, rows, context=0):
     for part in parts:
         for i in range(min(len(part.row.ids), rows - number)):
             number += 1
-            real = np.ones(part.row.ids.shape[1], bool) if part.row.real is None else part.row.real[i].numpy()
-            real = real if part.row.documents is None else part.row.documents[i].numpy() > 0
+            padding_mask = (
+                np.ones(part.row.ids.shape[1], bool)
+                if part.row.padding_mask is None
+                else part.row.padding_mask[i].numpy()
+            )
+            padding_mask = padding_mask if part.row.documents is None else part.row.documents[i].numpy() > 0
             ids = part.row.ids[i].numpy()
-            places, tokens = places + len(ids), tokens + int(real.sum())
+            places, tokens = places + len(ids), tokens + int(padding_mask.sum())
             fresh = part.targets["clm"][0].numpy() if context else None
-            shown = real if fresh is None else np.isin(np.arange(len(ids)) + i * len(ids), fresh)
+            shown = padding_mask if fresh is None else np.isin(np.arange(len(ids)) + i * len(ids), fresh)
             often.update(ids[shown].tolist())
             if part.row.source is not None:
                 source = part.row.source.ids[i].numpy()
-                read = np.ones(len(source), bool) if part.row.source.real is None else part.row.source.real[i].numpy()
+                read = (
+                    np.ones(len(source), bool)
+                    if part.row.source.padding_mask is None
+                    else part.row.source.padding_mask[i].numpy()
+                )
                 places, tokens = places + len(source), tokens + int(read.sum())
                 if "span_corruption" in part.targets:  # of a denoised text the target is all of it
                     often.update(source[read].tolist())

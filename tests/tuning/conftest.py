@@ -14,7 +14,7 @@ class Planted:
 
     Args:
         best: the best learning rate.
-        diverges_from: learning rates that diverge at the second look, and ten times them at the first.
+        diverges_from: learning rates that diverge at the second evaluation, and ten times them at the first.
         stops_before: the number of the call of `carry_out` that is interrupted.
     """
 

@@ -10,7 +10,7 @@ from tests.conftest import shrink
 
 from bakeoff.errors import UserError
 from bakeoff.tuning.candidates import candidates, recipes_of
-from bakeoff.tuning.halving import chosen, going_on, looks, most_work
+from bakeoff.tuning.halving import chosen, evaluations, going_on, most_work
 from bakeoff.tuning.ranges import RATE, parse_ranges
 
 RECIPE = shrink("bert-tiny")
@@ -102,19 +102,19 @@ def test_another_kind_loses_the_old_ones_keys():
 
 
 def test_looks_are_at_a_quarter_and_a_half_where_the_loss_is_measured():
-    assert looks(20, [1000]) == [[250, 500, 1000]]
-    assert looks(20, [80]) == [[27, 53, 80]]
-    assert looks(20, [60]) == [[30, 60]]
-    assert looks(20, [40]) == [[40]]
-    assert looks(20, [1000, 400]) == [[250, 500, 1000], [100, 200, 400]]
-    assert looks(20, [1000, 40]) == [[1000], [40]]  # what cannot be compared is not stopped
-    assert looks(1, [1000]) == [[1000]]
+    assert evaluations(20, [1000]) == [[250, 500, 1000]]
+    assert evaluations(20, [80]) == [[27, 53, 80]]
+    assert evaluations(20, [60]) == [[30, 60]]
+    assert evaluations(20, [40]) == [[40]]
+    assert evaluations(20, [1000, 400]) == [[250, 500, 1000], [100, 200, 400]]
+    assert evaluations(20, [1000, 40]) == [[1000], [40]]  # what cannot be compared is not stopped
+    assert evaluations(1, [1000]) == [[1000]]
 
 
 def test_half_of_the_trials_goes_on_and_then_three_quarters():
-    assert [going_on(16, look) for look in range(2)] == [8, 6]
-    assert [going_on(5, look) for look in range(2)] == [3, 3]
-    assert [going_on(2, look) for look in range(2)] == [2, 2]
+    assert [going_on(16, evaluation) for evaluation in range(2)] == [8, 6]
+    assert [going_on(5, evaluation) for evaluation in range(2)] == [3, 3]
+    assert [going_on(2, evaluation) for evaluation in range(2)] == [2, 2]
     assert going_on(1, 1) == 1
     assert most_work([[250, 500, 1000]] * 16) == 4 + 2 + 3
     assert most_work([[1000]] * 3) == 3

@@ -27,7 +27,7 @@ def search(out, engine, **options):
 
 def rows_of(node):
     """The dots of a chart, wherever its data stand."""
-    if isinstance(node, dict) and "look" in node and "trial" in node:
+    if isinstance(node, dict) and "evaluation" in node and "trial" in node:
         yield node
     elif isinstance(node, dict | list):
         for each in node.values() if isinstance(node, dict) else node:
@@ -70,7 +70,7 @@ def test_what_is_written(tmp_path, planted):
     assert "held-out loss over training.optimizer.lr" in page
     drawn = json.loads(page.partition('id="specifications">')[2].partition("</script>")[0])
     rows = list(rows_of(drawn["key-0"]))
-    assert sorted(row["x"] for row in rows if row["look"] == "at the end") == sorted(
+    assert sorted(row["x"] for row in rows if row["evaluation"] == "at the end") == sorted(
         trial.values[RATE] for trial in results.trials if trial.state == "finished"
     )
     assert len(rows) == 15 + 8 + 6

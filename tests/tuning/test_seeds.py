@@ -22,7 +22,7 @@ class Noisy(Planted):
     """An engine in which what a seed adds is larger than what a neighbouring rate does, and zero in the mean of 3.
 
     Args:
-        lost: (rate, seed) of trainings that diverge at their second look.
+        lost: (rate, seed) of trainings that diverge at their second evaluation.
     """
 
     def __init__(self, lost=(), **options):
@@ -51,8 +51,8 @@ def test_the_mean_over_seeds_decides_where_one_seed_would_be_wrong(tmp_path):
     assert results.winner.values[RATE] == 2.4e-3
     assert search(tmp_path / "one", Noisy(best=2.4e-3), seeds=1).winner.values[RATE] != 2.4e-3
     for trial in results.trials:
-        for look, (loss, spread) in enumerate(zip(trial.losses, trial.spreads, strict=True)):
-            seeds = engine.seen[trial.values[RATE], trial.looks[look]]
+        for evaluation, (loss, spread) in enumerate(zip(trial.losses, trial.spreads, strict=True)):
+            seeds = engine.seen[trial.values[RATE], trial.evaluations[evaluation]]
             assert [*seeds] == [4, 5, 6]
             assert loss == pytest.approx(fmean(seeds.values()))
             assert spread == pytest.approx(stdev(seeds.values()))

@@ -96,7 +96,7 @@ def test_weights_are_the_integrals_of_their_tokens(name, pairs, settings, corpus
     batch = collate(rows.encoded, np.arange(len(rows.encoded.ids)), format)
     assert (len(batch.ids) > 1) == bool(settings)
     of_text = torch.zeros_like(batch.ids, dtype=torch.bool)
-    for window, places in enumerate(rows.places):
+    for window, places in enumerate(rows.positions):
         of_text[window, [place for place, _, _ in places]] = True
     label = run.learned.classes.index(found.label)
     expected, probability, without = integrated(head, batch, of_text, format.pad, label)
@@ -107,7 +107,7 @@ def test_weights_are_the_integrals_of_their_tokens(name, pairs, settings, corpus
     with torch.no_grad():
         assert label == int(head(batch).softmax(-1).mean(0).argmax())
     wanted = [np.zeros(len(side.ids)) for side in rows.sides]
-    for window, places in enumerate(rows.places):
+    for window, places in enumerate(rows.positions):
         for place, side, token in places:
             wanted[side][token] += float(expected[window, place])
     weights = np.array([each.weight for each in found.weights])

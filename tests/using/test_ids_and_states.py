@@ -21,7 +21,7 @@ def test_sources_of_other_lengths_are_read_as_each_is_alone(corpus, tmp_path):
     for source, target in zip(sources, targets, strict=True):
         with torch.no_grad():
             hidden = module.model(Row(torch.tensor([target]), source=Source(torch.tensor([source]))))[0][0]
-            expected.append(module.objectives[0].head.scores(hidden, module.model.embedding.table))
+            expected.append(module.objectives[0].head.scores(hidden, module.model.embedding.weight))
     arrays = [np.array([row + [pad] * (6 - len(row)) for row in rows]) for rows in (targets, sources)]
     for found in (run.logits(targets, source=sources), run.logits(arrays[0], source=arrays[1])):
         for row, own in enumerate(expected):
@@ -36,7 +36,7 @@ def test_sources_of_other_lengths_are_read_as_each_is_alone(corpus, tmp_path):
 
 def test_the_last_token_and_the_last_position_are_the_models(corpus, tmp_path):
     run = bakeoff.load(untrained("bert-tiny", corpus, tmp_path / "run"), device="cpu")
-    size, longest = len(run._model.embedding.table), run.recipe.model.longest_input
+    size, longest = len(run._model.embedding.weight), run.recipe.model.longest_input
     assert run.logits([[size - 1]]).shape == (1, 1, size)
     assert run.hidden([[7] * longest]).shape[1] == longest
     with pytest.raises(UserError, match=f"there is no token {size}; the vocabulary has {size}"):
@@ -63,13 +63,13 @@ def test_logits_are_those_of_the_first_objective_that_predicts_tokens(corpus, tm
     objectives = [{"kind": relation}, {"kind": "mlm"}]
     run = bakeoff.load(untrained("bert-tiny", corpus, tmp_path / "a", objective=objectives), device="cpu")
     assert {"logits", "fill", "score"} <= run.capabilities
-    assert run.logits([[7, 8]]).shape == (1, 2, len(run._model.embedding.table))
+    assert run.logits([[7, 8]]).shape == (1, 2, len(run._model.embedding.weight))
     kinds = [{"kind": kind} for kind in ("mlm", "permutation")]
     both = untrained("xlnet-tiny", corpus, tmp_path / "b", objective=kinds)
     module = both.load()
     head = next(each.head for each in module.objectives if each.name == "mlm")
     with torch.no_grad():
-        expected = head.scores(module.model(Row(torch.tensor([[7, 8, 9]])))[0][0], module.model.embedding.table)
+        expected = head.scores(module.model(Row(torch.tensor([[7, 8, 9]])))[0][0], module.model.embedding.weight)
     torch.testing.assert_close(bakeoff.load(both, device="cpu").logits([[7, 8, 9]])[0], expected, atol=1e-3, rtol=1e-4)
 
 

@@ -82,7 +82,7 @@ def test_logits_and_hidden_states_of_lists_and_arrays_are_those_of_each_row_alon
         hidden = module.model(Row(torch.tensor([ids])))[0][0]
         torch.testing.assert_close(states[row, : len(ids)], hidden, atol=1e-4, rtol=1e-4)
         own = hidden[:, : run.recipe.model.stack.output_width]
-        scores = objective.head.scores(own, module.model.embedding.table)
+        scores = objective.head.scores(own, module.model.embedding.weight)
         if name != "elmo-tiny":  # log-probabilities of an adaptive softmax are its scores
             torch.testing.assert_close(found[row, : len(ids)], scores, atol=1e-3, rtol=1e-4)
         assert not found[row, len(ids) :].any()
@@ -107,7 +107,7 @@ def test_a_target_is_read_behind_its_source(loaded):
     source, target = ids_of(run, "The river"), [run.tokenizer.start, *ids_of(run, "stone and")]
     module = bakeoff.Run.open(run.path).load()
     hidden = module.model(Row(torch.tensor([target]), source=Source(torch.tensor([source]))))[0][0]
-    expected = module.objectives[0].head.scores(hidden, module.model.embedding.table)
+    expected = module.objectives[0].head.scores(hidden, module.model.embedding.weight)
     found = run.logits([target, target[:1]], source=[source, source * 3])
     torch.testing.assert_close(found[0], expected, atol=1e-3, rtol=1e-4)
     with pytest.raises(UserError, match="reads a source; give source"):
@@ -157,7 +157,7 @@ def test_masks_are_filled_by_the_head_with_all_of_them_hidden(name, loaded):
         ]
         ids = [i for part in parts for i in (*part, tokenizer.mask)][:-1]
         places = [place for place, i in enumerate(ids) if i == tokenizer.mask]
-        table = module.model.embedding.table
+        table = module.model.embedding.weight
         if name == "xlnet-tiny":
             row = torch.tensor([[*ids, tokenizer.separator, tokenizer.start]])
             seen = torch.tensor([i != tokenizer.mask for i in ids] + [True, True])

@@ -13,7 +13,7 @@ import bakeoff
 from bakeoff.cli import run as command
 from bakeoff.errors import UserError
 from bakeoff.vectors import retrieval
-from bakeoff.vectors.floors import floors
+from bakeoff.vectors.baselines import baselines
 from bakeoff.vectors.similarity import Cosines, correlations, whitened
 
 FIRSTS = sentences(40, seed=21)
@@ -48,7 +48,7 @@ def naive_found(similarities, k):
     return (ranks <= k).mean(), (1 / ranks).mean()
 
 
-def naive_floors():
+def naive_baselines():
     texts = [*FIRSTS, *SECONDS]
     tfidf = {
         "tf-idf of words": TfidfVectorizer(sublinear_tf=True, token_pattern=r"\w+"),
@@ -69,10 +69,10 @@ def test_scores_are_correlated_and_partners_sought(run, file, monkeypatch):
         run.path, file, **COLUMNS, label_column="score", least_score=-1, at=[1, 3], pooling="max", device="cpu"
     )
     vectors = [bakeoff.embed(run.path, side, pooling="max", device="cpu") for side in (FIRSTS, SECONDS)]
-    expected = {"cosine": naive_cosines(*vectors), **naive_floors()}
+    expected = {"cosine": naive_cosines(*vectors), **naive_baselines()}
     np.testing.assert_allclose(found["cosines"], np.diag(expected["cosine"]), atol=1e-5)
-    assert list(found["floors"]) == list(expected)[1:]
-    for name, own in {"cosine": found["scores"], **found["floors"]}.items():
+    assert list(found["baselines"]) == list(expected)[1:]
+    for name, own in {"cosine": found["scores"], **found["baselines"]}.items():
         diagonal = np.diag(expected[name])
         assert own["spearman"] == pytest.approx(stats.spearmanr(SCORES, diagonal).statistic, abs=2e-3), name
         assert own["pearson"] == pytest.approx(stats.pearsonr(SCORES, diagonal).statistic, abs=1e-4), name
@@ -85,11 +85,13 @@ def test_scores_are_correlated_and_partners_sought(run, file, monkeypatch):
 
 
 def test_overlap_of_words_is_that_of_their_sets():
-    comparer = floors([*FIRSTS, *SECONDS])["word overlap"]
-    np.testing.assert_allclose(np.concatenate(list(comparer.of_all(FIRSTS, SECONDS))), naive_floors()["word overlap"])
-    for nothing in floors(["", "..."]).values():
+    comparer = baselines([*FIRSTS, *SECONDS])["word overlap"]
+    np.testing.assert_allclose(
+        np.concatenate(list(comparer.of_all(FIRSTS, SECONDS))), naive_baselines()["word overlap"]
+    )
+    for nothing in baselines(["", "..."]).values():
         assert np.isfinite(nothing.of_pairs(["", "..."], ["", ""])).all()
-    none = floors(["", "\u3002"])["word overlap"]
+    none = baselines(["", "\u3002"])["word overlap"]
     assert (none.of_pairs([""], ["\u3002"]) == 0).all()
     assert (next(none.of_all([""], ["", "\u3002"])) == 0).all()
 

@@ -16,10 +16,10 @@ import torch
 from numpy.typing import NDArray
 
 from bakeoff.batching.batch import Batch
-from bakeoff.batching.lanes import LaneOrder
 from bakeoff.batching.mixture_order import MixtureOrder
 from bakeoff.batching.order import Cuts, Order, Selection, ShuffledOrder
 from bakeoff.batching.rows import RowsWithTargets, TextRows, joined
+from bakeoff.batching.streams import StreamOrder
 from bakeoff.batching.token_batches import TokenBatch, TokenOrder
 from bakeoff.corpus.mixture import Mixture
 from bakeoff.errors import UserError
@@ -47,7 +47,7 @@ class BatchSizes:
             assert isinstance(self.micro_batch, TokenBatch)
             return TokenOrder(cast(Uneven, rows).lengths, self.batch.tokens, self.micro_batch.tokens, seed)
         assert isinstance(self.micro_batch, int)
-        kind = ShuffledOrder if rows.advance is None else LaneOrder
+        kind = ShuffledOrder if rows.advance is None else StreamOrder
         return kind(rows, course, self.micro_batch, seed)
 
     def mixture_order(self, mixture: Mixture, texts: Sequence[TextRows], course: Course, seed: int) -> Order:
@@ -169,7 +169,7 @@ def batches_of(rows: RowsWithTargets, micro_batches: Cuts, advance: int | None) 
                 torch.from_numpy(target.rows[low:high] - begin * states),
                 torch.from_numpy(target.labels[low:high]),
             )
-        tokens = int((row.documents > 0).sum()) + (0 if row.source is None else int(row.source.real.sum()))
+        tokens = int((row.documents > 0).sum()) + (0 if row.source is None else int(row.source.padding_mask.sum()))
         made.append(Batch(mapped(_without_needless(row), torch.from_numpy), within, tokens, advance))
     return made
 
@@ -179,17 +179,19 @@ def _without_needless(row: Row[NDArray[Any]]) -> Row[NDArray[Any]]:
     documents, source = row.documents, row.source
     assert documents is not None
     packed, padded = bool((documents > 1).any()), bool((documents == 0).any())
-    if source is not None and source.real is not None and source.real.all():
-        source = source._replace(real=None)
+    if source is not None and source.padding_mask is not None and source.padding_mask.all():
+        source = source._replace(padding_mask=None)
     return row._replace(
-        real=documents > 0 if padded and not packed else None, documents=documents if packed else None, source=source
+        padding_mask=documents > 0 if padded and not packed else None,
+        documents=documents if packed else None,
+        source=source,
     )
 
 
 Made = TypeVar("Made")
 
 
-def ahead(make: Callable[[int], Made], start: int, stop: int, depth: int = 4) -> Iterator[Made]:
+def prefetch(make: Callable[[int], Made], start: int, stop: int, depth: int = 4) -> Iterator[Made]:
     """Results of `make(start)`, ..., `make(stop - 1)`, made in a thread that stays up to `depth` results ahead.
 
     An exception in the thread is raised here; leaving the loop early stops the thread after the result in progress.

@@ -149,7 +149,7 @@ class TextRows:
 
 def trim(examples: Examples) -> None:
     """Cut rows to the longest of them, rounded up to a multiple of `LENGTH_STEP`; sources stay."""
-    length = padded_length(examples.real.sum(1))
+    length = padded_length(examples.padding_mask.sum(1))
     cut: dict[str, Any] = {name: value[:, :length] for name, value in _by_token(examples.row)}
     examples.row = examples.row._replace(**cut)
     for name, value in _by_token(examples):

@@ -9,7 +9,7 @@ import typer
 
 from bakeoff.cli.shared.decorators import noted, of_checkpoint, options_of, taking
 from bakeoff.cli.shared.options import Device, Errors
-from bakeoff.cli.shared.output_files import require_out, save_answers
+from bakeoff.cli.shared.output_files import require_out, save_records
 from bakeoff.cli.shared.texts import Blank, TextsFile, texts_of
 from bakeoff.display.terminal import tell, write_json
 from bakeoff.vectors.options import VectorConfig
@@ -92,7 +92,7 @@ def embed(
 
         if out is not None:
             # The fewest digits that give the same float32 again, here as below.
-            save_answers(
+            save_records(
                 out,
                 (
                     [
@@ -130,7 +130,7 @@ def _print_words(embedder: "Embedder", texts: "Texts", per: Literal["word", "tok
         vectors = (each.vectors for part in parts for _, each in part)
         count = write_array(out, vectors, (embedder.width,), "<f4")
     else:
-        count = save_answers(out, _records_of_words(parts))
+        count = save_records(out, _records_of_words(parts))
     tell(f"{out}: {count:,} vectors of {embedder.width} numbers")
 
 

@@ -8,9 +8,9 @@ import typer
 
 from bakeoff.cli.shared.decorators import of_checkpoint
 from bakeoff.cli.shared.options import Device, Errors, Json
-from bakeoff.cli.shared.output_files import Out, require_out, save_answers
+from bakeoff.cli.shared.output_files import Out, require_out, save_records
 from bakeoff.cli.shared.printing import remark_unfinished
-from bakeoff.cli.shared.texts import TextsFile, on_one_line, print_answers, print_json_answers, texts_of
+from bakeoff.cli.shared.texts import TextsFile, on_one_line, print_json, print_lines, texts_of
 from bakeoff.display.terminal import tell
 from bakeoff.display.wording import counted
 
@@ -70,12 +70,12 @@ def fill(
             done += len(masked)
 
     if out is not None:
-        count = save_answers(out, ([_record(*each) for each in part] for part in answered()))
+        count = save_records(out, ([_record(*each) for each in part] for part in answered()))
         tell(f"{out}: {counted(count, 'text')}")
     elif json:
-        print_json_answers([_record(*each) for each in part] for part in answered())
+        print_json([_record(*each) for each in part] for part in answered())
     else:
-        print_answers([line for each in part for line in _lines(*each)] for part in answered())
+        print_lines([line for each in part for line in _lines(*each)] for part in answered())
 
 
 def _record(text: str, filled: "Filled") -> dict[str, Any]:

@@ -7,9 +7,9 @@ import typer
 
 from bakeoff.cli.shared.decorators import noted, of_checkpoint, options_of, taking
 from bakeoff.cli.shared.options import Device, Errors, Json
-from bakeoff.cli.shared.output_files import Out, require_out, save_answers
+from bakeoff.cli.shared.output_files import Out, require_out, save_records
 from bakeoff.cli.shared.printing import remark_unfinished
-from bakeoff.cli.shared.texts import Blank, TextsFile, on_one_line, print_answers, print_json_answers, texts_of
+from bakeoff.cli.shared.texts import Blank, TextsFile, on_one_line, print_json, print_lines, texts_of
 from bakeoff.display.terminal import tell
 from bakeoff.display.wording import counted
 from bakeoff.generation.config import GenerationConfig
@@ -55,12 +55,12 @@ def generate(
     blank = Blank(opened.tokenizer)
     parts = (blank.counted(part) for part in write(opened, prompts, config, device=device))
     if out is not None:
-        count = save_answers(out, ([each._asdict() for each in part] for part in parts))
+        count = save_records(out, ([each._asdict() for each in part] for part in parts))
         tell(f"{out}: {counted(count, 'text')}")
     elif json:
-        print_json_answers([each._asdict() for each in part] for part in parts)
+        print_json([each._asdict() for each in part] for part in parts)
     else:
         # Each of several texts takes one line.
         shown = str if arguments else on_one_line
-        print_answers([shown(each.answer) for each in part] for part in parts)
+        print_lines([shown(each.output) for each in part] for part in parts)
     blank.tell("nothing" if opened.recipe.model.encoder is not None else "a text of the model's own")

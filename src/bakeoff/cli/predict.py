@@ -9,8 +9,8 @@ import typer
 
 from bakeoff.cli.shared.decorators import noted
 from bakeoff.cli.shared.options import Device, Errors, Json
-from bakeoff.cli.shared.output_files import Out, require_out, save_answers
-from bakeoff.cli.shared.texts import Blank, TextsFile, on_one_line, print_answers, print_json_answers, texts_of
+from bakeoff.cli.shared.output_files import Out, require_out, save_records
+from bakeoff.cli.shared.texts import Blank, TextsFile, on_one_line, print_json, print_lines, texts_of
 from bakeoff.display.terminal import tell
 from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from bakeoff.tasks.task_config import TaskConfig
 
 
-ANSWERS = "predicted_"
-"""The beginning of an answer's names that columns of the file have already."""
+PREDICTED = "predicted_"
+"""The beginning of a prediction's names that columns of the file have already."""
 
 
 @noted
@@ -58,8 +58,8 @@ def predict(
         typer.Option(
             "--keep-columns",
             help=(
-                "With --out or --json: all columns of --texts stand before the answers. An answer's name that is a "
-                "column's begins with predicted_."
+                "With --out or --json: all columns of --texts stand before the predictions. A prediction's name that "
+                "is a column's begins with predicted_."
             ),
         ),
     ] = False,
@@ -84,7 +84,7 @@ def predict(
     from bakeoff.reading.hub import on_hub
     from bakeoff.tasks.cut_rows import CutTexts
     from bakeoff.tasks.finetuned_run import FinetunedRun
-    from bakeoff.tasks.predict import answer, answer_file, require_sides
+    from bakeoff.tasks.predict import predict_file, predict_parts, require_sides
     from bakeoff.tasks.reading.other_files import reading_otherwise
     from bakeoff.tasks.reading.tables import PLAIN
 
@@ -101,7 +101,7 @@ def predict(
     if form and texts is None:
         raise UserError("--option says how --texts FILE is read")
     if keep_columns and out is None and not json:
-        raise UserError("--keep-columns is about answers with names; give --out FILE or --json, too")
+        raise UserError("--keep-columns is about predictions with names; give --out FILE or --json, too")
     as_labelled = texts is not None and (
         form or on_hub(texts) or config.reads_files(texts, text_column) or (not named and config.reads_its_form(texts))
     )
@@ -112,11 +112,11 @@ def predict(
             raise UserError(f"{texts}: the file has all texts to predict; give no texts beside --texts")
         settings = {**named, "errors": errors, **form}
         table = reading_otherwise(config, settings).form
-        predicted = answer_file(opened, texts, settings=settings, device=device, left_out=left_out, cut=cut)
+        predicted = predict_file(opened, texts, settings=settings, device=device, left_out=left_out, cut=cut)
     elif config.input_sides is None:
         if texts is not None or pair or named or not arguments[0]:
             raise UserError(f"{run}: give the context and its choices, or --texts with a file as in fine-tuning")
-        predicted = answer(opened, [tuple(arguments[0])], device=device, cut=cut)
+        predicted = predict_parts(opened, [tuple(arguments[0])], device=device, cut=cut)
     else:
         naming = ["--text-column", "--pair-column"][: config.input_sides]
         wanted = [
@@ -126,46 +126,46 @@ def predict(
             require_sides(opened, arguments[0], pair or None)
             arguments += [pair] if pair else []
         inputs = texts_of(arguments, texts, wanted, bool(named), errors, naming)
-        predicted = answer(opened, inputs, device=device, cut=cut)
+        predicted = predict_parts(opened, inputs, device=device, cut=cut)
     task = opened.learned
     parts = (blank.counted(part) for part in predicted)
     records = None if kept is None else _with_columns(kept, table, task, parts)
     if out is not None:
-        count = save_answers(out, records or ([_record(task, each) for each in part] for part in parts))
-        tell(f"{out}: {counted(count, 'answer')}")
+        count = save_records(out, records or ([_record(task, each) for each in part] for part in parts))
+        tell(f"{out}: {counted(count, 'prediction')}")
     elif json:
-        answers = ([task.answered(each.example, each.answer) for each in part] for part in parts)
-        print_json_answers(records or answers)
+        predictions = ([task.as_record(each.example, each.prediction) for each in part] for part in parts)
+        print_json(records or predictions)
     else:
-        print_answers([_predicted(task, each) for each in part] for part in parts)
+        print_lines([_predicted(task, each) for each in part] for part in parts)
     blank.tell("what the run gives for a text without words")
     for note in cut.notes("what was given" if texts is None else str(texts)):
         tell(note)
     for reason, count in left_out.items():
-        tell(f"{counted(count, 'row')} of {texts} left out, without an answer: the row {reason}")
+        tell(f"{counted(count, 'row')} of {texts} left out, without a prediction: the row {reason}")
 
 
 def _record(task: "Task", predicted: "Predicted") -> dict[str, Any]:
-    """An answer as a record, with the text and its pair if there is one; three texts or more are the list `texts`.
+    """A prediction as a record, with the text and its pair if there is one; three texts or more are the list `texts`.
 
-    If the answer is a text itself, the text that it was written from is named source.
+    If the prediction is a text itself, the text that it was written from is named source.
     """
     texts: Sequence[str] = predicted.texts
-    answered = task.answered(predicted.example, predicted.answer)
-    names = ("source" if "text" in answered else "text", "pair")
+    record = task.as_record(predicted.example, predicted.prediction)
+    names = ("source" if "text" in record else "text", "pair")
     named = dict(zip(names, texts, strict=False)) if len(texts) <= 2 else {"texts": list(texts)}
-    return {**named, **answered}
+    return {**named, **record}
 
 
 def _predicted(task: "Task", predicted: "Predicted") -> str:
     texts = predicted.example.texts if task.shows_texts else ()
     shown = "\t".join(on_one_line(text, tabs=len(texts) > 1) for text in texts)
-    cells = [on_one_line(cell, tabs=True) for cell in task.shown(predicted.example, predicted.answer)]
+    cells = [on_one_line(cell, tabs=True) for cell in task.shown(predicted.example, predicted.prediction)]
     return "\t".join([*cells, *([shown] if texts else [])])
 
 
 def _require_columns(path: Path | None, config: "TaskConfig", column: str | None) -> Path:
-    """The file of texts, after a check that it has a row with columns for each answer and can be read twice.
+    """The file of texts, after a check that it has a row with columns for each prediction and can be read twice.
 
     Args:
         path: the file; None: texts come from elsewhere.
@@ -177,22 +177,22 @@ def _require_columns(path: Path | None, config: "TaskConfig", column: str | None
     """
     if path is not None and path.is_file() and config.has_rows(path, column):
         return path
-    problem = "the texts are in no file" if path is None else f"{path} has no columns with a row for each answer"
+    problem = "the texts are in no file" if path is None else f"{path} has no columns with a row for each prediction"
     raise UserError(f"--keep-columns: {problem}; give --texts a .jsonl, .csv, .tsv, .parquet or .arrow")
 
 
 def _with_columns(
     path: Path, form: "TableForm", task: "Task", parts: Iterable[Iterable["Predicted"]]
 ) -> Iterator[list[dict[str, Any]]]:
-    """The values of each row of a file, and the answer to it.
+    """The values of each row of a file, and the prediction for it.
 
-    An answer's name that is a column's, too, begins with `ANSWERS`.
+    A prediction's name that is a column's, too, begins with `PREDICTED`.
 
     Args:
-        path: the file that the answers are for, which is read again beside them.
+        path: the file that the predictions are for, which is read again beside them.
         form: the form in which the file is read.
-        task: the fine-tuned run's task, which gives answers their names.
-        parts: the answers, in the order of the file's rows; rows that were left out have none.
+        task: the fine-tuned run's task, which gives predictions their names.
+        parts: the predictions, in the order of the file's rows; rows that were left out have none.
     """
     rows = _rows(path, form)
     for part in parts:
@@ -200,8 +200,10 @@ def _with_columns(
         for each in part:
             line = each.example.line  # 0 where no row can be left out
             row = next(values for number, values in rows if line in (0, number))
-            answer = task.answered(each.example, each.answer)
-            records.append({**row, **{f"{ANSWERS}{key}" if key in row else key: answer[key] for key in answer}})
+            prediction = task.as_record(each.example, each.prediction)
+            records.append(
+                {**row, **{f"{PREDICTED}{key}" if key in row else key: prediction[key] for key in prediction}}
+            )
         yield records
 
 

@@ -195,7 +195,7 @@ def pretrain(
         }
     )
     path = quote(str(run.path))
-    if any(part.writes for part in run.recipe.objective):
+    if any(part.generates for part in run.recipe.objective):
         suggest(f'bakeoff generate {path} "TEXT"')
     else:
         suggest(f"bakeoff finetune {path} --train FILE --text-column COLUMN --label-column COLUMN --out RUN")

@@ -56,13 +56,13 @@ def similarity(
             "rows": rows,
             **({"unknown": figures["hidden"]} if figures["hidden"] else {}),
             "cosine, whitened" if options["whiten"] else "cosine": _figures(figures["scores"]),
-            **_floors(figures["floors"]),
+            **_baselines(figures["baselines"]),
         }
     )
 
 
-def _floors(floors: dict[str, dict[str, Any]]) -> dict[str, str]:
-    return {name: _figures(scores) for name, scores in floors.items()}
+def _baselines(baselines: dict[str, dict[str, Any]]) -> dict[str, str]:
+    return {name: _figures(scores) for name, scores in baselines.items()}
 
 
 def _figures(scores: dict[str, Any]) -> str:

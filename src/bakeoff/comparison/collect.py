@@ -14,10 +14,10 @@ from bakeoff.comparison.recipe_plan import RecipePlan
 from bakeoff.comparison.results import (
     SPENT,
     Analysis,
+    Baseline,
     CurvePoint,
     Failure,
     FinetuningScore,
-    Floor,
     Initialisation,
     PretrainingRun,
     RecipeEntry,
@@ -78,7 +78,7 @@ class ComparisonFacts:
     """The corpus of all pre-trainings."""
     tasks: list[TaskFacts]
     """The tasks of the fine-tunings, in the plan's order."""
-    floors: list[Floor]
+    baselines: list[Baseline]
     """The scores on these tasks of methods without a neural network."""
     searches: Mapping[str, TuningResults]
     """The finished searches, by the recipe's label; recipes without a search are missing."""
@@ -109,7 +109,7 @@ def collect(planned: PlannedTrainings, seeds: list[int], failures: list[Failure]
         tasks=tasks,
         recipes=entries,
         failures=failures,
-        floors=known.floors,
+        baselines=known.baselines,
         analyses=[analyse(entries, task, configs[task.name], planned.out) for task in tasks],
         machine=known.machine,
         versions=known.versions,

@@ -30,7 +30,7 @@ from bakeoff.machine.launch import require_one_process
 from bakeoff.resources.threads import SharedMachine, side_by_side, using_threads
 from bakeoff.runs.records import PretrainingEnvironment
 
-FOLDERS = ("floors", IMPORTED, "runs", "searches")
+FOLDERS = ("baselines", IMPORTED, "runs", "searches")
 """The folders of a comparison, which a start that was killed may have left before there was a budget."""
 
 
@@ -169,7 +169,7 @@ class _Comparison:
             self.budget.settle_threads(self.shared.threads)
         with self._workers(planned) as workers:
             tasks = {task.name: (task, planned.tasks[task.name]) for task in self.plan.tasks}
-            self.tasks, self.floors = read_tasks(tasks, self.plan.corpus, self.out, self.engine, self.say)
+            self.tasks, self.baselines = read_tasks(tasks, self.plan.corpus, self.out, self.engine, self.say)
             self.searches.run(workers)
             self.recipes |= self.searches.chosen
             self._require_finetunable()
@@ -242,7 +242,7 @@ class _Comparison:
             budget=self.budget.facts,
             corpus=self.corpus,
             tasks=self.tasks,
-            floors=self.floors,
+            baselines=self.baselines,
             searches=self.searches.results,
             starts=self.starts,
             machine=machine,

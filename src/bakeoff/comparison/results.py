@@ -3,7 +3,7 @@
 import io
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -148,7 +148,7 @@ class Failure(Config):
     """The error message of the divergence."""
 
 
-class Floor(Config):
+class Baseline(Config):
     """A method without any neural network: what every recipe has to beat."""
 
     task: str
@@ -167,7 +167,7 @@ class Floor(Config):
     @model_validator(mode="before")
     @classmethod
     def _of_older_comparisons(cls, values: Any) -> Any:
-        """Add kind and name to the floors in results of older versions, which knew classification alone."""
+        """Add kind and name to the baselines in results of older versions, which knew classification alone."""
         names = {
             "majority": ("simplest", "most frequent class"),
             "tfidf_logistic_regression": ("learned", "TF-IDF with logistic regression"),
@@ -196,6 +196,8 @@ class Analysis(Config):
 class Results(Config):
     """The results of a comparison, as results.json has them."""
 
+    renamed: ClassVar[Mapping[str, str]] = {"floors": "baselines"}
+
     title: str
     """Heading of the report."""
     created: str
@@ -220,7 +222,7 @@ class Results(Config):
     """The compared recipes, in the plan's order."""
     failures: list[Failure] = Field(default=[])
     """Recipes of the plan that all other fields leave out, because one of their trainings diverged."""
-    floors: list[Floor]
+    baselines: list[Baseline]
     """Scores of methods without a neural network, which every recipe has to beat."""
     analyses: list[Analysis]
     """The statistics of the scores, one entry for each task."""

@@ -88,7 +88,7 @@ class Layout(NamedTuple):
 
     options: dict
     """Arguments of the model's inputs."""
-    real: torch.Tensor
+    padding_mask: torch.Tensor
     """(B, T) padding mask, True for tokens."""
     documents: torch.Tensor
     """(B, T) document ids, 0 for padding."""
@@ -99,11 +99,11 @@ LAYOUTS = ["plain", "padded", "packed"]
 
 def layout_of(kind, length):
     """Rows without padding (plain), with padding behind (padded), or of three documents with padding (packed)."""
-    real = torch.ones(ROWS, length, dtype=torch.bool)
+    padding_mask = torch.ones(ROWS, length, dtype=torch.bool)
     if kind == "packed":
         documents = torch.tensor([1] * 9 + [2] * (length - 14) + [3] * 3 + [0] * 2).expand(ROWS, -1)
         return Layout({"documents": documents}, documents > 0, documents)
     if kind == "padded":
-        real = torch.arange(length) < torch.tensor([[length], [length - 3], [length - 7]])
-        return Layout({"real": real}, real, real.long())
-    return Layout({}, real, real.long())
+        padding_mask = torch.arange(length) < torch.tensor([[length], [length - 3], [length - 7]])
+        return Layout({"padding_mask": padding_mask}, padding_mask, padding_mask.long())
+    return Layout({}, padding_mask, padding_mask.long())

@@ -50,9 +50,11 @@ def test_a_causal_model_does_not_see_what_comes_after(module, length, mode):
         layout = layout_of(kind, length)
         expected, leaf = embedded(module, lambda layout=layout: read(module, ids, **layout.options))
         found = read(module, changed, **layout.options)
-        seen = before & layout.real
+        seen = before & layout.padding_mask
         assert torch.equal(found[seen], expected[seen]), kind
-        assert not torch.isclose(found[~before & layout.real], expected[~before & layout.real]).all(), kind
+        assert not torch.isclose(found[~before & layout.padding_mask], expected[~before & layout.padding_mask]).all(), (
+            kind
+        )
         by_token = gradient(expected, seen, leaf)
         assert (by_token[~before] == 0).all(), kind
         assert (by_token[seen] > 0).any(), kind
@@ -105,10 +107,12 @@ def test_padding_before_a_text_is_not_remembered(recipe, module, length, gradien
     if not module.model.stack.skips_padding:
         pytest.skip("prompts of unlike lengths are read one by one")
     ids, counts = random_ids(length), (12, 5, 1)
-    real = torch.arange(12) >= 12 - torch.tensor(counts)[:, None]
+    padding_mask = torch.arange(12) >= 12 - torch.tensor(counts)[:, None]
     source = Source(random_ids(13, 9)) if recipe.model.sequence_to_sequence else None
     with torch.set_grad_enabled(gradients):
-        first, state = module.model(Row(ids[:, :12], real=real, source=source), module.model.start(ROWS))
+        first, state = module.model(
+            Row(ids[:, :12], padding_mask=padding_mask, source=source), module.model.start(ROWS)
+        )
         others, _ = module.model(Row(ids[:, 12:]), state)
         found = torch.cat([first, others], dim=1)
         for row, count in enumerate(counts):
@@ -137,16 +141,20 @@ def test_an_output_depends_on_as_much_as_is_declared(recipe, name):
 @pytest.mark.parametrize("mode", MODES)
 def test_every_output_depends_on_the_source_but_not_on_its_padding(module, length, mode):
     in_mode(module, mode)
-    ids, source, real = random_ids(length), random_ids(length, 9), torch.arange(length).expand(ROWS, -1) < length - 6
-    expected, leaf = embedded(module, lambda: read(module, ids, source=Source(source, real)), source=True)
+    ids, source, padding_mask = (
+        random_ids(length),
+        random_ids(length, 9),
+        torch.arange(length).expand(ROWS, -1) < length - 6,
+    )
+    expected, leaf = embedded(module, lambda: read(module, ids, source=Source(source, padding_mask)), source=True)
     everywhere = torch.ones(ROWS, length, dtype=torch.bool)
     by_token = gradient(expected, everywhere, leaf)
-    assert (by_token[~real] == 0).all()
-    assert (by_token[real] > 0).all()
-    other_padding = torch.where(real, source, random_ids(length, 2))
-    assert torch.equal(read(module, ids, source=Source(other_padding, real)), expected)
+    assert (by_token[~padding_mask] == 0).all()
+    assert (by_token[padding_mask] > 0).all()
+    other_padding = torch.where(padding_mask, source, random_ids(length, 2))
+    assert torch.equal(read(module, ids, source=Source(other_padding, padding_mask)), expected)
     other_source = torch.where(torch.arange(length) == 5, (source - 4) % (VOCABULARY - 5) + 5, source)
-    difference = read(module, ids, source=Source(other_source, real)) - expected
+    difference = read(module, ids, source=Source(other_source, padding_mask)) - expected
     assert (difference.abs().sum(-1) > 1e-7).all()
     if mode == "evaluation":  # in training masks differ with the shape
         assert_close(read(module, ids, source=Source(source[:, :-6])), expected)
@@ -158,19 +166,21 @@ def test_padding_is_not_seen(module, length, mode):
     in_mode(module, mode)
     ids, layout = random_ids(length), layout_of("padded", length)
     expected, leaf = embedded(module, lambda: read(module, ids, **layout.options))
-    by_token = gradient(expected, layout.real, leaf)
-    assert (by_token[~layout.real] == 0).all()
-    assert (by_token[layout.real] > 0).any(-1).all()
-    other_padding = torch.where(layout.real, ids, random_ids(length, seed=3))
+    by_token = gradient(expected, layout.padding_mask, leaf)
+    assert (by_token[~layout.padding_mask] == 0).all()
+    assert (by_token[layout.padding_mask] > 0).any(-1).all()
+    other_padding = torch.where(layout.padding_mask, ids, random_ids(length, seed=3))
     found = read(module, other_padding, **layout.options)
-    assert torch.equal(found[layout.real], expected[layout.real])
+    assert torch.equal(found[layout.padding_mask], expected[layout.padding_mask])
 
 
 def test_more_padding_changes_nothing(module, length):
     ids, more = random_ids(length), torch.zeros(ROWS, 7, dtype=torch.int64)
-    real = torch.arange(length + 7).expand(ROWS, -1) < length
+    padding_mask = torch.arange(length + 7).expand(ROWS, -1) < length
     expected, leaf = embedded(module, lambda: read(module, ids))
-    found, padded_leaf = embedded(module, lambda: read(module, torch.cat([ids, more], dim=1), real=real))
+    found, padded_leaf = embedded(
+        module, lambda: read(module, torch.cat([ids, more], dim=1), padding_mask=padding_mask)
+    )
     assert_close(found[:, :length], expected)
     upstream = torch.randn(expected.shape, generator=torch.Generator().manual_seed(6))
     (by_token,) = torch.autograd.grad(expected, leaf, upstream)

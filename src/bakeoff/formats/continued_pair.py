@@ -112,7 +112,7 @@ class ContinuedPairs(Format):
         below = np.maximum(above - 1, 0)
         nearer = tokens - self.sentences[below] < self.sentences[above] - tokens
         both = np.stack([np.where(nearer, below, above), np.where(nearer, above, below)])
-        boundaries = np.minimum(self.stream.places(self.sentences[both]), total)
+        boundaries = np.minimum(self.stream.positions(self.sentences[both]), total)
         return np.where(turned, total - boundaries, boundaries)
 
     def _with_marks(

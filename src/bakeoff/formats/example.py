@@ -44,11 +44,11 @@ class Examples:
     """The rows are those on which a loss is measured, and not trained on."""
 
     @property
-    def real(self) -> NDArray[np.bool_]:
+    def padding_mask(self) -> NDArray[np.bool_]:
         """(N, T) True for tokens, False for padding."""
         assert self.row.documents is not None
-        real: NDArray[np.bool_] = self.row.documents > 0
-        return real
+        padding_mask: NDArray[np.bool_] = self.row.documents > 0
+        return padding_mask
 
     def take(self, chosen: NDArray[np.bool_]) -> None:
         """Mark (N, T) chosen tokens as taken, so that later objectives leave them alone."""

@@ -76,7 +76,7 @@ class PackedSentences(Format):
 
     def _lengths(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
         """(N,) numbers of tokens of these rows."""
-        first, last = self.stream.places(self.starts[indices]), self.stream.places(self.stops[indices] - 1)
+        first, last = self.stream.positions(self.starts[indices]), self.stream.positions(self.stops[indices] - 1)
         return last - first + 1 + SPECIAL_TOKENS
 
     @cached_property
@@ -86,6 +86,6 @@ class PackedSentences(Format):
 
     def examples(self, indices: NDArray[np.int64], draws: Draws) -> Examples:
         """Rows made of these chunks; nothing in them is random."""
-        first = self.stream.places(self.starts[indices])[:, None]
-        ends = self.stream.places(self.stops[indices] - 1)[:, None] + 1
+        first = self.stream.positions(self.starts[indices])[:, None]
+        ends = self.stream.positions(self.stops[indices] - 1)[:, None] + 1
         return self.stream.wrapped(*self.stream.rows(first + np.arange(self.longest), ends))

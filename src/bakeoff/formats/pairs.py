@@ -153,6 +153,6 @@ class SegmentPairs(Format):
         ids[sources < 0] = self.tokenizer.pad
         ids[:, 0] = self.tokenizer.start
         ids[(column == first + 1) | (column == first + second + 2)] = self.tokenizer.separator
-        real = column < first + second + SPECIAL_TOKENS
-        segments = (real & (column >= first + 2)).astype(np.int64)
-        return Examples(Row(ids, segments, documents=real.astype(np.int32)), sources, relation=labels)
+        padding_mask = column < first + second + SPECIAL_TOKENS
+        segments = (padding_mask & (column >= first + 2)).astype(np.int64)
+        return Examples(Row(ids, segments, documents=padding_mask.astype(np.int32)), sources, relation=labels)

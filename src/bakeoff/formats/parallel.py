@@ -60,8 +60,10 @@ class Parallel(Format):
 
     def examples(self, indices: NDArray[np.int64], draws: Draws) -> Examples:
         """The pairs; nothing in them is random."""
-        target, real = self._side(2 * indices + 1)
-        row: Row[NDArray[Any]] = Row(target, documents=real.astype(np.int32), source=Source(*self._side(2 * indices)))
+        target, padding_mask = self._side(2 * indices + 1)
+        row: Row[NDArray[Any]] = Row(
+            target, documents=padding_mask.astype(np.int32), source=Source(*self._side(2 * indices))
+        )
         return Examples(row, np.full(target.shape, -1, np.int64))
 
     def _side(self, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

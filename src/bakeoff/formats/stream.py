@@ -33,7 +33,7 @@ class TokenStream:
         self.starts = np.asarray(split.documents[:-1]) + self.marks * np.arange(count)  # of documents, in the stream
         self.total = len(split.tokens) + self.marks * count
 
-    def places(self, tokens: NDArray[np.int64]) -> NDArray[np.int64]:
+    def positions(self, tokens: NDArray[np.int64]) -> NDArray[np.int64]:
         """The positions in the stream of these tokens of the text."""
         return tokens + self.marks * np.searchsorted(np.asarray(self.split.documents), tokens, side="right")
 

@@ -78,17 +78,17 @@ class _Prompt:
             The old candidate and the new token of each new candidate.
         """
         chosen: list[tuple[float, int, int]] = []
-        for total, place, token in found:
+        for total, number, token in found:
             if total == float("-inf") or len(chosen) == search.beams:
                 break
             if token == search.end:
-                own = self.ids[place]
+                own = self.ids[number]
                 self.finished.append((search.value(total, len(own) + 1), Found(own, total)))
             else:
-                chosen.append((total, place, token))
-        self.ids = [[*self.ids[place], token] for _, place, token in chosen]
+                chosen.append((total, number, token))
+        self.ids = [[*self.ids[number], token] for _, number, token in chosen]
         self.totals = [total for total, _, _ in chosen]
-        return [(place, token) for _, place, token in chosen]
+        return [(number, token) for _, number, token in chosen]
 
 
 def beam_search(scores: Tensor, go_on: Callable[[list[int], list[int]], Tensor | None], search: Search) -> list[Found]:
@@ -112,7 +112,7 @@ def beam_search(scores: Tensor, go_on: Callable[[list[int], list[int]], Tensor |
             if prompt.settled(search, length):
                 found[prompt.number] = prompt.best(search)
             else:
-                rows += [begin + place for place, _ in taken]
+                rows += [begin + number for number, _ in taken]
                 following += [token for _, token in taken]
                 still.append(prompt)
             begin += width
@@ -133,10 +133,10 @@ def _candidates(scores: Tensor, going: list[_Prompt], search: Search) -> list[li
     totals = torch.tensor([total for prompt in going for total in prompt.totals], dtype=torch.float64)
     sums = totals.to(scores.device)[:, None] + best.double()
     padded = pad_sequence(list(sums.split(counts)), batch_first=True, padding_value=float("-inf")).flatten(1)
-    values, places = padded.topk(min(2 * search.beams, padded.shape[1]))  # (P, at most 2 beams)
+    values, positions = padded.topk(min(2 * search.beams, padded.shape[1]))  # (P, at most 2 beams)
     found, begin, names = [], 0, tokens.tolist()
-    for own, own_places, count in zip(values.tolist(), places.tolist(), counts, strict=True):
-        pairs = [divmod(place, most) for place in own_places]
+    for own, of_prompt, count in zip(values.tolist(), positions.tolist(), counts, strict=True):
+        pairs = [divmod(number, most) for number in of_prompt]
         found.append(
             [
                 (value, row, names[begin + row][column])

@@ -38,11 +38,11 @@ class Written(NamedTuple):
 
     @property
     def texts(self) -> tuple[str]:
-        """The prompt as a tuple of one text, as files of answers need it."""
+        """The prompt as a tuple of one text, as files of results need it."""
         return (self.prompt,)
 
     @property
-    def answer(self) -> str:
+    def output(self) -> str:
         """The continuation, or the rewritten text."""
         return self.text if self.continuation is None else self.continuation
 
@@ -71,7 +71,7 @@ def generate(
     Raises:
         UserError: there is no such run, it cannot generate text, or a prompt is too long for it.
     """
-    return [each.answer for part in write(run, in_memory(prompts), config, device=device) for each in part]
+    return [each.output for part in write(run, in_memory(prompts), config, device=device) for each in part]
 
 
 def write(
@@ -176,11 +176,11 @@ class PromptWriter:
         for token in self._generator.stream(start, self._config, sources, self._seed(0)):
             ids.append(token)
             self._count(1)
-            whole = self._joined(prompt, row, ids).answer
+            whole = self._joined(prompt, row, ids).output
             if whole.startswith(told) and not whole.endswith("\N{REPLACEMENT CHARACTER}") and len(whole) > len(told):
                 yield whole[len(told) :]
                 told = whole
-        whole = self._joined(prompt, row, ids).answer
+        whole = self._joined(prompt, row, ids).output
         if whole.startswith(told) and len(whole) > len(told):
             yield whole[len(told) :]
         self._done += 1

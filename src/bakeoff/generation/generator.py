@@ -61,8 +61,8 @@ class Generator:
             own = [prompts[row] for row in rows]
             given = None if sources is None else [sources[row] for row in rows]
             for step in self._steps(own, config, [drawn[row] for row in rows], given):
-                for place, token in step:
-                    written[rows[place]].append(token)
+                for number, token in step:
+                    written[rows[number]].append(token)
         return written
 
     def _together(
@@ -100,16 +100,16 @@ class Generator:
         going = list(range(len(prompts)))  # rows of the batch in the order of the state
         counts, done = [0] * len(prompts), [False] * len(prompts)
         lengths = [len(prompt) for prompt in prompts]
-        chunk, real = padded(prompts, 0, self.device, before=True)
+        chunk, padding_mask = padded(prompts, 0, self.device, before=True)
         prefix = ids_of(lengths, self.device) if self.writer.reads_prefix else None
-        row = Row(chunk, real=real, source=source_of(sources, self.device), prefix=prefix)
+        row = Row(chunk, padding_mask=padding_mask, source=source_of(sources, self.device), prefix=prefix)
         state = self.model.start(len(prompts), in_place=True)
         while True:
             left = [
-                place for place, number in enumerate(going) if not done[number]
+                number for number, number in enumerate(going) if not done[number]
             ]  # rows that are done need no logits
             scores, state = self._scores(row, state, left, not config.greedy)
-            wanted = [going[place] for place in left]
+            wanted = [going[number] for number in left]
             step: list[tuple[int, int]] = []
             following = dict.fromkeys(going, 0)
             for number, token in zip(wanted, choose(scores, wanted).tolist(), strict=True):
@@ -121,11 +121,11 @@ class Generator:
                     done[number] = counts[number] >= config.tokens or self._full(lengths[number] + counts[number] - 1)
             if step:
                 yield step
-            left = [place for place, number in enumerate(going) if not done[number]]
+            left = [number for number, number in enumerate(going) if not done[number]]
             if not left:
                 return
             if len(left) <= len(going) // 2:  # below that, copying the state costs more than it saves
-                state, going = chosen_rows(state, ids_of(left, self.device)), [going[place] for place in left]
+                state, going = chosen_rows(state, ids_of(left, self.device)), [going[number] for number in left]
             row = Row(ids_of([[following[number]] for number in going], self.device))
 
     @torch.inference_mode()

@@ -9,7 +9,7 @@ from torch import Tensor
 from bakeoff.lengths import by_length, padded
 from bakeoff.row import Source
 
-PLACES = 1 << 14
+POSITIONS = 1 << 14
 """Largest number of tokens in a batch, including the tokens to be written."""
 
 Prompts = Sequence[Sequence[int]]
@@ -33,7 +33,7 @@ def together(
     lengths = own + np.array([len(sources[row]) if sources else 0 for row in range(len(prompts))], np.int64)
     chosen: list[int] = []
     for row in by_length(lengths, own).tolist():
-        full = len(chosen) >= most or (len(chosen) + 1) * beams * (lengths[row] + tokens) > PLACES
+        full = len(chosen) >= most or (len(chosen) + 1) * beams * (lengths[row] + tokens) > POSITIONS
         other = alike and chosen and len(prompts[row]) != len(prompts[chosen[0]])
         if chosen and (full or other):
             yield chosen

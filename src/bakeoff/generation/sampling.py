@@ -77,9 +77,9 @@ def filtered(
 def draw(probabilities: Tensor, uniform: Tensor) -> Tensor:
     """(B,) tokens drawn from (B, V) probabilities by (B,) uniform numbers in [0, 1)."""
     cumulative = probabilities.cumsum(-1)
-    place = torch.searchsorted(cumulative, uniform[:, None].to(cumulative) * cumulative[:, -1:], right=True)[:, 0]
+    number = torch.searchsorted(cumulative, uniform[:, None].to(cumulative) * cumulative[:, -1:], right=True)[:, 0]
     last = (probabilities > 0).long().cumsum(-1).argmax(-1)  # rounding must not exceed the last possible token
-    return torch.minimum(place, last)
+    return torch.minimum(number, last)
 
 
 def chooser(config: GenerationConfig, seeds: Sequence[PromptSeed]) -> Choose:

@@ -46,7 +46,7 @@ class Writer(nn.Module):
         if chosen is not None and len(chosen) < len(last):
             last = last[list(chosen)]
         scores = self.head.log_probabilities if normalised else self.head.scores
-        return scores(last, self.model.embedding.table), after
+        return scores(last, self.model.embedding.weight), after
 
 
 def writer_of(module: PretrainingModel) -> Writer:
@@ -65,7 +65,7 @@ def next_token_head(module: PretrainingModel) -> Head:
         UserError: the model has no such objective.
     """
     if module.writing is None:
-        able = [kind for kind, config in OBJECTIVES.items() if config.writes]
+        able = [kind for kind, config in OBJECTIVES.items() if config.generates]
         raise UserError(
             f"this run was trained on {', '.join(module.weights)} and cannot write; generate needs a run with "
             f"{listed(able, 'or')}"

@@ -73,14 +73,16 @@ def layers_of(module: PretrainingModel, batches: Sequence[Batch], device: torch.
         row = batch.to(device).row
         last = "decoder" if model.decoder is not None else "encoder"
         inputs = model.stack_inputs(row)
-        real = row.real if row.documents is None else row.documents > 0
-        _add(sums[last], stacks[last], *inputs, _all(real, row.ids))
+        padding_mask = row.padding_mask if row.documents is None else row.documents > 0
+        _add(sums[last], stacks[last], *inputs, _all(padding_mask, row.ids))
         if model.backward_decoder is not None:
             backwards = model.reversed_inputs(inputs[0], row)
-            _add(sums["backward_decoder"], model.backward_decoder, *backwards, _all(real, row.ids).flip(1))
+            _add(sums["backward_decoder"], model.backward_decoder, *backwards, _all(padding_mask, row.ids).flip(1))
         if row.source is not None:
             source = row.source
-            _add(sums["encoder"], stacks["encoder"], *model.source_inputs(source), _all(source.real, source.ids))
+            _add(
+                sums["encoder"], stacks["encoder"], *model.source_inputs(source), _all(source.padding_mask, source.ids)
+            )
     return [
         _layer(name, stack, number, layer_sums)
         for name, stack in stacks.items()
@@ -88,17 +90,17 @@ def layers_of(module: PretrainingModel, batches: Sequence[Batch], device: torch.
     ]
 
 
-def _all(real: Tensor | None, ids: Tensor) -> Tensor:
+def _all(padding_mask: Tensor | None, ids: Tensor) -> Tensor:
     """(B, T) padding mask, True for tokens."""
-    return torch.ones_like(ids, dtype=torch.bool) if real is None else real
+    return torch.ones_like(ids, dtype=torch.bool) if padding_mask is None else padding_mask
 
 
-def _add(sums: list[_Sums], stack: Stack, x: Tensor, context: Context, real: Tensor) -> None:
+def _add(sums: list[_Sums], stack: Stack, x: Tensor, context: Context, padding_mask: Tensor) -> None:
     """Add the figures of one batch, without the rows of a second stream, which stand after the tokens."""
-    length = real.shape[1]
+    length = padding_mask.shape[1]
     steps, context = stack.steps(x, context)
     for layer_sums, parts, states in zip(sums, stack.layers, steps, strict=True):
-        before, after = states[0][:, :length][real].float(), states[-1][:, :length][real].float()
+        before, after = states[0][:, :length][padding_mask].float(), states[-1][:, :length][padding_mask].float()
         layer_sums.tokens += len(before)
         layer_sums.same_width = before.shape == after.shape
         if layer_sums.same_width:
@@ -110,7 +112,7 @@ def _add(sums: list[_Sums], stack: Stack, x: Tensor, context: Context, real: Ten
         for index, (part, state) in enumerate(zip(parts, states, strict=False)):
             weights = part.kernels(state, context)
             if weights is not None:
-                kernels = weights[None] if weights.dim() == 2 else weights[real]  # (n, N, K)
+                kernels = weights[None] if weights.dim() == 2 else weights[padding_mask]  # (n, N, K)
                 total, count = layer_sums.kernels.get(index, (torch.zeros((), dtype=torch.float64), 0))
                 layer_sums.kernels[index] = total + kernels.sum(0).cpu().double(), count + len(kernels)
 

@@ -75,8 +75,8 @@ class RowReader:
         documents = np.ones(len(ids), np.int64)
         if batch.row.documents is not None:
             documents = batch.row.documents[index].numpy()
-        elif batch.row.real is not None:
-            documents = batch.row.real[index].numpy().astype(np.int64)
+        elif batch.row.padding_mask is not None:
+            documents = batch.row.padding_mask[index].numpy().astype(np.int64)
         tokens = int((documents > 0).sum())
         segments = None if batch.row.segments is None else batch.row.segments[index, :tokens].numpy()
         source, source_length = self._source(batch, index)
@@ -133,7 +133,7 @@ class RowReader:
         if batch.row.source is None:
             return [], 0
         ids: list[int] = batch.row.source.ids[index].tolist()
-        tokens = len(ids) if batch.row.source.real is None else int(batch.row.source.real[index].sum())
+        tokens = len(ids) if batch.row.source.padding_mask is None else int(batch.row.source.padding_mask[index].sum())
         return self.speller.pieces(ids, {}, 0, tokens), len(ids)
 
     def _predicted(self, batch: Batch, index: int, name: str) -> tuple[NDArray[np.int64], list[int]]:

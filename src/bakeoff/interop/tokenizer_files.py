@@ -37,7 +37,7 @@ class TokenizerSettings(NamedTuple):
     """Largest length of a row in tokens; None: there is no limit."""
     segments: bool = False
     """Whether the model reads `token_type_ids`."""
-    writes: bool = False
+    generates: bool = False
     """Whether the model continues texts."""
     pads_before: bool = False
     """Whether padding stands before the tokens of a text."""
@@ -111,7 +111,7 @@ def write_tokenizer(tokenizer: Tokenizer, folder: Path, settings: TokenizerSetti
     }
     if settings.longest is not None:
         values["model_max_length"] = settings.longest
-    if settings.writes and "sep" in named:
+    if settings.generates and "sep" in named:
         values |= {"eos_token": named["sep"], "bos_token": opening}
     if settings.marks:
         values["additional_special_tokens"] = _marks(settings.marks)

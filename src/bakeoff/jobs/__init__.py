@@ -4,7 +4,7 @@ A **job** (`job.py`) is a training as a value: its class says what is done, its 
 objects, so that any process that sees these files can do it. `pretraining.py` has what the jobs of searches and of
 comparisons have in common.
 
-A **queue** (`runner.py`) knows which job may begin, and takes the outcomes: a search has the trials of a look, a
+A **queue** (`runner.py`) knows which job may begin, and takes the outcomes: a search has the trials of an evaluation, a
 comparison its schedule. The **runner** gives the next job to whoever is free, shows the progress of all that run, and
 hands on notes and outcomes. It keeps nothing: the truth is in the files of the runs, which a job goes on with if it is
 given again.

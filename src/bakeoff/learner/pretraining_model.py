@@ -51,7 +51,7 @@ class PretrainingModel(nn.Module):
         self.generator = None if self.generating is None else self.generating.generator
         self.weights: dict[str, float] = {part.kind: part.weight for part in recipe.objective}
         self.predicts_tokens: dict[str, bool] = {part.kind: part.token_targets for part in recipe.objective}
-        self.writing = next((part.kind for part in recipe.objective if part.writes), None)
+        self.writing = next((part.kind for part in recipe.objective if part.generates), None)
         """The name of the objective that teaches the model to continue or write text; None: there is none."""
         self.reads_prefix = recipe.reads_prefix
         """The model sees the text that it is given to continue from both sides."""
@@ -88,12 +88,12 @@ class PretrainingModel(nn.Module):
             if state is None:
                 hidden, _ = self.model(row)
             else:  # padding stands after the end of a text, where nothing follows
-                row = row._replace(real=None, documents=None)
+                row = row._replace(padding_mask=None, documents=None)
                 hidden, after = self.model(row, state, remembered=batch.advance, banded=False)
             gathered |= self._gathered(hidden, targets)
-        table = self.model.embedding.table
+        embedding_weight = self.model.embedding.weight
         present = [each for each in self.objectives if each.name in gathered]
-        return {each.name: score(each.head, *gathered[each.name], table) for each in present}, after
+        return {each.name: score(each.head, *gathered[each.name], embedding_weight) for each in present}, after
 
     def _generate(
         self, generating: Generating, row: Row[Tensor], targets: dict[str, tuple[Tensor, Tensor]]
@@ -111,7 +111,7 @@ class PretrainingModel(nn.Module):
         if drawn is not None and len(drawn[0]):  # it is trained now
             head = next(each.head for each in self.objectives if each.name == generating.learns)
             with torch.no_grad():
-                predicted = head.log_probabilities(rows, self.model.embedding.table)
+                predicted = head.log_probabilities(rows, self.model.embedding.weight)
             ids, made = generating.replace(row.ids, (positions, labels), predicted, drawn)
             targets[name] = drawn[0], made
             row = row._replace(ids=ids)

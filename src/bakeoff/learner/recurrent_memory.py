@@ -9,7 +9,7 @@ from bakeoff.models.part import ModelState, map_state
 
 
 class Memory:
-    """The states of all lanes after the last step; B lanes, one for each row of a batch.
+    """The states of all streams after the last step; B streams, one for each row of a batch.
 
     No gradient goes from one step to the previous one (Dai et al. 2019, arXiv:1901.02860, section 3.2).
     """
@@ -17,8 +17,8 @@ class Memory:
     def __init__(self, model: Model) -> None:
         self.model = model
         self._states: list[ModelState] = []  # of each micro-batch
-        self._loaded: list[Tensor] = []  # of all lanes, before it is known which micro-batches there are
-        self._taken = 0  # lanes of these
+        self._loaded: list[Tensor] = []  # of all streams, before it is known which micro-batches there are
+        self._taken = 0  # streams of these
 
     def before(self, number: int, batch: Batch) -> ModelState:
         """The state from which micro-batch `number` of the next batch continues."""
@@ -38,7 +38,7 @@ class Memory:
         self._states[index] = state._replace(tokens=0, layers=layers)
 
     def tensors(self) -> dict[str, Tensor]:
-        """All tensors by name, each with its B lanes on the first axis, whatever the size of the micro-batches."""
+        """All tensors by name, each with its B streams on the first axis, whatever the size of the micro-batches."""
         if not self._states:
             return {}
         leaves = [_leaves(state) for state in self._states]

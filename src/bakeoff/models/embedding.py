@@ -64,7 +64,7 @@ class EmbeddingConfig(Config):
 
 
 class Embedding(nn.Module):
-    """projection(dropout(norm(token + position + segment))); B batch, T length, E table width, D model width."""
+    """projection(dropout(norm(token + position + segment))); B batch, T length, E embedding width, D model width."""
 
     def __init__(self, config: EmbeddingConfig, vocabulary: int | None, context: BuildContext) -> None:
         super().__init__()
@@ -98,33 +98,33 @@ class Embedding(nn.Module):
         return len(self.tokens.weight)
 
     @property
-    def table(self) -> Tensor:
+    def weight(self) -> Tensor:
         """(V, E) the vectors of the tokens."""
         assert self.tokens is not None
         return self.tokens.weight
 
     def forward(
-        self, row: Row[Tensor], start: int = 0, table: Tensor | None = None, gaps: Tensor | None = None
+        self, row: Row[Tensor], start: int = 0, weight: Tensor | None = None, gaps: Tensor | None = None
     ) -> Tensor:
         """(B, T, D) hidden states before the first layer: the `vectors` at the model's width."""
-        return cast(Tensor, self.projection(self.vectors(row, start, table, gaps)))
+        return cast(Tensor, self.projection(self.vectors(row, start, weight, gaps)))
 
     def vectors(
-        self, row: Row[Tensor], start: int = 0, table: Tensor | None = None, gaps: Tensor | None = None
+        self, row: Row[Tensor], start: int = 0, weight: Tensor | None = None, gaps: Tensor | None = None
     ) -> Tensor:
         """The tables' vectors of the tokens: the sum, after its norm and dropout.
 
         Args:
             row: the tokens and their segments.
             start: position of the first token.
-            table: (V, E) the vectors of the tokens; the embedding's where absent.
+            weight: (V, E) the vectors of the tokens; the embedding's where absent.
             gaps: (B,) number of positions before the first token of each row, which has position 0; None: none.
 
         Returns:
             (B, T, E).
         """
         length, device = row.ids.shape[1], row.ids.device
-        x = F.embedding(row.ids, self.table if table is None else table)
+        x = F.embedding(row.ids, self.weight if weight is None else weight)
         positions = None
         if gaps is not None:  # what stands in them, or after a row's last position, is not looked at
             positions = (torch.arange(start, start + length, device=device) - gaps[:, None]).clamp(min=0)  # (B, T)

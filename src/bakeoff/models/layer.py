@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from bakeoff.models.context import Context
-from bakeoff.models.packing import at_places
+from bakeoff.models.packing import at_positions
 from bakeoff.models.part import Part, State, apply_part
 from bakeoff.row import Row
 
@@ -46,13 +46,13 @@ def apply_layer_at(parts: tuple[Part, ...], x: Tensor, context: Context, wanted:
     )  # each token by itself
     for index, part in enumerate(parts):
         if index > mixing:
-            x = at_places(x, wanted, context.packing) if index == 0 else x
+            x = at_positions(x, wanted, context.packing) if index == 0 else x
             x, _ = part(x, alone)
         elif index == mixing and part.chooses:
             x, _ = part(x, context._replace(wanted=wanted))
         else:
             x, _ = apply_part(part, x, context)
-            x = at_places(x, wanted, context.packing) if index == mixing else x
+            x = at_positions(x, wanted, context.packing) if index == mixing else x
     return x
 
 

@@ -5,13 +5,13 @@ from torch import Tensor
 
 
 def attention_mask(
-    real: Tensor | None, documents: Tensor | None, causal: bool, shown: Tensor | None = None
+    padding_mask: Tensor | None, documents: Tensor | None, causal: bool, shown: Tensor | None = None
 ) -> Tensor | None:
     """The attention mask of rows; padding always has a key to attend to, so that no softmax is over nothing.
 
     Args:
-        real: (B, T) padding mask, True for tokens.
-        documents: (B, T) document ids; tokens attend to their own document alone, and `real` is not used.
+        padding_mask: (B, T) padding mask, True for tokens.
+        documents: (B, T) document ids; tokens attend to their own document alone, and `padding_mask` is not used.
         causal: tokens attend to no later ones.
         shown: (B, T) True for tokens that earlier tokens see, too, in a causal model.
 
@@ -21,8 +21,8 @@ def attention_mask(
     """
     if documents is not None:
         mask = documents[:, :, None] == documents[:, None, :]
-    elif real is not None:
-        mask = attended_keys(real)
+    elif padding_mask is not None:
+        mask = attended_keys(padding_mask)
     elif shown is not None:
         mask = torch.ones_like(shown[:, None])
     else:
@@ -44,9 +44,9 @@ def memory_mask(length: int, remembered: int, device: torch.device) -> Tensor:
     return (read | ~read[:, None])[None, None]
 
 
-def attended_keys(real: Tensor) -> Tensor:
+def attended_keys(padding_mask: Tensor) -> Tensor:
     """(B, 1, T) True for positions that may be attended to: tokens, and padding in a row without any token."""
-    return (real | ~real.any(-1, keepdim=True))[:, None]
+    return (padding_mask | ~padding_mask.any(-1, keepdim=True))[:, None]
 
 
 def inside_prefix(ids: Tensor, prefix: Tensor) -> Tensor:

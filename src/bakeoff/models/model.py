@@ -148,8 +148,8 @@ class Model(nn.Module):
     def _context(self, row: Row[Tensor]) -> Context:
         """The context of rows that stand by themselves."""
         shown = None if row.prefix is None else inside_prefix(row.ids, row.prefix)
-        mask = self._mask(row.real, row.documents, self.decoder is not None, shown)
-        return Context(row if row.documents is None else row._replace(real=None), mask, wanted=row.wanted)
+        mask = self._mask(row.padding_mask, row.documents, self.decoder is not None, shown)
+        return Context(row if row.documents is None else row._replace(padding_mask=None), mask, wanted=row.wanted)
 
     def _with_queries(self, x: Tensor, context: Context, queries: Queries[Tensor]) -> tuple[Tensor, Context]:
         """The input and context with the rows of the second stream after those of the tokens."""
@@ -176,13 +176,13 @@ class Model(nn.Module):
     def encode(self, source: Source[Tensor]) -> tuple[Tensor, Tensor | None]:
         """The encoder's (B, U, D) output, and its (B, 1, 1, U) padding mask, None where there is no padding."""
         assert self.encoder is not None
-        mask = None if source.real is None else attended_keys(source.real)[:, None]
+        mask = None if source.padding_mask is None else attended_keys(source.padding_mask)[:, None]
         return self.encoder(*self.source_inputs(source))[0], mask
 
     def source_inputs(self, source: Source[Tensor]) -> tuple[Tensor, Context]:
         """The input of the encoder of a sequence-to-sequence model, and its context."""
-        row = Row(source.ids, real=source.real)
-        return self.embedding(row), Context(row, self._mask(source.real, None, False))
+        row = Row(source.ids, padding_mask=source.padding_mask)
+        return self.embedding(row), Context(row, self._mask(source.padding_mask, None, False))
 
     def start(self, rows: int, in_place: bool = False) -> ModelState:
         """The state before the first token of `rows` rows, from which `forward` continues.
@@ -205,9 +205,9 @@ class Model(nn.Module):
             assert state.tokens == 0, "a source is read before the first token"
             encoded, mask = self.encode(row.source)
             state = state._replace(source=encoded, source_mask=mask)
-        if row.real is not None:
+        if row.padding_mask is not None:
             assert state.tokens == 0, "padding stands before the first token"
-            state = state._replace(gaps=(~row.real).sum(1))
+            state = state._replace(gaps=(~row.padding_mask).sum(1))
         x = self._embed(row, state.tokens, state.gaps)
         context = Context(
             row,
@@ -229,7 +229,7 @@ class Model(nn.Module):
 
     def _embed(self, row: Row[Tensor], start: int = 0, gaps: Tensor | None = None) -> Tensor:
         if self.target_embedding is not None:
-            return cast(Tensor, self.target_embedding(row, start, self.embedding.table, gaps))
+            return cast(Tensor, self.target_embedding(row, start, self.embedding.weight, gaps))
         return cast(Tensor, self.embedding(row, start, gaps=gaps))
 
     def _mask_of_chunk(self, row: Row[Tensor], state: ModelState, remembered: int | None) -> Tensor | None:
@@ -238,9 +238,9 @@ class Model(nn.Module):
         if row.prefix is not None:
             assert state.tokens == 0, "a prefix is read in one go"
             ends = row.prefix if state.gaps is None else row.prefix + state.gaps
-            return self._mask(row.real, None, True, inside_prefix(row.ids, ends))
-        if row.real is not None:
-            return self._mask(row.real, None, True)
+            return self._mask(row.padding_mask, None, True, inside_prefix(row.ids, ends))
+        if row.padding_mask is not None:
+            return self._mask(row.padding_mask, None, True)
         if state.gaps is not None:
             return gaps_mask(state.gaps, state.tokens, length) if self._attends else None
         if self.decoder is not None or remembered is None or remembered >= length:
@@ -248,10 +248,10 @@ class Model(nn.Module):
         return memory_mask(length, remembered, row.ids.device)
 
     def _mask(
-        self, real: Tensor | None, documents: Tensor | None, causal: bool, shown: Tensor | None = None
+        self, padding_mask: Tensor | None, documents: Tensor | None, causal: bool, shown: Tensor | None = None
     ) -> Tensor | None:
         """The mask that `attention_mask` makes; None where nothing attends."""
-        return attention_mask(real, documents, causal, shown) if self._attends else None
+        return attention_mask(padding_mask, documents, causal, shown) if self._attends else None
 
     def row_flops(self, length: int, source_length: int = 0, queries: float = 0.0, ahead: float = 0.0) -> int:
         """Floating-point operations of a row's forward pass.

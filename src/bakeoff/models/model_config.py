@@ -112,7 +112,7 @@ class ModelBaseConfig(Config):
         return [block.mixer_config for block in self.stack.distinct()]
 
     @property
-    def table_width(self) -> int:
+    def embedding_width(self) -> int:
         """E, the width of the token table."""
         return self.embedding.width or (self.encoder or self.stack).width
 

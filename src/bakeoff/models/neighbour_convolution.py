@@ -36,8 +36,8 @@ class NeighbourConvolution(nn.Module):
 
         Padding and other documents count as zeros.
         """
-        if context.row.real is not None:
-            x = x * context.row.real[..., None]
+        if context.row.padding_mask is not None:
+            x = x * context.row.padding_mask[..., None]
         y = short_convolution(x, self.taps, causal=self.causal, documents=context.row.documents, left=left)
         return y, last_inputs(left, x)
 

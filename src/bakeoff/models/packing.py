@@ -12,14 +12,14 @@ from torch import Tensor
 class Packing(NamedTuple):
     """The positions of tokens when rows are laid out one after the other, without padding, as one row of N tokens."""
 
-    places: Tensor
+    positions: Tensor
     """(N,) the position of each token in the B * T positions of the rows."""
     ranks: Tensor
     """(B, T) the position of each token among the N; padding has the position of a neighbour."""
 
     def packed(self, x: Tensor) -> Tensor:
         """(B, T, D) to (1, N, D)."""
-        return x.flatten(0, 1).index_select(0, self.places)[None]
+        return x.flatten(0, 1).index_select(0, self.positions)[None]
 
     def padded(self, x: Tensor) -> Tensor:
         """(1, N, D) to (B, T, D), with some token's state at padding, for code that does not read padding."""
@@ -28,19 +28,19 @@ class Packing(NamedTuple):
 
     def spread(self, x: Tensor) -> Tensor:
         """(1, N, D) to (B, T, D), zeros at padding."""
-        flat = x.new_zeros(self.ranks.numel(), x.shape[-1]).index_copy_(0, self.places, x[0])
+        flat = x.new_zeros(self.ranks.numel(), x.shape[-1]).index_copy_(0, self.positions, x[0])
         rows: Tensor = flat.unflatten(0, self.ranks.shape)
         return rows
 
 
-def packing_of(real: Tensor) -> Packing:
+def packing_of(padding_mask: Tensor) -> Packing:
     """The packing of rows, from their (B, T) padding mask, True for tokens."""
-    flat = real.flatten()
+    flat = padding_mask.flatten()
     ranks = (flat.cumsum(0) - 1).clamp(min=0)
-    return Packing(flat.nonzero()[:, 0], ranks.view(real.shape))
+    return Packing(flat.nonzero()[:, 0], ranks.view(padding_mask.shape))
 
 
-def at_places(x: Tensor, wanted: Tensor, packing: Packing | None) -> Tensor:
+def at_positions(x: Tensor, wanted: Tensor, packing: Packing | None) -> Tensor:
     """(B, M, D) the states at (B, M) positions of rows x, which are (B, T, D), or (1, N, D) where they are packed."""
     if packing is not None:
         index = packing.ranks.gather(1, wanted).flatten()

@@ -32,8 +32,9 @@ class Part(nn.Module):
     """No row of a batch depends on another row, not even in training; false for a batch norm."""
 
     skips_padding: ClassVar[bool] = False
-    """The part honours `context.row.real` after a state, too: padding before a row's first token leaves no trace in
-    its outputs and states. Models with a part that does not do so read prompts of unlike lengths one by one."""
+    """The part honours `context.row.padding_mask` after a state, too: padding before a row's first token leaves no
+    trace in its outputs and states. Models with a part that does not do so read prompts of unlike lengths one by
+    one."""
     matrices: ClassVar[tuple[str, ...] | None] = None
     """Names of the part's own parameters that map vectors to vectors, for optimizers like Muon; None: those with two
     dimensions (`matrices.py`). Parameters of modules inside the part are declared by these modules."""
@@ -126,7 +127,7 @@ class Wrapper(Part):
 
     @property
     def skips_padding(self) -> bool:  # type: ignore[override]
-        """Whether the function honours `context.row.real` after a state."""
+        """Whether the function honours `context.row.padding_mask` after a state."""
         return self.function.skips_padding
 
     @override

@@ -12,7 +12,7 @@ from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.distances import DistanceTable, RelativeBias, distance_table, relative_bias
 from bakeoff.models.layer import apply_layer, apply_layer_at, compiled_layer
 from bakeoff.models.layer_weighting import LayerWeighting
-from bakeoff.models.packing import at_places, packing_of, worth_packing
+from bakeoff.models.packing import at_positions, packing_of, worth_packing
 from bakeoff.models.part import Part, State
 from bakeoff.ops.dropout import dropout
 
@@ -164,8 +164,8 @@ class Stack(nn.Module):
         wanted, context = context.wanted, context._replace(wanted=None)
         apply = compiled_layer() if self.compiled else apply_layer
         eager = apply is apply_layer
-        if context.row.real is not None and eager and not context.queries and worth_packing(x):
-            packing = packing_of(context.row.real)
+        if context.row.padding_mask is not None and eager and not context.queries and worth_packing(x):
+            packing = packing_of(context.row.padding_mask)
             x, context = packing.packed(x), context._replace(packing=packing)
         before = (None,) * len(self.layers) if state is None else cast(tuple[State, ...], state)
         states: list[State] = []
@@ -185,7 +185,7 @@ class Stack(nn.Module):
                     x = self.weighting(outputs)
             states.append(after)
         if wanted is not None:
-            x = at_places(x, wanted, context.packing)
+            x = at_positions(x, wanted, context.packing)
         elif context.packing is not None:
             x = context.packing.spread(x)
         return self.output(x), None if state is None else tuple(states)

@@ -65,7 +65,7 @@ class BidirectionalLanguageModel:
         ids, documents = examples.row.ids, examples.row.documents
         assert documents is not None
         labels = np.stack([examples.following, np.roll(ids, 1, axis=1)], axis=-1)  # (N, T, 2)
-        predicted = np.stack([examples.real, examples.real], axis=-1)
+        predicted = np.stack([examples.padding_mask, examples.padding_mask], axis=-1)
         predicted[:, 0, 1] = False
         predicted[:, 1:, 1] &= documents[:, 1:] == documents[:, :-1]
         rows = np.flatnonzero(predicted)

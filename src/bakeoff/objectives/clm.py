@@ -11,9 +11,9 @@ from bakeoff.corpus.split import Split
 from bakeoff.formats.example import Examples
 from bakeoff.formats.input_config import RowMarks
 from bakeoff.models.model import ModelConfig
-from bakeoff.objectives.heads import AdaptiveTokenHead, Head, UntiedTokenHead, table_head
+from bakeoff.objectives.heads import AdaptiveTokenHead, Head, UntiedTokenHead, tied_head
 from bakeoff.objectives.objective import Scoring, Targets, TokenObjectiveConfig
-from bakeoff.objectives.refusals import WRITES_FOR_A_SOURCE, reads_running_text
+from bakeoff.objectives.refusals import GENERATES_FOR_A_SOURCE, reads_running_text
 from bakeoff.randomness.draws import Draws
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
@@ -47,7 +47,7 @@ class LanguageModelConfig(TokenObjectiveConfig):
     def _head(self, model: ModelConfig, vocabulary: int) -> Head:
         width = model.stack.output_width
         if self.head == "tied":
-            return table_head(model, vocabulary, self.bias)
+            return tied_head(model, vocabulary, self.bias)
         if reached := [cutoff for cutoff in self.cutoffs or [] if cutoff < vocabulary]:
             return AdaptiveTokenHead(width, vocabulary, reached, self.bias)
         return UntiedTokenHead(width, vocabulary, self.bias)
@@ -67,12 +67,12 @@ class CausalLanguageModelConfig(LanguageModelConfig):
         "encoder": "clm predicts the next token, which a model with 'encoder' can see; use 'decoder'",
         "decoder with directions: 2": "clm reads in one direction, and the model has 'directions: 2'; use bilm, or set "
         "it to 1",
-        "encoder and decoder": f"clm leaves the encoder without anything to read; use {WRITES_FOR_A_SOURCE}",
+        "encoder and decoder": f"clm leaves the encoder without anything to read; use {GENERATES_FOR_A_SOURCE}",
         **reads_running_text("clm"),
     }
     bounded_by_frequencies: ClassVar[bool] = True
     whole_text: ClassVar[bool] = True
-    writes: ClassVar[bool] = True
+    generates: ClassVar[bool] = True
     head_of: ClassVar[str | None] = "mntp"
 
     @override
@@ -92,7 +92,7 @@ class CausalLanguageModel:
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
         """The next tokens, at all positions but padding, tokens that are only read, and rows seen from both sides."""
         assert examples.following is not None
-        predicted = examples.real
+        predicted = examples.padding_mask
         if examples.context is not None:
             predicted &= np.arange(predicted.shape[1]) >= examples.context[:, None]
         if examples.row.prefix is not None:

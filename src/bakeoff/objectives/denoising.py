@@ -14,7 +14,7 @@ from bakeoff.formats.example import Examples
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.heads import Head
 from bakeoff.objectives.objective import Targets
-from bakeoff.objectives.refusals import writes_for_a_source
+from bakeoff.objectives.refusals import generates_for_a_source
 from bakeoff.objectives.sequence_to_sequence import (
     SequenceToSequenceBaseConfig,
     gather,
@@ -34,7 +34,7 @@ class DenoisingConfig(SequenceToSequenceBaseConfig):
     kind: Literal["denoising"] = "denoising"
     """The objective's name."""
     title: ClassVar[str] = "Corrupted text (denoising)"
-    refused: ClassVar[Mapping[str, str]] = writes_for_a_source("denoising")
+    refused: ClassVar[Mapping[str, str]] = generates_for_a_source("denoising")
     noise: Literal["infilling", "masking", "deletion", "none"] = "infilling"
     """The fate of the hidden tokens: each span becomes one mask (infilling), each token becomes a mask (masking),
     tokens are removed without a trace (deletion), or nothing is hidden (none).
@@ -93,35 +93,37 @@ class Denoising:
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
         """Rewrite the rows: the source is the corrupted text, the target the text."""
-        real = examples.real
+        padding_mask = examples.padding_mask
         text = examples.row.ids
-        order = self.order(examples.sources, real, split, draws) if self.config.permute else None
+        order = self.order(examples.sources, padding_mask, split, draws) if self.config.permute else None
         shuffled = text if order is None else np.take_along_axis(text, order, 1)
-        source, kept = self.corrupt(shuffled, real, tokenizer, draws)
+        source, kept = self.corrupt(shuffled, padding_mask, tokenizer, draws)
         if self.config.rotate:
             source = rotated(source, kept.sum(1), draws)
         source, kept = with_end(source, kept, tokenizer.separator)
         examples.row = examples.row._replace(source=Source(*gather(source, kept, rounded(kept), tokenizer.pad)))
-        target, kept = with_end(text, real, tokenizer.separator)
+        target, kept = with_end(text, padding_mask, tokenizer.separator)
         return teach(examples, *gather(target, kept, target.shape[1], tokenizer.pad), tokenizer, self.config)
 
     def corrupt(
-        self, text: NDArray[np.int64], real: NDArray[np.bool_], tokenizer: Tokenizer, draws: Draws
+        self, text: NDArray[np.int64], padding_mask: NDArray[np.bool_], tokenizer: Tokenizer, draws: Draws
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """The (N, L) text with its share of tokens hidden, and True for its tokens, which come first, padding last."""
         if self.config.noise == "none":
-            return text, real
+            return text, padding_mask
         if self.config.noise == "infilling":
-            return self.infill(text, real.sum(1), tokenizer.mask, draws)
-        hidden = np.rint(real.sum(1) * self.config.rate).astype(np.int64)
-        score = np.where(real, draws.words("hidden tokens", text.shape[1]).astype(np.int64), np.iinfo(np.int64).max)
+            return self.infill(text, padding_mask.sum(1), tokenizer.mask, draws)
+        hidden = np.rint(padding_mask.sum(1) * self.config.rate).astype(np.int64)
+        score = np.where(
+            padding_mask, draws.words("hidden tokens", text.shape[1]).astype(np.int64), np.iinfo(np.int64).max
+        )
         chosen = ranks(score) < hidden[:, None]
         if self.config.noise == "masking":
-            return np.where(chosen, tokenizer.mask, text), real
-        return gather(text, real & ~chosen, text.shape[1], tokenizer.pad)
+            return np.where(chosen, tokenizer.mask, text), padding_mask
+        return gather(text, padding_mask & ~chosen, text.shape[1], tokenizer.pad)
 
     def order(
-        self, sources: NDArray[np.int64], real: NDArray[np.bool_], split: Split, draws: Draws
+        self, sources: NDArray[np.int64], padding_mask: NDArray[np.bool_], split: Split, draws: Draws
     ) -> NDArray[np.int64]:
         """(N, L) positions in the row, in the order of the shuffled sentences, padding last."""
         length = sources.shape[1]
@@ -129,18 +131,18 @@ class Denoising:
         new = np.pad(owner[:, 1:] != owner[:, :-1], ((0, 0), (1, 0)), constant_values=False)
         sentence = np.cumsum(new, 1)  # (N, L) counted from 0 in each row
         keys = np.take_along_axis(draws.words("sentence order", length).astype(np.int64), sentence, 1)
-        keys = np.where(real, keys * length + sentence, np.iinfo(np.int64).max)
+        keys = np.where(padding_mask, keys * length + sentence, np.iinfo(np.int64).max)
         return np.argsort(keys, axis=1, kind="stable")
 
     def infill(
-        self, text: NDArray[np.int64], real: NDArray[np.int64], mask: int, draws: Draws
+        self, text: NDArray[np.int64], padding_mask: NDArray[np.int64], mask: int, draws: Draws
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """The text with a mask for each hidden span, and True where there is a token.
 
         Lengths are drawn until the share is hidden, and the last one is cut short; the spans stand at random positions
         among the remaining tokens.
         """
-        hidden = np.rint(real * self.config.rate).astype(np.int64)  # (N,)
+        hidden = np.rint(padding_mask * self.config.rate).astype(np.int64)  # (N,)
         drawn = self.drawn(int(hidden.max(initial=0)), draws)  # (N, S)
         before = np.cumsum(drawn, 1) - drawn
         used = before < hidden[:, None]
@@ -150,7 +152,7 @@ class Denoising:
         # In another order: the last one, cut short and never empty, is not to be always the row's last.
         order = np.where(used, -draws.words("span order", lengths.shape[1]).astype(np.int64), 1)
         lengths = np.take_along_axis(lengths, np.argsort(order, axis=1, kind="stable"), 1)
-        slots = real - hidden + spans  # (N,) tokens that stay, and masks
+        slots = padding_mask - hidden + spans  # (N,) tokens that stay, and masks
         width = int(slots.max(initial=1))
         words = draws.words("span places", width).astype(np.int64)
         inside = np.arange(width) < slots[:, None]
@@ -169,9 +171,9 @@ class Denoising:
         return np.searchsorted(np.cumsum(terms), draws.uniform("span lengths", count), side="right").astype(np.int64)
 
 
-def rotated(text: NDArray[np.int64], real: NDArray[np.int64], draws: Draws) -> NDArray[np.int64]:
+def rotated(text: NDArray[np.int64], padding_mask: NDArray[np.int64], draws: Draws) -> NDArray[np.int64]:
     """(N, L) rows of (N,) real tokens, rotated to begin at a random token; each token is equally likely."""
-    begin = draws.integers("rotation", np.maximum(real, 1))[:, None]
-    position, length = np.arange(text.shape[1]), real[:, None]
+    begin = draws.integers("rotation", np.maximum(padding_mask, 1))[:, None]
+    position, length = np.arange(text.shape[1]), padding_mask[:, None]
     turned = np.where(position < length, (position + begin) % np.maximum(length, 1), position)
     return np.take_along_axis(text, turned, 1)

@@ -11,7 +11,7 @@ from bakeoff.formats.example import Examples
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.heads import Head
 from bakeoff.objectives.objective import Targets
-from bakeoff.objectives.refusals import writes_for_a_source
+from bakeoff.objectives.refusals import generates_for_a_source
 from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceBaseConfig, gather, teach, with_end
 from bakeoff.randomness.draws import Draws
 from bakeoff.row import Source
@@ -24,7 +24,7 @@ class DeshufflingConfig(SequenceToSequenceBaseConfig):
     kind: Literal["deshuffling"] = "deshuffling"
     """The objective's name."""
     title: ClassVar[str] = "Text in disorder (deshuffling)"
-    refused: ClassVar[Mapping[str, str]] = writes_for_a_source("deshuffling")
+    refused: ClassVar[Mapping[str, str]] = generates_for_a_source("deshuffling")
 
     @property
     @override
@@ -52,10 +52,10 @@ class Deshuffling:
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
         """Rewrite the rows: the source is the shuffled text, the target the text."""
-        real, text = examples.real, examples.row.ids
+        padding_mask, text = examples.padding_mask, examples.row.ids
         words = draws.words("token order", text.shape[1]).astype(np.int64)
-        order = np.argsort(np.where(real, words, np.iinfo(np.int64).max), axis=1, kind="stable")  # padding last
-        source, kept = with_end(np.take_along_axis(text, order, 1), real, tokenizer.separator)
+        order = np.argsort(np.where(padding_mask, words, np.iinfo(np.int64).max), axis=1, kind="stable")  # padding last
+        source, kept = with_end(np.take_along_axis(text, order, 1), padding_mask, tokenizer.separator)
         examples.row = examples.row._replace(source=Source(*gather(source, kept, source.shape[1], tokenizer.pad)))
-        target, kept = with_end(text, real, tokenizer.separator)
+        target, kept = with_end(text, padding_mask, tokenizer.separator)
         return teach(examples, *gather(target, kept, target.shape[1], tokenizer.pad), tokenizer, self.config)

@@ -27,29 +27,29 @@ class Head(nn.Module):
     z_loss: float = 0.0
     """z, the weight of z Z^2 in the loss of each row, where Z is the logarithm of the normaliser."""
 
-    def scores(self, rows: Tensor, table: Tensor) -> Tensor:
+    def scores(self, rows: Tensor, embedding_weight: Tensor) -> Tensor:
         """Unnormalised log-probabilities.
 
         Args:
             rows: (N, D) hidden states of the rows that have a target.
-            table: (V, E) the embedding's table, for heads that are tied to it.
+            embedding_weight: (V, E) the embedding's table, for heads that are tied to it.
 
         Returns:
             (N, V) or (N, C).
         """
         raise NotImplementedError
 
-    def log_probabilities(self, rows: Tensor, table: Tensor) -> Tensor:
+    def log_probabilities(self, rows: Tensor, embedding_weight: Tensor) -> Tensor:
         """(N, V) or (N, C) log-probabilities of gathered rows, in float32."""
-        return self.scores(rows, table).float().log_softmax(-1)
+        return self.scores(rows, embedding_weight).float().log_softmax(-1)
 
-    def loss(self, rows: Tensor, labels: Tensor, table: Tensor) -> Tensor:
+    def loss(self, rows: Tensor, labels: Tensor, embedding_weight: Tensor) -> Tensor:
         """The cross-entropy of gathered rows with their (N,) labels, summed, in nats."""
-        return cross_entropy(self.scores(rows, table).float(), labels, z_loss=self.z_loss)
+        return cross_entropy(self.scores(rows, embedding_weight).float(), labels, z_loss=self.z_loss)
 
-    def usual_loss(self, rows: Tensor, table: Tensor) -> Tensor:
+    def usual_loss(self, rows: Tensor, embedding_weight: Tensor) -> Tensor:
         """The loss of rows with unknown labels, for an estimate of the memory that it takes."""
-        return self.loss(rows, torch.zeros(len(rows), dtype=torch.int64, device=rows.device), table)
+        return self.loss(rows, torch.zeros(len(rows), dtype=torch.int64, device=rows.device), embedding_weight)
 
 
 Score = Callable[[Head, Tensor, Tensor, Tensor], Any]
@@ -58,14 +58,14 @@ the embedding.
 """
 
 
-def summed_loss(head: Head, rows: Tensor, labels: Tensor, table: Tensor) -> Tensor:
+def summed_loss(head: Head, rows: Tensor, labels: Tensor, embedding_weight: Tensor) -> Tensor:
     """() the loss that a training makes smaller, summed over the rows, in nats."""
-    return head.loss(rows, labels, table)
+    return head.loss(rows, labels, embedding_weight)
 
 
-def logits(head: Head, rows: Tensor, labels: Tensor, table: Tensor) -> Tensor:
+def logits(head: Head, rows: Tensor, labels: Tensor, embedding_weight: Tensor) -> Tensor:
     """(N, V) or (N, C) unnormalised log-probabilities, whatever the labels."""
-    return head.scores(rows, table)
+    return head.scores(rows, embedding_weight)
 
 
 class HeadTransform(NamedTuple):
@@ -95,7 +95,7 @@ class TokenHead(Head):
     def __init__(
         self,
         width: int,
-        table_width: int,
+        embedding_width: int,
         vocabulary: int,
         transform: HeadTransform | None = None,
         bias: bool = False,
@@ -110,15 +110,17 @@ class TokenHead(Head):
         self.norm: nn.LayerNorm | None = None
         if transform is not None:
             self.activation = transform.activation
-            self.transform = nn.Linear(width, table_width, transform.map_bias)
-            self.norm = nn.LayerNorm(table_width, transform.norm_epsilon, transform.norm_affine, transform.norm_bias)
-        elif width != table_width:
-            self.transform = nn.Linear(width, table_width)
+            self.transform = nn.Linear(width, embedding_width, transform.map_bias)
+            self.norm = nn.LayerNorm(
+                embedding_width, transform.norm_epsilon, transform.norm_affine, transform.norm_bias
+            )
+        elif width != embedding_width:
+            self.transform = nn.Linear(width, embedding_width)
         self.bias = nn.Parameter(torch.zeros(vocabulary)) if transform is not None or bias else None
-        self.flops_per_row = 2 * table_width * vocabulary + (2 * width * table_width if self.transform else 0)
+        self.flops_per_row = 2 * embedding_width * vocabulary + (2 * width * embedding_width if self.transform else 0)
         initialise(self)
 
-    def scores(self, rows: Tensor, table: Tensor) -> Tensor:
+    def scores(self, rows: Tensor, embedding_weight: Tensor) -> Tensor:
         """(N, D) hidden states and the (V, E) table to (N, V) unnormalised log-probabilities."""
         if self.scale is not None:
             rows = rows * self.scale
@@ -126,25 +128,25 @@ class TokenHead(Head):
             rows = self.transform(rows)
         if self.norm is not None and self.activation is not None:
             rows = self.norm(activate(rows, self.activation))
-        return F.linear(rows, table, self.bias)
+        return F.linear(rows, embedding_weight, self.bias)
 
-    def loss(self, rows: Tensor, labels: Tensor, table: Tensor) -> Tensor:
+    def loss(self, rows: Tensor, labels: Tensor, embedding_weight: Tensor) -> Tensor:
         """The summed cross-entropy of gathered rows with their (N,) labels, smoothed or not, in nats."""
-        return cross_entropy(self.scores(rows, table).float(), labels, self.label_smoothing, self.z_loss)
+        return cross_entropy(self.scores(rows, embedding_weight).float(), labels, self.label_smoothing, self.z_loss)
 
 
-def table_head(
+def tied_head(
     model: ModelConfig, vocabulary: int, bias: bool = False, label_smoothing: float = 0.0, scaled: bool = False
 ) -> TokenHead:
     """A head without a transform: the embedding's table, after a linear layer where the two widths differ."""
     width = model.stack.output_width
-    return TokenHead(width, model.table_width, vocabulary, None, bias, label_smoothing, scaled)
+    return TokenHead(width, model.embedding_width, vocabulary, None, bias, label_smoothing, scaled)
 
 
 def transformed_head(model: ModelConfig, vocabulary: int, activation: str, map_bias: bool = True) -> TokenHead:
     """BERT's head: a linear layer, the activation and a norm in front of the embedding's table."""
     transform = head_transform(model, activation, map_bias)
-    return TokenHead(model.stack.output_width, model.table_width, vocabulary, transform)
+    return TokenHead(model.stack.output_width, model.embedding_width, vocabulary, transform)
 
 
 def head_transform(model: ModelConfig, activation: str, map_bias: bool = True) -> HeadTransform:
@@ -162,13 +164,13 @@ class UntiedTokenHead(Head):
         self.flops_per_row = 2 * width * vocabulary
         initialise(self)
 
-    def scores(self, rows: Tensor, table: Tensor) -> Tensor:
+    def scores(self, rows: Tensor, embedding_weight: Tensor) -> Tensor:
         """(N, D) hidden states to (N, V) unnormalised log-probabilities; the embedding's table is not used."""
         return cast(Tensor, self.output(rows))
 
-    def loss(self, rows: Tensor, labels: Tensor, table: Tensor) -> Tensor:
+    def loss(self, rows: Tensor, labels: Tensor, embedding_weight: Tensor) -> Tensor:
         """The summed cross-entropy of gathered rows with their (N,) labels, smoothed or not, in nats."""
-        return cross_entropy(self.scores(rows, table).float(), labels, self.label_smoothing, self.z_loss)
+        return cross_entropy(self.scores(rows, embedding_weight).float(), labels, self.label_smoothing, self.z_loss)
 
 
 class AdaptiveTokenHead(Head):
@@ -202,15 +204,15 @@ class AdaptiveTokenHead(Head):
         self.flops_per_row = round(flops)
         initialise(self)
 
-    def scores(self, rows: Tensor, table: Tensor) -> Tensor:
+    def scores(self, rows: Tensor, embedding_weight: Tensor) -> Tensor:
         """(N, D) hidden states to (N, V) log-probabilities; the embedding's table is not used."""
         return self.softmax.log_prob(rows.float())
 
-    def log_probabilities(self, rows: Tensor, table: Tensor) -> Tensor:
+    def log_probabilities(self, rows: Tensor, embedding_weight: Tensor) -> Tensor:
         """(N, V) log-probabilities of gathered rows, in float32."""
-        return self.scores(rows, table)
+        return self.scores(rows, embedding_weight)
 
-    def loss(self, rows: Tensor, labels: Tensor, table: Tensor) -> Tensor:
+    def loss(self, rows: Tensor, labels: Tensor, embedding_weight: Tensor) -> Tensor:
         """The cross-entropy of gathered rows with their (N,) labels, summed, in nats.
 
         Torch's module gives the same loss, but not under autocast, and with a slower softmax.
@@ -222,7 +224,7 @@ class AdaptiveTokenHead(Head):
             total = total + cross_entropy(self.softmax.tail[i](rows[inside]).float(), labels[inside] - low)
         return total + cross_entropy(self.softmax.head(rows).float(), first)
 
-    def usual_loss(self, rows: Tensor, table: Tensor) -> Tensor:
+    def usual_loss(self, rows: Tensor, embedding_weight: Tensor) -> Tensor:
         """The loss of rows that are spread over the clusters in their usual shares."""
         labels = torch.zeros(len(rows), dtype=torch.int64, device=rows.device)
         total = cross_entropy(self.softmax.head(rows).float(), labels)
@@ -252,6 +254,6 @@ class SentenceHead(Head):
         self.flops_per_row = 2 * width * width + 2 * width * classes
         initialise(self)
 
-    def scores(self, rows: Tensor, table: Tensor) -> Tensor:
+    def scores(self, rows: Tensor, embedding_weight: Tensor) -> Tensor:
         """(N, D) hidden states to (N, C) unnormalised log-probabilities; the embedding's table is not used."""
         return cast(Tensor, self.output(self.pooler(rows).tanh()))

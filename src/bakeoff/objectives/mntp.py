@@ -85,7 +85,7 @@ class MaskedNextTokenPrediction(Masking):
         """
         reading_draws = draws if self.config.versions is None else draws.static(self.config.versions)
         both_sides = reading_draws.uniform("reading", 1)[:, 0] >= self.rows_left
-        examples.row = examples.row._replace(prefix=np.where(both_sides, examples.real.sum(1), 0))
+        examples.row = examples.row._replace(prefix=np.where(both_sides, examples.padding_mask.sum(1), 0))
         allowed = np.repeat(both_sides[:, None], examples.row.ids.shape[1], axis=1)
         allowed[:, 0] = False
         positions, labels = self.hide(examples, split, tokenizer, draws, allowed)

@@ -91,7 +91,7 @@ class ObjectiveConfig(PartConfig):
     """
     targets_together: ClassVar[int] = 1
     """Number of neighbouring targets that are tokens in another order than the text's; 1: none are moved."""
-    writes: ClassVar[bool] = False
+    generates: ClassVar[bool] = False
     """A trained model can continue a text, or write one for a source."""
     continues_source: ClassVar[bool] = False
     """The text that is written for a source continues it."""

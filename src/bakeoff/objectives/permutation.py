@@ -11,7 +11,7 @@ from typing_extensions import override
 from bakeoff.corpus.split import Split
 from bakeoff.formats.example import Examples
 from bakeoff.models.model import ModelConfig
-from bakeoff.objectives.heads import Head, table_head
+from bakeoff.objectives.heads import Head, tied_head
 from bakeoff.objectives.objective import Scoring, Targets, TokenObjectiveConfig
 from bakeoff.objectives.refusals import sees_both_sides
 from bakeoff.objectives.target_choice import TargetChoice, free_sources
@@ -63,7 +63,7 @@ class Permutation:
     name = "permutation"
 
     def __init__(self, config: PermutationConfig, model: ModelConfig, vocabulary: int) -> None:
-        self.head: Head = table_head(model, vocabulary, config.bias)
+        self.head: Head = tied_head(model, vocabulary, config.bias)
         self.choice = TargetChoice(config.rate, config.ngram, span_end=config.span_end)
         self.targets_per_token = config.rate
         self.queries_per_token = config.rate
@@ -77,15 +77,17 @@ class Permutation:
         most = int(wanted.max(initial=0))
         score = np.where(chosen, draws.words("factorisation order", length).astype(np.int64), np.iinfo(np.int64).max)
         positions = np.argsort(score, axis=1, kind="stable")[:, :most]  # targets in their order, then anything
-        real = np.arange(most) < wanted[:, None]
-        row, column = np.nonzero(real)
+        padding_mask = np.arange(most) < wanted[:, None]
+        row, column = np.nonzero(padding_mask)
         # Rank 0 for what is no target. A target's rows see what has a lower rank, all others what has rank 0; in few
         # bits, because the comparisons are most of the work.
         rank = np.zeros((count, length), np.min_scalar_type(length))
         rank[row, positions[row, column]] = column + 1
-        orders = np.where(real, np.arange(most) + 1, 0)  # of the queries, 0 for those that only fill the row
+        orders = np.where(padding_mask, np.arange(most) + 1, 0)  # of the queries, 0 for those that only fill the row
         below = np.concatenate([np.maximum(rank, 1), orders], axis=1).astype(rank.dtype)
-        queries: Queries[NDArray[Any]] = Queries(np.where(real, positions, 0), rank[:, None, :] < below[:, :, None])
+        queries: Queries[NDArray[Any]] = Queries(
+            np.where(padding_mask, positions, 0), rank[:, None, :] < below[:, :, None]
+        )
         if examples.reuse:
             _part_at(examples.reuse, queries.visible, queries.positions)
         examples.row = examples.row._replace(queries=queries)

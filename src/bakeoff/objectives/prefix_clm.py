@@ -44,7 +44,7 @@ class PrefixCausalLanguageModelConfig(LanguageModelConfig):
     peek_note: ClassVar[str | None] = (
         "x comes next; it is predicted from all before it, as is every token behind the prefix"
     )
-    writes: ClassVar[bool] = True
+    generates: ClassVar[bool] = True
     reads_prefix: ClassVar[bool] = True
 
     @override
@@ -71,8 +71,8 @@ class PrefixCausalLanguageModel:
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
         """Give each row a prefix of at least one token; the labels are all tokens after the prefix."""
         assert examples.following is not None
-        real = examples.real
-        prefix = 1 + draws.integers("prefix", real.sum(1))
+        padding_mask = examples.padding_mask
+        prefix = 1 + draws.integers("prefix", padding_mask.sum(1))
         examples.row = examples.row._replace(prefix=prefix)
-        rows = np.flatnonzero(real & (np.arange(real.shape[1]) >= prefix[:, None] - 1))
+        rows = np.flatnonzero(padding_mask & (np.arange(padding_mask.shape[1]) >= prefix[:, None] - 1))
         return Targets(rows, examples.following.ravel()[rows])

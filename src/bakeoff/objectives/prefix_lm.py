@@ -11,7 +11,7 @@ from bakeoff.formats.example import Examples
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.heads import Head
 from bakeoff.objectives.objective import Targets
-from bakeoff.objectives.refusals import writes_for_a_source
+from bakeoff.objectives.refusals import generates_for_a_source
 from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceBaseConfig, gather, rounded, teach, with_end
 from bakeoff.randomness.draws import Draws
 from bakeoff.row import Source
@@ -26,7 +26,7 @@ class PrefixLanguageModelConfig(SequenceToSequenceBaseConfig):
     continues_source: ClassVar[bool] = True
     title: ClassVar[str] = "The rest of a text (prefix_lm)"
     refused: ClassVar[Mapping[str, str]] = {
-        **writes_for_a_source("prefix_lm"),
+        **generates_for_a_source("prefix_lm"),
         "decoder": "prefix_lm has a source and a target; give the model both 'encoder' and 'decoder', or use "
         "prefix_clm",
     }
@@ -53,10 +53,10 @@ class PrefixLanguageModel:
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
         """Rewrite the rows: the source is the text before the cut, the target the text after it."""
-        real, text = examples.real, examples.row.ids
-        column, length = np.arange(real.shape[1]), real.sum(1)
+        padding_mask, text = examples.padding_mask, examples.row.ids
+        column, length = np.arange(padding_mask.shape[1]), padding_mask.sum(1)
         cut = 1 + draws.integers("prefix", np.maximum(length - 1, 1))[:, None]  # both parts have a token
-        source, kept = with_end(text, real & (column < cut), tokenizer.separator)
+        source, kept = with_end(text, padding_mask & (column < cut), tokenizer.separator)
         examples.row = examples.row._replace(source=Source(*gather(source, kept, rounded(kept), tokenizer.pad)))
-        target, kept = with_end(text, real & (column >= cut), tokenizer.separator)
+        target, kept = with_end(text, padding_mask & (column >= cut), tokenizer.separator)
         return teach(examples, *gather(target, kept, rounded(kept), tokenizer.pad), tokenizer, self.config)

@@ -1,6 +1,6 @@
 """Refusals that objectives share: reasons why they cannot train a model on some rows, by trait of model or rows."""
 
-WRITES_FOR_A_SOURCE = "an objective that writes a target for a source, such as span_corruption"
+GENERATES_FOR_A_SOURCE = "an objective that writes a target for a source, such as span_corruption"
 """Advice for models with an encoder and a decoder."""
 
 
@@ -16,7 +16,7 @@ def sees_both_sides(kind: str) -> dict[str, str]:
         "'encoder'",
         "decoder with directions: 2": f"{kind} needs layers that see both sides, and 'directions: 2' has two that "
         "never meet; use bilm",
-        "encoder and decoder": f"{kind} leaves the decoder without anything to write; use {WRITES_FOR_A_SOURCE}",
+        "encoder and decoder": f"{kind} leaves the decoder without anything to write; use {GENERATES_FOR_A_SOURCE}",
         **predicts_all(kind),
     }
 
@@ -54,7 +54,7 @@ def has_a_source(kind: str) -> dict[str, str]:
     return dict.fromkeys(families, f"{kind} has a source and a target; give the model both 'encoder' and 'decoder'")
 
 
-def writes_for_a_source(kind: str) -> dict[str, str]:
+def generates_for_a_source(kind: str) -> dict[str, str]:
     """Refusals of an objective that makes a source and a target of a row of text."""
     isolated = {"isolated documents": f"{kind} reads rows as one text; set input.isolate to false"}
     texts = reads_running_text(kind) | isolated

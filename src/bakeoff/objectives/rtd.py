@@ -57,7 +57,7 @@ class ReplacedTokenDetectionConfig(ObjectiveConfig):
         values = model.model_dump(mode="json")
         values["encoder"] = _narrowed(model.encoder, self.generator)
         settings = {"positions": "none", "segments": 0, "norm": False, "dropout": 0.0, "initial": None}
-        values["embedding"] |= {"width": model.table_width, **settings}
+        values["embedding"] |= {"width": model.embedding_width, **settings}
         return ModelConfig.parse(values, "model")
 
     def build(self, model: ModelConfig, vocabulary: int) -> "ReplacedTokenDetection":
@@ -104,7 +104,7 @@ class ReplacedTokenDetection:
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
         """All positions but padding; the labels are random numbers for drawing the generator's tokens."""
-        positions = np.flatnonzero(examples.real)
+        positions = np.flatnonzero(examples.padding_mask)
         return Targets(
             positions, draws.words("generator", examples.row.ids.shape[1]).ravel()[positions].astype(np.int64)
         )
@@ -147,7 +147,7 @@ class DetectionHead(Head):
         initialise(self)
         nn.init.xavier_uniform_(self.output.weight)  # TensorFlow's default, where ELECTRA's code says nothing
 
-    def scores(self, rows: Tensor, table: Tensor) -> Tensor:
+    def scores(self, rows: Tensor, embedding_weight: Tensor) -> Tensor:
         """(N, D) hidden states to (N, 2) unnormalised log-probabilities; the embedding's table is not used."""
         replaced = self.output(activate(self.transform(rows), self.activation))
         return torch.cat([torch.zeros_like(replaced), replaced], dim=-1)

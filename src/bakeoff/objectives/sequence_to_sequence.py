@@ -14,7 +14,7 @@ from bakeoff.formats.example import Examples
 from bakeoff.formats.input_config import RowMarks
 from bakeoff.lengths import padded_length
 from bakeoff.models.model import ModelConfig
-from bakeoff.objectives.heads import Head, UntiedTokenHead, table_head
+from bakeoff.objectives.heads import Head, UntiedTokenHead, tied_head
 from bakeoff.objectives.objective import Scoring, Targets, TokenObjectiveConfig
 from bakeoff.row import Source
 from bakeoff.tokenizer.tokenizer import Tokenizer
@@ -40,7 +40,7 @@ class SequenceToSequenceBaseConfig(TokenObjectiveConfig):
     """A source begins with the start token (BART)."""
     row_marks: ClassVar[RowMarks] = "none"
     rewrites: ClassVar[bool] = True
-    writes: ClassVar[bool] = True
+    generates: ClassVar[bool] = True
     scoring: ClassVar[Scoring | None] = "target"
 
     @override
@@ -65,13 +65,13 @@ class SequenceToSequenceBaseConfig(TokenObjectiveConfig):
         """A fresh head that scores the target's tokens."""
         if self.head == "untied":
             return UntiedTokenHead(model.stack.output_width, vocabulary, self.bias, label_smoothing)
-        return table_head(model, vocabulary, self.bias, label_smoothing, scaled=self.head == "scaled")
+        return tied_head(model, vocabulary, self.bias, label_smoothing, scaled=self.head == "scaled")
 
 
 def teach(
     examples: Examples,
     target: NDArray[np.int64],
-    real: NDArray[np.bool_],
+    padding_mask: NDArray[np.bool_],
     tokenizer: Tokenizer,
     config: SequenceToSequenceBaseConfig,
 ) -> Targets:
@@ -80,7 +80,7 @@ def teach(
     Args:
         examples: changed in place; the source gets its start token where the config asks for one.
         target: (N, T) the tokens that the decoder has to write, with the separator at the end.
-        real: (N, T) True for tokens of the target, False for padding after them.
+        padding_mask: (N, T) True for tokens of the target, False for padding after them.
         tokenizer: gives the special tokens.
         config: names the first tokens of decoder and source.
 
@@ -89,19 +89,19 @@ def teach(
     """
     prompt = config.prompt(tokenizer)
     read = np.concatenate([np.tile(np.array(prompt, np.int64), (len(target), 1)), target[:, :-1]], axis=1)
-    present = np.pad(real, ((0, 0), (len(prompt) - 1, 0)), mode="edge")  # a row of padding alone stays one
+    present = np.pad(padding_mask, ((0, 0), (len(prompt) - 1, 0)), mode="edge")  # a row of padding alone stays one
     source = examples.row.source
     assert source is not None
     if config.source_start:
         begins = ((0, 0), (1, 0))
         ids = np.pad(source.ids, begins, constant_values=tokenizer.start)
-        source = Source(ids, None if source.real is None else np.pad(source.real, begins, mode="edge"))
+        source = Source(ids, None if source.padding_mask is None else np.pad(source.padding_mask, begins, mode="edge"))
     examples.row = examples.row._replace(
         ids=np.where(present, read, tokenizer.pad), documents=present.astype(np.int32), source=source
     )
     examples.sources, examples.following = np.full(read.shape, -1, np.int64), None
-    row, column = np.nonzero(real)
-    return Targets(row * read.shape[1] + column + len(prompt) - 1, target[real])
+    row, column = np.nonzero(padding_mask)
+    return Targets(row * read.shape[1] + column + len(prompt) - 1, target[padding_mask])
 
 
 def gather(
@@ -109,8 +109,8 @@ def gather(
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """The kept values, moved to the left of each row of `length` positions, and True for positions that hold one."""
     order = np.argsort(~kept, axis=1, kind="stable")[:, :length]
-    real = np.take_along_axis(kept, order, 1)
-    return np.where(real, np.take_along_axis(values, order, 1), pad), real
+    padding_mask = np.take_along_axis(kept, order, 1)
+    return np.where(padding_mask, np.take_along_axis(values, order, 1), pad), padding_mask
 
 
 def rounded(kept: NDArray[np.bool_]) -> int:

@@ -14,7 +14,7 @@ from bakeoff.formats.example import Examples
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.heads import Head
 from bakeoff.objectives.objective import Scoring, Targets
-from bakeoff.objectives.refusals import writes_for_a_source
+from bakeoff.objectives.refusals import generates_for_a_source
 from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceBaseConfig, gather, ranks, teach, with_end
 from bakeoff.randomness.draws import Draws
 from bakeoff.row import Source
@@ -34,7 +34,7 @@ class SpanCorruptionConfig(SequenceToSequenceBaseConfig):
     kind: Literal["span_corruption"] = "span_corruption"
     """The objective's name."""
     title: ClassVar[str] = "Missing spans (span_corruption)"
-    refused: ClassVar[Mapping[str, str]] = writes_for_a_source("span_corruption")
+    refused: ClassVar[Mapping[str, str]] = generates_for_a_source("span_corruption")
     rate: float = Field(default=0.15, gt=0, lt=1)
     """Share of the tokens that are taken out."""
     span: float = Field(default=3.0, ge=1)
@@ -108,33 +108,33 @@ class SpanCorruption:
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
         """Rewrite the rows: the source is the text with a mark for each span, the target each mark and its span."""
-        real, text = examples.real, examples.row.ids
-        spans = self.spans(real.sum(1), real.shape[1], draws)
+        padding_mask, text = examples.padding_mask, examples.row.ids
+        spans = self.spans(padding_mask.sum(1), padding_mask.shape[1], draws)
         inside = spans >= 0
         opens = inside & (spans != np.pad(spans[:, :-1], ((0, 0), (1, 0)), constant_values=-1))
         marks = np.array(self.config.mark_ids(tokenizer), np.int64)[np.maximum(spans, 0)]
-        source_length, target_length = self.without_openings(real.shape[1])
+        source_length, target_length = self.without_openings(padding_mask.shape[1])
         source, kept = with_end(
-            np.where(inside, marks, examples.row.ids), real & (~inside | opens), tokenizer.separator
+            np.where(inside, marks, examples.row.ids), padding_mask & (~inside | opens), tokenizer.separator
         )
         examples.row = examples.row._replace(source=Source(*gather(source, kept, source_length, tokenizer.pad)))
         both = np.stack([marks, text], axis=2).reshape(len(marks), -1)  # each token after its possible mark
         target, kept = with_end(both, np.stack([opens, inside], axis=2).reshape(both.shape), tokenizer.separator)
         return teach(examples, *gather(target, kept, target_length, tokenizer.pad), tokenizer, self.config)
 
-    def spans(self, real: NDArray[np.int64], length: int, draws: Draws) -> NDArray[np.int64]:
+    def spans(self, padding_mask: NDArray[np.int64], length: int, draws: Draws) -> NDArray[np.int64]:
         """(N, L) the number of each position's span, from 0 in each row, or -1; rows have (N,) real tokens.
 
         The kept tokens and the removed tokens are each cut at random into the same number of non-empty pieces, which
         alternate.
         """
-        noise, spans = self.counts(real)
+        noise, spans = self.counts(padding_mask)
         most = int(spans.max(initial=0))
         gone = cut(noise, spans, most, draws.words("spans", length))
-        stays = cut(real - noise, spans, most, draws.words("between", length))
+        stays = cut(padding_mask - noise, spans, most, draws.words("between", length))
         starts = np.cumsum(stays + gone, 1) - gone  # (N, S) where each span begins
-        steps = np.zeros((len(real), length + 1), np.int64)
-        rows = np.arange(len(real))[:, None]
+        steps = np.zeros((len(padding_mask), length + 1), np.int64)
+        rows = np.arange(len(padding_mask))[:, None]
         used = np.arange(most) < spans[:, None]
         np.add.at(steps, (rows, np.where(used, starts, length)), 1)
         number = np.cumsum(steps[:, :length], 1) - 1  # the last span that began

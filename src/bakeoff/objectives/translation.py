@@ -54,4 +54,4 @@ class Translation:
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
         """The tokens of the targets; the decoder's input is the target shifted by one token."""
-        return teach(examples, examples.row.ids, examples.real, tokenizer, self.config)
+        return teach(examples, examples.row.ids, examples.padding_mask, tokenizer, self.config)

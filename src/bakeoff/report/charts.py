@@ -34,14 +34,14 @@ def styles(labels: Sequence[str]) -> dict[str, tuple[str, list[int]]]:
     }
 
 
-def colour_scale(looks: Mapping[str, tuple[str, list[int]]]) -> altair.Scale:
+def colour_scale(style_of: Mapping[str, tuple[str, list[int]]]) -> altair.Scale:
     """The colour scale for the lines of `styles`."""
-    return altair.Scale(domain=list(looks), range=[colour for colour, _ in looks.values()])
+    return altair.Scale(domain=list(style_of), range=[colour for colour, _ in style_of.values()])
 
 
-def dash_scale(looks: Mapping[str, tuple[str, list[int]]]) -> altair.Scale:
+def dash_scale(style_of: Mapping[str, tuple[str, list[int]]]) -> altair.Scale:
     """The dash scale for the lines of `styles`."""
-    return altair.Scale(domain=list(looks), range=[dash for _, dash in looks.values()])
+    return altair.Scale(domain=list(style_of), range=[dash for _, dash in style_of.values()])
 
 
 def on_page(

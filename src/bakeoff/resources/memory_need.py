@@ -114,9 +114,9 @@ def _remembered(recipe: Recipe, module: PretrainingModel, rows: int, device: tor
     state = _filled_state(recipe, module, 2, device, precision)
     if state is None:
         return 0
-    assert isinstance(recipe.training.batch, int), "batches by tokens have no lanes"
-    lanes = max(rows, recipe.training.batch)
-    return lanes * _bytes_of(state) // 2
+    assert isinstance(recipe.training.batch, int), "batches by tokens have no streams"
+    streams = max(rows, recipe.training.batch)
+    return streams * _bytes_of(state) // 2
 
 
 def _filled_state(

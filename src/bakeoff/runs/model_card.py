@@ -89,7 +89,7 @@ def _commands(path: Path, recipe: Recipe, corpus: str) -> Iterator[str]:
     yield f"bakeoff evaluate {run} --corpus {text}"
     if any(part.scoring is not None for part in recipe.objective):
         yield f"bakeoff evaluate {run} --texts FILE"
-    if any(part.writes for part in recipe.objective):
+    if any(part.generates for part in recipe.objective):
         yield f'bakeoff generate {run} "TEXT"'
     yield f"bakeoff inspect {run}"
     yield f"bakeoff finetune {run} --train FILE --text-column COLUMN --label-column COLUMN --out DIRECTORY"

@@ -60,7 +60,7 @@ class BothSides:
         untils: Sequence[int],
         owners: Sequence[int] | None = None,
     ) -> tuple[Row[Tensor], Tensor, Tensor]:
-        """The rows with N tokens hidden, the places of the states that predict these, and the tokens.
+        """The rows with N tokens hidden, the positions of the states that predict these, and the tokens.
 
         Args:
             rows: B rows.
@@ -70,16 +70,16 @@ class BothSides:
                 row are hidden at once.
 
         Returns:
-            The rows, of whose hidden states those that predict are wanted alone; the (N,) places of each token's among
-            these; and (N,) the tokens.
+            The rows, of whose hidden states those that predict are wanted alone; the (N,) positions of each token's
+            among these; and (N,) the tokens.
         """
-        ids, real = padded(rows, self.mask, self.device)
+        ids, padding_mask = padded(rows, self.mask, self.device)
         length = ids.shape[1]
         own = torch.arange(len(rows), device=self.device) if owners is None else self._tensor(owners)
-        places, ends = self._tensor(firsts), self._tensor(untils)
-        labels = ids[own, places]
+        positions, ends = self._tensor(firsts), self._tensor(untils)
+        labels = ids[own, positions]
         every = torch.arange(length, device=self.device)
-        spans = (every >= places[:, None]) & (every < ends[:, None])  # (N, T)
+        spans = (every >= positions[:, None]) & (every < ends[:, None])  # (N, T)
         unseen = spans if owners is None else torch.zeros_like(ids).index_add_(0, own, spans.long()) > 0  # (B, T)
         if not self.queries:
             ids[unseen] = self.mask
@@ -88,12 +88,12 @@ class BothSides:
         most = int(counts.max())
         wanted = torch.zeros(len(rows), most, dtype=torch.int64, device=self.device)
         if self.from_before:
-            wanted[own, asked] = places - 1
+            wanted[own, asked] = positions - 1
             # Padding stands behind the prefix, which does not attend to it.
             row = Row(ids, prefix=self._tensor([len(row) for row in rows]), wanted=wanted)
         else:
-            wanted[own, asked] = places
-            row = Row(ids, self._segments(rows, length), real, wanted=wanted)
+            wanted[own, asked] = positions
+            row = Row(ids, self._segments(rows, length), padding_mask, wanted=wanted)
         if self.queries:
             queries = Queries(wanted, (~unseen)[:, None].expand(-1, length + most, -1))
             behind = torch.arange(length, length + most, device=self.device).expand(len(rows), -1)

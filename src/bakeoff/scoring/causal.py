@@ -11,7 +11,7 @@ from bakeoff.lengths import by_length, padded
 from bakeoff.models.part import ModelState, chosen_rows
 from bakeoff.resources.device import tokens_at_once
 from bakeoff.row import Row
-from bakeoff.scoring.token_scores import PLACES, ScoredText, TokenPredictions, TokenScores, batches
+from bakeoff.scoring.token_scores import POSITIONS, ScoredText, TokenPredictions, TokenScores, batches
 from bakeoff.scoring.windows import Window, windows_behind
 
 
@@ -57,37 +57,41 @@ class Forwards:
 
     def _in_windows(self, rows: Sequence[ScoredText], found: Sequence[TokenScores]) -> None:
         windows = [
-            (place, window)
-            for place, row in enumerate(rows)
+            (number, window)
+            for number, row in enumerate(rows)
             for window in windows_behind(len(row.ids), self.length, row.first, self.stride)
         ]
         for batch in batches([window.end - window.begin for _, window in windows], self.device):
             chosen = [windows[index] for index in batch]
             # Padding stands behind the tokens, which do not attend to it.
-            ids, _ = padded([self._read(rows[place], window) for place, window in chosen], self.separator, self.device)
+            ids, _ = padded(
+                [self._read(rows[number], window) for number, window in chosen], self.separator, self.device
+            )
             prefix = None
             if self.reads_prefix:
                 prefix = torch.tensor([1 + w.scored - w.begin for _, w in chosen], device=self.device)
             row = Row(ids, prefix=prefix, forwards=True)
-            self._write(row, [(rows[place], found[place], window) for place, window in chosen])
+            self._write(row, [(rows[number], found[number], window) for number, window in chosen])
 
     def _in_turn(self, rows: Sequence[ScoredText], found: Sequence[TokenScores]) -> None:
-        count = max(1, tokens_at_once(self.device, PLACES) // self.length)
+        count = max(1, tokens_at_once(self.device, POSITIONS) // self.length)
         lengths = np.array([len(row.ids) for row in rows], np.int64)
-        order = [place for place in by_length(lengths, longest_first=True).tolist() if lengths[place]]
+        order = [number for number in by_length(lengths, longest_first=True).tolist() if lengths[number]]
         for first in range(0, len(order), count):
             going = order[first : first + count]
             state: ModelState | None = self.model.start(len(going))
             begin = 0
             while going:
-                windows = [self._turn(rows[place], begin) for place in going]
-                parts = [self._read(rows[place], window) for place, window in zip(going, windows, strict=True)]
+                windows = [self._turn(rows[number], begin) for number in going]
+                parts = [self._read(rows[number], window) for number, window in zip(going, windows, strict=True)]
                 ids, _ = padded(parts, self.separator, self.device)
-                owners = [(rows[place], found[place], w) for place, w in zip(going, windows, strict=True)]
+                owners = [(rows[number], found[number], w) for number, w in zip(going, windows, strict=True)]
                 state = self._write(Row(ids), owners, state)
                 assert state is not None
                 begin += self.length
-                left = [place for place in going if len(rows[place].ids) > begin]  # the first ones, being the longest
+                left = [
+                    number for number in going if len(rows[number].ids) > begin
+                ]  # the first ones, being the longest
                 if len(left) < len(going):
                     state = chosen_rows(state, torch.arange(len(left), device=self.device))
                 going = left
@@ -111,14 +115,14 @@ class Forwards:
     ) -> ModelState | None:
         """Score the tokens of a window that each of B rows predicts; the state behind the rows, if one is given."""
         length = row.ids.shape[1]
-        places = [
+        positions = [
             np.arange(w.scored - w.begin, w.until - w.begin) + number * length
             for number, (_, _, w) in enumerate(owners)
         ]
         labels = np.concatenate([text.ids[window.scored : window.until] for text, _, window in owners])
         return self.predictions.write(
             row,
-            torch.from_numpy(np.concatenate(places)).to(self.device),
+            torch.from_numpy(np.concatenate(positions)).to(self.device),
             torch.from_numpy(labels).to(self.device),
             [(scores, w.scored - text.first, w.until - w.scored) for text, scores, w in owners],
             state,

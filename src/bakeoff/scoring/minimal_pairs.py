@@ -130,8 +130,8 @@ def preferences(pairs: Sequence[MinimalPair], scores: NDArray[np.float64]) -> Pr
     kinds = []
     for sort in range(len(pairs[0].kinds) if pairs else 0):
         of_kind: dict[str, list[int]] = {}
-        for place, pair in enumerate(pairs):
-            of_kind.setdefault(pair.kinds[sort], []).append(place)
+        for number, pair in enumerate(pairs):
+            of_kind.setdefault(pair.kinds[sort], []).append(number)
         kinds.append({kind: _mean(_by_group([pairs[p] for p in own], right[own])) for kind, own in of_kind.items()})
     sizes = dict(Counter(pair.group for pair in pairs))
     return Preferences(groups, sizes, int(tied.sum()), len(pairs), kinds)

@@ -16,7 +16,7 @@ from bakeoff.scoring.windows import Window, windows_around
 class _Target(NamedTuple):
     """A token to be scored."""
 
-    place: int
+    number: int
     """The index of the text."""
     window: Window
     """The window of the text in which the token is scored."""
@@ -64,8 +64,8 @@ class EachAlone:
         """The scores of each row's tokens, in the order of rows."""
         found = [TokenScores(len(row.ids)) for row in rows]
         targets = [
-            _Target(place, window, token, min(window.end, ends[token]))
-            for place, row in enumerate(rows)
+            _Target(number, window, token, min(window.end, ends[token]))
+            for number, row in enumerate(rows)
             for ends in [self._ends(row)]
             for window in windows_around(len(row.ids), self.rows.room, self.stride)
             for token in range(window.scored, window.until)
@@ -77,21 +77,21 @@ class EachAlone:
         return found
 
     def _score(self, chosen: Sequence[_Target], rows: Sequence[ScoredText], found: Sequence[TokenScores]) -> None:
-        copies = [self.rows.row(rows[each.place].ids[each.window.begin : each.window.end]) for each in chosen]
+        copies = [self.rows.row(rows[each.number].ids[each.window.begin : each.window.end]) for each in chosen]
         shifts = [len(self.rows.before) - each.window.begin for each in chosen]
         hidden = self.rows.read(
             copies,
             [shift + each.token for shift, each in zip(shifts, chosen, strict=True)],
             [shift + each.until for shift, each in zip(shifts, chosen, strict=True)],
         )
-        self.predictions.write(*hidden, [(found[each.place], each.token, 1) for each in chosen])
+        self.predictions.write(*hidden, [(found[each.number], each.token, 1) for each in chosen])
 
     def _ends(self, row: ScoredText) -> list[int]:
         """The end, exclusive, of the span that is hidden with each token."""
         alone = list(range(1, len(row.ids) + 1))
         if not self.whole_words or row.starts is None:
             return alone
-        for place in reversed(range(len(alone) - 1)):
-            if not row.starts[place + 1]:
-                alone[place] = alone[place + 1]
+        for number in reversed(range(len(alone) - 1)):
+            if not row.starts[number + 1]:
+                alone[number] = alone[number + 1]
         return alone

@@ -32,16 +32,16 @@ class OfTargets:
         longer = [max(len(row.ids), len(source)) for row, source in zip(rows, sources, strict=True)]
         for batch in batches(longer, self.device):
             fill, first = self.prompt[0], len(self.prompt) - 1
-            read, real = padded([sources[place] for place in batch], fill, self.device)
-            targets = [rows[place].ids for place in batch]
+            read, padding_mask = padded([sources[number] for number in batch], fill, self.device)
+            targets = [rows[number].ids for number in batch]
             ids, _ = padded([np.concatenate([self.prompt, ids[:-1]]) for ids in targets], fill, self.device)
-            places = [
+            positions = [
                 np.arange(first, first + len(target)) + index * ids.shape[1] for index, target in enumerate(targets)
             ]
             self.predictions.write(
-                Row(ids, source=Source(read, real)),
-                torch.from_numpy(np.concatenate(places)).to(self.device),
+                Row(ids, source=Source(read, padding_mask)),
+                torch.from_numpy(np.concatenate(positions)).to(self.device),
                 torch.from_numpy(np.concatenate(targets)).to(self.device),
-                [(found[place], 0, len(rows[place].ids)) for place in batch],
+                [(found[number], 0, len(rows[number].ids)) for number in batch],
             )
         return found

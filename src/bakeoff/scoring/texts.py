@@ -115,11 +115,11 @@ class TextScores:
         for given, rows in self._parts():
             texts = [each[-1] for each in given]
             tokens = [] if self.per is None else self.tokenizer.encode_placed(texts, self.pairs)
-            for place, (text, row, scores) in enumerate(zip(texts, rows, self._scorer.score(rows), strict=True)):
+            for number, (text, row, scores) in enumerate(zip(texts, rows, self._scorer.score(rows), strict=True)):
                 found = self._score(clean(text), row, scores)
                 if self.per is not None:
                     values, unknown = scores.log_probabilities, self.tokenizer.unknown
-                    found = found._replace(parts=surprisals(text, tokens[place], values, self.per, unknown))
+                    found = found._replace(parts=surprisals(text, tokens[number], values, self.per, unknown))
                 yield found
 
     def _parts(self) -> Iterator[tuple[list[tuple[str, ...]], list[ScoredText]]]:

@@ -19,7 +19,7 @@ from bakeoff.objectives.heads import Head
 from bakeoff.resources.device import tokens_at_once
 from bakeoff.row import Row
 
-PLACES = 8192
+POSITIONS = 8192
 """Largest number of tokens in a batch, padding included; on a CPU there are fewer, see `tokens_at_once`."""
 
 SCORES = 1 << 24
@@ -72,7 +72,7 @@ class TokenPredictions:
     def write(
         self,
         row: Row[Tensor],
-        places: Tensor,
+        positions: Tensor,
         labels: Tensor,
         owners: Sequence[tuple[TokenScores, int, int]],
         state: ModelState | None = None,
@@ -81,7 +81,7 @@ class TokenPredictions:
 
         Args:
             row: rows of tokens.
-            places: (N,) places of the states that predict the tokens, among all states of the rows.
+            positions: (N,) positions of the states that predict the tokens, among all states of the rows.
             labels: (N,) tokens.
             owners: the scores to write to, in the order of `labels`, with the first index and the number of tokens.
             state: the state from which the rows continue, if they do.
@@ -89,7 +89,7 @@ class TokenPredictions:
         Returns:
             The state behind the rows.
         """
-        scored, after = self.module(Batch(row, {self.objective: (places, labels)}), state, self._score)
+        scored, after = self.module(Batch(row, {self.objective: (positions, labels)}), state, self._score)
         values, hits = scored[self.objective]
         done = 0
         for scores_of, first, count in owners:
@@ -117,4 +117,4 @@ class TokenPredictions:
 
 def batches(lengths: Sequence[int] | NDArray[np.int64], device: torch.device) -> list[list[int]]:
     """The indices of rows in each batch: rows of similar length, with as many tokens as suit the device."""
-    return [batch.tolist() for batch in sorted_batches(np.asarray(lengths), tokens_at_once(device, PLACES))]
+    return [batch.tolist() for batch in sorted_batches(np.asarray(lengths), tokens_at_once(device, POSITIONS))]

@@ -16,7 +16,6 @@ from bakeoff.resources.device import Placement, resolve_device, resolve_precisio
 from bakeoff.runs.changed_run import Overrides, changed_run, parsed
 from bakeoff.runs.checkpoint import run_folder
 from bakeoff.runs.run import Run
-from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.checks.hidden_text import hidden_notes
 from bakeoff.tasks.cut_rows import CutRows
 from bakeoff.tasks.data import read_examples, split_examples
@@ -24,6 +23,7 @@ from bakeoff.tasks.evaluate_options import EvaluateOptions
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.language.judge_pairs import evaluate_pairs
 from bakeoff.tasks.language.score_texts import evaluate_texts, open_scores, require_pretrained
+from bakeoff.tasks.predictions.predicting import predictions_of
 from bakeoff.tasks.reading.other_files import reading_otherwise
 from bakeoff.tasks.task import Task
 from bakeoff.tasks.task_config import TaskConfig
@@ -46,10 +46,10 @@ def evaluate(run: str | Path, *, overrides: Overrides = (), device: str = "auto"
         For text: examples and of_examples (the rows measured, and the rows there are); loss, losses, targets, accuracy,
         perplexity and bits_per_byte of each objective; of clm in all rows words and perplexity_per_word. For labels:
         rows, cut (see `CutRows`), loss, scores (all metrics), labels (precision, recall, f1 and count of each class,
-        label or type of spans), simplest (scores of answers without a model, such as always the most frequent class),
-        simplest_from (the rows from which these answers are made: train, or data where train's file is gone), and
-        notes, if there are any. For a file of texts: results (a list, one for each text), and the figures of all
-        together. For minimal pairs: accuracy of all pairs and of each kind of pairs, and ties.
+        label or type of spans), simplest (scores of predictions without a model, such as always the most frequent
+        class), simplest_from (the rows from which these predictions are made: train, or data where train's file is
+        gone), and notes, if there are any. For a file of texts: results (a list, one for each text), and the figures of
+        all together. For minimal pairs: accuracy of all pairs and of each kind of pairs, and ties.
 
     Raises:
         UserError: not exactly one of `corpus`, `data`, `texts` and `minimal_pairs`, one that the run cannot be
@@ -101,7 +101,7 @@ def _evaluate_labels(run: str | Path, asked: EvaluateOptions, overrides: Overrid
     (rows, left_out), task = finetuned.labelled_examples(path, config), finetuned.learned
     on, format = resolve_device(device), finetuned.format()
     items = task.encode(rows, format)
-    predicted = answers_of(finetuned.load(on), items, task, format, Placement(on, "float32"), labelled=True)
+    predicted = predictions_of(finetuned.load(on), items, task, format, Placement(on, "float32"), labelled=True)
     cut = CutRows.of(items, format.length)
     cut_notes = [cut.of_split(path.name)] if cut.rows and items.encoded.truncated else []
     notes = [*left_out, *cut_notes, *items.notes, *hidden_notes(finetuned.tokenizer, {"data": rows})]
@@ -115,8 +115,10 @@ def _evaluate_labels(run: str | Path, asked: EvaluateOptions, overrides: Overrid
         "rows": len(rows),
         "cut": cut.model_dump(),
         "loss": predicted.loss,
-        "scores": task.score(rows, predicted.answers),
-        "labels": {name: scores.model_dump() for name, scores in task.score_labels(rows, predicted.answers).items()},
+        "scores": task.score(rows, predicted.predictions),
+        "labels": {
+            name: scores.model_dump() for name, scores in task.score_labels(rows, predicted.predictions).items()
+        },
         "simplest": task.simplest(rows if learned_from is None else learned_from, rows),
         "simplest_from": "data" if learned_from is None else "train",
         **({"notes": notes} if notes else {}),

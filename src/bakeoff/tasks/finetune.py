@@ -21,7 +21,6 @@ from bakeoff.resources.threads import default_threads, restoring_threads
 from bakeoff.runs.environment import environment
 from bakeoff.runs.records import Environment
 from bakeoff.runs.run import Run
-from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.checks.hidden_text import hidden_notes
 from bakeoff.tasks.finetune_notes import notes_before, notes_on_stopping
 from bakeoff.tasks.finetune_results import FinetuneResult
@@ -32,6 +31,7 @@ from bakeoff.tasks.fitting.settling import Settled, settle
 from bakeoff.tasks.fitting.starting_point import new_head, open_source
 from bakeoff.tasks.fitting.trials import Fitted, planned_trials, run_trials
 from bakeoff.tasks.model_card import model_card
+from bakeoff.tasks.predictions.predicting import predictions_of
 from bakeoff.tasks.task_config import TaskConfig
 from bakeoff.tasks.unfinished_run import (
     done_already,
@@ -100,15 +100,16 @@ def finetune(
 
 
 def _finish(folder: Path, out: Path, settled: Settled, fitted: Fitted, machine: dict[str, Any]) -> FinetuneResult:
-    """Score dev and test, and write the results, the answers and the weights."""
+    """Score dev and test, and write the results, the predictions and the weights."""
     head, best, setting, splits = fitted.head, fitted.best, settled.setting, settled.splits
     task, config = setting.task, setting.config
     # Reported numbers are computed in float32, as in `predict`, to depend on the machine as little as possible.
     exact = Placement(settled.placement.device, "float32")
-    answers = {
-        name: answers_of(head, splits[name].items, task, setting.format, exact).answers for name in ("dev", "test")
+    predictions = {
+        name: predictions_of(head, splits[name].items, task, setting.format, exact).predictions
+        for name in ("dev", "test")
     }
-    learned = task.resolve(splits["dev"].examples, answers["dev"])
+    learned = task.resolve(splits["dev"].examples, predictions["dev"])
     write_labels(folder, learned)
     test, train, epoch_steps = splits["test"].examples, splits["train"], config.epoch_steps(settled.items)
     diverged = [each.learning_rate for each in fitted.trials if each.score is None]
@@ -126,8 +127,8 @@ def _finish(folder: Path, out: Path, settled: Settled, fitted: Fitted, machine: 
         recipe=settled.source.recipe.name,
         source=machine["source"],
         seed=setting.seed,
-        scores={name: learned.score(splits[name].examples, predictions) for name, predictions in answers.items()},
-        labels=learned.score_labels(test, answers["test"]),
+        scores={name: learned.score(splits[name].examples, each) for name, each in predictions.items()},
+        labels=learned.score_labels(test, predictions["test"]),
         simplest=learned.simplest(train.examples, test),
         transferred_tensors=fitted.transferred,
         total_tensors=len(head.state_dict()),
@@ -144,7 +145,7 @@ def _finish(folder: Path, out: Path, settled: Settled, fitted: Fitted, machine: 
         default_epochs=[] if config.epochs == settled.planned_epochs else settled.planned_epochs,
         notes=notes,
     )
-    lines = [learned.line(*pair) for pair in zip(test, answers["test"], strict=True)]
+    lines = [learned.line(*pair) for pair in zip(test, predictions["test"], strict=True)]
     write_results(folder, head, result, lines, model_card(task.config, config, result, machine))
     return result
 

@@ -52,5 +52,8 @@ def notes_on_stopping(best: Fit, config: FinetuneConfig, items: int) -> list[str
     epoch_steps = config.epoch_steps(items)
     if best.steps == best.trial.epochs * epoch_steps:
         return []
-    where, looks = f"{best.steps / epoch_steps:.3g} of {best.trial.epochs}", counted(config.patience or 0, "look")
-    return [f"stopped at epoch {where}, after {looks} at dev without a better one (`patience`)"]
+    where, evaluations = (
+        f"{best.steps / epoch_steps:.3g} of {best.trial.epochs}",
+        counted(config.patience or 0, "evaluation"),
+    )
+    return [f"stopped at epoch {where}, after {evaluations} at dev without a better one (`patience`)"]

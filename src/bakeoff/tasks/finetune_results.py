@@ -20,7 +20,7 @@ class TrialResult(Config):
     score: float | None
     """The best score on dev, by the metric; null: the loss was not a number any more."""
     seconds: float
-    """Seconds of the training, looks at dev included."""
+    """Seconds of the training, evaluations on dev included."""
 
 
 class FinetuneResult(Config):
@@ -45,7 +45,7 @@ class FinetuneResult(Config):
     labels: dict[str, LabelScore] = Field(default={})
     """Precision, recall and F1 on test of each class, label or type of spans; empty for tasks without these."""
     simplest: dict[str, float]
-    """The metrics on test of answers without a model, such as the most frequent class of train."""
+    """The metrics on test of predictions without a model, such as the most frequent class of train."""
     transferred_tensors: int
     """The number of tensors that came from the pre-training."""
     total_tensors: int

@@ -130,7 +130,7 @@ class FinetunedRun:
         return FinetuneResult.parse({**read_json(path), "path": self.path}, str(path), strict=True)
 
     def metrics(self) -> list[dict[str, Any]]:
-        """The lines of metrics.jsonl, one for each look at dev."""
+        """The lines of metrics.jsonl, one for each evaluation on dev."""
         return read_metrics(self.path / "metrics.jsonl")
 
     def predictions(self) -> list[dict[str, Any]]:

@@ -33,7 +33,7 @@ def model_card(task: TaskConfig, config: FinetuneConfig, result: FinetuneResult,
         rate += f", the best of {len(result.trials)} trainings"
     # A loss has no value without a model; the other metrics stand in for it.
     compared = [result.metric] if result.metric in result.simplest else list(result.simplest)
-    floor = ", ".join(f"the {name} of {task.simplest} is {result.simplest[name]:.4f}" for name in compared)
+    baseline = ", ".join(f"the {name} of {task.simplest} is {result.simplest[name]:.4f}" for name in compared)
     return f"""# {markdown.text(result.recipe)}, fine-tuned for {markdown.text(result.task)}
 
 Fine-tuned with Bakeoff {environment["versions"]["bakeoff"]} from {start}.
@@ -43,7 +43,7 @@ Fine-tuned with Bakeoff {environment["versions"]["bakeoff"]} from {start}.
 {scores}
 
 Epochs and learning rates were chosen by {result.metric} on dev; the numbers to report are those of test, where
-{floor}.
+{baseline}.
 
 | | |
 |---|---|
@@ -54,7 +54,7 @@ Epochs and learning rates were chosen by {result.metric} on dev; the numbers to 
 | time | {result.seconds:.0f} s on {markdown.text(environment["device_name"])} |
 
 {notes}
-`task.yaml` has all settings, `metrics.jsonl` every look at dev, `predictions.jsonl` every row of test.
+`task.yaml` has all settings, `metrics.jsonl` every evaluation on dev, `predictions.jsonl` every row of test.
 What it can be used for:
 
 {markdown.block(commands)}

@@ -1,4 +1,4 @@
-"""Answers of a fine-tuned run to new texts."""
+"""Predictions of a fine-tuned run for new texts."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,11 +11,11 @@ from bakeoff.errors import UserError
 from bakeoff.reading.hub import on_hub
 from bakeoff.reading.text_files import Texts, Tidier, in_memory, read_ahead
 from bakeoff.resources.device import Placement, resolve_device
-from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.cut_rows import CutTexts
 from bakeoff.tasks.examples import LeftOut
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.heads.heads import HeadedModel
+from bakeoff.tasks.predictions.predicting import predictions_of
 from bakeoff.tasks.reading.other_files import reading_otherwise
 from bakeoff.tasks.task_config import TaskConfig
 
@@ -24,12 +24,12 @@ TEXTS_AT_ONCE = 2048
 
 
 class Predicted(NamedTuple):
-    """A run's answer to one example: a text, a pair, or whatever its task reads."""
+    """A run's prediction for one example: a text, a pair, or whatever its task reads."""
 
     example: Any
     """The example, with its texts as they were given."""
-    answer: Any
-    """The answer, in the form of the task."""
+    prediction: Any
+    """The prediction, in the form of the task."""
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -46,11 +46,11 @@ def predict(
     device: str = "auto",
     head: HeadedModel | None = None,
 ) -> list[dict[str, Any]]:
-    """The answers of a run to texts, or pairs of texts.
+    """The predictions of a run for texts, or pairs of texts.
 
     Args:
         run: a fine-tuned run.
-        texts: (N,) texts; a blank one is answered as the text that it is, one without words.
+        texts: (N,) texts; a blank one is predicted as the text that it is, one without words.
         pairs: (N,) second texts, for a run that was fine-tuned on pairs.
         device: auto, cpu, cuda or mps.
         head: the run's where it is loaded already; None: it is loaded to the device.
@@ -67,11 +67,11 @@ def predict(
     require_sides(opened, texts, pairs)
     source = in_memory(texts) if pairs is None else in_memory(texts, pairs)
     task = opened.learned
-    parts = answer(opened, source, device=device, head=head)
-    return [task.answered(each.example, each.answer) for part in parts for each in part]
+    parts = predict_parts(opened, source, device=device, head=head)
+    return [task.as_record(each.example, each.prediction) for part in parts for each in part]
 
 
-def answer(
+def predict_parts(
     run: FinetunedRun,
     texts: Texts,
     *,
@@ -79,7 +79,7 @@ def answer(
     head: HeadedModel | None = None,
     cut: CutTexts | None = None,
 ) -> Iterator[list[Predicted]]:
-    """The answer of a run to each text, in order, for some texts at a time; memory does not grow with their number.
+    """The prediction of a run for each text, in order, some at a time; memory does not grow with their number.
 
     Args:
         run: a fine-tuned run.
@@ -95,7 +95,7 @@ def answer(
     yield from _answered(run, examples, device, head, cut)
 
 
-def answer_file(
+def predict_file(
     run: FinetunedRun,
     path: Path,
     *,
@@ -104,14 +104,14 @@ def answer_file(
     left_out: Counter[str] | None = None,
     cut: CutTexts | None = None,
 ) -> Iterator[list[Predicted]]:
-    """The answers of a run to the examples of a file in the format of its task's files; labels may be missing.
+    """The predictions of a run for the examples of a file in the format of its task's files; labels may be missing.
 
     Args:
         run: a fine-tuned run.
         path: the file.
         settings: settings of the task's config for reading the file, where they differ from fine-tuning.
         device: auto, cpu, cuda or mps.
-        left_out: a counter of the rows that have no answer, by reason.
+        left_out: a counter of the rows that have no prediction, by reason.
         cut: a counter of the rows that were too long.
 
     Raises:
@@ -125,7 +125,7 @@ def answer_file(
 
 
 def _kept(task: TaskConfig, path: Path, left_out: Counter[str] | None) -> Iterator[Any]:
-    """The examples of a file without the rows that are left out, which have no answer."""
+    """The examples of a file without the rows that are left out, which have no prediction."""
     for each in task.read(path, labelled=False):
         if not isinstance(each, LeftOut):
             yield each
@@ -151,12 +151,12 @@ def _answered(
     head = head or run.load(resolve_device(device))
     on, format, task = head.model.device, run.format(), run.learned
     for part in parts:
-        # Everything is float32 here: the answer should not depend on the machine more than it must.
+        # Everything is float32 here: the prediction should not depend on the machine more than it must.
         items = task.encode(part, format)
         if cut is not None:
             cut.add(items, format.length)
-        predicted = answers_of(head, items, task, format, Placement(on, "float32"))
-        yield [Predicted(*each) for each in zip(part, predicted.answers, strict=True)]
+        predicted = predictions_of(head, items, task, format, Placement(on, "float32"))
+        yield [Predicted(*each) for each in zip(part, predicted.predictions, strict=True)]
 
 
 def require_sides(run: FinetunedRun, texts: Sequence[str], pairs: Sequence[str] | None) -> None:

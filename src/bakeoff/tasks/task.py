@@ -34,7 +34,7 @@ class Learned(NamedTuple):
     chosen: dict[str, Any]
     """The settings; dev chooses among all settings of a method."""
     score: Callable[[Sequence[Any]], dict[str, float]]
-    """All metrics of the answers of the method to labelled examples."""
+    """All metrics of the predictions of the method to labelled examples."""
 
 
 class HeadInputs(Protocol):
@@ -45,17 +45,17 @@ class HeadInputs(Protocol):
         ...
 
 
-class Answers(NamedTuple):
-    """The answers to N examples, and their loss."""
+class Predictions(NamedTuple):
+    """The predictions to N examples, and their loss."""
 
-    answers: list[Any]
-    """(N,) the answers, in the order of the examples."""
+    predictions: list[Any]
+    """(N,) the predictions, in the order of the examples."""
     loss: float | None
     """The mean loss of the items; None where labels are missing."""
 
 
 class Task(ABC):
-    """A task whose labels are known: how its examples become items, and the head's numbers become answers."""
+    """A task whose labels are known: how its examples become items, and the head's numbers become predictions."""
 
     config: Any
     """The config of the task."""
@@ -69,7 +69,7 @@ class Task(ABC):
     """Notes to readers of the results on the labels."""
 
     shows_texts: bool = True
-    """Whether an answer is shown with the example's texts after it."""
+    """Whether a prediction is shown with the example's texts after it."""
 
     @property
     def classes(self) -> list[str]:
@@ -124,17 +124,17 @@ class Task(ABC):
         batch: InputBatch = collate(items.encoded, items.rows(chosen), format)
         return batch
 
-    def own_answers(
-        self, head: HeadedModel, items: Items, format: InputFormat, placement: Placement, look: bool
-    ) -> Answers | None:
-        """Answers that need more than outputs of the head for each item, such as written texts; None: outputs suffice.
+    def predict(
+        self, head: HeadedModel, items: Items, format: InputFormat, placement: Placement, in_training: bool
+    ) -> Predictions | None:
+        """Predictions that need more than outputs for each item, such as written texts; None: outputs suffice.
 
         Args:
             head: the head, in evaluation mode.
             items: the items of the examples.
             format: the format of the rows.
             placement: the device of the head and its precision.
-            look: whether this is a look at dev in training, which needs no more than the metric.
+            in_training: whether this is an evaluation on dev in training, which needs no more than the metric.
         """
         return None
 
@@ -165,33 +165,33 @@ class Task(ABC):
 
     @abstractmethod
     def decode(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> list[Any]:
-        """The answer to each example."""
+        """The prediction to each example."""
 
-    def resolve(self, examples: Sequence[Any], answers: Sequence[Any]) -> "Task":
+    def resolve(self, examples: Sequence[Any], predictions: Sequence[Any]) -> "Task":
         """The task with what dev decides beside the weights, such as a threshold; `labels` keeps it.
 
-        Every look at dev calls this, and is scored by the resolved task. The call for the weights that are kept is the
-        last one, whose result evaluation and prediction use. Most tasks have nothing to resolve.
+        Every evaluation on dev calls this, and is scored by the resolved task. The call for the weights that are kept
+        is the last one, whose result evaluation and prediction use. Most tasks have nothing to resolve.
 
         Args:
             examples: the examples of dev.
-            answers: the answers of `decode`, which do not depend on what is resolved.
+            predictions: the predictions of `decode`, which do not depend on what is resolved.
         """
         return self
 
     @abstractmethod
-    def score(self, examples: Sequence[Any], answers: Sequence[Any]) -> dict[str, float]:
-        """All metrics of the answers to labelled examples."""
+    def score(self, examples: Sequence[Any], predictions: Sequence[Any]) -> dict[str, float]:
+        """All metrics of the predictions to labelled examples."""
 
-    def score_labels(self, examples: Sequence[Any], answers: Sequence[Any]) -> dict[str, LabelScore]:
+    def score_labels(self, examples: Sequence[Any], predictions: Sequence[Any]) -> dict[str, LabelScore]:
         """The scores of each label, class or type of spans by its name; empty for tasks without these."""
         return {}
 
     @abstractmethod
     def simplest(self, train: Sequence[Any], test: Sequence[Any]) -> dict[str, float]:
-        """All metrics on test of answers without a model, made from train."""
+        """All metrics on test of predictions without a model, made from train."""
 
-    def floors(self, train: Sequence[Any]) -> Iterator[Learned]:
+    def baselines(self, train: Sequence[Any]) -> Iterator[Learned]:
         """Methods without a neural network, which a model has to beat as well: each method with each of its settings.
 
         Cheaper settings of a method stand first, because the first is taken where dev finds two equally good.
@@ -199,13 +199,13 @@ class Task(ABC):
         return iter(())
 
     @abstractmethod
-    def line(self, example: Any, answer: Any) -> dict[str, Any]:
+    def line(self, example: Any, prediction: Any) -> dict[str, Any]:
         """A line of predictions.jsonl: the label and the prediction."""
 
     @abstractmethod
-    def answered(self, example: Any, answer: Any) -> dict[str, Any]:
-        """The answer to an example as JSON."""
+    def as_record(self, example: Any, prediction: Any) -> dict[str, Any]:
+        """The prediction to an example as JSON."""
 
     @abstractmethod
-    def shown(self, example: Any, answer: Any) -> tuple[str, ...]:
-        """The answer to an example as the cells of a line, without the texts."""
+    def shown(self, example: Any, prediction: Any) -> tuple[str, ...]:
+        """The prediction to an example as the cells of a line, without the texts."""

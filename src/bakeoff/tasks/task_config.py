@@ -47,11 +47,11 @@ class TransformersHead(NamedTuple):
     """A sentence on what transformers' pipeline does otherwise."""
 
 
-class WrittenAnswers(NamedTuple):
-    """The limit of the answers of a head that writes, and the prefix of its sources, for exports."""
+class GeneratedTexts(NamedTuple):
+    """The limit of the predictions of a head that writes, and the prefix of its sources, for exports."""
 
     longest: int | None = None
-    """The most tokens of an answer; None: as many as the model can write."""
+    """The most tokens of a prediction; None: as many as the model can write."""
     prefix: str = ""
     """The text before each source, with a space between them; empty: none."""
 
@@ -94,7 +94,7 @@ class TaskConfig(Config):
     one_class: ClassVar[bool] = False
     """Whether each example has one of several classes, predicted by a softmax of the head's outputs for its row."""
     reads_windows: ClassVar[bool] = False
-    """Whether a text that is too long can be read in windows, whose answers are averaged."""
+    """Whether a text that is too long can be read in windows, whose predictions are averaged."""
     takes_pairs: ClassVar[bool] = False
     """Whether an example is one text or a pair of texts, as `pair_column` says."""
     exported: ClassVar[TransformersHead | None] = None
@@ -107,7 +107,7 @@ class TaskConfig(Config):
     reading: ClassVar[frozenset[str]] = frozenset({"errors", "encoding"})
     """Keys, beside the keys of columns, that say how a file is read and change nothing of what is learned."""
     simplest: ClassVar[str]
-    """The answers without a model, in words, with which results are compared."""
+    """The predictions without a model, in words, with which results are compared."""
     record: ClassVar[type[Record]]
     """The record of a line of predictions.jsonl."""
 
@@ -123,16 +123,16 @@ class TaskConfig(Config):
 
     @property
     def text_columns(self) -> list[str]:
-        """The columns with an example's texts, in their order, in a file of texts to be answered."""
+        """The columns with an example's texts, in their order, in a file of texts to be predicted."""
         return ["text"]
 
     @property
-    def written(self) -> WrittenAnswers:
-        """The limit of the answers, and the prefix of the sources, of a head that writes."""
-        return WrittenAnswers()
+    def written(self) -> GeneratedTexts:
+        """The limit of the predictions, and the prefix of the sources, of a head that writes."""
+        return GeneratedTexts()
 
     def reads_files(self, path: Path, column: str | None = None) -> bool:
-        """Whether a file to be answered is in the format of the task's files, rather than texts or columns of texts.
+        """Whether a file to be predicted is in the format of the task's files, rather than texts or columns of texts.
 
         Args:
             path: the file.
@@ -145,7 +145,7 @@ class TaskConfig(Config):
         return False
 
     def has_rows(self, path: Path, column: str | None = None) -> bool:
-        """Whether a file to be answered has a row with columns for each example; arguments as of `reads_files`."""
+        """Whether a file to be predicted has a row with columns for each example; arguments as of `reads_files`."""
         return kind_of(path) not in (None, TEXT)
 
     @property

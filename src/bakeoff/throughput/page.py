@@ -39,7 +39,7 @@ def _figure(results: SpeedResults, quantity: Quantity) -> Figure:
         for each in results.measurements
         if (value := getattr(each, quantity.field)) is not None
     ]
-    looks = styles(results.recipes)
+    style_of = styles(results.recipes)
     base = altair.Chart(altair.Data(values=rows)).encode(
         x=altair.X(
             "length:Q",
@@ -48,10 +48,10 @@ def _figure(results: SpeedResults, quantity: Quantity) -> Figure:
             axis=altair.Axis(values=results.lengths, format="d"),
         ),
         y=altair.Y("y:Q", title=quantity.title, scale=altair.Scale(type="log", nice=False, padding=12)),
-        color=altair.Color("recipe:N", scale=colour_scale(looks)),
+        color=altair.Color("recipe:N", scale=colour_scale(style_of)),
         tooltip=["recipe:N", "length:Q", altair.Tooltip("y:Q", title=quantity.title, format=",.4~g")],
     )
-    dashed = altair.StrokeDash("recipe:N", scale=dash_scale(looks))
+    dashed = altair.StrokeDash("recipe:N", scale=dash_scale(style_of))
     chart: Any = altair.layer(
         base.mark_line(strokeWidth=2).encode(strokeDash=dashed), base.mark_point(filled=True, size=40, opacity=1)
     )

@@ -8,7 +8,7 @@ from typing import Generic, NamedTuple, Protocol
 
 import torch
 
-from bakeoff.batching.batches import ahead
+from bakeoff.batching.batches import prefetch
 from bakeoff.display.progress import TrainingProgress
 from bakeoff.errors import Interrupted
 from bakeoff.learner.running_average import RunningAverage
@@ -39,7 +39,7 @@ class Taken(NamedTuple):
 def steps(unit: Unit[M], position: Position, last: int, average: RunningAverage | None = None) -> Iterator[Taken]:
     """Take the steps from a position up to `last`, and move the position; between them the caller does what is due."""
     unit.begin()
-    for micro_batches in ahead(unit.batches, position.step, last):
+    for micro_batches in prefetch(unit.batches, position.step, last):
         figures = optimize(unit, micro_batches, position.step)
         if average is not None:
             average.update()

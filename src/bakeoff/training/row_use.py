@@ -80,9 +80,12 @@ def _measured(text: TextRows, order: Order, held_out: int | None) -> RowUse:
         sources.append(examples.sources[fresh])
         for objective in rewriting:
             cast(Objective, objective).targets(examples, text.split, text.tokenizer, draws)
-        for real in (examples.real, None if examples.row.source is None else examples.row.source.real):
-            if real is not None:
-                positions, tokens = positions + real.size, tokens + int(real.sum())
+        for padding_mask in (
+            examples.padding_mask,
+            None if examples.row.source is None else examples.row.source.padding_mask,
+        ):
+            if padding_mask is not None:
+                positions, tokens = positions + padding_mask.size, tokens + int(padding_mask.sum())
     counts = np.unique(np.concatenate(sources), return_counts=True)[1]
     total = len(text.split.tokens)
     known = not text.parallel and text.format.advance is None

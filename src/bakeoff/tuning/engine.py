@@ -19,7 +19,7 @@ WHOLE_TRIALS = {"training.save_at": None, "training.early_stopping": None}
 
 
 class TrialPart(Pretraining):
-    """A part of one trial, from its present step to the next look."""
+    """A part of one trial, from its present step to the next evaluation."""
 
     measured_as: dict[str, Any] = Field(default={})
     """Keys of the recipe under which the held-out loss is measured; empty: the trial's own."""
@@ -29,7 +29,7 @@ class TrialPart(Pretraining):
         return super().parsed().changed(WHOLE_TRIALS).with_tokenizer(open_corpus(self.corpus).tokenizer.config)
 
     def carry_out(self, progress: Shown, note: Callable[[Note], None]) -> Outcome:
-        """Begin the trial, or go on with it, up to the look."""
+        """Begin the trial, or go on with it, up to the evaluation."""
         try:
             run = self.train(progress)
         except Diverged as error:

@@ -95,7 +95,7 @@ def unequal(ranges: Sequence[Range], budget: Budget) -> list[str]:
 
 def coming_cost(trials: Sequence[Trial], seeds: int, budget: Budget) -> str:
     """A line on the most that a search will cost, with this number of seeds of each trial."""
-    most = most_work([trial.looks for trial in trials]) * seeds
+    most = most_work([trial.evaluations for trial in trials]) * seeds
     steps = sorted({trial.steps for trial in trials})
     each = f"{steps[0]:,}" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,}"
     each = "" if budget.steps else f" ({each} steps)"

@@ -3,8 +3,8 @@
 Jamieson and Talwalkar 2016, "Non-stochastic best arm identification and hyperparameter optimization", in its
 synchronous form: a decision waits for all its trials, so it does not depend on their speed. All trials follow the
 schedule of their whole training, so that they are compared at the same point of it. Even so, a high learning rate gains
-more than others while the rate falls: when half of the trials were stopped at the second look as well, the best trial
-of one recipe in three was among the stopped ones (docs/results.md).
+more than others while the rate falls: when half of the trials were stopped at the second evaluation as well, the best
+trial of one recipe in three was among the stopped ones (docs/results.md).
 """
 
 import math
@@ -12,14 +12,14 @@ from collections.abc import Sequence
 
 from bakeoff.training.pretraining import validation_steps
 
-LOOKS = ((0.25, 0.5), (0.5, 0.75))
-"""Each look: the share of a trial's steps after which it may be stopped, and the share of the trials that goes on."""
+EVALUATIONS = ((0.25, 0.5), (0.5, 0.75))
+"""Each evaluation: the share of a trial's steps after which it may be stopped, and of the trials that goes on."""
 
 FEWEST = 2
 """The fewest trials that go on, because the best is reported with its distance from the second best."""
 
 
-def looks(validations: int, steps: Sequence[int]) -> list[list[int]]:
+def evaluations(validations: int, steps: Sequence[int]) -> list[list[int]]:
     """The steps after which each trial is compared with the others; the last is the trial's end.
 
     A training measures its held-out loss at these steps anyway; a short trial has fewer of them, or only its end.
@@ -30,7 +30,7 @@ def looks(validations: int, steps: Sequence[int]) -> list[list[int]]:
     """
     compared: list[list[int]] = [[] for _ in steps]
     measured = [validation_steps(validations, each) for each in steps]
-    for share, _ in LOOKS:
+    for share, _ in EVALUATIONS:
         at = [next(step for step in marks if step >= share * each) for marks, each in zip(measured, steps, strict=True)]
         if all(
             step < each and (not marks or step > marks[-1])
@@ -41,9 +41,9 @@ def looks(validations: int, steps: Sequence[int]) -> list[list[int]]:
     return [[*marks, each] for marks, each in zip(compared, steps, strict=True)]
 
 
-def going_on(trials: int, look: int) -> int:
-    """The most of `trials` trials that are trained on after a look; looks are numbered from 0."""
-    for _, share in LOOKS[: look + 1]:
+def going_on(trials: int, evaluation: int) -> int:
+    """The most of `trials` trials that are trained on after an evaluation; evaluations are numbered from 0."""
+    for _, share in EVALUATIONS[: evaluation + 1]:
         trials = min(trials, max(FEWEST, math.ceil(trials * share)))
     return trials
 
@@ -54,15 +54,17 @@ def chosen(losses: Sequence[float | None], most: int) -> list[int]:
     return sorted(index for _, index in sorted(finite)[:most])
 
 
-def most_work(looks_of: Sequence[Sequence[int]]) -> float:
+def most_work(evaluations_of: Sequence[Sequence[int]]) -> float:
     """The highest cost of all trials together, in full trainings.
 
     Args:
-        looks_of: for each trial, the steps of its looks.
+        evaluations_of: for each trial, the steps of its evaluations.
     """
     total = 0.0
-    for look in range(len(looks_of[0])):
-        trials = len(looks_of) if look == 0 else going_on(len(looks_of), look - 1)
-        parts = [(steps[look] - (steps[look - 1] if look else 0)) / steps[-1] for steps in looks_of]
+    for evaluation in range(len(evaluations_of[0])):
+        trials = len(evaluations_of) if evaluation == 0 else going_on(len(evaluations_of), evaluation - 1)
+        parts = [
+            (steps[evaluation] - (steps[evaluation - 1] if evaluation else 0)) / steps[-1] for steps in evaluations_of
+        ]
         total += sum(sorted(parts, reverse=True)[:trials])
     return total

@@ -10,12 +10,12 @@ from bakeoff.display.wording import budget as budget_words
 from bakeoff.display.wording import counted
 from bakeoff.durable import write_atomically
 from bakeoff.optimization.budget import Budget
-from bakeoff.optimization.carrying import carried
+from bakeoff.optimization.rate_transfer import transferred
 from bakeoff.recipe import Recipe
 from bakeoff.tuning.planning import Planning
 from bakeoff.tuning.ranges import RATE, searched
-from bakeoff.tuning.report import carried_lines, seeds_text, write_report
-from bakeoff.tuning.results import RECIPE, REPORT, RESULTS, CarriedRate, TuningResults
+from bakeoff.tuning.report import seeds_text, transfer_lines, write_report
+from bakeoff.tuning.results import RECIPE, REPORT, RESULTS, RateForBudget, TuningResults
 
 
 def budget_change(budget: Budget) -> dict[str, Any]:
@@ -23,10 +23,10 @@ def budget_change(budget: Budget) -> dict[str, Any]:
     return {"training.budget": budget.model_dump(exclude_none=True)}
 
 
-def carried_recipe(
+def recipe_for_budget(
     planning: Planning, recipe: Recipe, trial_steps: int, budget: Budget | None
-) -> tuple[Recipe, CarriedRate | None]:
-    """The recipe of a trial with the budget of a coming training, its rate carried to that budget.
+) -> tuple[Recipe, RateForBudget | None]:
+    """The recipe of a trial with the budget of a coming training, its rate transferred to that budget.
 
     Args:
         planning: the plan of the search.
@@ -35,7 +35,7 @@ def carried_recipe(
         budget: budget of the coming training; None: unknown, and the recipe says at how many steps its rate was found.
 
     Returns:
-        The recipe, and the carried rate with its rule; None for the rate where there is no budget.
+        The recipe, and the transferred rate with its rule; None for the rate where there is no budget.
     """
     optimizer = recipe.training.optimizer
     rate_searched = searched(planning.ranges, RATE)
@@ -43,8 +43,8 @@ def carried_recipe(
         follows = optimizer.length_exponent is not None and rate_searched
         return recipe.changed({RATE: {"rate": optimizer.rate, "steps": trial_steps}}) if follows else recipe, None
     steps = planning.engine.steps(recipe, budget, planning.corpus, planning.device)
-    new = carried(optimizer.rate, optimizer.length_exponent, steps / trial_steps, rate_searched)
-    rate = CarriedRate(budget=str(budget), steps=steps, rate=new.rate, rule=new.rule)
+    new = transferred(optimizer.rate, optimizer.length_exponent, steps / trial_steps, rate_searched)
+    rate = RateForBudget(budget=str(budget), steps=steps, rate=new.rate, rule=new.rule)
     return recipe.changed({RATE: new.rate, **budget_change(budget)}), rate
 
 
@@ -54,7 +54,7 @@ def write_outputs(results: TuningResults, recipe: Recipe, out: Path) -> None:
     Args:
         results: results of the search.
         recipe: recipe of the best trial, with the budget of the searched recipe, or with the budget that was asked for
-            and the rate carried to it.
+            and the rate transferred to it.
         out: directory of the search.
     """
     write_atomically(out / RECIPE, _comment(results) + recipe.to_yaml())  # without a checksum: people change it
@@ -68,7 +68,7 @@ def _comment(results: TuningResults) -> str:
     """Lines of comment on the recipe's search."""
     winner = results.winner
     finished = results.states.count("finished")
-    lr = "" if results.carried is None else f"--set {RATE}={_plain(winner.values[RATE])} "
+    lr = "" if results.transferred is None else f"--set {RATE}={_plain(winner.values[RATE])} "
     lines = [
         f"{results.recipe} with the best values of {counted(len(results.trials), 'trial')} by `bakeoff tune`, of "
         f"{budget_words(results.budget)} each, {finished} of them trained to the end",
@@ -77,7 +77,7 @@ def _comment(results: TuningResults) -> str:
             for each in results.ranges
         ),
         f"held-out loss {winner.losses[-1]:.6g} on the corpus {results.corpus_fingerprint}, {seeds_text(results)}",
-        *carried_lines(results),
+        *transfer_lines(results),
         f"the best trial again: {lr}--budget steps={winner.steps} --seed {results.seed}"
         + (f" --threads {threads}" if (threads := results.environment.get("threads")) else ""),
     ]

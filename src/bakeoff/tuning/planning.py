@@ -10,7 +10,7 @@ from bakeoff.recipe import Recipe
 from bakeoff.tuning.candidates import Values, candidates, recipes_of, shown
 from bakeoff.tuning.engine import TrialEngine
 from bakeoff.tuning.findings import costs
-from bakeoff.tuning.halving import looks
+from bakeoff.tuning.halving import evaluations
 from bakeoff.tuning.ranges import OVER, Over, Range, parse_ranges, with_a_number
 from bakeoff.tuning.results import Trial
 
@@ -71,9 +71,9 @@ class Planning:
                 self.say(f"measuring the speed of {shown(value_sets[index])}")
             steps[group] = self.engine.steps(recipes[index], self.budget, self.corpus, self.device)
         each_steps = [steps[group] for group in groups]
-        compared = looks(self.recipe.training.validations, each_steps)
+        compared = evaluations(self.recipe.training.validations, each_steps)
         return [
-            Trial(number=number, values=values, steps=count, looks=at)
+            Trial(number=number, values=values, steps=count, evaluations=at)
             for number, (values, count, at) in enumerate(zip(value_sets, each_steps, compared, strict=True))
         ]
 

@@ -38,7 +38,7 @@ def write_report(results: TuningResults, recipe: Recipe, path: Path) -> None:
             f"{_bars(results)}At each such step the worst were stopped. A cross at the top is a trial that diverged, "
             "the dashed line the best value."
         ),
-        legend(look_styles(results)),
+        legend(evaluation_styles(results)),
         *panels(figures),
         "<h2>Trials</h2>",
         table(columns(keys), (cells(trial, keys) for trial in results.ranked)),
@@ -48,14 +48,14 @@ def write_report(results: TuningResults, recipe: Recipe, path: Path) -> None:
     write_atomically(path, html_page(title, "\n".join(body), on_page(figures, 300)))
 
 
-def carried_lines(results: TuningResults) -> list[str]:
-    """A line on how the rate was carried to another budget; an empty list where none was asked for."""
-    carried = results.carried
-    if carried is None:
+def transfer_lines(results: TuningResults) -> list[str]:
+    """A line on how the rate was transferred to another budget; an empty list where none was asked for."""
+    transferred = results.transferred
+    if transferred is None:
         return []
     return [
-        f"the recipe is for {budget(carried.budget)} ({carried.steps:,} steps): the rate of the best trial, "
-        f"{written(results.winner.values[RATE])}, is carried {carried.rule}, to {written(carried.rate)}"
+        f"the recipe is for {budget(transferred.budget)} ({transferred.steps:,} steps): the rate of the best trial, "
+        f"{written(results.winner.values[RATE])}, is transferred {transferred.rule}, to {written(transferred.rate)}"
     ]
 
 
@@ -80,7 +80,7 @@ def answers(results: TuningResults) -> list[str]:
         lines.append(f"the recipe's own values ({shown(unchanged.values)}): {_fate(unchanged)}")
     if results.measured_as:
         lines.append(f"all trials were measured under the recipe's own {' and '.join(results.measured_as)}")
-    lines += carried_lines(results)
+    lines += transfer_lines(results)
     lines.append(
         f"the search cost {results.full_trainings:.3g} full trainings: {duration(results.seconds)} in steps, "
         f"{quantity(results.tokens)} tokens"
@@ -102,13 +102,13 @@ def _loss(trial: Trial) -> str:
     return f"{trial.loss:.4f}" + (f" ± {trial.spreads[-1]:.4f}" if trial.spreads else "")
 
 
-def _look_name(trial: Trial, look: int) -> str:
-    share = trial.looks[look] / trial.steps
-    return "at the end" if look == len(trial.looks) - 1 else f"after {100 * share:.0f} % of the steps"
+def _evaluation_name(trial: Trial, evaluation: int) -> str:
+    share = trial.evaluations[evaluation] / trial.steps
+    return "at the end" if evaluation == len(trial.evaluations) - 1 else f"after {100 * share:.0f} % of the steps"
 
 
-def look_styles(results: TuningResults) -> dict[str, tuple[str, list[int]]]:
-    """Colour and dash of the dots of each look."""
+def evaluation_styles(results: TuningResults) -> dict[str, tuple[str, list[int]]]:
+    """Colour and dash of the dots of each evaluation."""
     return styles(_names(results))
 
 
@@ -124,9 +124,9 @@ def loss_figures(results: TuningResults, name: str) -> list[tuple[str, Figure]]:
 
 
 def _names(results: TuningResults) -> list[str]:
-    """The names of the looks from the last to the first, so that the last has the first colour."""
+    """The names of the evaluations from the last to the first, so that the last has the first colour."""
     longest = results.winner
-    return [_look_name(longest, look) for look in reversed(range(len(longest.looks)))]
+    return [_evaluation_name(longest, evaluation) for evaluation in reversed(range(len(longest.evaluations)))]
 
 
 def _placed(value: Any) -> Any:
@@ -139,18 +139,18 @@ def _dots(results: TuningResults, key: str) -> Iterator[dict[str, Any]]:
     for trial in results.trials:
         value = trial.values[key]
         shared = {"x": _placed(value), "values": shown(trial.values)}
-        for look, loss in enumerate(trial.losses):
-            row = {**shared, "y": float(f"{loss:.6g}"), "look": names[look], "trial": trial.name}
+        for evaluation, loss in enumerate(trial.losses):
+            row = {**shared, "y": float(f"{loss:.6g}"), "evaluation": names[evaluation], "trial": trial.name}
             if trial.spreads:
-                low, high = loss - trial.spreads[look], loss + trial.spreads[look]
+                low, high = loss - trial.spreads[evaluation], loss + trial.spreads[evaluation]
                 row |= {"low": float(f"{low:.6g}"), "high": float(f"{high:.6g}")}
             yield row
 
 
 def _figure(results: TuningResults, searched: Range, name: str) -> Figure:
-    """The figure of the losses over one key, a dot for each look of a trial."""
+    """The figure of the losses over one key, a dot for each evaluation of a trial."""
     rows = list(_dots(results, searched.key))
-    looks = look_styles(results)
+    evaluations = evaluation_styles(results)
     title = short(searched.key)
     tried = [trial.values[searched.key] for trial in results.trials]
     numbers = all(map(is_number, tried))
@@ -164,11 +164,11 @@ def _figure(results: TuningResults, searched: Range, name: str) -> Figure:
     base = altair.Chart().encode(
         x=x,
         y=altair.Y("y:Q", title="held-out loss", scale=altair.Scale(zero=False, padding=16)),
-        color=altair.Color("look:N", title=None, scale=colour_scale(looks)),
+        color=altair.Color("evaluation:N", title=None, scale=colour_scale(evaluations)),
         tooltip=[
             altair.Tooltip("trial:N"),
             altair.Tooltip("values:N"),
-            altair.Tooltip("look:N"),
+            altair.Tooltip("evaluation:N"),
             altair.Tooltip("y:Q", title="held-out loss", format=".4f"),
         ],
     )

@@ -1,8 +1,9 @@
 """The journal of a search, from which it goes on, and its results."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -22,7 +23,7 @@ class SeedRun(Config):
     """The training of one seed, of a trial with several seeds."""
 
     losses: list[float] = Field(default=[])
-    """Held-out loss at each look so far."""
+    """Held-out loss at each evaluation so far."""
     seconds: float = 0.0
     """Seconds in optimizer steps."""
     tokens: int = 0
@@ -31,7 +32,7 @@ class SeedRun(Config):
     """The message of a training whose loss was not a number any more; None: it did not diverge."""
 
     def after(self, outcome: Outcome) -> "SeedRun":
-        """The seed's run with the outcome of one more look."""
+        """The seed's run with the outcome of one more evaluation."""
         losses = self.losses if outcome.loss is None else [*self.losses, outcome.loss]
         return SeedRun(losses=losses, seconds=outcome.seconds, tokens=outcome.tokens, diverged=outcome.diverged)
 
@@ -39,16 +40,18 @@ class SeedRun(Config):
 class Trial(Config):
     """One set of values with the state of its training."""
 
+    renamed: ClassVar[Mapping[str, str]] = {"looks": "evaluations"}
+
     number: int
     """Number of the trial, from 0; the run is `trials/NNN`, or `trials/NNN-seed-S` with several seeds."""
     values: dict[str, Any]
     """The values of the searched keys."""
     steps: int
     """Optimizer steps of the trial's whole training."""
-    looks: list[int]
+    evaluations: list[int]
     """The steps after which the trial is compared with the others; the last is its end."""
     losses: list[float] = Field(default=[])
-    """Held-out loss at each look so far: the mean over the trial's seeds."""
+    """Held-out loss at each evaluation so far: the mean over the trial's seeds."""
     seconds: float = 0.0
     """Seconds in optimizer steps, all seeds together."""
     tokens: int = 0
@@ -68,17 +71,17 @@ class Trial(Config):
         """`diverged`, `finished` or `stopped`; the last is known once the search has ended."""
         if self.diverged is not None:
             return "diverged"
-        return "finished" if len(self.losses) == len(self.looks) else "stopped"
+        return "finished" if len(self.losses) == len(self.evaluations) else "stopped"
 
     @property
     def loss(self) -> float | None:
-        """The held-out loss at the trial's last look; None: the trial diverged, or has had no look yet."""
+        """The held-out loss at the trial's last evaluation; None: the trial diverged, or has had no evaluation yet."""
         return None if self.diverged is not None or not self.losses else self.losses[-1]
 
     @property
     def step(self) -> int:
         """The step of the last held-out loss; 0 where there is none."""
-        return self.looks[len(self.losses) - 1] if self.losses else 0
+        return self.evaluations[len(self.losses) - 1] if self.losses else 0
 
     @property
     def begun(self) -> bool:
@@ -88,23 +91,23 @@ class Trial(Config):
 
     @property
     def spreads(self) -> list[float]:
-        """The standard deviation over seeds at each look; empty where there is one seed."""
-        looks = range(len(self.losses) if len(self.runs) > 1 else 0)
-        return [stdev(run.losses[look] for run in self.runs) for look in looks]
+        """The standard deviation over seeds at each evaluation; empty where there is one seed."""
+        evaluations = range(len(self.losses) if len(self.runs) > 1 else 0)
+        return [stdev(run.losses[evaluation] for run in self.runs) for evaluation in evaluations]
 
-    def waits_for(self, seed: int, look: int) -> bool:
-        """Whether a seed, by its index, is still to be trained up to a look."""
+    def waits_for(self, seed: int, evaluation: int) -> bool:
+        """Whether a seed, by its index, is still to be trained up to an evaluation."""
         run = self.runs[seed] if self.runs else self
-        return run.diverged is None and len(run.losses) == look
+        return run.diverged is None and len(run.losses) == evaluation
 
     def after(self, outcome: Outcome, seed: int = 0) -> "Trial":
-        """The trial with the outcome of one more look of a seed, by its index."""
+        """The trial with the outcome of one more evaluation of a seed, by its index."""
         if self.runs:
             runs = [run.after(outcome) if index == seed else run for index, run in enumerate(self.runs)]
-            looks = range(min(len(run.losses) for run in runs))
+            evaluations = range(min(len(run.losses) for run in runs))
             update: dict[str, Any] = {
                 "runs": runs,
-                "losses": [fmean(run.losses[look] for run in runs) for look in looks],
+                "losses": [fmean(run.losses[evaluation] for run in runs) for evaluation in evaluations],
                 "seconds": sum(run.seconds for run in runs),
                 "tokens": sum(run.tokens for run in runs),
                 "diverged": next((run.diverged for run in runs if run.diverged is not None), None),
@@ -140,8 +143,8 @@ class SearchJournal(Config):
         checksums.write(path, self.model_dump_json(indent=1) + "\n")
 
 
-class CarriedRate(Config):
-    """The rate of the best trial, carried to another budget."""
+class RateForBudget(Config):
+    """The rate of the best trial, transferred to another budget."""
 
     budget: str
     """The other budget."""
@@ -150,11 +153,13 @@ class CarriedRate(Config):
     rate: float
     """The rate for the other budget."""
     rule: str
-    """The rule by which the rate was carried, in words."""
+    """The rule by which the rate was transferred, in words."""
 
 
 class TuningResults(Config):
     """The results of a search, for its report and for the table on the terminal."""
+
+    renamed: ClassVar[Mapping[str, str]] = {"carried": "transferred"}
 
     recipe: str
     """The recipe's name."""
@@ -190,7 +195,7 @@ class TuningResults(Config):
     """Machine and versions."""
     cautions: list[str]
     """Sentences of caution before relying on the best trial."""
-    carried: CarriedRate | None = None
+    transferred: RateForBudget | None = None
     """The rate for another budget; None: no other budget was asked for."""
 
     @classmethod
@@ -208,7 +213,7 @@ class TuningResults(Config):
 
         def rank(trial: Trial) -> tuple[bool, float, float, int]:
             loss = trial.loss
-            share = len(trial.losses) / len(trial.looks)
+            share = len(trial.losses) / len(trial.evaluations)
             return loss is None, -share, 0.0 if loss is None else loss, trial.number
 
         return sorted(self.trials, key=rank)

@@ -25,7 +25,7 @@ from bakeoff.tuning.candidates import Values, candidates, recipe_with, shown
 from bakeoff.tuning.engine import TrialPart
 from bakeoff.tuning.findings import best, cautions, coming_cost
 from bakeoff.tuning.halving import chosen, going_on
-from bakeoff.tuning.outputs import budget_change, carried_recipe, write_outputs
+from bakeoff.tuning.outputs import budget_change, recipe_for_budget, write_outputs
 from bakeoff.tuning.planning import Planning
 from bakeoff.tuning.results import SearchJournal, SeedRun, Trial, TuningResults
 from bakeoff.unfinished import ELSEWHERE, taken
@@ -158,13 +158,13 @@ class RecipeSearch:
         return journal
 
     def _run(self, runner: Runner) -> TuningResults:
-        """Train all trials up to the first look, then the better ones up to the next, and so on to the end."""
+        """Train all trials up to the first evaluation, then the better ones up to the next, and so on to the end."""
         total = len(self.journal.trials)
         alive = list(range(total))
-        for look in range(len(self.journal.trials[0].looks)):
-            if look:
-                losses = [self._loss_at(number, look - 1) for number in alive]
-                going = [alive[index] for index in chosen(losses, going_on(total, look - 1))]
+        for evaluation in range(len(self.journal.trials[0].evaluations)):
+            if evaluation:
+                losses = [self._loss_at(number, evaluation - 1) for number in alive]
+                going = [alive[index] for index in chosen(losses, going_on(total, evaluation - 1))]
                 for number in {*alive} - {*going}:
                     for seed in self.seeds:
                         remove(self._directory(number, seed) / "checkpoints", self.out)  # nobody goes on from them
@@ -173,15 +173,15 @@ class RecipeSearch:
                 (number, seed)
                 for number in alive
                 for index, seed in enumerate(self.seeds)
-                if self.journal.trials[number].waits_for(index, look)
+                if self.journal.trials[number].waits_for(index, evaluation)
             ]
-            self.look, self.waiting = look, iter(waiting)
+            self.evaluation, self.waiting = evaluation, iter(waiting)
             runner.run(self, len(waiting))
         return self._publish()
 
-    def _loss_at(self, number: int, look: int) -> float | None:
+    def _loss_at(self, number: int, evaluation: int) -> float | None:
         trial = self.journal.trials[number]
-        return trial.losses[look] if look < len(trial.losses) else None
+        return trial.losses[evaluation] if evaluation < len(trial.losses) else None
 
     def _with_seeds(self, trial: Trial) -> Trial:
         several = len(self.seeds) > 1
@@ -212,7 +212,7 @@ class RecipeSearch:
             seed=seed,
             device=self.device,
             budget=str(Budget(steps=trial.steps)),
-            until=trial.looks[self.look],
+            until=trial.evaluations[self.evaluation],
             start=self.start,
             measured_as=self.measured_as,
         )
@@ -225,7 +225,7 @@ class RecipeSearch:
         trials[number] = trial
         self.journal = self.journal.model_copy(update={"trials": trials})
         self.journal.write(self.out / SEARCH)
-        at = f"step {trial.looks[self.look]:,} of {trial.steps:,}"
+        at = f"step {trial.evaluations[self.evaluation]:,} of {trial.steps:,}"
         what = "diverged" if outcome.loss is None else f"{at}: held-out loss {outcome.loss:.4f}"
         self.say(f"trial {self._name(number, seed)} ({shown(trial.values)}): {what}")
 
@@ -240,7 +240,7 @@ class RecipeSearch:
         if number is None:
             message = next(trial.diverged for trial in trials if trial.diverged is not None)
             raise Diverged(f"{self.out}: every trial diverged; search lower learning rates. The first: {message}")
-        recipe, carried_rate = carried_recipe(
+        recipe, transferred_rate = recipe_for_budget(
             self.planning, self.recipes[number], trials[number].steps, self.for_budget
         )
         results = TuningResults(
@@ -261,7 +261,7 @@ class RecipeSearch:
             full_trainings=round(sum(trial.step / trial.steps for trial in trials) * len(self.seeds), 3),
             environment=self.engine.environment(self.device),
             cautions=cautions(self.ranges, trials, trials[number], self.budget),
-            carried=carried_rate,
+            transferred=transferred_rate,
         )
         write_outputs(results, recipe, self.out)
         return results

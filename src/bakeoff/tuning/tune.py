@@ -51,8 +51,8 @@ def tune(
             number does not change the results, because the threads of a trial are fixed at the start of the search.
         seed: the first seed of every trial.
         seeds: number of seeds of every trial, from `seed` on; a trial's loss is the mean over its seeds.
-        for_budget: budget of a coming training: recipe.yaml gets it, with the rate carried to it by the rule of
-            `optimization.carrying`. None: the recipe's own budget stays, with the rate of the best trial.
+        for_budget: budget of a coming training: recipe.yaml gets it, with the rate transferred to it by the rule of
+            `optimization.rate_transfer`. None: the recipe's own budget stays, with the rate of the best trial.
         device: auto, cpu, cuda or mps.
         progress: function that prints a line of progress; None: nothing is shown.
         engine: engine that trains one trial at a time in this process; None: Bakeoff's.

@@ -62,7 +62,7 @@ def weights_of_tokens(run: FinetunedRun, head: HeadedModel, text: str, pair: str
     rows = format.placed(text, pair)
     batch = collate(rows.encoded, np.arange(len(rows.encoded.ids)), format).to(head.model.device)
     of_text = torch.zeros_like(batch.ids, dtype=torch.bool)
-    for window, positions in enumerate(rows.places):
+    for window, positions in enumerate(rows.positions):
         of_text[window, [position for position, _, _ in positions]] = True
     scored = _Scored(head, batch)
     probabilities, embedded = scored.recorded(batch.ids)
@@ -74,7 +74,7 @@ def weights_of_tokens(run: FinetunedRun, head: HeadedModel, text: str, pair: str
         if abs(float(weights.sum()) - gap) <= TOLERANCE * max(1.0, abs(gap)):
             break
     of_sides = [np.zeros(len(side.ids)) for side in rows.sides]
-    for window, positions in enumerate(rows.places):
+    for window, positions in enumerate(rows.positions):
         for position, number, token in positions:
             of_sides[number][token] += float(weights[window, position])
     texts = [text] if pair is None else [text, pair]

@@ -25,7 +25,7 @@ def capabilities_of(run: Run | FinetunedRun) -> frozenset[Capability]:
     recipe: Recipe = run.recipe
     if any(each.token_targets for each in recipe.objective):
         capabilities.add("logits")
-    if any(each.writes for each in recipe.objective):
+    if any(each.generates for each in recipe.objective):
         capabilities |= {"generate", "stream"}
     if filling_objective(run) is not None:
         capabilities.add("fill")

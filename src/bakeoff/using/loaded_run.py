@@ -16,7 +16,7 @@ from bakeoff.runs.run import Run
 from bakeoff.scoring.options import Reading
 from bakeoff.scoring.texts import TextScore, TextScores
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.predict import Predicted, answer, require_sides
+from bakeoff.tasks.predict import Predicted, predict_parts, require_sides
 from bakeoff.tokenizer.stretches import Per
 from bakeoff.using.attribution import TokenWeights, weights_of_tokens
 from bakeoff.using.filling import Filled, Filler
@@ -129,7 +129,7 @@ class LoadedRun(LoadedStates):
         written: list[str] = []
         for part in read_ahead(source, PROMPTS_AT_ONCE):
             part_draws = None if draws is None else draws[len(written) : len(written) + len(part)]
-            written += [each.answer for each in writer.write([text for (text,) in part], part_draws)]
+            written += [each.output for each in writer.write([text for (text,) in part], part_draws)]
         return written[0] if isinstance(prompts, str) else written
 
     def stream(self, prompt: str, **settings: Any) -> Iterator[str]:
@@ -171,12 +171,12 @@ class LoadedRun(LoadedStates):
         require_sides(run, several(texts), pairs)
         source = in_memory(texts) if pairs is None else in_memory(texts, pairs)
         task = run.learned
-        return [task.answered(each.example, each.answer) for part in self.answers(source) for each in part]
+        return [task.as_record(each.example, each.prediction) for part in self.predictions(source) for each in part]
 
-    def answers(self, texts: Texts) -> Iterator[list[Predicted]]:
+    def predictions(self, texts: Texts) -> Iterator[list[Predicted]]:
         """The predictions of a fine-tuned run for the texts of a file or in memory, several at once, in their order."""
         run, head = self._require_finetuned("predict")
-        return answer(run, texts, head=head)
+        return predict_parts(run, texts, head=head)
 
     def weights_of_tokens(self, text: str, pair: str | None = None) -> TokenWeights:
         """The contribution of each token of a text to the class that the run predicts, by integrated gradients.

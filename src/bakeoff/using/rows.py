@@ -37,7 +37,7 @@ def lists_of(ids: Ids, what: str = "ids") -> list[NDArray[np.int64]]:
     return [row.astype(np.int64) for row in rows]
 
 
-def real_lengths(rows: Sequence[NDArray[np.int64]], pad: int) -> list[int]:
+def unpadded_lengths(rows: Sequence[NDArray[np.int64]], pad: int) -> list[int]:
     """The length of each row without the padding at its end, but at least 1."""
     lengths = []
     for row in rows:
@@ -104,17 +104,17 @@ class IdReader:
         sources = None if source is None else self._checked(source, "source")
         rows = self._checked(ids, "ids")
         is_array = isinstance(ids, Tensor | np.ndarray)
-        lengths = real_lengths(rows, self.pad) if is_array else [len(row) for row in rows]
+        lengths = unpadded_lengths(rows, self.pad) if is_array else [len(row) for row in rows]
         numbers = None if segments is None else lists_of(segments, "segments")
         for what, others in (("segments", numbers), ("source", sources)):
             if others is not None and len(others) != len(rows):
                 raise UserError(f"{what}: {counted(len(others), 'row')} for {len(rows):,} of ids")
         if numbers is not None:
             self._require_segments(rows, numbers)
-        source_lengths = None if sources is None else real_lengths(sources, self.pad)
+        source_lengths = None if sources is None else unpadded_lengths(sources, self.pad)
 
         def batch(chosen: list[int]) -> Tensor:
-            tokens, real = padded([rows[row][: lengths[row]] for row in chosen], self.pad, self.device)
+            tokens, padding_mask = padded([rows[row][: lengths[row]] for row in chosen], self.pad, self.device)
             segment_ids = None
             if numbers is not None:
                 segment_ids, _ = padded([numbers[row][: lengths[row]] for row in chosen], 0, self.device)
@@ -124,7 +124,7 @@ class IdReader:
                 source_rows = Source(*padded(chosen_sources, self.pad, self.device))
             # Padding stands after the tokens, to which a causal model does not attend; ids alone are for an encoder.
             forwards = self.config.causal and (source_rows is not None or not self.config.sequence_to_sequence)
-            return read(Row(tokens, segment_ids, None if forwards else real, source=source_rows))
+            return read(Row(tokens, segment_ids, None if forwards else padding_mask, source=source_rows))
 
         return in_batches(rows, lengths, self.device, batch)
 

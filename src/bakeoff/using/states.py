@@ -20,7 +20,7 @@ from bakeoff.using.rows import Ids
 from bakeoff.using.texts import several
 from bakeoff.using.weights import LoadedWeights
 from bakeoff.vectors.embed import vectors_of
-from bakeoff.vectors.layer_states import layer_states, place_of_layer
+from bakeoff.vectors.layer_states import layer_index, layer_states
 from bakeoff.vectors.options import VectorConfig
 from bakeoff.vectors.word_vectors import WordVectors, word_vectors
 
@@ -84,7 +84,7 @@ class LoadedStates(LoadedWeights):
         config = self.recipe.model
         stack = config.encoder if config.sequence_to_sequence else config.stack
         assert stack is not None
-        index = place_of_layer(layer, stack.layers, str(self.path))
+        index = layer_index(layer, stack.layers, str(self.path))
         return self._rows.read(ids, segments, lambda row: layer_states(self._model, row, [index])[0].float())
 
     def embed(

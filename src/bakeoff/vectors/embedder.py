@@ -21,7 +21,7 @@ from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.heads.heads import pooled
 from bakeoff.tasks.rows.batches import InputBatch, collate
 from bakeoff.tasks.rows.inputs import InputFormat
-from bakeoff.vectors.layer_states import layer_states, place_of_layer
+from bakeoff.vectors.layer_states import layer_index, layer_states
 from bakeoff.vectors.options import VectorConfig
 
 
@@ -69,7 +69,7 @@ class Embedder:
         self._reads_both_sides = recipe.reads_both_sides
         stack = model.encoder if self.hides_first else model.stack
         assert stack is not None
-        self._layers = sorted({place_of_layer(layer, stack.layers, str(self.path)) for layer in config.layers})
+        self._layers = sorted({layer_index(layer, stack.layers, str(self.path)) for layer in config.layers})
         if not self._layers:
             raise UserError("layers: give at least one")
         if config.pooling == "cls" and (model.encoder is None or self.hides_first):
@@ -118,15 +118,19 @@ class Embedder:
 
     def _embed(self, batch: InputBatch) -> Tensor:
         """(B, D) vectors of a batch."""
-        states, real = self.states(batch)
-        return pooled(states, real, self.config.pooling, self.format.start_last)
+        states, padding_mask = self.states(batch)
+        return pooled(states, padding_mask, self.config.pooling, self.format.start_last)
 
     @torch.inference_mode()
     def states(self, batch: InputBatch) -> tuple[Tensor, Tensor]:
         """(B, T, D) states of a batch, the mean of the config's layers, and (B, T) True where no padding is."""
         if self.hides_first:  # its sources begin without [CLS]
-            batch = InputBatch(batch.ids[:, 1:], None, None if batch.real is None else batch.real[:, 1:])
-        real = torch.ones_like(batch.ids, dtype=torch.bool) if batch.real is None else batch.real
-        prefix = real.sum(1) if self._reads_both_sides else None  # the whole row is the prefix
-        inputs = Row(batch.ids, batch.segments, batch.real, prefix=prefix)
-        return torch.stack(layer_states(self._model, inputs, self._layers)).mean(0).float(), real
+            batch = InputBatch(
+                batch.ids[:, 1:], None, None if batch.padding_mask is None else batch.padding_mask[:, 1:]
+            )
+        padding_mask = (
+            torch.ones_like(batch.ids, dtype=torch.bool) if batch.padding_mask is None else batch.padding_mask
+        )
+        prefix = padding_mask.sum(1) if self._reads_both_sides else None  # the whole row is the prefix
+        inputs = Row(batch.ids, batch.segments, batch.padding_mask, prefix=prefix)
+        return torch.stack(layer_states(self._model, inputs, self._layers)).mean(0).float(), padding_mask

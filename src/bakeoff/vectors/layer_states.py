@@ -12,7 +12,7 @@ from bakeoff.models.stack import Stack
 from bakeoff.row import Row, Source
 
 
-def place_of_layer(layer: int, layers: int, where: str) -> int:
+def layer_index(layer: int, layers: int, where: str) -> int:
     """The number of a layer from 0 on: 0 for the input of the first layer, L for the output of the last of L layers.
 
     Args:
@@ -36,11 +36,11 @@ def layer_states(model: Model, row: Row[Tensor], layers: Sequence[int]) -> list[
     Args:
         model: the model, in evaluation mode.
         row: rows of tokens.
-        layers: numbers of layers as from `place_of_layer`, in rising order.
+        layers: numbers of layers as from `layer_index`, in rising order.
     """
     if model.config.sequence_to_sequence:
         assert model.encoder is not None
-        return _outputs(model.encoder, *model.source_inputs(Source(row.ids, row.real)), layers)
+        return _outputs(model.encoder, *model.source_inputs(Source(row.ids, row.padding_mask)), layers)
     x, context = model.stack_inputs(row)
     states = _outputs(model.stack, x, context, layers)
     if model.backward_decoder is None:

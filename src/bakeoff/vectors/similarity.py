@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from bakeoff.errors import UserError
 from bakeoff.reading.aligned import clean
 from bakeoff.tasks.reading.tables import Table, read_table
+from bakeoff.vectors.baselines import Comparer, baselines
 from bakeoff.vectors.embed import vectors_of
 from bakeoff.vectors.embedder import Embedder
-from bakeoff.vectors.floors import Comparer, floors
 from bakeoff.vectors.options import SimilarityOptions
 from bakeoff.vectors.retrieval import retrieve, rows_at_once
 
@@ -41,7 +41,7 @@ def similarity(run: str | Path, data: str | Path, *, device: str = "auto", **opt
     Returns:
         The options run, data, pooling, layers, whiten; width (D); rows; blank (number of texts without words);
         truncated (number of different texts that were cut); hidden (a sentence on their unknown tokens, or None);
-        cosines, one for each row; scores of the run, and floors, the scores of each baseline without a model. Scores
+        cosines, one for each row; scores of the run, and baselines, the scores of each baseline without a model. Scores
         have spearman and pearson if there is a column of scores (0 if either side is constant), and for retrieval
         recall by k, mrr, and the numbers of queries and partners.
 
@@ -70,7 +70,9 @@ def similarity(run: str | Path, data: str | Path, *, device: str = "auto", **opt
         "truncated": truncated,
         "hidden": str(embedder.format.tokenizer.hidden([clean(text) for text in texts])) or None,
         "scores": figures,
-        "floors": {name: _measured(each, table, scores, partners, asked.at) for name, each in floors(texts).items()},
+        "baselines": {
+            name: _measured(each, table, scores, partners, asked.at) for name, each in baselines(texts).items()
+        },
         "cosines": cosines.of_pairs(table.texts, table.pairs).tolist(),
     }
 

@@ -1,4 +1,4 @@
-"""`--out`: answers in a file that appears when it is complete; the ending of its name says the form."""
+"""`--out`: records in a file that appears when it is complete; the ending of its name says the form."""
 
 import csv
 import io
@@ -18,11 +18,11 @@ from bakeoff.errors import UserError
 from bakeoff.extras import missing
 
 TABLES = (".jsonl", ".csv", ".tsv", ".parquet")
-"""Endings of files for answers with named values."""
+"""Endings of files for records with named values."""
 
 
 ROWS, BYTES = 8192, 1 << 24
-"""Answers and bytes after which a row group ends; groups are large, as the footer in memory has an entry for each."""
+"""Records and bytes after which a row group ends; groups are large, as the footer in memory has an entry for each."""
 
 
 Out = Annotated[
@@ -37,11 +37,11 @@ Out = Annotated[
 
 
 Record = Mapping[str, Any]
-"""One answer: values by their names, of the types that JSON has."""
+"""A record: values by their names, of the types that JSON has."""
 
 
 def require_out(out: Path | None, endings: Sequence[str] = TABLES) -> None:
-    """Refuse a file that answers cannot be written to, before the work begins.
+    """Refuse a file that records cannot be written to, before the work begins.
 
     Raises:
         UserError: the ending is another, the file exists, its folder does not, or `pyarrow` is not installed.
@@ -62,8 +62,8 @@ def require_out(out: Path | None, endings: Sequence[str] = TABLES) -> None:
             raise missing(f"{out}: .parquet is written with pyarrow", "hub") from None
 
 
-def save_answers(out: Path, parts: Iterable[Iterable[Record]]) -> int:
-    """Write answers part by part, so that memory does not grow with their number; returns the number of answers.
+def save_records(out: Path, parts: Iterable[Iterable[Record]]) -> int:
+    """Write records part by part, so that memory does not grow with their number; returns the number of records.
 
     Raises:
         UserError: the file cannot be made.
@@ -81,7 +81,7 @@ def _json_lines(file: BinaryIO, parts: Iterator[list[Record]]) -> int:
 
 
 def _table(line: Callable[[Iterable[str]], str]) -> Callable[[BinaryIO, Iterator[list[Record]]], int]:
-    """A function that writes a line of names and a line for each answer, made of its cells by `line`."""
+    """A function that writes a line of names and a line for each record, made of its cells by `line`."""
 
     def write(file: BinaryIO, parts: Iterator[list[Record]]) -> int:
         count, names = 0, list[str]()
@@ -117,14 +117,14 @@ def _between_commas(cells: Iterable[str]) -> str:
 
 
 def _write_parquet(file: BinaryIO, parts: Iterable[list[Mapping[str, Any]]]) -> int:
-    """Write answers with a bounded number of them in memory; returns the number of answers.
+    """Write records with a bounded number of them in memory; returns the number of records.
 
-    A column's type is the narrowest that holds all its values. If the first answers do not show it, because they have
-    only null or empty lists in the column, the file is written anew once an answer shows it.
+    A column's type is the narrowest that holds all its values. If the first records do not show it, because they have
+    only null or empty lists in the column, the file is written anew once a record shows it.
 
     Args:
         file: an empty file, open for reading and writing.
-        parts: lists of answers.
+        parts: lists of records.
     """
     import pyarrow
     from pyarrow import parquet
@@ -156,7 +156,7 @@ def _write_parquet(file: BinaryIO, parts: Iterable[list[Mapping[str, Any]]]) -> 
 
 
 def _tables(parts: Iterable[list[Mapping[str, Any]]]) -> Iterator[Any]:
-    """The answers as tables, one for each row group."""
+    """The records as tables, one for each row group."""
     import pyarrow
 
     held: list[Any] = []

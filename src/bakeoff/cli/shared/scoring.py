@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bakeoff.cli.shared.output_files import TABLES, require_out, save_answers
+from bakeoff.cli.shared.output_files import TABLES, require_out, save_records
 from bakeoff.cli.shared.printing import print_table, remark_unfinished, set_text
 from bakeoff.cli.shared.texts import on_one_line
 from bakeoff.display.terminal import show, tell, write, write_json
@@ -79,7 +79,7 @@ def score_texts(
         numbers = (np.array([each[name] for each in part]) for part in _records(scores, totals))
         write_array(out, numbers, (), "<f8")
     else:
-        save_answers(out, _records(scores, totals))
+        save_records(out, _records(scores, totals))
     rows = {**_totals_text(totals.figures(), scores.measure), **set_text(parsed(overrides))}
     tell(f"{out}: {totals.texts:,} scores")
     for name, value in rows.items():

@@ -1,4 +1,4 @@
-"""Verbs that answer texts: the source of the texts, and answers printed in order and as soon as they are known."""
+"""Verbs that work on texts: the source of the texts, and results printed in order and as soon as they are known."""
 
 import json
 import re
@@ -64,16 +64,16 @@ def texts_of(
     return texts
 
 
-def print_answers(parts: Iterable[Iterable[str]]) -> None:
-    """Print answers, one per line; the output is flushed after each part."""
+def print_lines(parts: Iterable[Iterable[str]]) -> None:
+    """Print lines, one per line; the output is flushed after each part."""
     for part in parts:
         for line in part:
             write(line)
         sys.stdout.flush()
 
 
-def print_json_answers(parts: Iterable[Iterable[Any]]) -> None:
-    """Print answers as a JSON array, one entry per line; the output is flushed after each part."""
+def print_json(parts: Iterable[Iterable[Any]]) -> None:
+    """Print results as a JSON array, one entry per line; the output is flushed after each part."""
     opening = "["
     for part in parts:
         for entry in part:
@@ -83,20 +83,20 @@ def print_json_answers(parts: Iterable[Iterable[Any]]) -> None:
     write_json("[]" if opening == "[" else "\n]")
 
 
-class Answered(Protocol):
-    """An answer together with the text or pair that it answers."""
+class OfTexts(Protocol):
+    """A result of one text or of a pair of texts."""
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The text that is answered, or both texts of a pair."""
+        """The text, or both texts of a pair."""
         ...
 
 
-Answer = TypeVar("Answer", bound=Answered)
+Result = TypeVar("Result", bound=OfTexts)
 
 
 class Blank:
-    """Counter of the texts that hold nothing for a model among those that are answered, for remarks at the end.
+    """Counter of the texts that hold nothing for a model among all, for remarks at the end.
 
     Args:
         tokenizer: counts unknown tokens and the characters that they hide; None: only blank texts are counted.
@@ -108,8 +108,8 @@ class Blank:
         self.tokenizer, self.hidden = tokenizer, HiddenText()
         self.texts = self.blank = 0
 
-    def counted(self, part: Sequence[Answer]) -> Sequence[Answer]:
-        """Count the texts of some answers, and return the answers unchanged."""
+    def counted(self, part: Sequence[Result]) -> Sequence[Result]:
+        """Count the texts of some results, and return the results unchanged."""
         self.texts += len(part)
         self.blank += sum(not any(map(str.strip, each.texts)) for each in part)
         if self.tokenizer is not None:
@@ -119,7 +119,7 @@ class Blank:
         return part
 
     def tell(self, got: str) -> None:
-        """Print remarks on blank texts and hidden characters on standard error; `got` is the answer to a blank text."""
+        """Print remarks on blank texts and hidden characters on standard error; `got` is the result of a blank text."""
         if str(self.hidden):
             tell(str(self.hidden))
         if self.blank:

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 
+from bakeoff.comparison.reporting.baseline_findings import baseline_standings, worthless
 from bakeoff.comparison.reporting.cut_texts import cut_cautions
 from bakeoff.comparison.reporting.findings import claims
-from bakeoff.comparison.reporting.floor_findings import floor_standings, worthless
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.reporting.search_findings import search_cautions
 from bakeoff.comparison.reporting.spending import spending_cautions
@@ -25,7 +25,7 @@ def cautions(results: Results) -> list[str]:
     search = list(search_cautions(results))
     return [
         *_seeds(results),
-        *worthless(floor_standings(results)),
+        *worthless(baseline_standings(results)),
         *_failures(results),
         *_without_transfer(results),
         *_at_the_plateau(results),
@@ -94,7 +94,7 @@ def _without_gain(results: Results) -> Iterator[str]:
     for analysis in results.analyses:
         measure, gains = ShownMetric.of(results, analysis.task), analysis.gains
         paying = [label for label, gain in gains.items() if measure.gain(gain.difference) > 0]
-        pays = [label for label in paying if gains[label].real is not False]
+        pays = [label for label in paying if gains[label].padding_mask is not False]
         without = [label for label in gains if label not in pays]
         if without and (claims(results) or not pays):
             who = "any recipe" if not pays and len(without) > 1 else _names(without)

@@ -138,7 +138,7 @@ def _curve_chart(
     """A chart with thin lines for seeds, a thick line for their mean, and dashed lines for guessing."""
     suffix = "replace(format(datum.value, '~s'), 'G', 'B')"  # a billion tokens is 1B to a reader, not 1G
     axis = altair.Axis(tickCount=6, labelExpr=suffix) if tokens else altair.Axis(tickCount=6)
-    style = {label: look for label, look in colours(results).items() if any(label == r["recipe"] for r in rows)}
+    style = {label: style for label, style in colours(results).items() if any(label == r["recipe"] for r in rows)}
     base = altair.Chart().encode(
         x=altair.X("x:Q", title=title, axis=axis, scale=altair.Scale(nice=False, zero=True)),
         y=altair.Y("y:Q", title=f"validation loss, {panel.unit}", scale=altair.Scale(zero=False, padding=16)),
@@ -219,10 +219,10 @@ def _dot_chart(results: Results, analysis: Analysis, measure: ShownMetric) -> An
             means.append({"recipe": label, "kind": kind, **interval})
     style = colours(results)
     # What answers without a model may lie so far off that it would squeeze what is compared; the table has it.
-    floors: list[dict[str, Any]] = [
-        {"x": factor * floor.test[measure.task.metric], "text": floor.name.partition(" with ")[0]}
-        for floor in results.floors
-        if floor.task == analysis.task and floor.kind == "learned"
+    baselines: list[dict[str, Any]] = [
+        {"x": factor * baseline.test[measure.task.metric], "text": baseline.name.partition(" with ")[0]}
+        for baseline in results.baselines
+        if baseline.task == analysis.task and baseline.kind == "learned"
     ]
     unit = measure.heading
     shared: dict[str, Any] = {
@@ -248,10 +248,10 @@ def _dot_chart(results: Results, analysis: Analysis, measure: ShownMetric) -> An
         .mark_point(filled=False, size=44, strokeWidth=1.6)
         .encode(tooltip=tooltip),
     ]
-    if floors:
-        mark = altair.Chart(altair.Data(values=floors)).encode(x="x:Q")
+    if baselines:
+        mark = altair.Chart(altair.Data(values=baselines)).encode(x="x:Q")
         layers.append(mark.mark_rule(strokeDash=[5, 4], strokeWidth=1.2))
-        layers += _names_beside(floors, [row["x"] for row in [*rows, *floors]])
+        layers += _names_beside(baselines, [row["x"] for row in [*rows, *baselines]])
     return altair.layer(*layers)
 
 

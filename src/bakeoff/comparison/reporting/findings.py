@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from bakeoff.comparison.reporting.floor_findings import floor_headline, floor_standings
+from bakeoff.comparison.reporting.baseline_findings import baseline_headline, baseline_standings
 from bakeoff.comparison.reporting.measures import ShownMetric, against_the_best
 from bakeoff.comparison.results import Analysis, Results
 from bakeoff.comparison.statistics import SEEDS_FOR_A_CLAIM, Difference
@@ -16,7 +16,7 @@ class Findings(NamedTuple):
     headline: str
     """The main finding: which recipe is best, and whether it is better than what needs no neural network."""
     details: list[str]
-    """Further sentences, task by task: the best recipes, the gain of pre-training, the best floor."""
+    """Further sentences, task by task: the best recipes, the gain of pre-training, the best baseline."""
 
 
 class Standing(NamedTuple):
@@ -32,23 +32,25 @@ class Standing(NamedTuple):
         """The standing by the means over seeds."""
         best = measure.ranked(analysis)[0]
         pairs = against_the_best(analysis, best)
-        peers = [pair.second for pair in pairs if not pair.real]
-        return cls(best, peers, [pair.second for pair in pairs if pair.real], pairs[0] if pairs else None)
+        peers = [pair.second for pair in pairs if not pair.padding_mask]
+        return cls(best, peers, [pair.second for pair in pairs if pair.padding_mask], pairs[0] if pairs else None)
 
 
 def findings(results: Results) -> Findings:
     """The headline and the details of a comparison's results."""
-    standings, floors = {}, floor_standings(results)
+    standings, baselines = {}, baseline_standings(results)
     details = []
     for analysis in results.analyses:
         measure = ShownMetric.of(results, analysis.task)
         standing = standings[analysis.task] = Standing.of(measure, analysis)
         details.append(_standing(results, measure, analysis, standing))
-        # Of a single task the headline says all of its floor.
-        details += [each.sentence(on_task=True) for each in floors if each.task == analysis.task and len(floors) > 1]
+        # Of a single task the headline says all of its baseline.
+        details += [
+            each.sentence(on_task=True) for each in baselines if each.task == analysis.task and len(baselines) > 1
+        ]
         details += _gain(results, measure, analysis)
-    headlines = [_headline(results, standings), floor_headline(floors)]
-    if any(each.ahead > 0 and each.real is not False for each in floors):
+    headlines = [_headline(results, standings), baseline_headline(baselines)]
+    if any(each.ahead > 0 and each.padding_mask is not False for each in baselines):
         headlines.reverse()  # what a reader has to know first
     return Findings(" ".join(filter(None, headlines)), details)
 
@@ -113,10 +115,12 @@ def _gain(results: Results, measure: ShownMetric, analysis: Analysis) -> Iterato
         return
     verbs = [(1, "raises"), (-1, "lowers")]
     for sign, verb in reversed(verbs) if measure.task.lower_is_better else verbs:
-        real = {label: gain for label, gain in analysis.gains.items() if gain.real and gain.difference * sign > 0}
-        if real:
-            sizes = [measure.size(each) for each in sorted(abs(gain.difference) for gain in real.values())]
+        padding_mask = {
+            label: gain for label, gain in analysis.gains.items() if gain.padding_mask and gain.difference * sign > 0
+        }
+        if padding_mask:
+            sizes = [measure.size(each) for each in sorted(abs(gain.difference) for gain in padding_mask.values())]
             size = sizes[0] if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
-            who = "every recipe" if len(real) == len(analysis.gains) > 1 else _names(real)
+            who = "every recipe" if len(padding_mask) == len(analysis.gains) > 1 else _names(padding_mask)
             what = f"{measure.task.metric_title} of {who} on {quoted(analysis.task)}"
             yield f"Pre-training {verb} the {what} by {size}{measure.steps}, beyond the noise."

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from bakeoff.comparison.facts import TaskFacts
-from bakeoff.comparison.results import Analysis, Floor, Results
+from bakeoff.comparison.results import Analysis, Baseline, Results
 from bakeoff.comparison.statistics import Difference
 from bakeoff.display.wording import MINUS, percent, points
 
@@ -95,10 +95,10 @@ class ShownMetric:
         """Labels of recipes by the mean over seeds with pre-trained weights, the best first."""
         return sorted(analysis.pretrained, key=lambda label: -self.gain(analysis.pretrained[label].mean))
 
-    def strongest(self, floors: Iterable[Floor]) -> list[Floor]:
-        """Floors by their score on test, the best first; on a tie, the floor that learns comes first."""
+    def strongest(self, baselines: Iterable[Baseline]) -> list[Baseline]:
+        """Baselines by their score on test, the best first; on a tie, the baseline that learns comes first."""
         metric = self.task.metric
-        return sorted(floors, key=lambda floor: (-self.gain(floor.test[metric]), floor.kind == "simplest"))
+        return sorted(baselines, key=lambda baseline: (-self.gain(baseline.test[metric]), baseline.kind == "simplest"))
 
 
 def against_the_best(analysis: Analysis, best: str) -> list[Difference]:

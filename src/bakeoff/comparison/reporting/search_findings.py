@@ -13,7 +13,7 @@ from bakeoff.report.elements import legend, note, panels, table
 from bakeoff.tuning.candidates import short, shown, written
 from bakeoff.tuning.findings import edges, second_best, standard_error, unequal
 from bakeoff.tuning.ranges import RATE
-from bakeoff.tuning.report import look_styles, loss_figures
+from bakeoff.tuning.report import evaluation_styles, loss_figures
 from bakeoff.tuning.results import Trial
 
 COLUMNS = ("recipe", "best trial", "trained with", "its own", "held-out loss", "second behind", "cost", "time")
@@ -46,8 +46,8 @@ def rows(results: Results) -> Iterator[list[str]]:
         ]
 
 
-def carried(results: Results) -> str:
-    """A paragraph on the searches: their length, their seeds, and the values carried to the trainings."""
+def transferred(results: Results) -> str:
+    """A paragraph on the searches: their length, their seeds, and the values transferred to the trainings."""
     assert results.search is not None
     last = results.search.seeds - 1
     seeds = "seed 0" if last == 0 else f"the seeds 0 to {last}, whose mean counts"
@@ -55,7 +55,7 @@ def carried(results: Results) -> str:
         f"Each searched recipe had {counted(results.search.trials, 'trial')} at most before the first pre-training, a "
         f"whole one {results.search.budget} of a pre-training's budget, bad ones stopped early; all with "
         f"{seeds}, and judged by the loss on the corpus's validation split alone, never by a task. The values of the "
-        f"best trial are carried to the trainings{_rules(results)}."
+        f"best trial are transferred to the trainings{_rules(results)}."
     )
 
 
@@ -103,8 +103,8 @@ def search_cautions(results: Results) -> Iterator[str]:
         yield f"Of {_names(alone)} one trial alone was trained to its end, so that its loss is compared with no other."
     if results.search.share < 1:
         yield (
-            f"The searched values were chosen at {results.search.budget} of a pre-training's budget and carried to the "
-            f"whole one{_rules(results)}; what is best there may differ."
+            f"The searched values were chosen at {results.search.budget} of a pre-training's budget and transferred to "
+            f"the whole one{_rules(results)}; what is best there may differ."
         )
     planned = Budget.parse_text(results.budget.text)
     differences = [line for entry in results.recipes if entry.search for line in unequal(entry.search.ranges, planned)]
@@ -171,7 +171,7 @@ def search_section(results: Results, figures: list[Figure]) -> str:
         return ""
     parts = [
         "<h2>What was searched before</h2>",
-        note(f"{carried(results)} Cost: in pre-trainings, beside the budget."),
+        note(f"{transferred(results)} Cost: in pre-trainings, beside the budget."),
         table(COLUMNS, rows(results), text=2),
         note(
             "Each dot is a trial at one of the steps at which all were compared; only dots of one colour compare, and "
@@ -179,7 +179,7 @@ def search_section(results: Results, figures: list[Figure]) -> str:
             "chosen."
         ),
     ]
-    looks: dict[str, tuple[str, list[int]]] = {}
+    styles: dict[str, tuple[str, list[int]]] = {}
     for entry in results.recipes:
-        looks |= look_styles(entry.search) if entry.search is not None else {}
-    return "\n".join([*parts, legend(looks), *panels(figures, titled=True)])
+        styles |= evaluation_styles(entry.search) if entry.search is not None else {}
+    return "\n".join([*parts, legend(styles), *panels(figures, titled=True)])

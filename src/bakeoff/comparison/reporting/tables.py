@@ -9,7 +9,7 @@ from typing import cast
 
 from bakeoff.comparison.reporting.measures import ShownMetric, against_the_best
 from bakeoff.comparison.reporting.spending import spending
-from bakeoff.comparison.results import Analysis, Floor, RecipeEntry, Results
+from bakeoff.comparison.results import Analysis, Baseline, RecipeEntry, Results
 from bakeoff.comparison.statistics import Difference, Spread
 from bakeoff.display.wording import duration, memory, p_value, points, quantity
 from bakeoff.report.elements import frame, head
@@ -24,13 +24,13 @@ def leaders(measure: ShownMetric, analysis: Analysis) -> set[str]:
     """Labels of the best recipe and of all that cannot be told apart from it; empty if no claim can be made."""
     best = measure.ranked(analysis)[0]
     against = against_the_best(analysis, best)
-    if any(pair.real is None for pair in against):
+    if any(pair.padding_mask is None for pair in against):
         return set()
-    return {best, *(pair.second for pair in against if not pair.real)}
+    return {best, *(pair.second for pair in against if not pair.padding_mask)}
 
 
 def scores(results: Results) -> str:
-    """The table of scores: recipes, the best on average first, and floors; many tasks are split into several tables."""
+    """The table of scores: recipes, the best on average first, and baselines; many tasks make several tables."""
     analyses = {analysis.task: analysis for analysis in results.analyses}
     scratch = any(analysis.scratch for analysis in results.analyses)
     parts = math.ceil(len(results.tasks) / (WITH_SCRATCH if scratch else WITHOUT_SCRATCH))
@@ -66,7 +66,7 @@ def _scores(results: Results, recipes: list[RecipeEntry], measures: Mapping[str,
                 cells += _spread(measure, analysis.scratch.get(entry.label))
                 cells += _gain(measure, analysis.gains.get(entry.label))
         rows.append(f"<tr><th>{escape(entry.label)}</th>{cells}</tr>")
-    rows += _floor_rows(results, measures, len(columns))
+    rows += _baseline_rows(results, measures, len(columns))
     return frame(f'<tr class="groups"><th></th>{groups}</tr><tr><th>Recipe</th>{names}</tr>', rows)
 
 
@@ -94,30 +94,30 @@ def _gain(measure: ShownMetric, gain: Difference | None) -> str:
     if gain is None:
         return NOTHING
     relative = f"<small>{points(gain.relative)} %</small>" if gain.relative is not None else ""
-    if gain.real:
+    if gain.padding_mask:
         return f"<td><b>{measure.change(gain.difference)}</b>{relative}</td>"
     return f'<td class="weak">{measure.change(gain.difference)}{relative}</td>'
 
 
-def _floor_rows(results: Results, measures: Mapping[str, ShownMetric], width: int) -> list[str]:
-    """The rows of floors: answers without a model, and methods without a neural network, one row for each rank."""
-    by_kind: dict[str, dict[str, list[Floor]]] = {"simplest": defaultdict(list), "learned": defaultdict(list)}
-    for floor in results.floors:
-        if floor.task in measures:
-            by_kind[floor.kind][floor.task].append(floor)
+def _baseline_rows(results: Results, measures: Mapping[str, ShownMetric], width: int) -> list[str]:
+    """The rows of baselines: answers without a model, and methods without a neural network, one row for each rank."""
+    by_kind: dict[str, dict[str, list[Baseline]]] = {"simplest": defaultdict(list), "learned": defaultdict(list)}
+    for baseline in results.baselines:
+        if baseline.task in measures:
+            by_kind[baseline.kind][baseline.task].append(baseline)
     rows = []
     for kind, title in (("simplest", "Without a model"), ("learned", "Without a neural network")):
         for rank in range(max(map(len, by_kind[kind].values()), default=0)):
-            floors_of_rank = {task: those[rank] for task, those in by_kind[kind].items() if rank < len(those)}
-            names = {floor.name for floor in floors_of_rank.values()}
+            baselines_of_rank = {task: those[rank] for task, those in by_kind[kind].items() if rank < len(those)}
+            names = {baseline.name for baseline in baselines_of_rank.values()}
             cells = ""
             for task, measure in measures.items():
-                floor_of_task = floors_of_rank.get(task)
-                what = f"<small>{escape(floor_of_task.name)}</small>" if floor_of_task and len(names) > 1 else ""
-                value = measure.value(floor_of_task.test[measure.task.metric]) if floor_of_task else "–"
+                baseline_of_task = baselines_of_rank.get(task)
+                what = f"<small>{escape(baseline_of_task.name)}</small>" if baseline_of_task and len(names) > 1 else ""
+                value = measure.value(baseline_of_task.test[measure.task.metric]) if baseline_of_task else "–"
                 cells += f'<td class="start">{value}{what}</td>' + "<td></td>" * (width - 1)
             name = title if len(names) > 1 else _capitalised(next(iter(names)))
-            rows.append(f'<tr class="floor"><th>{escape(name)}</th>{cells}</tr>')
+            rows.append(f'<tr class="baseline"><th>{escape(name)}</th>{cells}</tr>')
     return rows
 
 
@@ -133,12 +133,12 @@ def differences(measure: ShownMetric, analysis: Analysis) -> str:
             True: "<b>exceeds the noise</b>",
             False: "within the noise",
             None: "no claim",
-        }[pair.real]
+        }[pair.padding_mask]
         interval = " to ".join(map(measure.change, pair.interval)) if pair.interval else "–"
         p = p_value(pair.adjusted_p) if pair.adjusted_p is not None else "–"
         rows.append(
             f"<tr><th>{escape(pair.first)} − {escape(pair.second)}</th><td>{measure.change(pair.difference)}</td>"
-            f'<td>{interval}</td><td>{p}</td><td class="text{"" if pair.real else " weak"}">{verdict}</td></tr>'
+            f'<td>{interval}</td><td>{p}</td><td class="text{"" if pair.padding_mask else " weak"}">{verdict}</td></tr>'
         )
     unit = measure.steps.strip() or escape(measure.task.metric_title)
     names = head(["Difference of pre-trained recipes", unit, "95 % interval", "p, corrected"])

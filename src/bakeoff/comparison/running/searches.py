@@ -15,7 +15,7 @@ from bakeoff.errors import Diverged, UserError
 from bakeoff.jobs.job import Workers
 from bakeoff.jobs.runner import Say
 from bakeoff.optimization.budget import Budget
-from bakeoff.optimization.carrying import carried
+from bakeoff.optimization.rate_transfer import transferred
 from bakeoff.runs.run import SEARCH
 from bakeoff.tuning.ranges import RATE, searched
 from bakeoff.tuning.results import REPORT, RESULTS, TuningResults
@@ -156,7 +156,7 @@ class Searches:
     def chosen(self) -> dict[str, Any]:
         """The recipes with finished searches, by label, with the values of their best trials.
 
-        The learning rate is carried to the whole budget by the rule of `bakeoff.optimization.carrying`.
+        The learning rate is transferred to the whole budget by the rule of `bakeoff.optimization.rate_transfer`.
         """
         assert self.plan.search is not None or not self.planned
         return {name: self._chosen(self.recipes[name], results) for name, results in self.results.items()}
@@ -166,7 +166,7 @@ class Searches:
         recipe = recipe.changed(results.winner.values)
         optimizer, ratio = recipe.training.optimizer, 1 / self.plan.search.share
         rate_searched = searched(results.ranges, RATE)
-        return recipe.changed({RATE: carried(optimizer.rate, optimizer.length_exponent, ratio, rate_searched).rate})
+        return recipe.changed({RATE: transferred(optimizer.rate, optimizer.length_exponent, ratio, rate_searched).rate})
 
     @property
     def failures(self) -> dict[str, Failure]:

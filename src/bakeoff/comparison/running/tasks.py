@@ -1,4 +1,4 @@
-"""The tasks of a comparison: their facts, and their floors, the scores of methods without a neural network."""
+"""The tasks of a comparison: their facts, and their baselines, the scores of methods without a neural network."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 from bakeoff import checksums
 from bakeoff.comparison.facts import TaskFacts
 from bakeoff.comparison.plan import TaskPlan, directory_name
-from bakeoff.comparison.results import Floor
+from bakeoff.comparison.results import Baseline
 from bakeoff.comparison.running.engine import Engine
 from bakeoff.config import Record, differing
 from bakeoff.display.wording import quoted
@@ -18,20 +18,20 @@ from bakeoff.tasks.task import Learned
 
 
 class KeptTask(Record):
-    """A task's facts and floors, which one call of `compare` keeps in a file for the next."""
+    """A task's facts and baselines, which one call of `compare` keeps in a file for the next."""
 
     settings: dict[str, Any]
     """The task's settings, with checksums of its files; other settings make the rest void."""
     facts: dict[str, Any]
     """The task's facts, see `TaskFacts`."""
-    floors: list[dict[str, Any]]
-    """The task's floors, see `Floor`."""
+    baselines: list[dict[str, Any]]
+    """The task's baselines, see `Baseline`."""
 
 
 def read_tasks(
     tasks: dict[str, tuple[TaskPlan, dict[str, Any]]], corpus: Path, out: Path, engine: Engine, say: Say
-) -> tuple[list[TaskFacts], list[Floor]]:
-    """The facts and floors of every task, measured, or kept by an earlier call for the very same rows.
+) -> tuple[list[TaskFacts], list[Baseline]]:
+    """The facts and baselines of every task, measured, or kept by an earlier call for the very same rows.
 
     Args:
         tasks: each task with its settings, by name.
@@ -40,9 +40,9 @@ def read_tasks(
         engine: the engine, which reads tasks.
         say: a function that shows a line before a task is read.
     """
-    facts, all_floors = [], []
+    facts, all_baselines = [], []
     for name, (task, settings) in tasks.items():
-        path = out / "floors" / f"{directory_name(name)}.json"
+        path = out / "baselines" / f"{directory_name(name)}.json"
         kept = KeptTask.check(read_json(path), str(path)) if path.is_file() else {}
         if not kept or any(differing(kept["settings"], settings)):
             say(f"reading {quoted(name)}; what is reached without a neural network")
@@ -50,8 +50,8 @@ def read_tasks(
             path.parent.mkdir(parents=True, exist_ok=True)
             checksums.write(path, json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
         facts.append(TaskFacts.parse(kept["facts"], f"{path}: facts", strict=True))
-        all_floors += [Floor.parse(item, f"{path}: floors", strict=True) for item in kept["floors"]]
-    return facts, all_floors
+        all_baselines += [Baseline.parse(item, f"{path}: baselines", strict=True) for item in kept["baselines"]]
+    return facts, all_baselines
 
 
 def _measured(task: TaskPlan, corpus: Path, engine: Engine) -> dict[str, Any]:
@@ -70,11 +70,14 @@ def _measured(task: TaskPlan, corpus: Path, engine: Engine) -> dict[str, Any]:
         files={split: str(path) if path else None for split, path in task.files.items()},
         notes=[*data.notes, *engine.hidden(corpus, data)],
     )
-    task_floors = floors(task.name, data)
-    return {"facts": facts.model_dump(mode="json"), "floors": [floor.model_dump(mode="json") for floor in task_floors]}
+    task_baselines = baselines(task.name, data)
+    return {
+        "facts": facts.model_dump(mode="json"),
+        "baselines": [baseline.model_dump(mode="json") for baseline in task_baselines],
+    }
 
 
-def floors(name: str, data: TaskData) -> list[Floor]:
+def baselines(name: str, data: TaskData) -> list[Baseline]:
     """The scores of an answer without a model and of each method that learns without a neural network.
 
     The settings of a method are chosen on dev; on a tie the first ones are taken. The list is empty for a metric that
@@ -90,13 +93,13 @@ def floors(name: str, data: TaskData) -> list[Floor]:
         return []
     best: dict[str, tuple[Learned, dict[str, float]]] = {}
     sign = -1 if task.metric in config.lower_is_better else 1
-    for each in task.floors(data.train):
+    for each in task.baselines(data.train):
         scores = each.score(data.dev)
         known = best.get(each.method)
         if known is None or sign * scores[task.metric] > sign * known[1][task.metric]:
             best[each.method] = each, scores
     learned = [
-        Floor(task=name, kind="learned", name=method, dev=scores, test=each.score(data.test), chosen=each.chosen)
+        Baseline(task=name, kind="learned", name=method, dev=scores, test=each.score(data.test), chosen=each.chosen)
         for method, (each, scores) in best.items()
     ]
-    return [Floor(task=name, kind="simplest", name=config.simplest, dev=dev, test=test), *learned]
+    return [Baseline(task=name, kind="simplest", name=config.simplest, dev=dev, test=test), *learned]

@@ -73,7 +73,7 @@ class Albert(Family):
             **bert_config(recipe),
             "num_hidden_groups": encoder.groups,
             "inner_group_num": 1,
-            "embedding_size": recipe.model.table_width,
+            "embedding_size": recipe.model.embedding_width,
             "type_vocab_size": max(1, recipe.model.embedding.segments),
             "architectures": ["AlbertForPreTraining" if "sop" in kinds else "AlbertForMaskedLM"],
         }

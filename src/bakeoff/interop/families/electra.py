@@ -65,7 +65,7 @@ class Electra(Family):
         kinds = require_heads(recipe, ("mlm", "rtd"))
         return {
             **bert_config(recipe),
-            "embedding_size": recipe.model.table_width,
+            "embedding_size": recipe.model.embedding_width,
             "type_vocab_size": max(1, recipe.model.embedding.segments),
             "architectures": ["ElectraForPreTraining" if "rtd" in kinds else "ElectraForMaskedLM"],
         }
@@ -78,7 +78,7 @@ class Electra(Family):
         yield segment_table(recipe, f"{embeddings}.token_type_embeddings.weight")
         yield from linear("model.embedding.norm", f"{embeddings}.LayerNorm")
         assert recipe.model.encoder is not None
-        if recipe.model.table_width != recipe.model.encoder.width:
+        if recipe.model.embedding_width != recipe.model.encoder.width:
             yield from linear("model.embedding.projection", "electra.embeddings_project")
         yield from encoder_layers(recipe, "electra.encoder.layer.{}", BERT_LAYER)
 
@@ -104,7 +104,7 @@ class Electra(Family):
         if "rtd" not in module.heads:
             yield from super().compared(module, hidden, answers)
             return
-        scores = module.heads["rtd"].scores(hidden, module.model.embedding.table)
+        scores = module.heads["rtd"].scores(hidden, module.model.embedding.weight)
         yield "rtd", (scores[..., 1:] - scores[..., :1]), answers["logits"][..., None]
 
     def remarks(self, recipe: Recipe) -> list[str]:

@@ -143,7 +143,7 @@ class Family(ABC):
         Yields:
             Logits of shape (B, T, V) for heads of tokens, (B, C) for heads of rows with C classes.
         """
-        table = module.model.embedding.table
+        table = module.model.embedding.weight
         heads = {each.name: each.head for each in module.objectives}
         for name, keys in self.logits.items():
             theirs: Tensor | None = next((answers[key] for key in keys if key in answers), None)

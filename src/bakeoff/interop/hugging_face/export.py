@@ -148,7 +148,7 @@ def _write(run: Run | FinetunedRun, chosen: FamilyChoice, folder: Path) -> tuple
         if isinstance(run, FinetunedRun):
             named |= generation_of_task(run, named)
             remarks += remarks_of_task(run)
-        if any(part.writes for part in run.recipe.objective):
+        if any(part.generates for part in run.recipe.objective):
             write_json(folder / GENERATION, named)
         largest = pretrained_difference(run, chosen.family, folder, architecture)
         remarks += chosen.family.remarks(run.recipe)
@@ -164,7 +164,7 @@ def _has_labels(run: Run | FinetunedRun) -> TypeGuard[FinetunedRun]:
 
 def _tokenizer_settings(run: Run | FinetunedRun, chosen: FamilyChoice, rows: int) -> TokenizerSettings:
     """The tokenizer's settings that the model needs."""
-    recipe, writes = run.recipe, False
+    recipe, generates = run.recipe, False
     longest = recipe.model.longest_input if isinstance(run, Run) or _has_labels(run) else run.config.length
     segments = recipe.model.embedding.segments >= 2 or any(mixer.reads_segments for mixer in recipe.model.mixers)
     if _has_labels(run):
@@ -173,14 +173,14 @@ def _tokenizer_settings(run: Run | FinetunedRun, chosen: FamilyChoice, rows: int
     elif recipe.model.sequence_to_sequence:
         frame = "start" if recipe.objective[0].before_source(run.tokenizer) else "source"
     else:
-        writes = recipe.model.encoder is None
-        frame = "opening" if writes else frame_of(recipe)
+        generates = recipe.model.encoder is None
+        frame = "opening" if generates else frame_of(recipe)
     return TokenizerSettings(
         frame,
         longest,
         segments,
-        writes=writes,
-        pads_before=writes or (chosen.head is not None and chosen.head.pads_before),
+        generates=generates,
+        pads_before=generates or (chosen.head is not None and chosen.head.pads_before),
         cleans=False,
         marks=recipe.extra_tokens,
         separators=run.config.separators if isinstance(run, FinetunedRun) else 1,

@@ -77,7 +77,7 @@ def imported_head(
     """
     config = ConfigReader(folder.json("config.json"), folder.where)
     ending, saved, file = _class_of(config), own_settings.read(config), str(out.absolute() / NOT_KNOWN)
-    if saved is not None and saved.writes and ending in WRITING and not pairs:
+    if saved is not None and saved.generates and ending in WRITING and not pairs:
         return _writer(family.writing(ending, recipe), saved, recipe, file)
     end = next((each for each in PURPOSES if ending.removesuffix("Simple") == f"For{each}"), None)
     if end is None:

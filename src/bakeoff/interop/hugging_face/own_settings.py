@@ -47,7 +47,7 @@ class OwnSettings(NamedTuple):
         return self.task.get("pair_column") is not None
 
     @property
-    def writes(self) -> bool:
+    def generates(self) -> bool:
         """Whether the task's answers are generated texts."""
         return self.config("").head == "writing"
 

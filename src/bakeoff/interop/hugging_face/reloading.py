@@ -35,17 +35,17 @@ def pretrained_difference(run: Run | FinetunedRun, family: Family, folder: Path,
     if made is None:
         return None
     imported = run.environment.get("imported") or {}
-    ids, real, segments = rows_of(run.recipe, run.tokenizer, imported.get("rows"))
+    ids, padding_mask, segments = rows_of(run.recipe, run.tokenizer, imported.get("rows"))
     worst = 0.0
     with torch.no_grad():
         module = run.load() if isinstance(run, Run) else _as_pretrained(run)
-        row, inputs = Row(ids, segments, real), _inputs(ids, real, segments)
+        row, inputs = Row(ids, segments, padding_mask), _inputs(ids, padding_mask, segments)
         if module.model.config.sequence_to_sequence:
-            row = Row(ids.flip(1).contiguous(), source=Source(ids, real))
+            row = Row(ids.flip(1).contiguous(), source=Source(ids, padding_mask))
             inputs["decoder_input_ids"] = row.ids
         hidden, _ = module.model(row)
         for name, ours, theirs in family.compared(module, hidden, _answers(made, inputs, folder)):
-            kept = real if theirs.dim() == 3 else torch.ones(len(theirs), dtype=torch.bool)
+            kept = padding_mask if theirs.dim() == 3 else torch.ones(len(theirs), dtype=torch.bool)
             worst = max(worst, _difference(ours[kept][..., : theirs.shape[-1]], theirs[kept], f"{folder}: {name}"))
     return worst
 
@@ -76,14 +76,14 @@ def task_difference(run: FinetunedRun, folder: Path, architecture: str, pads_bef
     if made is None:
         return None
     imported = run.environment.get("imported") or {}
-    ids, real, segments = rows_of(run.recipe, run.tokenizer, imported.get("rows"))
+    ids, padding_mask, segments = rows_of(run.recipe, run.tokenizer, imported.get("rows"))
     assert run.task.exported is not None
     ending, (scale, shift) = run.task.exported.ending, run.learned.output_scale
     with torch.no_grad():
-        ours = run.load()(InputBatch(ids, segments, real))
-        inputs = _inputs(ids, real, segments)
+        ours = run.load()(InputBatch(ids, segments, padding_mask))
+        inputs = _inputs(ids, padding_mask, segments)
         if pads_before:
-            inputs = {name: _turned(tensor, real) for name, tensor in inputs.items()}
+            inputs = {name: _turned(tensor, padding_mask) for name, tensor in inputs.items()}
         if ending == CHOICES:
             inputs = {name: tensor[None] for name, tensor in inputs.items()}
         answers = _answers(made, inputs, folder)
@@ -93,14 +93,14 @@ def task_difference(run: FinetunedRun, folder: Path, architecture: str, pads_bef
         theirs = answers["logits"][0][:, None] if ending == CHOICES else answers["logits"]
     ours = ours * scale + shift
     if ours.dim() == 3:
-        ours, theirs = ours[real], theirs[real]
+        ours, theirs = ours[padding_mask], theirs[padding_mask]
     return _difference(ours, theirs, f"{folder}: its head")
 
 
-def _turned(rows: Tensor, real: Tensor) -> Tensor:
+def _turned(rows: Tensor, padding_mask: Tensor) -> Tensor:
     """(B, T) rows with the padding moved from after the tokens to before them."""
     width = rows.shape[1]
-    return torch.stack([row.roll(width - int(mask.sum())) for row, mask in zip(rows, real, strict=True)])
+    return torch.stack([row.roll(width - int(mask.sum())) for row, mask in zip(rows, padding_mask, strict=True)])
 
 
 def load_theirs(folder: Path, architecture: str) -> Any:
@@ -148,8 +148,8 @@ def _reason(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
-def _inputs(ids: Tensor, real: Tensor, segments: Tensor | None) -> dict[str, Tensor]:
-    inputs = {"input_ids": ids, "attention_mask": real.long()}
+def _inputs(ids: Tensor, padding_mask: Tensor, segments: Tensor | None) -> dict[str, Tensor]:
+    inputs = {"input_ids": ids, "attention_mask": padding_mask.long()}
     return inputs if segments is None else inputs | {"token_type_ids": segments}
 
 
@@ -175,11 +175,11 @@ def rows_of(recipe: Recipe, tokenizer: Tokenizer, rows: int | None) -> tuple[Ten
     (text, _), *_ = tokenizer.encode([TEXT])
     tokens = torch.from_numpy(text[text < rows][:length])
     ids[2, : len(tokens)] = tokens
-    real = torch.arange(length) < torch.tensor([[length], [length // 2 + 1], [max(1, len(tokens))]])
-    ids = ids.masked_fill(~real, tokenizer.pad if tokenizer.pad < rows else 0)
+    padding_mask = torch.arange(length) < torch.tensor([[length], [length // 2 + 1], [max(1, len(tokens))]])
+    ids = ids.masked_fill(~padding_mask, tokenizer.pad if tokenizer.pad < rows else 0)
     if recipe.model.embedding.segments < 2 and not any(mixer.reads_segments for mixer in recipe.model.mixers):
-        return ids, real, None
-    return ids, real, (torch.arange(length) > length // 3).long().expand(3, -1).contiguous()
+        return ids, padding_mask, None
+    return ids, padding_mask, (torch.arange(length) > length // 3).long().expand(3, -1).contiguous()
 
 
 @contextmanager

@@ -74,7 +74,7 @@ class OfEncoder(Graph):
             return (hidden,)
         if self.module.generating is None:
             head = next(each.head for each in self.module.objectives if each.name == "mlm")
-            scores = head.scores(hidden.flatten(0, 1), self.module.model.embedding.table)
+            scores = head.scores(hidden.flatten(0, 1), self.module.model.embedding.weight)
         else:  # ELECTRA's masks are filled by the generator
             scores = self.module(asked_everywhere(row, "mlm"), score=logits)[0]["mlm"]
         return hidden, scores.unflatten(0, (input_ids.shape[0], input_ids.shape[1]))

@@ -19,8 +19,8 @@ from bakeoff.interop.onnx.writing_graphs import OfDecoder
 from bakeoff.lengths import by_length, padded
 from bakeoff.reading.text_files import TextFile
 from bakeoff.resources.device import Placement
-from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.tasks.predictions.predicting import predictions_of
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
@@ -46,7 +46,7 @@ def by_metric(run: FinetunedRun, path: Path) -> Measure:
     def measure(original: Any, session: Any) -> list[Accuracy]:
         on = Placement(torch.device("cpu"), "float32")
         before, after = (
-            task.score(examples, answers_of(OnnxHead(each), items, task, format, on).answers)[task.metric]
+            task.score(examples, predictions_of(OnnxHead(each), items, task, format, on).predictions)[task.metric]
             for each in (original, session)
         )
         name = f"{task.config.described(task.metric).title} on {len(examples):,} rows of {path.name}"
@@ -153,8 +153,8 @@ def rows_of(graph: Graph, file: Path, format: InputFormat) -> list[Feeds]:
     whole = all(each.name != "attention_mask" for each in graph.inputs)
     for first in range(0, len(order), 1 if whole else ROWS_AT_ONCE):  # without a mask there is no padding
         rows = [encoded.ids[row] for row in order[first : first + (1 if whole else ROWS_AT_ONCE)]]
-        ids, real = padded(rows, format.pad)
-        mask = np.ones(ids.shape, np.int64) if real is None else real.numpy().astype(np.int64)
+        ids, padding_mask = padded(rows, format.pad)
+        mask = np.ones(ids.shape, np.int64) if padding_mask is None else padding_mask.numpy().astype(np.int64)
         batches.append(_feeds(graph, ids.numpy(), mask))
     return batches
 

@@ -27,17 +27,17 @@ class PaddedRows(nn.Module):
         if cells.bidirectional:
             self.forwards, self.backwards = _one_direction(cells, ""), _one_direction(cells, "_reverse")
 
-    def forward(self, x: Tensor, real: Tensor) -> Tensor:
-        """(B, T, D) outputs, zero at padding; `real` is the (B, T) padding mask, whose tokens must be contiguous."""
+    def forward(self, x: Tensor, padding_mask: Tensor) -> Tensor:
+        """(B, T, D) outputs, zero at padding; (B, T) `padding_mask`, whose tokens must be contiguous."""
         length = x.shape[1]
         steps = torch.arange(length, device=x.device)[None]
-        first = (real.long().cumsum(1) == 0).sum(1, keepdim=True)
+        first = (padding_mask.long().cumsum(1) == 0).sum(1, keepdim=True)
         y = self._turned(self.forwards, x, _turned_by(steps + first, length), _turned_by(steps - first, length))
         if self.backwards is not None:
-            last = first + real.sum(1, keepdim=True) - 1
+            last = first + padding_mask.sum(1, keepdim=True) - 1
             order = _turned_by(last - steps, length)  # its own inverse
             y = torch.cat([y, self._turned(self.backwards, x, order, order)], dim=-1)
-        return y * real[..., None]
+        return y * padding_mask[..., None]
 
     @staticmethod
     def _turned(cells: nn.Module, x: Tensor, order: Tensor, back: Tensor) -> Tensor:

@@ -27,9 +27,9 @@ def settings_of(
     tokenizer = run.tokenizer
     before, between, after = format.around
     tuned = run if isinstance(run, FinetunedRun) else None
-    writes = kind in ("causal", "encoder_decoder") if tuned is None else tuned.task.head == "writing"
+    generates = kind in ("causal", "encoder_decoder") if tuned is None else tuned.task.head == "writing"
     pairs = tuned is not None and tuned.task.input_sides != 1
-    if writes:
+    if generates:
         end = [tokenizer.separator]
         before, between, after = format.before_source if format.has_source else [tokenizer.opening], [], end
         after = [] if kind == "causal" else end
@@ -51,7 +51,7 @@ def settings_of(
             "mask": tokenizer.mask,
             "unknown": tokenizer.unknown,
         },
-        **(_of_writing(run, format) if writes else {}),
+        **(_of_writing(run, format) if generates else {}),
         "labels": None if tuned is None else tuned.learned.labels,
     }
 

@@ -27,8 +27,8 @@ class OnnxHead(HeadedModel):
     def forward(self, batch: InputBatch) -> Tensor:
         """The logits, float32."""
         ids = batch.ids.numpy()
-        real = np.ones_like(ids) if batch.real is None else batch.real.numpy().astype(np.int64)
+        padding_mask = np.ones_like(ids) if batch.padding_mask is None else batch.padding_mask.numpy().astype(np.int64)
         segments = np.zeros_like(ids) if batch.segments is None else batch.segments.numpy()
-        feeds = {"input_ids": ids, "attention_mask": real, "token_type_ids": segments}
+        feeds = {"input_ids": ids, "attention_mask": padding_mask, "token_type_ids": segments}
         logits = self.session.run(["logits"], {name: feeds[name] for name in self.names})
         return torch.from_numpy(logits[0])

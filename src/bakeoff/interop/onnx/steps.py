@@ -73,7 +73,7 @@ def _gen_cnn(part: GenCnn, x: Tensor, context: Context, state: State = None) -> 
     """Output and state of the network; a row without a state begins with an empty one, and its padding comes last."""
     if state is not None:
         return GenCnn.forward(part, x, context, state)
-    begins = context._replace(row=context.row._replace(real=None, documents=None), start=0)
+    begins = context._replace(row=context.row._replace(padding_mask=None, documents=None), start=0)
     return GenCnn.forward(part, x, begins, part.start(x.shape[0], x))[0], None
 
 

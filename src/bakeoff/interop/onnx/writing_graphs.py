@@ -66,7 +66,7 @@ class OfDecoder(Graph):
             read = past[self.state.told_by[0]].shape[self.state.told_by[1]]
         state = self.state.filled(read, past, sources, None if mask is None else keys_of_source(mask))
         hidden, after = self.model(Row(input_ids), state)
-        scores = self.writer.scores(hidden.flatten(0, 1), self.model.embedding.table)
+        scores = self.writer.scores(hidden.flatten(0, 1), self.model.embedding.weight)
         logits = scores.unflatten(0, (input_ids.shape[0], input_ids.shape[1]))
         return logits, *self.state.tensors(after)
 
@@ -100,9 +100,9 @@ def source_axes(state: StateTensors) -> list[tuple[int | str, ...]]:
     return [("batch", part.heads, "source", width) for part in state.cross for width in part.widths]
 
 
-def keys_of_source(real: Tensor) -> Tensor:
+def keys_of_source(padding_mask: Tensor) -> Tensor:
     """(B, 1, 1, U) attention mask of a source's (B, U) padding mask; a row without tokens attends to its padding."""
-    return (real | ~real.any(-1, keepdim=True))[:, None, None]
+    return (padding_mask | ~padding_mask.any(-1, keepdim=True))[:, None, None]
 
 
 def _of_prefix(row: Row[Tensor], state: ModelState, remembered: int | None) -> Tensor:

@@ -63,7 +63,7 @@ class Rows(NamedTuple):
     """(B, T) token ids."""
     segments: Tensor | None
     """(B, T) segment ids; None: not given."""
-    real: Tensor | None
+    padding_mask: Tensor | None
     """(B, T) padding mask, True for tokens; None: there is no padding."""
     order: Tensor | None
     """(B, T) original position of each token; None: unchanged."""
@@ -80,12 +80,12 @@ def arranged(ids: Tensor, mask: Tensor | None, segments: Tensor | None = None) -
     """(B, T) rows with their padding, mask 0 at any position, moved after the tokens."""
     if mask is None or bool(mask.all()):
         return Rows(ids, segments, None, None)
-    real = mask.bool()
-    if bool((real[:, :-1] | ~real[:, 1:]).all()):
-        return Rows(ids, segments, real, None)
-    order = (~real).long().argsort(dim=1, stable=True)
+    padding_mask = mask.bool()
+    if bool((padding_mask[:, :-1] | ~padding_mask[:, 1:]).all()):
+        return Rows(ids, segments, padding_mask, None)
+    order = (~padding_mask).long().argsort(dim=1, stable=True)
     segments = None if segments is None else segments.gather(1, order)
-    return Rows(ids.gather(1, order), segments, real.gather(1, order), order)
+    return Rows(ids.gather(1, order), segments, padding_mask.gather(1, order), order)
 
 
 class BakeoffPreTrainedModel(PreTrainedModel):  # type: ignore[misc]
@@ -147,11 +147,15 @@ class BakeoffModel(BakeoffPreTrainedModel):
         source, prefix = None, None
         if self.network.config.sequence_to_sequence:
             # Encoder and decoder both read the text (Lewis et al. 2020, section 3.1); sources begin without [CLS].
-            source = Source(rows.ids[:, 1:], None if rows.real is None else rows.real[:, 1:])
+            source = Source(rows.ids[:, 1:], None if rows.padding_mask is None else rows.padding_mask[:, 1:])
         if self.both_sides:
-            prefix = torch.full_like(rows.ids[:, 0], rows.ids.shape[1]) if rows.real is None else rows.real.sum(1)
+            prefix = (
+                torch.full_like(rows.ids[:, 0], rows.ids.shape[1])
+                if rows.padding_mask is None
+                else rows.padding_mask.sum(1)
+            )
         segments = rows.segments if self.config.uses_segments else None
-        return Row(rows.ids, segments, rows.real, source=source, prefix=prefix)
+        return Row(rows.ids, segments, rows.padding_mask, source=source, prefix=prefix)
 
     def forward(
         self,

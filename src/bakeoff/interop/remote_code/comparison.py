@@ -72,18 +72,18 @@ def _batches(run: Described) -> tuple[InputBatch, InputBatch, list[int]]:
     for row, length in enumerate(lengths):
         ids[row, :length] = plain[torch.randint(len(plain), (length,), generator=draw)]
         segments[row, length // 2 : length] = 1
-    real = torch.arange(width) < torch.tensor(lengths)[:, None]
+    padding_mask = torch.arange(width) < torch.tensor(lengths)[:, None]
     turned = [
         torch.stack([each.roll(width - length) for each, length in zip(part, lengths, strict=True)])
-        for part in (ids, segments, real)
+        for part in (ids, segments, padding_mask)
     ]
-    return InputBatch(ids, segments, real), InputBatch(*turned), lengths
+    return InputBatch(ids, segments, padding_mask), InputBatch(*turned), lengths
 
 
 def _named(batch: InputBatch, run: Described) -> dict[str, Tensor]:
-    assert batch.real is not None
+    assert batch.padding_mask is not None
     assert batch.segments is not None
-    inputs = {"input_ids": batch.ids, "attention_mask": batch.real.long()}
+    inputs = {"input_ids": batch.ids, "attention_mask": batch.padding_mask.long()}
     return {**inputs, "token_type_ids": batch.segments} if run.config["uses_segments"] else inputs
 
 

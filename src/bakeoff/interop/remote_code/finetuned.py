@@ -89,7 +89,11 @@ def _writing(run: FinetunedRun, head: WritingHead) -> Described:
     tensors = {f"model.network.{name}": tensor for name, tensor in head.model.state_dict().items()}
     tensors |= {f"language.{name}": tensor for name, tensor in head.writer.state_dict().items()}
     tokenizer_settings = TokenizerSettings(
-        "source" if source else "prompt", length, writes=not source, pads_before=not source, marks=recipe.extra_tokens
+        "source" if source else "prompt",
+        length,
+        generates=not source,
+        pads_before=not source,
+        marks=recipe.extra_tokens,
     )
 
     def computed(batch: InputBatch) -> dict[str, Tensor]:

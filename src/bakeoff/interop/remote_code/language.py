@@ -31,7 +31,7 @@ class LanguageModel(BakeoffPreTrainedModel):
 
     def scores(self, hidden: Tensor) -> Tensor:
         """(B, T, D) hidden states to (B, T, V) logits."""
-        rows = self.language.scores(hidden.flatten(0, 1), self.core.embedding.table)
+        rows = self.language.scores(hidden.flatten(0, 1), self.core.embedding.weight)
         return rows.unflatten(0, hidden.shape[:2])  # type: ignore[no-any-return]
 
     def resize_token_embeddings(self, new_num_tokens: int | None = None, *args: Any, **kwargs: Any) -> nn.Module:
@@ -64,7 +64,7 @@ class BakeoffForMaskedLM(LanguageModel):
     ) -> MaskedLMOutput:
         """(B, T) ids to (B, T, V) logits; labels (B, T) are -100 at positions without a target."""
         rows = arranged(input_ids, attention_mask, token_type_ids)
-        output = self.model(rows.ids, rows.real, rows.segments, output_hidden_states, return_dict=True)
+        output = self.model(rows.ids, rows.padding_mask, rows.segments, output_hidden_states, return_dict=True)
         logits = self.scores(output.last_hidden_state)
         if self.config.from_before:  # the logits of a token stand at the position before it
             logits = torch.cat([logits[:, :1], logits[:, :-1]], dim=1)

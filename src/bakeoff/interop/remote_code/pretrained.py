@@ -44,8 +44,8 @@ def describe_pretrained(run: Run) -> Described:
             classes |= {name: name.replace("AutoModel", "Bakeoff") for name in heads}
     if "AutoModelForMaskedLM" in heads:
         config["from_before"] = any(part.from_before for part in recipe.objective)
-    writes = "AutoModelForCausalLM" in heads or "AutoModelForSeq2SeqLM" in heads
-    if writes:
+    generates = "AutoModelForCausalLM" in heads or "AutoModelForSeq2SeqLM" in heads
+    if generates:
         generation = generation_of(tokenizer)
     if not recipe.model.sequence_to_sequence:
         classes |= TASK_CLASSES
@@ -54,17 +54,17 @@ def describe_pretrained(run: Run) -> Described:
     main = next(iter(heads), "AutoModel")
     masked = "AutoModelForMaskedLM" in heads
     frame: Frame = "source" if recipe.model.sequence_to_sequence else frame_of(recipe)
-    if frame == "separator" and writes and not masked:
+    if frame == "separator" and generates and not masked:
         frame = "opening"
-    alone = writes and not masked and not recipe.model.sequence_to_sequence
+    alone = generates and not masked and not recipe.model.sequence_to_sequence
     purpose = {"AutoModelForMaskedLM": "fill-mask", "AutoModelForCausalLM": "text-generation"}.get(main)
     tokenizer_settings = TokenizerSettings(
         frame,
         recipe.model.longest_input or length,
         config["uses_segments"],
-        writes=alone,
+        generates=alone,
         pads_before=alone,
-        cleans=not writes,
+        cleans=not generates,
         marks=recipe.extra_tokens,
     )
 
@@ -98,7 +98,7 @@ def _language(recipe: Recipe, module: PretrainingModel) -> dict[str, Head]:
             continue
         if part.scoring == "masked" or part.from_before:
             heads.setdefault("AutoModelForMaskedLM", objective.head)
-        elif part.writes:
+        elif part.generates:
             heads.setdefault(
                 "AutoModelForSeq2SeqLM" if config.sequence_to_sequence else "AutoModelForCausalLM", objective.head
             )
@@ -110,11 +110,11 @@ def outputs_of(
     recipe: Recipe, model: Model, head: Head | None, batch: InputBatch, config: dict[str, Any]
 ) -> dict[str, Tensor]:
     """Outputs of a pre-trained model for a batch, by class of transformers: (B, T, D) states, (B, T, V) logits."""
-    ids, segments, real = batch
+    ids, segments, padding_mask = batch
     segments = segments if config["uses_segments"] else None
-    counts = torch.full_like(ids[:, 0], ids.shape[1]) if real is None else real.sum(1)
+    counts = torch.full_like(ids[:, 0], ids.shape[1]) if padding_mask is None else padding_mask.sum(1)
     both = counts if recipe.reads_both_sides else None
-    table = model.embedding.table
+    table = model.embedding.weight
 
     def scores(hidden: Tensor) -> Tensor:
         assert head is not None
@@ -122,12 +122,14 @@ def outputs_of(
         return flat.view(*hidden.shape[:2], -1)
 
     if recipe.model.sequence_to_sequence:
-        source = Source(ids[:, 1:], None if real is None else real[:, 1:])
-        outputs = {"AutoModel": model(Row(ids, real=real, source=source))[0]}
+        source = Source(ids[:, 1:], None if padding_mask is None else padding_mask[:, 1:])
+        outputs = {"AutoModel": model(Row(ids, padding_mask=padding_mask, source=source))[0]}
         if head is not None:
-            outputs["AutoModelForSeq2SeqLM"] = scores(model(Row(ids, real=None, source=Source(ids, real)))[0])
+            outputs["AutoModelForSeq2SeqLM"] = scores(
+                model(Row(ids, padding_mask=None, source=Source(ids, padding_mask)))[0]
+            )
         return outputs
-    hidden, _ = model(Row(ids, segments, real, prefix=both))
+    hidden, _ = model(Row(ids, segments, padding_mask, prefix=both))
     outputs = {"AutoModel": hidden}
     if head is not None:
         logits = scores(hidden)
@@ -135,6 +137,6 @@ def outputs_of(
             logits = torch.cat([logits[:, :1], logits[:, :-1]], dim=1)
         outputs["AutoModelForMaskedLM"] = logits
         if recipe.model.causal:
-            forwards = hidden if both is None else model(Row(ids, None, real))[0]
+            forwards = hidden if both is None else model(Row(ids, None, padding_mask))[0]
             outputs["AutoModelForCausalLM"] = scores(forwards)
     return outputs

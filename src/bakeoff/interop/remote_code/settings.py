@@ -44,7 +44,7 @@ def settings_of(recipe: Recipe, tokenizer: Tokenizer, model: Model, longest: int
 def head_settings(head: Head, model: Model) -> dict[str, Any] | None:
     """The kind and the arguments of a head that predicts tokens; None: the head is a plugin's."""
     if type(head) is TokenHead:
-        norm, table_width = head.norm, model.embedding.table.shape[1]
+        norm, embedding_width = head.norm, model.embedding.weight.shape[1]
         transform: dict[str, Any] | None = None
         if norm is not None and head.transform is not None:
             transform = {
@@ -56,8 +56,8 @@ def head_settings(head: Head, model: Model) -> dict[str, Any] | None:
             }
         return {
             "kind": "tied",
-            "width": table_width if head.transform is None else head.transform.in_features,
-            "table_width": table_width,
+            "width": embedding_width if head.transform is None else head.transform.in_features,
+            "embedding_width": embedding_width,
             "transform": transform,
             "bias": head.bias is not None,
         }

@@ -37,7 +37,7 @@ class TaskModel(BakeoffPreTrainedModel):
         width = network.output_width * (1 if self.reading is None else self.reading.widths)
         self.pooler = nn.Linear(width, width) if pooler else None
         settings: dict[str, Any] | None = head.get("transform")
-        table = width if settings is None else network.table_width
+        table = width if settings is None else network.embedding_width
         self.transform = None if settings is None else Transform(width, table, HeadTransform(**settings))
         self.output = nn.Linear(table, outputs)
         self.post_init()
@@ -49,7 +49,7 @@ class TaskModel(BakeoffPreTrainedModel):
         hidden: Tensor = network(row)[0] if self.reading is None else self.reading(network, row)
         if pooling is None:
             return rows.restored(hidden)
-        vectors = pooled(hidden, rows.real, cast(Any, pooling), self.config.start_token == "last")
+        vectors = pooled(hidden, rows.padding_mask, cast(Any, pooling), self.config.start_token == "last")
         return vectors if self.pooler is None else bent(self.pooler(vectors), self.bend)
 
     def given(self, states: Tensor) -> Tensor:

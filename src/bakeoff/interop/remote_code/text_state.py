@@ -48,7 +48,7 @@ class TextState:
             ValueError: a row becomes longer than the model's positions.
         """
         length = rows.ids.shape[1]
-        counts = torch.full_like(rows.ids[:, 0], length) if rows.real is None else rows.real.sum(1)
+        counts = torch.full_like(rows.ids[:, 0], length) if rows.padding_mask is None else rows.padding_mask.sum(1)
         groups, hidden = [], None
         for members, state in self.groups:
             for count in counts[members].unique().tolist():

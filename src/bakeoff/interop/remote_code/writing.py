@@ -114,7 +114,7 @@ class SourceEncoder(nn.Module):
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **_: Any) -> BaseModelOutput:
         """(B, U) ids to (B, U, D) outputs of the encoder."""
         rows = arranged(input_ids, attention_mask)
-        encoded, _mask = self._network[0].encode(Source(rows.ids, rows.real))
+        encoded, _mask = self._network[0].encode(Source(rows.ids, rows.padding_mask))
         return BaseModelOutput(last_hidden_state=rows.restored(encoded))
 
 
@@ -159,7 +159,7 @@ class BakeoffForSeq2SeqLM(Writing):
             if attention_mask is not None and not bool(attention_mask.all()):
                 mask = attention_mask.bool()[:, None, None]
             count = len(decoder_input_ids)
-            layers = self.core.stack.start(count, self.core.embedding.table)
+            layers = self.core.stack.start(count, self.core.embedding.weight)
             start = ModelState(0, layers, encoded, mask)
             state.groups = [(torch.arange(count, device=encoded.device), start)]
         seen = decoder_attention_mask

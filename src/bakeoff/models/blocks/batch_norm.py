@@ -29,11 +29,11 @@ class BatchNorm(nn.Module):
         self.register_buffer("mean", torch.zeros(slots * width))
         self.register_buffer("variance", torch.ones(slots * width))
 
-    def forward(self, x: Tensor, real: Tensor | None) -> Tensor:
-        """Normalise (S, N, D); `real` is (N), 1 for windows that end at a token and 0 for those at padding."""
+    def forward(self, x: Tensor, padding_mask: Tensor | None) -> Tensor:
+        """Normalise (S, N, D); `padding_mask` is (N), 1 for windows that end at a token and 0 for those at padding."""
         mean, variance = (each.view(self.slots, 1, -1) for each in (self.mean, self.variance))
         if self.training:
-            mean, variance, count = self._statistics(x.float() if x.dtype == torch.bfloat16 else x, real)
+            mean, variance, count = self._statistics(x.float() if x.dtype == torch.bfloat16 else x, padding_mask)
             with torch.no_grad():
                 unbiased = variance * (count / (count - 1).clamp(min=1))
                 self.mean.lerp_(mean.flatten().to(self.mean.dtype), MOMENTUM)
@@ -42,9 +42,9 @@ class BatchNorm(nn.Module):
         shift = self.bias.view(self.slots, 1, -1) - mean * scale
         return torch.addcmul(shift.to(x.dtype), x, scale.to(x.dtype))
 
-    def _statistics(self, x: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    def _statistics(self, x: Tensor, padding_mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Mean and variance, (S, 1, D) or (1, 1, D), and the number of values in each mean."""
-        share = x.new_ones(x.shape[1]) if real is None else real.to(x.dtype)
+        share = x.new_ones(x.shape[1]) if padding_mask is None else padding_mask.to(x.dtype)
         count = share.sum() * (1 if self.slots > 1 else x.shape[0])
         # A product with a vector reads x once and makes no copy of it, which a masked sum would.
         mean = self._over_slots(share @ x) / count.clamp(min=1)

@@ -92,14 +92,16 @@ class WindowConvolution(Part):
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D'); the state is the last S - 1 inputs."""
         left = cast(Tensor | None, state)
-        if left is not None and context.row.real is not None:
-            x = x * context.row.real[..., None]  # what is remembered of padding is what stands before the first token
+        if left is not None and context.row.padding_mask is not None:
+            x = (
+                x * context.row.padding_mask[..., None]
+            )  # what is remembered of padding is what stands before the first token
         documents = context.row.owners
         ages = None if documents is None else document_ages(documents)
         words = last_tokens(x, self.window, ages, left).flatten(1, 2)  # (S, N, D)
         image = torch.lerp(self.places.weight[:, None].to(words.dtype), words, WORD_SHARE)
-        real = None if documents is None else (documents > 0).flatten()
-        y = torch.cat([column(image, real) for column in self.columns], dim=-1)
+        padding_mask = None if documents is None else (documents > 0).flatten()
+        y = torch.cat([column(image, padding_mask) for column in self.columns], dim=-1)
         return y.unflatten(0, x.shape[:2]), last_inputs(left, x)
 
     def start(self, rows: int, like: Tensor) -> State:
@@ -145,14 +147,14 @@ class Column(nn.Module):
         dense = config.reduce == "dense"
         self.output = nn.Linear(config.window * width, config.keep * width) if dense else None
 
-    def forward(self, image: Tensor, real: Tensor | None) -> Tensor:
+    def forward(self, image: Tensor, padding_mask: Tensor | None) -> Tensor:
         """(S, N, D) windows to (N, D')."""
         x = convolved = image
         for convolution in self.convolutions:
-            convolved = convolution(dropout(x, self.window_dropout, self.training), real)
+            convolved = convolution(dropout(x, self.window_dropout, self.training), padding_mask)
             x = F.relu(convolved)
         x = F.relu(torch.lerp(image.to(x.dtype), x, torch.sigmoid(convolved + CARRY_BIAS)))
-        x = self.norm(x, real)
+        x = self.norm(x, padding_mask)
         if self.output is None:
             largest = x.topk(self.keep, dim=0).indices.sort(dim=0).values
             return cast(Tensor, x.gather(0, largest).transpose(0, 1).flatten(1))
@@ -186,11 +188,11 @@ class SlotConvolution(nn.Module):
         """Draw normal weights, as in the paper's code; the norm makes their scale matter little."""
         nn.init.normal_(self.weight, std=max((2 / self.weight.numel()) ** 0.5, 0.01))
 
-    def forward(self, x: Tensor, real: Tensor | None) -> Tensor:
+    def forward(self, x: Tensor, padding_mask: Tensor | None) -> Tensor:
         """(S, N, D) to (S, N, D)."""
         slots, (kernel, width, _) = x.shape[0], self.weight.shape
         padded = F.pad(x, (0, 0, 0, 0, kernel // 2, kernel // 2))
         y = padded[:slots].reshape(-1, width) @ self.weight[0]
         for tap in range(1, kernel):
             y = torch.addmm(y, padded[tap : tap + slots].reshape(-1, width), self.weight[tap])
-        return cast(Tensor, self.norm(y.view_as(x), real))
+        return cast(Tensor, self.norm(y.view_as(x), padding_mask))

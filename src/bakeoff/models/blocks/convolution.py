@@ -52,8 +52,10 @@ class Convolution(Part):
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, O); the state is the last inputs, as many as the convolution looks back."""
-        if context.row.real is not None and self.kernel > 1:
-            x = x * context.row.real[..., None]  # here and not earlier: the last layer's bias made padding non-zero
+        if context.row.padding_mask is not None and self.kernel > 1:
+            x = (
+                x * context.row.padding_mask[..., None]
+            )  # here and not earlier: the last layer's bias made padding non-zero
         left = cast(Tensor | None, state)
         y = convolution(
             x,

@@ -98,9 +98,9 @@ class GenCnn(Part):
             history = F.pad(summaries[:, older:], (0, 0, length - count, 0))
         else:
             remembered, previous = cast(tuple[Tensor, Tensor], state)
-            if context.row.real is not None:
+            if context.row.padding_mask is not None:
                 x = (
-                    x * context.row.real[..., None]
+                    x * context.row.padding_mask[..., None]
                 )  # what is remembered of padding is what stands before the first token
             seen = torch.cat([remembered, x], dim=1)
             left = seen[:, older : older + recent - 1]

@@ -12,7 +12,7 @@ from bakeoff.models.blocks.feed_forward import FeedForwardConfig
 from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.mixers import MixerConfig
 from bakeoff.models.mixers.cross_attention import CrossAttentionConfig
-from bakeoff.models.packing import at_places
+from bakeoff.models.packing import at_positions
 from bakeoff.models.part import Part, State, Wrapper, apply_part
 from bakeoff.ops.dropout import dropout
 
@@ -39,7 +39,7 @@ class Sublayer(Wrapper):
         """(B, T, D) to (B, T, D); the state is that of the function."""
         y, state = apply_part(self.function, self.given(x), context, state)
         if context.wanted is not None:
-            x = at_places(x, context.wanted, context.packing)
+            x = at_positions(x, context.wanted, context.packing)
         y = dropout(y, self.dropout, self.training)
         if self.placement == "branch":
             return x + self.norm(y), state

@@ -14,7 +14,7 @@ from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.mixers.attention_heads import AttentionHeadsConfig, Gate, HeadNorm, split_heads
 from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.neighbour_convolution import NeighbourConvolution
-from bakeoff.models.packing import at_places
+from bakeoff.models.packing import at_positions
 from bakeoff.models.part import Part, State
 from bakeoff.ops.attention import attention
 from bakeoff.ops.rotary import BASE, rotate
@@ -179,7 +179,7 @@ class Attention(Part):
             mixed = windowed_attention(query, key, value, self.window, bias=bias, **settings)
         mixed = mixed.transpose(1, 2).flatten(-2)
         if context.wanted is not None:
-            x = x if self.gate is None else at_places(x, context.wanted, context.packing)
+            x = x if self.gate is None else at_positions(x, context.wanted, context.packing)
         elif context.packing is not None:
             mixed = context.packing.packed(mixed)
         if self.gate is not None:

@@ -45,7 +45,9 @@ class Average(Part):
             return self.output(self._weights(x, context) @ value), None
         total, count = cast(tuple[Tensor, Tensor], state)  # (B, D), (B, 1)
         each = (
-            torch.ones_like(value[..., :1]) if context.row.real is None else context.row.real[..., None].to(value.dtype)
+            torch.ones_like(value[..., :1])
+            if context.row.padding_mask is None
+            else context.row.padding_mask[..., None].to(value.dtype)
         )
         totals = total[:, None] + (value * each).cumsum(1)
         counts = count[:, None] + each.cumsum(1)  # (B, T, 1)
@@ -57,8 +59,8 @@ class Average(Part):
         seen = torch.ones(1, length, length, dtype=torch.bool, device=x.device)
         if context.row.documents is not None:
             seen = context.row.documents[:, :, None] == context.row.documents[:, None]
-        elif context.row.real is not None:
-            seen = context.row.real[:, None].expand(-1, length, -1)
+        elif context.row.padding_mask is not None:
+            seen = context.row.padding_mask[:, None].expand(-1, length, -1)
         if self.causal:
             seen = seen.tril()
         return seen.to(x.dtype) / seen.sum(-1, keepdim=True).clamp(min=1)

@@ -52,7 +52,11 @@ class Recurrent(Part):
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D); the state is that of the cells."""
         if state is not None:
-            return self.go_on(x, state) if context.row.real is None else self._after_padding(x, context.row.real, state)
+            return (
+                self.go_on(x, state)
+                if context.row.padding_mask is None
+                else self._after_padding(x, context.row.padding_mask, state)
+            )
         if context.row.owners is None:
             return self.cells(x)[0], None
         return self._by_document(x, context.row.owners), None
@@ -61,10 +65,10 @@ class Recurrent(Part):
         """The outputs for (B, T, D) or a packed sequence that continues from a state, and the state after them."""
         raise NotImplementedError
 
-    def _after_padding(self, x: Tensor, real: Tensor, state: State) -> tuple[Tensor, State]:
+    def _after_padding(self, x: Tensor, padding_mask: Tensor, state: State) -> tuple[Tensor, State]:
         """`go_on` for rows whose padding stands before their tokens; padding is not read."""
         length = x.shape[1]
-        lengths = real.sum(1)
+        lengths = padding_mask.sum(1)
         positions = torch.arange(length, device=x.device)
         moved = (positions - lengths[:, None]) % length  # (B, T) with the tokens first
         back = (positions + lengths[:, None]) % length

@@ -122,9 +122,9 @@ class GatedShortConvolution(Part):
             x = F.glu(x)
         if context.packing is not None:
             return context.packing.spread(x)
-        if context.row.real is not None:
+        if context.row.padding_mask is not None:
             x = (
-                x * context.row.real[..., None]
+                x * context.row.padding_mask[..., None]
             )  # here and not earlier: the projection's bias makes padding non-zero again
         return x
 

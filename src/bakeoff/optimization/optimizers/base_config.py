@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from torch import nn
 
 from bakeoff.config import PartConfig
-from bakeoff.optimization.carrying import FollowingRate
+from bakeoff.optimization.rate_transfer import FollowingRate
 
 
 class OptimizerBaseConfig(PartConfig):

@@ -46,7 +46,7 @@ class LambConfig(MomentsConfig):
         tables = {id(part.weight) for part in module.modules() if isinstance(part, nn.Embedding)}
         if self.adapted_tables == "tokens":
             embeddings = [part for part in module.modules() if isinstance(part, Embedding)]
-            tables -= {id(part.table) for part in embeddings if part.tokens is not None}
+            tables -= {id(part.weight) for part in embeddings if part.tokens is not None}
         return tables
 
 

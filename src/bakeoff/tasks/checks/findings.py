@@ -75,7 +75,7 @@ class TaskFindings(Config):
     metric: str | None
     """The metric by which dev decides; None where nothing could be learned."""
     simplest: dict[str, float] = Field(default={})
-    """The scores on test of answers without a model."""
+    """The scores on test of predictions without a model."""
     splits: list[SplitFinding]
     """The findings on each split that could be read."""
     overlaps: dict[str, int]

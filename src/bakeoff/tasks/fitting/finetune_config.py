@@ -57,7 +57,7 @@ class FinetuneConfig(Config):
     """Share of the steps in which the learning rate rises linearly."""
     schedule: ScheduleConfig = LinearConfig()
     """The learning rate after the warm-up: any schedule of recipes, by its name or as `{kind: cosine, final: 0.1}`,
-    without its `warmup`, which stands beside it. `plateau` looks at the losses on dev."""
+    without its `warmup`, which stands beside it. `plateau` follows the losses on dev."""
     optimizer: OptimizerConfig = AdamWConfig(lr=1.0)
     """Any optimizer of recipes, by its name or as `{kind: lamb, betas: [0.9, 0.98]}`, without `lr` and `weight_decay`,
     which stand beside it as `learning_rate` and `weight_decay`; with another than adamw `learning_rate` has to be
@@ -89,7 +89,7 @@ class FinetuneConfig(Config):
     clip: float = Field(default=1.0, gt=0)
     """Largest norm of the gradient, over all parameters."""
     evaluations: int = Field(default=20, gt=0)
-    """The number of looks at dev, evenly spread over all steps."""
+    """The number of evaluations on dev, evenly spread over all steps."""
     patience: int | None = Field(default=6, gt=0)
     """Stop after this many evaluations without a better one; null: never."""
     dropout: float = Field(default=0.1, ge=0, lt=1)
@@ -114,7 +114,7 @@ class FinetuneConfig(Config):
     """The most tokens of a row; longer rows are cut. Absent: the input length of the recipe."""
     truncate: Literal["head", "head+tail", "windows"] = "head"
     """The part of a long text that is read: its beginning; a quarter of the room from its beginning and the rest from
-    its end (Sun et al. 2019, arXiv:1905.05583); or all, in windows, whose answers are averaged."""
+    its end (Sun et al. 2019, arXiv:1905.05583); or all, in windows, whose predictions are averaged."""
 
     @field_validator("optimizer", "schedule", mode="before")
     @classmethod

@@ -1,4 +1,4 @@
-"""A trial of fine-tuning, as the loop of all trainings sees it: batches of items, the task's loss, looks at dev."""
+"""A trial of fine-tuning, as the loop of all trainings sees it: batches, the task's loss, evaluations on dev."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,23 +11,23 @@ from typing_extensions import override
 
 from bakeoff.batching.by_length import shuffled_batches
 from bakeoff.resources.device import Placement
-from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.fitting.trial import (
     BEST,
     CHOSEN,
     NONE_ENDED,
+    DevEvaluation,
     Ended,
     Fit,
     FittingState,
     FittingTrial,
-    Look,
     fit_of,
     recorded,
 )
 from bakeoff.tasks.heads.depths import freeze, with_rates
 from bakeoff.tasks.heads.heads import HeadedModel
 from bakeoff.tasks.items import Items
+from bakeoff.tasks.predictions.predicting import predictions_of
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.task import HeadInputs, Task
 from bakeoff.trainer.position import Position
@@ -52,7 +52,7 @@ class Setting(NamedTuple):
     config: FinetuneConfig
     """The settings of the training; its learning rates are tried one after the other."""
     task: Task
-    """The task, whose metric compares looks at dev."""
+    """The task, whose metric compares evaluations on dev."""
     format: InputFormat
     """The format of the rows."""
     seed: int
@@ -77,7 +77,7 @@ class ItemBatch(NamedTuple):
 class Fitting(Unit[ItemBatch]):
     """A training of a head until its steps are done or dev has stopped improving.
 
-    One look at dev is better than another by the metric, and on a tie by a lower loss.
+    One evaluation on dev is better than another by the metric, and on a tie by a lower loss.
 
     Args:
         head: the head, on its device.
@@ -88,7 +88,7 @@ class Fitting(Unit[ItemBatch]):
         ended: the trainings before this one.
 
     Attributes:
-        best: the best look so far, and its weights.
+        best: the best evaluation so far, and its weights.
     """
 
     def __init__(
@@ -177,9 +177,9 @@ class Fitting(Unit[ItemBatch]):
 
     @override
     def evaluate(self, position: Position) -> Evaluation:
-        task, look = self.setting.task, self._look(position.step)
-        self.dev_losses.append(look.loss)
-        self._compare(look)
+        task, evaluation = self.setting.task, self._evaluate_dev(position.step)
+        self.dev_losses.append(evaluation.loss)
+        self._compare(evaluation)
         assert self.best is not None
         means, weights = position.means(), self.weights(position.step - 1)
         line = {
@@ -190,30 +190,30 @@ class Fitting(Unit[ItemBatch]):
             "steps": self.steps,
             "epoch": round(position.step / self.epoch_steps, 3),
             "train_loss": sum(weights[name] * mean for name, mean in means.items() if name in weights),
-            "loss": look.loss,
-            **look.scores,
+            "loss": evaluation.loss,
+            **evaluation.scores,
             "seconds": round(position.seconds + position.evaluation_seconds, 3),
         }
         position.begin_line()
         return Evaluation(line, f"dev {task.metric} {self.best.best.scores[task.metric]:.3f}")
 
-    def _look(self, step: int) -> Look:
+    def _evaluate_dev(self, step: int) -> DevEvaluation:
         task, format, dev = self.setting.task, self.setting.format, self.dev
-        predicted = answers_of(self.head, dev.items, task, format, self.placement, labelled=True, look=True)
+        predicted = predictions_of(self.head, dev.items, task, format, self.placement, labelled=True, in_training=True)
         assert predicted.loss is not None
-        resolved = task.resolve(dev.examples, predicted.answers)
-        return Look(step, resolved.score(dev.examples, predicted.answers), predicted.loss)
+        resolved = task.resolve(dev.examples, predicted.predictions)
+        return DevEvaluation(step, resolved.score(dev.examples, predicted.predictions), predicted.loss)
 
-    def _compare(self, look: Look) -> None:
-        """Keep the weights if the look is the best one so far."""
+    def _compare(self, evaluation: DevEvaluation) -> None:
+        """Keep the weights if the evaluation is the best one so far."""
         task, best = self.setting.task, self.best
         self.since_best += 1
-        if best is None or look.rank(task) > best.best.rank(task):
+        if best is None or evaluation.rank(task) > best.best.rank(task):
             if best is None or not best.best.perfect(task):  # after a perfect score there is no better one
                 self.since_best = 0
             weights = {name: tensor.detach().clone() for name, tensor in self.head.state_dict().items()}
-            best = self.best = Fit(self.trial, look.step, look, weights)
-        best.steps = look.step
+            best = self.best = Fit(self.trial, evaluation.step, evaluation, weights)
+        best.steps = evaluation.step
 
     @override
     def diverged(self, name: str, step: int) -> str:

@@ -1,4 +1,4 @@
-"""A training of a fine-tuning in figures: what it differs in, its best look at dev, what a checkpoint holds of it."""
+"""A training of a fine-tuning in figures: what it differs in, its best evaluation on dev, its state in a checkpoint."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,21 +14,21 @@ from bakeoff.tensors import load_tensors
 from bakeoff.trainer.checkpoint import read_state
 
 BEST, CHOSEN = "best", "chosen"
-"""The names, in a checkpoint, of the best look of its training and of all trainings before it."""
+"""The names, in a checkpoint, of the best evaluation of its training and of all trainings before it."""
 
 
-class Look(NamedTuple):
+class DevEvaluation(NamedTuple):
     """The scores and the loss on dev after some steps."""
 
     step: int
-    """Optimizer steps before the look."""
+    """Optimizer steps before the evaluation."""
     scores: dict[str, float]
     """All metrics on dev."""
     loss: float
     """The task's mean loss on dev."""
 
     def rank(self, task: Task) -> tuple[float, float]:
-        """The key that compares looks, greater for a better one: the metric, then the loss."""
+        """The key that compares evaluations, greater for a better one: the metric, then the loss."""
         value = self.scores[task.metric]
         return -value if task.metric in task.config.lower_is_better else value, -self.loss
 
@@ -48,20 +48,20 @@ class FittingTrial(NamedTuple):
 
 @dataclass
 class Fit:
-    """The best state of a training: its look at dev and its weights."""
+    """The best state of a training: its evaluation on dev and its weights."""
 
     trial: FittingTrial
     """The learning rate and the epochs of the training."""
     steps: int
     """Optimizer steps of the training so far."""
-    best: Look
-    """The best look at dev."""
+    best: DevEvaluation
+    """The best evaluation on dev."""
     weights: dict[str, Tensor]
-    """The weights at the best look at dev."""
+    """The weights at the best evaluation on dev."""
 
 
-class RecordedLook(Record):
-    """A training's best look at dev, without its weights."""
+class RecordedEvaluation(Record):
+    """A training's best evaluation on dev, without its weights."""
 
     learning_rate: float
     """The learning rate of the training."""
@@ -70,7 +70,7 @@ class RecordedLook(Record):
     steps: int = Field(ge=1)
     """Optimizer steps of the training so far."""
     step: int = Field(ge=1)
-    """Optimizer steps before the best look."""
+    """Optimizer steps before the best evaluation."""
     scores: dict[str, float]
     """All metrics on dev."""
     loss: float
@@ -81,11 +81,11 @@ class FittingState(Record):
     """What the state.json of a checkpoint holds of a fine-tuning beside the position."""
 
     since_best: int = Field(ge=0)
-    """The number of looks at dev since the best one."""
-    best: RecordedLook | None
-    """The best look of the interrupted training; None: there is none yet."""
-    chosen: RecordedLook | None
-    """The best look of all trainings before the interrupted one; None: there is none."""
+    """The number of evaluations on dev since the best one."""
+    best: RecordedEvaluation | None
+    """The best evaluation of the interrupted training; None: there is none yet."""
+    chosen: RecordedEvaluation | None
+    """The best evaluation of all trainings before the interrupted one; None: there is none."""
     trials: list[dict[str, Any]]
     """The results of the trainings before the interrupted one."""
     steps_before: int = Field(ge=0)
@@ -108,7 +108,7 @@ class Ended(NamedTuple):
         return {CHOSEN: recorded(self.best), "trials": trials, "steps_before": self.steps}
 
     def and_then(self, trial: TrialResult, best: Fit | None, steps: int, task: Task) -> "Ended":
-        """These trainings and one more, with its best look and its steps; None: it diverged."""
+        """These trainings and one more, with its best evaluation and its steps; None: it diverged."""
         kept = self.best
         if best is not None and (kept is None or best.best.rank(task) > kept.best.rank(task)):
             kept = best
@@ -131,18 +131,20 @@ def ended_before(checkpoint: Path) -> Ended:
 
 
 def recorded(fit: Fit | None) -> dict[str, Any] | None:
-    """The best look of a training for state.json, see `RecordedLook`."""
+    """The best evaluation of a training for state.json, see `RecordedEvaluation`."""
     return None if fit is None else {**fit.trial._asdict(), **fit.best._asdict(), "steps": fit.steps}
 
 
 def fit_of(checkpoint: Path, name: str, state: dict[str, Any]) -> Fit | None:
-    """The best look of a name in a checkpoint, with its weights.
+    """The best evaluation of a name in a checkpoint, with its weights.
 
     Raises:
         UserError: the weights are damaged.
     """
     if state[name] is None:
         return None
-    look = dict(state[name])
-    trial = FittingTrial(look.pop("learning_rate"), look.pop("epochs"))
-    return Fit(trial, look.pop("steps"), Look(**look), load_tensors(checkpoint / f"{name}.safetensors"))
+    evaluation = dict(state[name])
+    trial = FittingTrial(evaluation.pop("learning_rate"), evaluation.pop("epochs"))
+    return Fit(
+        trial, evaluation.pop("steps"), DevEvaluation(**evaluation), load_tensors(checkpoint / f"{name}.safetensors")
+    )

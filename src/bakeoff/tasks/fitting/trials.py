@@ -19,9 +19,9 @@ from bakeoff.tasks.heads.heads import HeadedModel
 from bakeoff.trainer.loop import SavePlan, Trainer
 
 SAVED_EVERY = 30.0
-"""The fewest seconds between checkpoints; saving one after each look would cost more than it saves."""
-SAVED_BETWEEN_LOOKS = 600.0
-"""Seconds between checkpoints where looks at dev are far apart."""
+"""The fewest seconds between checkpoints; saving one after each evaluation would cost more than it saves."""
+SAVED_BETWEEN_EVALUATIONS = 600.0
+"""Seconds between checkpoints where evaluations on dev are far apart."""
 
 
 class Fitted(NamedTuple):
@@ -70,7 +70,7 @@ def run_trials(
             unit = Fitting(head, splits["train"], splits["dev"], trial, setting, ended)
             title = _title(source.recipe.name, trial, setting.config)
             with TrainingProgress(title, unit.steps, shown) as bar:
-                trainer = Trainer(unit, run, bar, SavePlan(SAVED_BETWEEN_LOOKS, SAVED_EVERY, at_end=True))
+                trainer = Trainer(unit, run, bar, SavePlan(SAVED_BETWEEN_EVALUATIONS, SAVED_EVERY, at_end=True))
                 if trial is first and trainer.resume():
                     bar.line(f"{title}: resumed at step {trainer.position.step}")
                 score = _trained(trainer, title, stopping, last_hope=ended.best is None and trial is planned[-1])

@@ -35,26 +35,26 @@ def natural_pooling(recipe: Recipe) -> Pooling:
     return "cls" if any(part.relates_segments for part in recipe.objective) else "mean"
 
 
-def pooled(hidden: Tensor, real: Tensor | None, pooling: Pooling, start_last: bool) -> Tensor:
+def pooled(hidden: Tensor, padding_mask: Tensor | None, pooling: Pooling, start_last: bool) -> Tensor:
     """(B, D) vectors of rows from (B, T, D) hidden states; padding has no effect.
 
     Args:
         hidden: the hidden states.
-        real: (B, T) the padding mask, True for tokens; None: no padding.
+        padding_mask: (B, T) the padding mask, True for tokens; None: no padding.
         pooling: the state at [CLS], the mean or the maximum of all, or the state at the last token.
         start_last: whether [CLS] is the last token.
     """
-    if real is None:
-        real = torch.ones(hidden.shape[:2], dtype=torch.bool, device=hidden.device)
+    if padding_mask is None:
+        padding_mask = torch.ones(hidden.shape[:2], dtype=torch.bool, device=hidden.device)
     if pooling == "cls" and not start_last:
         return hidden[:, 0]
     if pooling in ("cls", "last"):
         rows = torch.arange(hidden.shape[0], device=hidden.device)  # no `len`, which is a constant to an exporter
-        return hidden[rows, real.sum(1) - 1]
-    outside = ~real[..., None]  # (B, T, 1)
+        return hidden[rows, padding_mask.sum(1) - 1]
+    outside = ~padding_mask[..., None]  # (B, T, 1)
     if pooling == "max":
         return hidden.masked_fill(outside, float("-inf")).amax(1)
-    return hidden.masked_fill(outside, 0.0).sum(1) / real.sum(1, keepdim=True)
+    return hidden.masked_fill(outside, 0.0).sum(1) / padding_mask.sum(1, keepdim=True)
 
 
 class HeadedModel(nn.Module):
@@ -95,8 +95,10 @@ class LinearHead(HeadedModel):
         self.reading = None if config.layers == 1 else LayerReading(recipe.model, config.layers)
         width = recipe.model.output_width * (1 if self.reading is None else self.reading.widths)
         self.pooler = nn.Linear(width, width) if pooler else None
-        self.transform = Transform(width, recipe.model.table_width, transform_of(recipe)) if config.transform else None
-        self.output = nn.Linear(recipe.model.table_width if config.transform else width, outputs)
+        self.transform = (
+            Transform(width, recipe.model.embedding_width, transform_of(recipe)) if config.transform else None
+        )
+        self.output = nn.Linear(recipe.model.embedding_width if config.transform else width, outputs)
         for part in (self.pooler, self.output):
             if part is not None:
                 initialise(part)
@@ -127,12 +129,16 @@ class LinearHead(HeadedModel):
         source = None
         if self.model.config.sequence_to_sequence:
             # An encoder and a decoder both read the text (Lewis et al. 2020, section 3.1); sources begin without [CLS].
-            source = Source(batch.ids[:, 1:], None if batch.real is None else batch.real[:, 1:])
+            source = Source(batch.ids[:, 1:], None if batch.padding_mask is None else batch.padding_mask[:, 1:])
         # A decoder that has learnt prefixes reads the whole text as one, and so from both sides.
         prefix = None
         if self.reads_both_sides:
-            prefix = torch.full_like(batch.ids[:, 0], batch.ids.shape[1]) if batch.real is None else batch.real.sum(1)
-        row = Row(batch.ids, batch.segments, batch.real, source=source, prefix=prefix, wanted=wanted)
+            prefix = (
+                torch.full_like(batch.ids[:, 0], batch.ids.shape[1])
+                if batch.padding_mask is None
+                else batch.padding_mask.sum(1)
+            )
+        row = Row(batch.ids, batch.segments, batch.padding_mask, source=source, prefix=prefix, wanted=wanted)
         states: Tensor = self.model(row)[0] if self.reading is None else self.reading(self.model, row)
         return states
 
@@ -144,10 +150,10 @@ class LinearHead(HeadedModel):
     def language_model_loss(self, hidden: Tensor, batch: InputBatch) -> Tensor:
         """() the mean loss of the next token in the rows of a batch, in nats; padding is not predicted."""
         head = cast(ObjectiveHead, next(iter(self.heads.values())))
-        predicted = torch.ones_like(batch.ids, dtype=torch.bool) if batch.real is None else batch.real
+        predicted = torch.ones_like(batch.ids, dtype=torch.bool) if batch.padding_mask is None else batch.padding_mask
         predicted = predicted[:, 1:]
         rows, labels = hidden[:, :-1][predicted], batch.ids[:, 1:][predicted]
-        return head.loss(rows, labels, self.model.embedding.table) / len(labels)
+        return head.loss(rows, labels, self.model.embedding.weight) / len(labels)
 
     @override
     def pretrained(self, names: Collection[str], recipe: Recipe) -> dict[str, str]:
@@ -187,7 +193,11 @@ class RowHead(LinearHead):
         whole = self.training or self.reading is not None or self.pooling in ("mean", "max")
         if whole or torch.compiler.is_exporting():  # a graph would hold for one number of rows
             return super().forward(batch)
-        last = torch.full_like(batch.ids[:, 0], batch.ids.shape[1]) if batch.real is None else batch.real.sum(1)
+        last = (
+            torch.full_like(batch.ids[:, 0], batch.ids.shape[1])
+            if batch.padding_mask is None
+            else batch.padding_mask.sum(1)
+        )
         first = self.pooling == "cls" and not self.start_last
         positions = torch.zeros_like(last) if first else last - 1
         return self.outputs(self.through_pooler(self.hidden(batch, positions[:, None])[:, 0]))
@@ -195,11 +205,11 @@ class RowHead(LinearHead):
     @override
     def scores(self, hidden: Tensor, batch: InputBatch) -> Tensor:
         """(B, K) outputs for the rows, float32."""
-        return self.outputs(self.pool(hidden, batch.real))
+        return self.outputs(self.pool(hidden, batch.padding_mask))
 
-    def pool(self, hidden: Tensor, real: Tensor | None) -> Tensor:
+    def pool(self, hidden: Tensor, padding_mask: Tensor | None) -> Tensor:
         """(B, D) vectors of rows from (B, T, D) hidden states; padding has no effect."""
-        return self.through_pooler(pooled(hidden, real, self.pooling, self.start_last))
+        return self.through_pooler(pooled(hidden, padding_mask, self.pooling, self.start_last))
 
     def through_pooler(self, vectors: Tensor) -> Tensor:
         """(B, D) vectors after the pooler, if there is one."""

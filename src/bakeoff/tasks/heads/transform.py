@@ -19,11 +19,11 @@ from bakeoff.recipe import Recipe
 class Transform(nn.Module):
     """norm(activation(W h + b)): (..., E) from (..., D) states."""
 
-    def __init__(self, width: int, table_width: int, settings: HeadTransform) -> None:
+    def __init__(self, width: int, embedding_width: int, settings: HeadTransform) -> None:
         super().__init__()
         self.activation = settings.activation
-        self.map = nn.Linear(width, table_width, settings.map_bias)
-        self.norm = nn.LayerNorm(table_width, settings.norm_epsilon, settings.norm_affine, settings.norm_bias)
+        self.map = nn.Linear(width, embedding_width, settings.map_bias)
+        self.norm = nn.LayerNorm(embedding_width, settings.norm_epsilon, settings.norm_affine, settings.norm_bias)
         initialise(self)
 
     @override

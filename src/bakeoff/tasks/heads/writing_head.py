@@ -29,9 +29,9 @@ def require_writing(recipe: Recipe) -> ObjectiveConfig:
         UserError: the recipe has no such objective.
     """
     objectives: Sequence[ObjectiveConfig] = recipe.objective
-    objective = next((part for part in objectives if part.writes), None)
+    objective = next((part for part in objectives if part.generates), None)
     if objective is None:
-        able = [kind for kind, config in OBJECTIVES.items() if config.writes]
+        able = [kind for kind, config in OBJECTIVES.items() if config.generates]
         raise UserError(
             f"{recipe.name}: a model that learns {listed([part.kind for part in objectives], 'and')} cannot write "
             f"targets; that needs one with an encoder and a decoder, or a decoder alone, and {listed(able, 'or')}"
@@ -58,9 +58,9 @@ class WritingHead(HeadedModel):
     def forward(self, batch: WritingBatch) -> Tensor:
         """(N, V) scores of the tokens of all targets of a batch, one target after the other."""
         prefix = batch.prompt if self.reads_prefix else None
-        hidden, _ = self.model(Row(batch.ids, real=batch.real, source=batch.source, prefix=prefix))
-        rows = hidden.flatten(0, 1).index_select(0, batch.places)
-        return self.writer.scores(rows, self.model.embedding.table)
+        hidden, _ = self.model(Row(batch.ids, padding_mask=batch.padding_mask, source=batch.source, prefix=prefix))
+        rows = hidden.flatten(0, 1).index_select(0, batch.positions)
+        return self.writer.scores(rows, self.model.embedding.weight)
 
     @torch.inference_mode()
     def write(

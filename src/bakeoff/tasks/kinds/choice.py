@@ -34,7 +34,7 @@ class ChoiceQuestion(Example):
     """A context with its choices; `texts` holds the context, the question ("" where there is none) and the choices."""
 
     answer: int | None = None
-    """The place of the right choice, counted from 0; None where it is not known."""
+    """The index of the right choice, counted from 0; None where it is not known."""
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -51,16 +51,16 @@ class ChoicePrediction(Record):
     """A row of test and the prediction for it: a line of predictions.jsonl."""
 
     label: int
-    """The place of the right choice, counted from 0."""
+    """The index of the right choice, counted from 0."""
     prediction: int
-    """The place of the predicted choice, counted from 0."""
+    """The index of the predicted choice, counted from 0."""
 
 
 class Chosen(NamedTuple):
     """The most probable choice."""
 
-    place: int
-    """The place of that choice, counted from 0."""
+    choice: int
+    """The index of that choice, counted from 0."""
     probabilities: NDArray[np.float32]
     """(number of choices,) the probability of each choice."""
 
@@ -131,11 +131,11 @@ class ChoiceConfig(TableConfig):
                     f"{where}: '{named[0]}' holds no list of two choices or more; name a column for each choice"
                 )
             texts += [text_value(choice, where, "choices", self.errors) for choice in choices]
-            answer = self._place(values[self.label_column], texts[2:], where) if labelled else None
+            answer = self._index(values[self.label_column], texts[2:], where) if labelled else None
             yield ChoiceQuestion(line, tuple(texts), answer)
 
-    def _place(self, label: Any, choices: Sequence[str], where: str) -> int:
-        """The place of the right choice; a label is the choice's number, letter, text or column."""
+    def _index(self, label: Any, choices: Sequence[str], where: str) -> int:
+        """The index of the right choice; a label is the choice's number, letter, text or column."""
         text, texts = label_text(label), list(map(label_text, choices))
         columns = list(map(label_text, self.choices)) if isinstance(self.choices, list) else []
         index = -1
@@ -240,8 +240,8 @@ class Choice(Task):
         return [Chosen(int(row.argmax()), np.exp(row)) for row in outputs]
 
     @override
-    def score(self, examples: Sequence[ChoiceQuestion], answers: Sequence[Chosen]) -> dict[str, float]:
-        right = [each.answer == answer.place for each, answer in zip(examples, answers, strict=True)]
+    def score(self, examples: Sequence[ChoiceQuestion], predictions: Sequence[Chosen]) -> dict[str, float]:
+        right = [each.answer == prediction.choice for each, prediction in zip(examples, predictions, strict=True)]
         return {"accuracy": round(float(np.mean(right)), 7)}
 
     @override
@@ -252,16 +252,20 @@ class Choice(Task):
         return {"accuracy": round(float(np.mean([each.answer == most for each in test])), 7)}
 
     @override
-    def line(self, example: ChoiceQuestion, answer: Chosen) -> dict[str, Any]:
-        return {"label": example.answer, "prediction": answer.place, **self._probabilities(answer)}
+    def line(self, example: ChoiceQuestion, prediction: Chosen) -> dict[str, Any]:
+        return {"label": example.answer, "prediction": prediction.choice, **self._probabilities(prediction)}
 
     @override
-    def answered(self, example: ChoiceQuestion, answer: Chosen) -> dict[str, Any]:
-        return {"choice": answer.place, **self._probabilities(answer)}
+    def as_record(self, example: ChoiceQuestion, prediction: Chosen) -> dict[str, Any]:
+        return {"choice": prediction.choice, **self._probabilities(prediction)}
 
-    def _probabilities(self, answer: Chosen) -> dict[str, Any]:
-        return {"probabilities": [round(float(value), 6) for value in answer.probabilities]}
+    def _probabilities(self, prediction: Chosen) -> dict[str, Any]:
+        return {"probabilities": [round(float(value), 6) for value in prediction.probabilities]}
 
     @override
-    def shown(self, example: ChoiceQuestion, answer: Chosen) -> tuple[str, ...]:
-        return str(answer.place), f"{answer.probabilities[answer.place]:.4f}", example.choices[answer.place]
+    def shown(self, example: ChoiceQuestion, prediction: Chosen) -> tuple[str, ...]:
+        return (
+            str(prediction.choice),
+            f"{prediction.probabilities[prediction.choice]:.4f}",
+            example.choices[prediction.choice],
+        )

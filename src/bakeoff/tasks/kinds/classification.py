@@ -19,8 +19,8 @@ from typing_extensions import override
 
 from bakeoff.config import Record
 from bakeoff.errors import UserError
+from bakeoff.tasks.baselines.tfidf import INVERSE_REGULARISATION, counted
 from bakeoff.tasks.examples import Example, LeftOut
-from bakeoff.tasks.floors.tfidf import INVERSE_REGULARISATION, counted
 from bakeoff.tasks.items import Items
 from bakeoff.tasks.reading.labels import ClassNames, ClassWeights, LabelName, label_text
 from bakeoff.tasks.reading.texts import TextsConfig, sides_of
@@ -71,11 +71,11 @@ class ClassLabels(Record):
     """Names of the classes, in the order of the head's outputs."""
 
 
-class ClassAnswer(NamedTuple):
+class PredictedClass(NamedTuple):
     """The most probable class of an example."""
 
-    place: int
-    """The place of that class in the list of classes, counted from 0."""
+    class_index: int
+    """The index of that class in the list of classes, counted from 0."""
     probabilities: NDArray[np.float32]
     """(C,) probability of each class."""
 
@@ -106,7 +106,7 @@ class ClassificationConfig(TextsConfig):
     exported: ClassVar = TransformersHead(
         "SequenceClassification", "single_label_classification", {"text_column": "text", "label_column": "label"}
     )
-    prints_outputs: ClassVar[str] = 'print([config["labels"][place] for place in outputs[0].argmax(-1)])'
+    prints_outputs: ClassVar[str] = 'print([config["labels"][index] for index in outputs[0].argmax(-1)])'
     record: ClassVar[type[Record]] = ClassPrediction
 
     @override
@@ -163,7 +163,7 @@ class Classification(Task):
     def __init__(self, config: ClassificationConfig, classes: list[str], weights: Sequence[float] = ()) -> None:
         self.weights = torch.tensor(weights, dtype=torch.float32) if weights and config.class_weights else None
         self.config, self.labels, self.metric, self.outputs = config, classes, config.metric, len(classes)
-        self.places = {name: index for index, name in enumerate(classes)}
+        self.indices = {name: index for index, name in enumerate(classes)}
         if _on_a_scale(classes):
             numbers = sorted(map(float, classes))
             self.notes = [
@@ -180,7 +180,7 @@ class Classification(Task):
     @override
     def check(self, examples: Sequence[LabelledText], path: Path, origin: str) -> None:
         for each in examples:
-            if each.label not in self.places:
+            if each.label not in self.indices:
                 raise UserError(f"{path}:{each.line}: the label '{each.label}' does not occur in {origin}{self._shown}")
 
     @property
@@ -189,18 +189,18 @@ class Classification(Task):
         shown = ", ".join(self.classes[:12]) + (", ..." if len(self.classes) > 12 else "")
         return f", which has {shown}; mend it, or leave its rows out by null in label_names"
 
-    def places_of(self, examples: Sequence[LabelledText]) -> list[int]:
-        """(N,) the place of each example's label in the list of classes."""
-        return [self.places[_label_of(each)] for each in examples]
+    def indices_of(self, examples: Sequence[LabelledText]) -> list[int]:
+        """(N,) the index of each example's label in the list of classes."""
+        return [self.indices[_label_of(each)] for each in examples]
 
     def most_frequent(self, examples: Sequence[LabelledText]) -> int:
-        """The place of the most frequent class in the list of classes; on a tie, the first."""
-        counts = Counter(self.places_of(examples))
+        """The index of the most frequent class in the list of classes; on a tie, the first."""
+        counts = Counter(self.indices_of(examples))
         return min(counts, key=lambda index: (-counts[index], index))
 
     @override
     def encode(self, examples: Sequence[LabelledText], format: InputFormat) -> Items:
-        targets = [None if each.label is None else self.places[each.label] for each in examples]
+        targets = [None if each.label is None else self.indices[each.label] for each in examples]
         return Items.one_each(format.encode(*sides_of(examples)), targets)
 
     @override
@@ -225,37 +225,39 @@ class Classification(Task):
         return float(F.nll_loss(torch.from_numpy(np.stack(outputs)), torch.tensor(items.targets)))
 
     @override
-    def decode(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> list[ClassAnswer]:
+    def decode(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> list[PredictedClass]:
         probabilities = items.mean_by_example([np.exp(output) for output in outputs])
         indices = probabilities.argmax(1)
-        return [ClassAnswer(int(index), row) for index, row in zip(indices, probabilities, strict=True)]
+        return [PredictedClass(int(index), row) for index, row in zip(indices, probabilities, strict=True)]
 
     @override
-    def score(self, examples: Sequence[LabelledText], answers: Sequence[ClassAnswer]) -> dict[str, float]:
-        return self._score(self.places_of(examples), [each.place for each in answers])
+    def score(self, examples: Sequence[LabelledText], predictions: Sequence[PredictedClass]) -> dict[str, float]:
+        return self._score(self.indices_of(examples), [each.class_index for each in predictions])
 
     @override
-    def score_labels(self, examples: Sequence[LabelledText], answers: Sequence[ClassAnswer]) -> dict[str, LabelScore]:
-        predicted = [self.classes[each.place] for each in answers]
+    def score_labels(
+        self, examples: Sequence[LabelledText], predictions: Sequence[PredictedClass]
+    ) -> dict[str, LabelScore]:
+        predicted = [self.classes[each.class_index] for each in predictions]
         return label_scores(counts_of([_label_of(each) for each in examples], predicted, self.classes))
 
     def _score(self, labels: list[int], predictions: list[int]) -> dict[str, float]:
         positive = self.config.positive
-        of_positive = {} if positive is None else positive_scores(labels, predictions, self.places[positive])
+        of_positive = {} if positive is None else positive_scores(labels, predictions, self.indices[positive])
         return {**score(labels, predictions, self.outputs), **of_positive}
 
     @override
     def simplest(self, train: Sequence[LabelledText], test: Sequence[LabelledText]) -> dict[str, float]:
         """Scores of always predicting the most frequent class of train."""
-        return self._score(self.places_of(test), [self.most_frequent(train)] * len(test))
+        return self._score(self.indices_of(test), [self.most_frequent(train)] * len(test))
 
     @override
-    def floors(self, train: Sequence[LabelledText]) -> Iterator[Learned]:
+    def baselines(self, train: Sequence[LabelledText]) -> Iterator[Learned]:
         """Logistic regressions on TF-IDF of words or of characters, from strong to weak regularisation."""
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.linear_model import LogisticRegression
 
-        method, labels, fitted = "TF-IDF with logistic regression", self.places_of(train), False
+        method, labels, fitted = "TF-IDF with logistic regression", self.indices_of(train), False
         for name, features in counted(train) if len(set(labels)) > 1 else ():
             rows = features(train)
             model = LogisticRegression(max_iter=300, warm_start=True)
@@ -268,7 +270,7 @@ class Classification(Task):
                     model.fit(rows, labels)
 
                 def scored(examples: Sequence[LabelledText], model: Any = model, features: Any = features) -> Any:
-                    return self._score(self.places_of(examples), model.predict(features(examples)).tolist())
+                    return self._score(self.indices_of(examples), model.predict(features(examples)).tolist())
 
                 fitted = True
                 yield Learned(method, {"features": name, "C": c}, scored)
@@ -276,18 +278,18 @@ class Classification(Task):
             yield Learned(method, {"features": "none"}, lambda examples: self.simplest(train, examples))
 
     @override
-    def line(self, example: LabelledText, answer: ClassAnswer) -> dict[str, Any]:
-        said = self.answered(example, answer)
+    def line(self, example: LabelledText, prediction: PredictedClass) -> dict[str, Any]:
+        said = self.as_record(example, prediction)
         return {"label": example.label, "prediction": said["label"], "probability": said["probability"]}
 
     @override
-    def answered(self, example: LabelledText, answer: ClassAnswer) -> dict[str, Any]:
-        probability = round(float(answer.probabilities[answer.place]), 6)
-        return {"label": self.classes[answer.place], "probability": probability}
+    def as_record(self, example: LabelledText, prediction: PredictedClass) -> dict[str, Any]:
+        probability = round(float(prediction.probabilities[prediction.class_index]), 6)
+        return {"label": self.classes[prediction.class_index], "probability": probability}
 
     @override
-    def shown(self, example: LabelledText, answer: ClassAnswer) -> tuple[str, ...]:
-        return self.classes[answer.place], f"{answer.probabilities[answer.place]:.4f}"
+    def shown(self, example: LabelledText, prediction: PredictedClass) -> tuple[str, ...]:
+        return self.classes[prediction.class_index], f"{prediction.probabilities[prediction.class_index]:.4f}"
 
 
 def _label_of(example: LabelledText) -> str:

@@ -16,8 +16,8 @@ from typing_extensions import override
 from bakeoff.config import Record
 from bakeoff.errors import UserError
 from bakeoff.reading.table_reader import text_value
+from bakeoff.tasks.baselines.tfidf import INVERSE_REGULARISATION, counted
 from bakeoff.tasks.examples import Example, LeftOut
-from bakeoff.tasks.floors.tfidf import INVERSE_REGULARISATION, counted
 from bakeoff.tasks.items import Items
 from bakeoff.tasks.reading.labels import ClassNames, label_of, label_text
 from bakeoff.tasks.reading.table_config import TableConfig
@@ -187,7 +187,7 @@ class Multilabel(Task):
 
     def __init__(self, config: MultilabelConfig, labels: list[str]) -> None:
         self.config, self.labels, self.metric, self.outputs = config, labels, config.metric, len(labels)
-        self.places = {name: index for index, name in enumerate(labels)}
+        self.indices = {name: index for index, name in enumerate(labels)}
 
     @property
     @override
@@ -198,14 +198,14 @@ class Multilabel(Task):
     def check(self, examples: Sequence[TextWithLabels], path: Path, origin: str) -> None:
         for each in examples:
             for name in sorted(each.names or ()):
-                if name not in self.places:
+                if name not in self.indices:
                     raise UserError(f"{path}:{each.line}: the label '{name}' does not occur in {origin}; mend it")
 
     def table(self, examples: Sequence[TextWithLabels]) -> NDArray[np.bool_]:
         """(N, C) True where an example has a label."""
         table = np.zeros((len(examples), self.outputs), bool)
         for row, each in enumerate(examples):
-            table[row, [self.places[name] for name in each.names or ()]] = True
+            table[row, [self.indices[name] for name in each.names or ()]] = True
         return table
 
     @override
@@ -236,13 +236,13 @@ class Multilabel(Task):
         """(C,) probabilities of the labels, for each item."""
         return list(items.mean_by_example(list(torch.from_numpy(np.stack(outputs)).sigmoid().numpy())))
 
-    def given(self, answer: NDArray[np.float32]) -> list[str]:
+    def given(self, prediction: NDArray[np.float32]) -> list[str]:
         """The labels whose probability reaches the threshold."""
-        return [name for name, value in zip(self.labels, answer, strict=True) if value >= self.config.threshold]
+        return [name for name, value in zip(self.labels, prediction, strict=True) if value >= self.config.threshold]
 
     @override
-    def score(self, examples: Sequence[TextWithLabels], answers: Sequence[NDArray[np.float32]]) -> dict[str, float]:
-        return self.scored(examples, np.stack(answers))
+    def score(self, examples: Sequence[TextWithLabels], predictions: Sequence[NDArray[np.float32]]) -> dict[str, float]:
+        return self.scored(examples, np.stack(predictions))
 
     def scored(self, examples: Sequence[TextWithLabels], probabilities: NDArray[np.float32]) -> dict[str, float]:
         """All scores of N examples, from their (N, C) probabilities of labels."""
@@ -250,9 +250,9 @@ class Multilabel(Task):
 
     @override
     def score_labels(
-        self, examples: Sequence[TextWithLabels], answers: Sequence[NDArray[np.float32]]
+        self, examples: Sequence[TextWithLabels], predictions: Sequence[NDArray[np.float32]]
     ) -> dict[str, LabelScore]:
-        true, predicted = self.table(examples), np.stack(answers) >= self.config.threshold
+        true, predicted = self.table(examples), np.stack(predictions) >= self.config.threshold
         sums = ((true & predicted).sum(0), true.sum(0), predicted.sum(0))
         counts = zip(self.labels, *(each.tolist() for each in sums), strict=True)
         return label_scores({name: LabelCounts(*numbers) for name, *numbers in counts})
@@ -264,7 +264,7 @@ class Multilabel(Task):
         return multilabel_scores(self.table(test), shares.repeat(len(test), 0), 0.5)
 
     @override
-    def floors(self, train: Sequence[TextWithLabels]) -> Iterator[Learned]:
+    def baselines(self, train: Sequence[TextWithLabels]) -> Iterator[Learned]:
         """A logistic regression for each label on TF-IDF of words or of characters."""
         from sklearn.linear_model import LogisticRegression
         from sklearn.multiclass import OneVsRestClassifier
@@ -284,17 +284,17 @@ class Multilabel(Task):
                 yield Learned("TF-IDF with logistic regression", {"features": name, "C": c}, scored)
 
     @override
-    def line(self, example: TextWithLabels, answer: NDArray[np.float32]) -> dict[str, Any]:
-        said, names = self.answered(example, answer), sorted(example.names or ())
+    def line(self, example: TextWithLabels, prediction: NDArray[np.float32]) -> dict[str, Any]:
+        said, names = self.as_record(example, prediction), sorted(example.names or ())
         return {"label": names, "prediction": said["labels"], "probabilities": said["probabilities"]}
 
     @override
-    def answered(self, example: TextWithLabels, answer: NDArray[np.float32]) -> dict[str, Any]:
-        return {"labels": self.given(answer), "probabilities": self._probabilities(answer)}
+    def as_record(self, example: TextWithLabels, prediction: NDArray[np.float32]) -> dict[str, Any]:
+        return {"labels": self.given(prediction), "probabilities": self._probabilities(prediction)}
 
-    def _probabilities(self, answer: NDArray[np.float32]) -> dict[str, float]:
-        return {name: round(float(value), 6) for name, value in zip(self.labels, answer, strict=True)}
+    def _probabilities(self, prediction: NDArray[np.float32]) -> dict[str, float]:
+        return {name: round(float(value), 6) for name, value in zip(self.labels, prediction, strict=True)}
 
     @override
-    def shown(self, example: TextWithLabels, answer: NDArray[np.float32]) -> tuple[str, ...]:
-        return (self.config.between_labels.join(self.given(answer)),)
+    def shown(self, example: TextWithLabels, prediction: NDArray[np.float32]) -> tuple[str, ...]:
+        return (self.config.between_labels.join(self.given(prediction)),)

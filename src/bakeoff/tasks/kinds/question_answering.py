@@ -13,10 +13,10 @@ from typing_extensions import override
 
 from bakeoff.config import Record
 from bakeoff.errors import UserError
-from bakeoff.tasks.answers.found_answers import FoundAnswer, gathered
-from bakeoff.tasks.floors.overlap import count_words, overlapping_answer
+from bakeoff.tasks.baselines.overlap import count_words, overlapping_answer
 from bakeoff.tasks.items import Items
-from bakeoff.tasks.reading.question_remarks import remarks_on_answers, shortened
+from bakeoff.tasks.predictions.answer_spans import PredictedAnswer, gathered
+from bakeoff.tasks.reading.question_remarks import remarks_on_questions, shortened
 from bakeoff.tasks.reading.questions import Question, QuestionColumns, is_layout, read_questions
 from bakeoff.tasks.rows.answer_windows import answer_windows, mean_window_loss, window_loss
 from bakeoff.tasks.rows.inputs import InputFormat
@@ -26,8 +26,8 @@ from bakeoff.tasks.scores.unspaced_answers import AnswerComparison, AnswerWords,
 from bakeoff.tasks.task import Task
 from bakeoff.tasks.task_config import Metric, TaskConfig, TransformersHead
 
-FLOOR_QUESTIONS = 2000
-"""The most questions of train that are read to choose the better of two answers without a model."""
+BASELINE_QUESTIONS = 2000
+"""The most questions of train that are read to choose the better of two predictions without a model."""
 
 
 class AnswerPrediction(Record):
@@ -171,7 +171,7 @@ class QuestionAnswering(Task):
         made = answer_windows(examples, format, self.config.longest_question, self.config.stride)
         lost = [each for each, span in zip(examples, made.spans, strict=True) if span is None]
         known = all(each.answers is not None for each in examples)
-        notes = list(remarks_on_answers(examples, lost, self.unanswerable)) if known else []
+        notes = list(remarks_on_questions(examples, lost, self.unanswerable)) if known else []
         if made.cut:
             notes.append(f"{made.cut} questions were cut to {self.config.longest_question} tokens, or half of a row")
         return Items(made.encoded, np.arange(len(made.windows) + 1), made.owners, made.windows, notes)
@@ -180,7 +180,7 @@ class QuestionAnswering(Task):
     def remarks(self, examples: Sequence[Question]) -> Iterator[str]:
         """Remarks on labelled questions, without those that depend on a tokenizer."""
         nowhere = [each for each in examples if each.answers and all(answer.start is None for answer in each.answers)]
-        return remarks_on_answers(examples, nowhere, self.unanswerable)
+        return remarks_on_questions(examples, nowhere, self.unanswerable)
 
     @override
     def loss(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> Tensor:
@@ -194,38 +194,39 @@ class QuestionAnswering(Task):
     def read_outputs(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:
         """(1 + n, 2) scores of no answer and of a window's n tokens, as beginning and as end, for each window."""
         rows = scores.cpu().numpy()
-        return [row[items.targets[item].places] for row, item in zip(rows, chosen, strict=True)]
+        return [row[items.targets[item].positions] for row, item in zip(rows, chosen, strict=True)]
 
     @override
     def mean_loss(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> float:
         return mean_window_loss(outputs, items.targets)
 
     @override
-    def decode(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> list[FoundAnswer]:
+    def decode(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> list[PredictedAnswer]:
         return gathered(outputs, items, self.config.longest_answer, self.config.n_best)
 
-    def text(self, answer: FoundAnswer) -> str:
+    def text(self, prediction: PredictedAnswer) -> str:
         """The text of the predicted answer; empty for the prediction that there is no answer."""
-        answered = answer.candidates and not (self.unanswerable and answer.difference > self.threshold)
-        return answer.candidates[0].text if answered else ""
+        answered = prediction.candidates and not (self.unanswerable and prediction.difference > self.threshold)
+        return prediction.candidates[0].text if answered else ""
 
     @override
-    def resolve(self, examples: Sequence[Question], answers: Sequence[FoundAnswer]) -> "QuestionAnswering":
+    def resolve(self, examples: Sequence[Question], predictions: Sequence[PredictedAnswer]) -> "QuestionAnswering":
         """The task with the threshold that is best on dev, where train has questions without an answer."""
-        pairs = [(_right(each), answer) for each, answer in zip(examples, answers, strict=True) if answer.candidates]
+        both = zip(examples, predictions, strict=True)
+        pairs = [(_right(each), prediction) for each, prediction in both if prediction.candidates]
         if not self.unanswerable or not pairs:
             return self
         compare = self._comparison(examples)
         gains = [
-            getattr(compare(right, answer.candidates[0].text), self.metric) - getattr(compare(right, ""), self.metric)
-            for right, answer in pairs
+            getattr(compare(right, each.candidates[0].text), self.metric) - getattr(compare(right, ""), self.metric)
+            for right, each in pairs
         ]
-        threshold = best_threshold(np.array([answer.difference for _, answer in pairs], np.float64), np.array(gains))
+        threshold = best_threshold(np.array([each.difference for _, each in pairs], np.float64), np.array(gains))
         return QuestionAnswering(self.config, True, threshold)
 
     @override
-    def score(self, examples: Sequence[Question], answers: Sequence[FoundAnswer]) -> dict[str, float]:
-        return self._scores(examples, [self.text(answer) for answer in answers])
+    def score(self, examples: Sequence[Question], predictions: Sequence[PredictedAnswer]) -> dict[str, float]:
+        return self._scores(examples, [self.text(each) for each in predictions])
 
     def _comparison(self, examples: Sequence[Question]) -> AnswerComparison:
         return comparison(self.config.answer_words, map(_right, examples))
@@ -254,46 +255,46 @@ class QuestionAnswering(Task):
             texts = [overlapping_answer(one, other, words) if answering else "" for one, other in pairs]
             return self._scores(examples, texts)
 
-        some = train[:FLOOR_QUESTIONS]
+        some = train[:BASELINE_QUESTIONS]
         answering = not self.unanswerable or scores(some, True)[self.metric] >= scores(some, False)[self.metric]
         return scores(test, answering)
 
-    def _probability(self, answer: FoundAnswer) -> float:
-        """The probability of the predicted answer."""
-        values, none = answer.probabilities(self.unanswerable)
-        return values[0] if self.text(answer) else none if self.unanswerable else 1.0
+    def _probability(self, prediction: PredictedAnswer) -> float:
+        """The probability of the prediction."""
+        values, none = prediction.probabilities(self.unanswerable)
+        return values[0] if self.text(prediction) else none if self.unanswerable else 1.0
 
     @override
-    def line(self, example: Question, answer: FoundAnswer) -> dict[str, Any]:
+    def line(self, example: Question, prediction: PredictedAnswer) -> dict[str, Any]:
         return {
             "id": example.name or str(example.line),
             "label": _right(example),
-            "prediction": self.text(answer),
-            "probability": self._probability(answer),
-            **({"no_answer": answer.probabilities(self.unanswerable)[1]} if self.unanswerable else {}),
+            "prediction": self.text(prediction),
+            "probability": self._probability(prediction),
+            **({"no_answer": prediction.probabilities(self.unanswerable)[1]} if self.unanswerable else {}),
         }
 
     @override
-    def answered(self, example: Question, answer: FoundAnswer) -> dict[str, Any]:
-        values, none = answer.probabilities(self.unanswerable)
-        text = self.text(answer)
-        best = answer.candidates[0] if text else None
+    def as_record(self, example: Question, prediction: PredictedAnswer) -> dict[str, Any]:
+        values, none = prediction.probabilities(self.unanswerable)
+        text = self.text(prediction)
+        best = prediction.candidates[0] if text else None
         return {
             **({"id": example.name} if example.name else {}),
             "answer": text,
             "start": best.start if best else None,
             "end": best.end if best else None,
-            "probability": self._probability(answer),
+            "probability": self._probability(prediction),
             **({"no_answer": none} if self.unanswerable else {}),
             "n_best": [
                 {"answer": each.text, "start": each.start, "end": each.end, "probability": value}
-                for each, value in zip(answer.candidates, values, strict=True)
+                for each, value in zip(prediction.candidates, values, strict=True)
             ],
         }
 
     @override
-    def shown(self, example: Question, answer: FoundAnswer) -> tuple[str, ...]:
-        return self.text(answer), f"{self._probability(answer):.4f}", example.texts[0]
+    def shown(self, example: Question, prediction: PredictedAnswer) -> tuple[str, ...]:
+        return self.text(prediction), f"{self._probability(prediction):.4f}", example.texts[0]
 
 
 def _right(question: Question) -> list[str]:

@@ -16,8 +16,8 @@ from typing_extensions import override
 
 from bakeoff.config import Record
 from bakeoff.errors import UserError
+from bakeoff.tasks.baselines.tfidf import counted
 from bakeoff.tasks.examples import Example, LeftOut
-from bakeoff.tasks.floors.tfidf import counted
 from bakeoff.tasks.items import Items
 from bakeoff.tasks.reading.texts import TextsConfig, sides_of
 from bakeoff.tasks.rows.inputs import InputFormat
@@ -180,15 +180,15 @@ class Regression(Task):
         return [float(value) * self.deviation + self.mean for value in items.mean_by_example(outputs)]
 
     @override
-    def score(self, examples: Sequence[RatedText], answers: Sequence[float]) -> dict[str, float]:
-        return regression_scores([each.value or 0.0 for each in examples], answers)
+    def score(self, examples: Sequence[RatedText], predictions: Sequence[float]) -> dict[str, float]:
+        return regression_scores([each.value or 0.0 for each in examples], predictions)
 
     @override
     def simplest(self, train: Sequence[RatedText], test: Sequence[RatedText]) -> dict[str, float]:
         return self.score(test, [self.mean] * len(test))
 
     @override
-    def floors(self, train: Sequence[RatedText]) -> Iterator[Learned]:
+    def baselines(self, train: Sequence[RatedText]) -> Iterator[Learned]:
         """Ridge regressions on TF-IDF of words or of characters; for pairs also on the cosine of both texts."""
         from sklearn.linear_model import Ridge
 
@@ -204,23 +204,23 @@ class Regression(Task):
                 yield Learned("TF-IDF with ridge regression", {"features": name, "alpha": alpha}, scored)
 
     @override
-    def line(self, example: RatedText, answer: float) -> dict[str, Any]:
-        return {"label": example.value, "prediction": round(answer, 6)}
+    def line(self, example: RatedText, prediction: float) -> dict[str, Any]:
+        return {"label": example.value, "prediction": round(prediction, 6)}
 
     @override
-    def answered(self, example: RatedText, answer: float) -> dict[str, Any]:
-        return {"value": round(answer, 6)}
+    def as_record(self, example: RatedText, prediction: float) -> dict[str, Any]:
+        return {"value": round(prediction, 6)}
 
     @override
-    def shown(self, example: RatedText, answer: float) -> tuple[str, ...]:
-        return (f"{answer:.4f}",)
+    def shown(self, example: RatedText, prediction: float) -> tuple[str, ...]:
+        return (f"{prediction:.4f}",)
 
 
-def regression_scores(values: Sequence[float], answers: Sequence[float]) -> dict[str, float]:
+def regression_scores(values: Sequence[float], predictions: Sequence[float]) -> dict[str, float]:
     """Pearson's and Spearman's correlation (0 where either side is constant) and the mean absolute error."""
     from scipy import stats
 
-    true, predicted = np.array(values, np.float64), np.array(answers, np.float64)
+    true, predicted = np.array(values, np.float64), np.array(predictions, np.float64)
     constant = len(true) < 2 or np.ptp(true) == 0 or np.ptp(predicted) == 0
     correlations = [0.0, 0.0]
     if not constant:

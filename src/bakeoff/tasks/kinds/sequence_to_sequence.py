@@ -19,7 +19,12 @@ from bakeoff.ops.cross_entropy import cross_entropy
 from bakeoff.reading.aligned import clean
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement
-from bakeoff.tasks.answers.written_texts import (
+from bakeoff.tasks.examples import Example, LeftOut
+from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.heads.heads import HeadedModel
+from bakeoff.tasks.heads.writing_head import WritingHead, require_writing
+from bakeoff.tasks.items import Items
+from bakeoff.tasks.predictions.written_texts import (
     WrittenText,
     joined_targets,
     loss_of_a_token,
@@ -27,11 +32,6 @@ from bakeoff.tasks.answers.written_texts import (
     of_targets,
     with_texts,
 )
-from bakeoff.tasks.examples import Example, LeftOut
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
-from bakeoff.tasks.heads.heads import HeadedModel
-from bakeoff.tasks.heads.writing_head import WritingHead, require_writing
-from bakeoff.tasks.items import Items
 from bakeoff.tasks.reading.parallel_files import is_plain, read_pairs
 from bakeoff.tasks.reading.table_config import TableConfig
 from bakeoff.tasks.reading.tables import texts_of_table
@@ -40,8 +40,8 @@ from bakeoff.tasks.rows.writing import WritingBatch, WritingFormat, WritingItems
 from bakeoff.tasks.scores.bleu_tokens import BleuTokens, signature
 from bakeoff.tasks.scores.jackknife import Vector, of_ratios, of_sums
 from bakeoff.tasks.scores.text_scores import bleu_sums, chrf_sums, exact, rouge, text_scores
-from bakeoff.tasks.task import Answers, Task
-from bakeoff.tasks.task_config import Metric, WrittenAnswers
+from bakeoff.tasks.task import Predictions, Task
+from bakeoff.tasks.task_config import GeneratedTexts, Metric
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class SequenceToSequenceConfig(TableConfig):
     lower where rows are shorter; for a decoder alone, whose row also holds the source, it is half of a row at most."""
     beams: int = Field(default=4, gt=0, le=1000)
     """Candidates of the search for the likeliest target (Vaswani et al. 2017, section 6.1); 1 always takes the most
-    likely token. The looks at dev during training always write with 1."""
+    likely token. The evaluations on dev during training always write with 1."""
     length_penalty: float = Field(default=0.6, ge=0)
     """alpha: the search scores a text by its log-probability / ((5 + length) / 6)^alpha (Wu et al. 2016)."""
     bleu_tokens: BleuTokens = "auto"
@@ -93,7 +93,7 @@ class SequenceToSequenceConfig(TableConfig):
     zh, char or 13a, by the script of the targets."""
     metric: Literal["loss", "bleu", "chrf", "rouge_1", "rouge_2", "rouge_l", "exact"] = "loss"
     """The measure on dev that decides which epoch and which learning rate are kept: the mean loss of a target's token,
-    or a score of written texts; for a score, each look at dev writes a text for every source of dev."""
+    or a score of written texts; for a score, each evaluation on dev writes a text for every source of dev."""
 
     head: ClassVar[Literal["row", "tokens", "writing"]] = "writing"
     lower_is_better: ClassVar[frozenset[str]] = frozenset({"loss"})
@@ -170,8 +170,8 @@ class SequenceToSequenceConfig(TableConfig):
 
     @property
     @override
-    def written(self) -> WrittenAnswers:
-        return WrittenAnswers(self.longest, self.prefix)
+    def written(self) -> GeneratedTexts:
+        return GeneratedTexts(self.longest, self.prefix)
 
     def generation(self, beams: int, longest: int) -> GenerationConfig:
         """The settings for writing targets of at most `longest` tokens with `beams` candidates."""
@@ -243,28 +243,28 @@ class SequenceToSequence(Task):
 
     @override
     def decode(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> list[WrittenText]:
-        """The answers without texts: the losses of the targets alone, before anything is written."""
+        """The predictions without texts: the losses of the targets alone, before anything is written."""
         return [WrittenText(None, None, -float(output.sum(dtype=np.float64)), len(output)) for output in outputs]
 
     @override
-    def own_answers(
-        self, head: HeadedModel, items: Items, format: InputFormat, placement: Placement, look: bool
-    ) -> Answers | None:
+    def predict(
+        self, head: HeadedModel, items: Items, format: InputFormat, placement: Placement, in_training: bool
+    ) -> Predictions | None:
         assert isinstance(head, WritingHead)
-        answers, loss = [WrittenText(None, None, None, 0)] * len(items.owners), None
+        predictions, loss = [WrittenText(None, None, None, 0)] * len(items.owners), None
         if all(target is not None for target in items.targets):
             outputs = of_all_targets(head, items, format, placement)
-            answers, loss = self.decode(outputs, items), self.mean_loss(outputs, items)
-        if look and self.metric == "loss":
-            return Answers(answers, loss)
+            predictions, loss = self.decode(outputs, items), self.mean_loss(outputs, items)
+        if in_training and self.metric == "loss":
+            return Predictions(predictions, loss)
         rows = WritingFormat(format, self.config.longest)
-        how = self.config.generation(1 if look else self.config.beams, rows.longest)
-        return Answers(with_texts(answers, head, items, rows, how, placement), loss)
+        how = self.config.generation(1 if in_training else self.config.beams, rows.longest)
+        return Predictions(with_texts(predictions, head, items, rows, how, placement), loss)
 
     @override
-    def score(self, examples: Sequence[SourceText], answers: Sequence[WrittenText]) -> dict[str, float]:
-        scores = {"loss": round(loss_of_a_token(answers), 7)} if answers[0].target_loss is not None else {}
-        texts = [each.text for each in answers if each.text is not None]
+    def score(self, examples: Sequence[SourceText], predictions: Sequence[WrittenText]) -> dict[str, float]:
+        scores = {"loss": round(loss_of_a_token(predictions), 7)} if predictions[0].target_loss is not None else {}
+        texts = [each.text for each in predictions if each.text is not None]
         return scores | self._of_texts(examples, texts) if texts else scores
 
     def _of_texts(self, examples: Sequence[SourceText], texts: Sequence[str]) -> dict[str, float]:
@@ -284,15 +284,15 @@ class SequenceToSequence(Task):
         return max(copied, constant, key=lambda scores: scores[name])
 
     @override
-    def line(self, example: SourceText, answer: WrittenText) -> dict[str, Any]:
-        said = {"source": example.texts[0], "label": example.target, "prediction": answer.text}
-        return {**said, "loss": round(answer.target_loss or 0.0, 6), "tokens": answer.target_tokens}
+    def line(self, example: SourceText, prediction: WrittenText) -> dict[str, Any]:
+        said = {"source": example.texts[0], "label": example.target, "prediction": prediction.text}
+        return {**said, "loss": round(prediction.target_loss or 0.0, 6), "tokens": prediction.target_tokens}
 
     @override
-    def answered(self, example: SourceText, answer: WrittenText) -> dict[str, Any]:
-        assert answer.log_probability is not None
-        return {"text": answer.text, "log_probability": round(answer.log_probability, 6)}
+    def as_record(self, example: SourceText, prediction: WrittenText) -> dict[str, Any]:
+        assert prediction.log_probability is not None
+        return {"text": prediction.text, "log_probability": round(prediction.log_probability, 6)}
 
     @override
-    def shown(self, example: SourceText, answer: WrittenText) -> tuple[str, ...]:
-        return (answer.text or "",)
+    def shown(self, example: SourceText, prediction: WrittenText) -> tuple[str, ...]:
+        return (prediction.text or "",)

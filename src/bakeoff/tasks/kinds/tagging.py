@@ -15,10 +15,10 @@ from typing_extensions import override
 
 from bakeoff.config import Record
 from bakeoff.errors import UserError
-from bakeoff.tasks.answers.legal_tags import NO_SPANS, LegalMoves, require_tags_of_spans
+from bakeoff.tasks.baselines.frequent_tags import most_frequent_tags
 from bakeoff.tasks.examples import LeftOut
-from bakeoff.tasks.floors.frequent_tags import most_frequent_tags
 from bakeoff.tasks.items import Items
+from bakeoff.tasks.predictions.legal_tags import NO_SPANS, LegalMoves, require_tags_of_spans
 from bakeoff.tasks.reading.labels import ClassNames, label_text
 from bakeoff.tasks.reading.texts_with_spans import remarks_on_widened, spans_in_text, words_of
 from bakeoff.tasks.reading.words_and_tags import COLUMNS, Columns, TaggedSentence, has_fields, read_tagged
@@ -110,7 +110,7 @@ class TaggingConfig(TaskConfig):
         count = 0
         for each in read_tagged(path, columns, labelled, self.errors, self.encoding):
             count += len(each.texts)
-            # Every row of a file to be answered has an answer, also a row without words.
+            # Every row of a file to be predicted has a prediction, also a row without words.
             yield each if each.texts or not labelled else LeftOut(each.line, (), "has no words")
         if not count:
             raise UserError(f"{path}: the file holds no words")
@@ -137,7 +137,7 @@ class TaggingConfig(TaskConfig):
         if not self.spans_column:
             return TaggedSentence(0, tuple(text.split()))
         split = words_of(text)
-        return TaggedSentence(0, split.words, None, split.places)
+        return TaggedSentence(0, split.words, None, split.offsets)
 
     @override
     def learn(self, train: Sequence[TaggedSentence], origin: str) -> "Tagging":
@@ -184,7 +184,7 @@ class Tagging(Task):
         self.labels = {"tags": tags, "moves": [list(move) for move in moves]}
         self.spans = are_spans(tags)
         self.metric = config.metric or ("f1" if self.spans else "accuracy")
-        self.places = {tag: index for index, tag in enumerate(tags)}
+        self.indices = {tag: index for index, tag in enumerate(tags)}
         self.moves = LegalMoves(tags, moves)
 
     @property
@@ -198,7 +198,7 @@ class Tagging(Task):
             require_tags_of_spans(_lines(examples), self.tags, str(path))
         for each in examples:
             for tag in each.tags or ():
-                if tag not in self.places:
+                if tag not in self.indices:
                     where = f"{path}:{each.line}: the tag '{tag}' of the sentence that ends here"
                     raise UserError(f"{where} does not occur in {origin}; mend it")
 
@@ -212,13 +212,13 @@ class Tagging(Task):
     @override
     def encode(self, examples: Sequence[TaggedSentence], format: InputFormat) -> Items:
         sentences, tags = [each.texts for each in examples], [each.tags for each in examples]
-        encoded, owners, targets = tag_windows(sentences, tags, self.places, format)
+        encoded, owners, targets = tag_windows(sentences, tags, self.indices, format)
         return Items(encoded, np.arange(len(owners) + 1), owners, targets, list(self.remarks(examples)))
 
     def _of_words(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> Tensor:
         """(words of the chosen items, C) log-probabilities of the tags."""
-        rows = np.repeat(np.arange(len(chosen)), [len(items.targets[item].places) for item in chosen])
-        positions = np.concatenate([items.targets[item].places for item in chosen])
+        rows = np.repeat(np.arange(len(chosen)), [len(items.targets[item].positions) for item in chosen])
+        positions = np.concatenate([items.targets[item].positions for item in chosen])
         index = torch.from_numpy(rows).to(scores.device), torch.from_numpy(positions).to(scores.device)
         return scores[index].log_softmax(-1)
 
@@ -237,7 +237,7 @@ class Tagging(Task):
     @override
     def read_outputs(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:
         """(n, C) log-probabilities of the tags of a window's n words, for each window."""
-        ends = np.cumsum([len(items.targets[item].places) for item in chosen])[:-1]
+        ends = np.cumsum([len(items.targets[item].positions) for item in chosen])[:-1]
         return np.split(self._of_words(scores, items, chosen).cpu().numpy(), ends)
 
     @override
@@ -253,31 +253,31 @@ class Tagging(Task):
         parts: list[list[tuple[NDArray[np.int64], NDArray[np.float32]]]] = [[] for _ in range(count)]
         for owner, target, output in zip(items.owners, items.targets, outputs, strict=True):
             parts[owner].append((target.words, output))
-        answers = []
+        predictions = []
         for part in parts:
             words = np.concatenate([each for each, _ in part])
             table = np.concatenate([each for _, each in part])[np.argsort(words)]  # (words, C)
             indices = self.moves.likeliest(table) if self.config.legal else table.argmax(1)
-            answers.append([self.tags[index] for index in indices])
-        return answers
+            predictions.append([self.tags[index] for index in indices])
+        return predictions
 
     @override
-    def score(self, examples: Sequence[TaggedSentence], answers: Sequence[Sequence[str]]) -> dict[str, float]:
+    def score(self, examples: Sequence[TaggedSentence], predictions: Sequence[Sequence[str]]) -> dict[str, float]:
         true = [each.tags or () for each in examples]
-        pairs = [pair for one, other in zip(true, answers, strict=True) for pair in zip(one, other, strict=True)]
+        pairs = [pair for one, other in zip(true, predictions, strict=True) for pair in zip(one, other, strict=True)]
         accuracy = sum(one == other for one, other in pairs) / len(pairs)
-        scores = {**(span_scores(true, answers) if self.spans else {}), "accuracy": accuracy}
+        scores = {**(span_scores(true, predictions) if self.spans else {}), "accuracy": accuracy}
         return {name: round(value, 7) for name, value in scores.items()}
 
     @override
     def score_labels(
-        self, examples: Sequence[TaggedSentence], answers: Sequence[Sequence[str]]
+        self, examples: Sequence[TaggedSentence], predictions: Sequence[Sequence[str]]
     ) -> dict[str, LabelScore]:
         """Scores of each type of span, or of each tag where tags are not spans."""
         true = [each.tags or () for each in examples]
         if self.spans:
-            return label_scores(type_counts(true, answers))
-        return label_scores(counts_of(list(chain(*true)), list(chain(*answers)), self.tags))
+            return label_scores(type_counts(true, predictions))
+        return label_scores(counts_of(list(chain(*true)), list(chain(*predictions)), self.tags))
 
     @override
     def simplest(self, train: Sequence[TaggedSentence], test: Sequence[TaggedSentence]) -> dict[str, float]:
@@ -286,14 +286,14 @@ class Tagging(Task):
         return self.score(test, most_frequent_tags(learned, (each.texts for each in test)))
 
     @override
-    def line(self, example: TaggedSentence, answer: Sequence[str]) -> dict[str, Any]:
-        return {"words": list(example.texts), "label": list(example.tags or ()), "prediction": list(answer)}
+    def line(self, example: TaggedSentence, prediction: Sequence[str]) -> dict[str, Any]:
+        return {"words": list(example.texts), "label": list(example.tags or ()), "prediction": list(prediction)}
 
     @override
-    def answered(self, example: TaggedSentence, answer: Sequence[str]) -> dict[str, Any]:
-        answered = {"words": list(example.texts), "tags": list(answer)}
-        return answered if example.places is None else {**answered, "spans": spans_in_text(answer, example.places)}
+    def as_record(self, example: TaggedSentence, prediction: Sequence[str]) -> dict[str, Any]:
+        record = {"words": list(example.texts), "tags": list(prediction)}
+        return record if example.offsets is None else {**record, "spans": spans_in_text(prediction, example.offsets)}
 
     @override
-    def shown(self, example: TaggedSentence, answer: Sequence[str]) -> tuple[str, ...]:
-        return (" ".join(f"{word}/{tag}" for word, tag in zip(example.texts, answer, strict=True)),)
+    def shown(self, example: TaggedSentence, prediction: Sequence[str]) -> tuple[str, ...]:
+        return (" ".join(f"{word}/{tag}" for word, tag in zip(example.texts, prediction, strict=True)),)

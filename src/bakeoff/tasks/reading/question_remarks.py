@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from bakeoff.tasks.reading.questions import Question
 
 
-def remarks_on_answers(examples: Sequence[Question], lost: Sequence[Question], unanswerable: bool) -> Iterator[str]:
+def remarks_on_questions(examples: Sequence[Question], lost: Sequence[Question], unanswerable: bool) -> Iterator[str]:
     """Remarks on labelled questions.
 
     Args:

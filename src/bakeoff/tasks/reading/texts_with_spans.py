@@ -17,7 +17,7 @@ class WordsOfText(NamedTuple):
 
     words: tuple[str, ...]
     """(W,) the words in NFC."""
-    places: tuple[tuple[int, int], ...]
+    offsets: tuple[tuple[int, int], ...]
     """(W,) the index of each word's first character in the raw text, and the index after its last."""
     tags: tuple[str, ...] | None = None
     """(W,) the BIO tag of each word; None where spans were not asked for."""
@@ -34,8 +34,8 @@ class _Mark(NamedTuple):
 def words_of(text: str) -> WordsOfText:
     """The words of a raw text."""
     words = words_and_signs(text)
-    places = tuple((begin, begin + len(word)) for word, begin in words)
-    return WordsOfText(tuple(normalize("NFC", word) for word, _ in words), places)
+    offsets = tuple((begin, begin + len(word)) for word, begin in words)
+    return WordsOfText(tuple(normalize("NFC", word) for word, _ in words), offsets)
 
 
 def _problem_of_span(start: int, end: int, text: str) -> str | None:
@@ -77,7 +77,7 @@ def tagged_words(text: str, spans: Any, where: str) -> WordsOfText:
     _require_apart(wide, marks, where, "share a letter with its marks")
     cuts = {bound for mark in wide for bound in (mark.start, mark.end)}
     words: list[str] = []
-    places: list[tuple[int, int]] = []
+    offsets: list[tuple[int, int]] = []
     tags: list[str] = []
     before: _Mark | None = None  # the span that the word before is in
     for word, begin in words_and_signs(text):
@@ -85,11 +85,11 @@ def tagged_words(text: str, spans: Any, where: str) -> WordsOfText:
         for first, last in pairwise([0, *inner, len(word)]):
             mark = next((mark for mark in wide if mark.start <= begin + first < mark.end), None)
             words.append(normalize("NFC", word[first:last]))
-            places.append((begin + first, begin + last))
+            offsets.append((begin + first, begin + last))
             tags.append(OUTSIDE if mark is None else f"{'I' if mark == before else 'B'}-{mark.label}")
             before = mark
     widened = sum(one != other for one, other in zip(marks, wide, strict=True))
-    return WordsOfText(tuple(words), tuple(places), tuple(tags), widened)
+    return WordsOfText(tuple(words), tuple(offsets), tuple(tags), widened)
 
 
 def _require_apart(wide: list[_Mark], marks: list[_Mark], where: str, what: str) -> None:
@@ -111,8 +111,9 @@ def remarks_on_widened(widened: Sequence[tuple[int, int]]) -> Iterator[str]:
         )
 
 
-def spans_in_text(tags: Sequence[str], places: Sequence[tuple[int, int]]) -> list[dict[str, Any]]:
-    """The spans of W tags as {start, end, label}, in characters of the text whose W words stand at `places`."""
+def spans_in_text(tags: Sequence[str], offsets: Sequence[tuple[int, int]]) -> list[dict[str, Any]]:
+    """The spans of W tags as {start, end, label}, in characters of the text whose W words stand at `offsets`."""
     return [
-        {"start": places[span.first][0], "end": places[span.end - 1][1], "label": span.type} for span in spans_of(tags)
+        {"start": offsets[span.first][0], "end": offsets[span.end - 1][1], "label": span.type}
+        for span in spans_of(tags)
     ]

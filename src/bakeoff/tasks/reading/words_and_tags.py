@@ -37,7 +37,7 @@ class TaggedSentence(Example):
 
     tags: tuple[str, ...] | None = None
     """The tag of each word; None where tags are not known."""
-    places: tuple[tuple[int, int], ...] | None = field(default=None, compare=False)
+    offsets: tuple[tuple[int, int], ...] | None = field(default=None, compare=False)
     """The place of each word in the raw text, as of `WordsOfText`; None where words were given."""
     widened: int = field(default=0, compare=False)
     """The number of spans that were widened to whole grapheme clusters."""
@@ -88,8 +88,8 @@ def read_tagged(
     if columns.spans is not None:
         raise UserError(f"{path}: spans stand in .jsonl; leave spans_column out")
     universal = suffixes[-1] == ".conllu"
-    word_place = _column(columns.words or ("form" if universal else "1"), universal, path)
-    tag_place = _column(columns.tags or ("upos" if universal else "-1"), universal, path) if labelled else None
+    word_column = _column(columns.words or ("form" if universal else "1"), universal, path)
+    tag_column = _column(columns.tags or ("upos" if universal else "-1"), universal, path) if labelled else None
     likely = -1 if universal else _column(columns.tags or "-1", universal, path)
     comments = CommentLines(LineReader(path, errors, encoding=encoding), likely)
     pairs: list[tuple[str, str]] = []
@@ -115,14 +115,14 @@ def read_tagged(
                 f"{path}:{number}: {counted(len(cells), 'column')}, where the sentence began with {width}; mend it"
             )
         width = len(cells)
-        if max(word_place, tag_place or 0) >= width or (tag_place is not None and width == 1):
+        if max(word_column, tag_column or 0) >= width or (tag_column is not None and width == 1):
             what, option = ("tag", "--label-column") if labelled else ("word", "--text-column")
             raise UserError(
                 f"{path}:{number}: {counted(width, 'column')}; there is none for the {what}; name it by {option}"
             )
         words += 1
-        pairs.append((cells[word_place], "" if tag_place is None else label_text(cells[tag_place])))
-        if tag_place is not None and not pairs[-1][1]:
+        pairs.append((cells[word_column], "" if tag_column is None else label_text(cells[tag_column])))
+        if tag_column is not None and not pairs[-1][1]:
             raise UserError(f"{path}:{number}: the tag is empty; every word needs one")
     if len(pairs) == words >= _TOO_LONG:
         raise UserError(
@@ -173,7 +173,7 @@ def _records(
         if spans is not None:
             text = text_value(cells[0], where, words, errors)
             tagged = tagged_words(text, cells[1], f"{where}: '{spans}'") if labelled else words_of(text)
-            yield TaggedSentence(line, tagged.words, tagged.tags, tagged.places, tagged.widened)
+            yield TaggedSentence(line, tagged.words, tagged.tags, tagged.offsets, tagged.widened)
             continue
         texts = _texts(cells[0], where, words, errors)
         if not labelled or tags is None:

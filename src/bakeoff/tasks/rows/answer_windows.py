@@ -46,7 +46,7 @@ class AnswerWindow:
     this window; None where the answer is unknown and the window has no loss."""
 
     @property
-    def places(self) -> NDArray[np.int64]:
+    def positions(self) -> NDArray[np.int64]:
         """(1 + n,) the positions in the row over which the softmax goes: no answer, then the tokens of the context."""
         return np.concatenate([[self.whole], self.second + np.arange(len(self.begin))])
 
@@ -113,8 +113,8 @@ def _span(question: Question, context: PlacedTokens) -> TokenSpan | None:
 def window_loss(scores: Tensor, windows: Sequence[AnswerWindow]) -> Tensor:
     """The mean loss of windows; the loss of a window is the mean of -log p(first token) and -log p(last token).
 
-    Both probabilities are softmaxes over `AnswerWindow.places` alone. Windows without a target are left out; where none
-    has a target the loss is 0, and so are its gradients.
+    Both probabilities are softmaxes over `AnswerWindow.positions` alone. Windows without a target are left out; where
+    none has a target the loss is 0, and so are its gradients.
 
     Args:
         scores: (B, T, 2) the scores of each token as the first and as the last of the answer.
@@ -123,7 +123,7 @@ def window_loss(scores: Tensor, windows: Sequence[AnswerWindow]) -> Tensor:
     mask = torch.zeros(scores.shape[:2], dtype=torch.bool)  # (B, T) the positions of a window
     targets = torch.zeros((len(windows), 2), dtype=torch.int64)
     for row, window in enumerate(windows):
-        positions = torch.from_numpy(window.places)
+        positions = torch.from_numpy(window.positions)
         mask[row, positions] = True
         if window.target is not None:
             targets[row] = positions[list(window.target)]

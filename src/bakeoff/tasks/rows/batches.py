@@ -21,7 +21,7 @@ class InputBatch(NamedTuple):
     """(B, T) token ids."""
     segments: Tensor | None
     """(B, T) segment ids, or None for segment 0 everywhere."""
-    real: Tensor | None
+    padding_mask: Tensor | None
     """(B, T) the padding mask: True for tokens, False for padding; None where there is no padding."""
 
     def to(self, device: torch.device) -> "InputBatch":
@@ -32,7 +32,7 @@ class InputBatch(NamedTuple):
 def collate(encoded: EncodedRows, rows: NDArray[np.int64], format: InputFormat) -> InputBatch:
     """The batch of some rows, padded to the longest, rounded up to MULTIPLE but not beyond the format's length."""
     sequences = [encoded.ids[row] for row in rows]
-    ids, real = padded(sequences, format.pad, step=MULTIPLE, most=format.length)
+    ids, padding_mask = padded(sequences, format.pad, step=MULTIPLE, most=format.length)
     second, lengths = encoded.second[rows], np.array([len(row) for row in sequences])
     segments = None
     if format.segments and (format.start_last or (second < lengths).any()):
@@ -41,4 +41,4 @@ def collate(encoded: EncodedRows, rows: NDArray[np.int64], format: InputFormat) 
         if format.start_last:
             numbers[np.arange(len(rows)), lengths - 1] = 2
         segments = torch.from_numpy(numbers)
-    return InputBatch(ids, segments, real)
+    return InputBatch(ids, segments, padding_mask)

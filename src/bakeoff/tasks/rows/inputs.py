@@ -85,7 +85,7 @@ class PlacedRows:
     """The W rows, as `InputFormat.encode` makes them."""
     sides: list[PlacedTokens]
     """The tokens of each of the one or two texts, with their characters in the original text."""
-    places: list[list[tuple[int, int, int]]]
+    positions: list[list[tuple[int, int, int]]]
     """(W,) a list for each row, with an entry for each token of a text: its position in the row, the side of its text
     (0 or 1), and its index among the side's tokens."""
 

@@ -12,7 +12,7 @@ from bakeoff.tasks.rows.inputs import EncodedRows, InputFormat
 class TagTarget(NamedTuple):
     """The n words of a window that are tagged there, and their tags."""
 
-    places: NDArray[np.int64]
+    positions: NDArray[np.int64]
     """(n,) the position in the row of the token by which each word is tagged."""
     words: NDArray[np.int64]
     """(n,) the index of each word in its sentence."""

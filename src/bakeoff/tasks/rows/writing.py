@@ -32,21 +32,23 @@ class WritingBatch(NamedTuple):
     ids: Tensor
     """(B, T) token ids that the decoder reads: the prompt (without an encoder: the source), and after it the target
     without its last token."""
-    real: Tensor | None
+    padding_mask: Tensor | None
     """(B, T) the padding mask: True for tokens, False for padding; None where there is no padding."""
     source: Source[Tensor] | None
     """The (B, U) sources that the encoder reads; None where there is no encoder."""
     prompt: Tensor
     """(B,) the number of tokens before each row's target, which a model that has learnt prefixes reads in both
     directions."""
-    places: Tensor
+    positions: Tensor
     """(N,) the positions from which targets are predicted, in the hidden states flattened to (B * T, D)."""
 
     def to(self, device: torch.device) -> "WritingBatch":
         """The batch on a device."""
         source = None if self.source is None else mapped(self.source, lambda part: part.to(device))
-        real = _moved(self.real, device)
-        return WritingBatch(self.ids.to(device), real, source, self.prompt.to(device), self.places.to(device))
+        padding_mask = _moved(self.padding_mask, device)
+        return WritingBatch(
+            self.ids.to(device), padding_mask, source, self.prompt.to(device), self.positions.to(device)
+        )
 
 
 def _moved(part: Tensor | None, device: torch.device) -> Tensor | None:
@@ -153,7 +155,7 @@ def collate_targets(items: Items, chosen: NDArray[np.int64], format: InputFormat
     sources = [items.encoded.ids[item] for item in chosen]
     prompts = [np.array(format.prompt)] * len(targets) if format.has_source else sources
     rows = [np.concatenate([prompt, target[:-1]]) for prompt, target in zip(prompts, targets, strict=True)]
-    ids, real = _padded(rows, format.pad)
+    ids, padding_mask = _padded(rows, format.pad)
     width = ids.shape[1]
     before = np.array([len(prompt) for prompt in prompts])
     positions = [
@@ -161,7 +163,9 @@ def collate_targets(items: Items, chosen: NDArray[np.int64], format: InputFormat
         for number, (first, target) in enumerate(zip(before, targets, strict=True))
     ]
     source = Source(*_padded(sources, format.pad)) if format.has_source else None
-    return WritingBatch(ids, real, source, torch.from_numpy(before), torch.from_numpy(np.concatenate(positions)))
+    return WritingBatch(
+        ids, padding_mask, source, torch.from_numpy(before), torch.from_numpy(np.concatenate(positions))
+    )
 
 
 def _padded(rows: Sequence[NDArray[np.int64]], pad: int) -> tuple[Tensor, Tensor | None]:

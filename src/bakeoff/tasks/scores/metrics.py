@@ -24,7 +24,7 @@ def score(labels: Sequence[int], predictions: Sequence[int], classes: int) -> di
     """
     if len(labels) != len(predictions) or not len(labels):
         raise ValueError(f"{len(labels)} labels and {len(predictions)} predictions: one of each per example is needed")
-    # Imported here: the floors and `bakeoff --help` get by without torch until something is scored.
+    # Imported here: the baselines and `bakeoff --help` get by without torch until something is scored.
     import torch
     from torchmetrics.functional.classification import multiclass_accuracy, multiclass_f1_score
     from torchmetrics.functional.classification import multiclass_matthews_corrcoef as multiclass_matthews

@@ -7,7 +7,7 @@ from tests.tuning.test_search import RECIPE, search
 
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
-from bakeoff.optimization.carrying import FollowingRate, carried
+from bakeoff.optimization.rate_transfer import FollowingRate, transferred
 from bakeoff.recipe_files import load_recipe
 from bakeoff.tuning.ranges import RATE
 from bakeoff.tuning.tune import tune
@@ -19,21 +19,21 @@ exponents = st.floats(0.01, 1, allow_subnormal=False)
 
 @given(rate=rates, first=ratios, second=ratios, exponent=exponents)
 def test_the_rule_is_a_power_of_the_length(rate, first, second, exponent):
-    there = carried(rate, exponent, first).rate
-    assert carried(there, exponent, 1 / first).rate == pytest.approx(rate)
-    assert carried(there, exponent, second).rate == pytest.approx(carried(rate, exponent, first * second).rate)
-    assert carried(2 * rate, exponent, first).rate == pytest.approx(2 * there)
-    assert carried(rate, exponent, 1).rate == rate
+    there = transferred(rate, exponent, first).rate
+    assert transferred(there, exponent, 1 / first).rate == pytest.approx(rate)
+    assert transferred(there, exponent, second).rate == pytest.approx(transferred(rate, exponent, first * second).rate)
+    assert transferred(2 * rate, exponent, first).rate == pytest.approx(2 * there)
+    assert transferred(rate, exponent, 1).rate == rate
     assert (there < rate) == (first > 1) or there == pytest.approx(rate)
-    assert carried(rate, exponent, 16).rate == pytest.approx(rate / 16**exponent)
+    assert transferred(rate, exponent, 16).rate == pytest.approx(rate / 16**exponent)
 
 
 @given(rate=rates, ratio=ratios)
 def test_an_exponent_of_zero_changes_nothing_and_is_told(rate, ratio):
-    assert carried(rate, 0.0, ratio).rate == rate
-    assert carried(rate, None, ratio).rate == rate
-    assert "to the power of 0" in carried(1e-3, 0.0, 10).rule
-    assert "no rule is known" in carried(1e-3, None, 10).rule
+    assert transferred(rate, 0.0, ratio).rate == rate
+    assert transferred(rate, None, ratio).rate == rate
+    assert "to the power of 0" in transferred(1e-3, 0.0, 10).rule
+    assert "no rule is known" in transferred(1e-3, None, 10).rule
 
 
 def test_the_recipe_is_for_the_budget_that_is_to_come(tmp_path, planted, monkeypatch):
@@ -49,8 +49,8 @@ def test_the_recipe_is_for_the_budget_that_is_to_come(tmp_path, planted, monkeyp
     recipe = load_recipe(tmp_path / "out" / "recipe.yaml")
     rate = plain.winner.values[RATE] / 2
     assert recipe == own.changed({RATE: rate, "training.budget": {"steps": 4000}})
-    assert (results.carried.steps, results.carried.rate) == (4000, rate)
-    said = "is carried by length to the power of -0.5 to 4 times the length, to"
+    assert (results.transferred.steps, results.transferred.rate) == (4000, rate)
+    said = "is transferred by length to the power of -0.5 to 4 times the length, to"
     assert said in (tmp_path / "out" / "report.html").read_text()
     text = (tmp_path / "out" / "recipe.yaml").read_text()
     assert said in text
@@ -62,9 +62,10 @@ def test_a_rate_that_was_not_searched_stays_where_it_was_put(tmp_path, planted, 
     over = {RATE: [2e-3], "model.dropout": [0.0, 0.1]}
     results = search(tmp_path / "out", planted(), over=over, for_budget=Budget(steps=4000))
     recipe = load_recipe(tmp_path / "out" / "recipe.yaml")
-    assert recipe.training.optimizer.lr == results.carried.rate == 2e-3
+    assert recipe.training.optimizer.lr == results.transferred.rate == 2e-3
     assert (
-        "is carried unchanged, for it was given and not searched, to" in (tmp_path / "out" / "report.html").read_text()
+        "is transferred unchanged, for it was given and not searched, to"
+        in (tmp_path / "out" / "report.html").read_text()
     )
 
 

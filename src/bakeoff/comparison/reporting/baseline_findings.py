@@ -3,41 +3,41 @@
 from typing import NamedTuple
 
 from bakeoff.comparison.reporting.measures import ShownMetric
-from bakeoff.comparison.results import Analysis, Floor, Results
+from bakeoff.comparison.results import Analysis, Baseline, Results
 from bakeoff.display.wording import listed, quoted
 
 
-class FloorStanding(NamedTuple):
-    """The best floor of a task beside the best recipe."""
+class BaselineStanding(NamedTuple):
+    """The best baseline of a task beside the best recipe."""
 
     measure: ShownMetric
     """The task's metric."""
-    floor: Floor
-    """The best floor on test."""
+    baseline: Baseline
+    """The best baseline on test."""
     recipe: str
     """The label of the recipe with the best mean."""
     mean: float
     """The mean of this recipe over seeds."""
     ahead: float
-    """The distance of the floor from the recipe, above zero where the floor is better."""
+    """The distance of the baseline from the recipe, above zero where the baseline is better."""
     interval: tuple[float, float] | None
     """95 % interval of the distance for other seeds and other test examples of the recipe; None: it is not known."""
 
     @classmethod
-    def of(cls, results: Results, analysis: Analysis) -> "FloorStanding | None":
-        """The standing on a task; None: the task has no floor for its metric."""
+    def of(cls, results: Results, analysis: Analysis) -> "BaselineStanding | None":
+        """The standing on a task; None: the task has no baseline for its metric."""
         measure = ShownMetric.of(results, analysis.task)
         metric = measure.task.metric
-        floors = [each for each in results.floors if each.task == analysis.task and metric in each.test]
-        if not floors or not analysis.pretrained:
+        baselines = [each for each in results.baselines if each.task == analysis.task and metric in each.test]
+        if not baselines or not analysis.pretrained:
             return None
-        floor, recipe = measure.strongest(floors)[0], measure.ranked(analysis)[0]
-        value, best = floor.test[metric], analysis.pretrained[recipe]
+        baseline, recipe = measure.strongest(baselines)[0], measure.ranked(analysis)[0]
+        value, best = baseline.test[metric], analysis.pretrained[recipe]
         interval = None
         if best.interval is not None:
             low, high = sorted(measure.gain(value - each) for each in best.interval)
             interval = (low, high)
-        return cls(measure, floor, recipe, best.mean, measure.gain(value - best.mean), interval)
+        return cls(measure, baseline, recipe, best.mean, measure.gain(value - best.mean), interval)
 
     @property
     def task(self) -> str:
@@ -45,14 +45,16 @@ class FloorStanding(NamedTuple):
         return self.measure.task.name
 
     @property
-    def real(self) -> bool | None:
+    def padding_mask(self) -> bool | None:
         """Whether the distance exceeds the noise; None: the noise is not known."""
         return None if self.interval is None else not self.interval[0] <= 0 <= self.interval[1]
 
     @property
     def name(self) -> str:
-        """The floor in a sentence."""
-        return self.floor.name if self.floor.kind == "learned" else f"what needs no model (“{self.floor.name}”)"
+        """The baseline in a sentence."""
+        return (
+            self.baseline.name if self.baseline.kind == "learned" else f"what needs no model (“{self.baseline.name}”)"
+        )
 
     @property
     def noise(self) -> str:
@@ -61,14 +63,14 @@ class FloorStanding(NamedTuple):
             return "how much of that is noise is not known"
         low, high = map(self.measure.change, self.interval if self.ahead >= 0 else [-x for x in self.interval[::-1]])
         interval = f"95 % interval {low} to {high}{self.measure.steps}"
-        return f"{'beyond' if self.real else 'within'} the noise ({interval})"
+        return f"{'beyond' if self.padding_mask else 'within'} the noise ({interval})"
 
     def sentence(self, *, on_task: bool) -> str:
         """The standing in a sentence; it names the task if `on_task`."""
         measure = self.measure
         side = "level with" if self._level else "ahead of" if self.ahead > 0 else "behind"
         distance = "" if self._level else f"{measure.size(self.ahead)}{measure.steps} "
-        value, mean = measure.short(self.floor.test[measure.task.metric]), measure.short(self.mean)
+        value, mean = measure.short(self.baseline.test[measure.task.metric]), measure.short(self.mean)
         task = f" on {quoted(measure.task.name)}" if on_task else ""
         text = f"{self.name} ({value}){task} is {distance}{side} the best recipe, {quoted(self.recipe)} ({mean})"
         return f"{text[:1].upper()}{text[1:]}{', ' if self.interval else '; '}{self.noise}."
@@ -77,32 +79,36 @@ class FloorStanding(NamedTuple):
     def _level(self) -> bool:
         """Whether both have the same value in the report."""
         measure = self.measure
-        return measure.value(self.floor.test[measure.task.metric]) == measure.value(self.mean)
+        return measure.value(self.baseline.test[measure.task.metric]) == measure.value(self.mean)
 
 
-def floor_standings(results: Results) -> list[FloorStanding]:
-    """The standing of each task that has a floor, in the order of the tasks."""
-    standings = (FloorStanding.of(results, analysis) for analysis in results.analyses)
+def baseline_standings(results: Results) -> list[BaselineStanding]:
+    """The standing of each task that has a baseline, in the order of the tasks."""
+    standings = (BaselineStanding.of(results, analysis) for analysis in results.analyses)
     return [each for each in standings if each is not None]
 
 
-def floor_headline(standings: list[FloorStanding]) -> str:
-    """One sentence on the floors of all tasks, for the headline; empty without floors."""
+def baseline_headline(standings: list[BaselineStanding]) -> str:
+    """One sentence on the baselines of all tasks, for the headline; empty without baselines."""
     if len(standings) == 1:
         return standings[0].sentence(on_task=False)
-    level = [each for each in standings if each.real is False or each.ahead == 0]
+    level = [each for each in standings if each.padding_mask is False or each.ahead == 0]
     ahead, behind, above, below = (
-        [each for each in standings if each.real is real and each not in level and (each.ahead > 0) == better]
-        for real, better in ((True, True), (True, False), (None, True), (None, False))
+        [
+            each
+            for each in standings
+            if each.padding_mask is padding_mask and each not in level and (each.ahead > 0) == better
+        ]
+        for padding_mask, better in ((True, True), (True, False), (None, True), (None, False))
     )
     parts = [
-        f"on {_tasks(those)} {text.format(floor=_common(those))}{_sizes(those)}"
+        f"on {_tasks(those)} {text.format(baseline=_common(those))}{_sizes(those)}"
         for those, text in (
-            (ahead, "{floor} is ahead of the best recipe, beyond the noise"),
-            (level, "the best recipe cannot be told apart from {floor}"),
-            (behind, "the best recipe is ahead of {floor}, beyond the noise"),
-            (above, "{floor} is ahead of the best recipe"),
-            (below, "the best recipe is ahead of {floor}"),
+            (ahead, "{baseline} is ahead of the best recipe, beyond the noise"),
+            (level, "the best recipe cannot be told apart from {baseline}"),
+            (behind, "the best recipe is ahead of {baseline}, beyond the noise"),
+            (above, "{baseline} is ahead of the best recipe"),
+            (below, "the best recipe is ahead of {baseline}"),
         )
         if those
     ]
@@ -110,13 +116,13 @@ def floor_headline(standings: list[FloorStanding]) -> str:
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
-def _common(standings: list[FloorStanding]) -> str:
-    """The floor of some tasks in a sentence: its name, where they have the same one."""
+def _common(standings: list[BaselineStanding]) -> str:
+    """The baseline of some tasks in a sentence: its name, where they have the same one."""
     names = {each.name for each in standings}
     return names.pop() if len(names) == 1 else "what needs no neural network"
 
 
-def worthless(standings: list[FloorStanding]) -> list[str]:
+def worthless(standings: list[BaselineStanding]) -> list[str]:
     """A caution where no recipe has been shown to be worth its cost; empty elsewhere."""
     those = [each for each in standings if each.ahead >= 0]
     if not those:
@@ -127,17 +133,17 @@ def worthless(standings: list[FloorStanding]) -> list[str]:
     ]
 
 
-def _short(standing: FloorStanding) -> str:
+def _short(standing: BaselineStanding) -> str:
     measure = standing.measure
-    value, mean = (measure.short(each) for each in (standing.floor.test[measure.task.metric], standing.mean))
-    return f"{standing.floor.name} {value}, {quoted(standing.recipe)} {mean}"
+    value, mean = (measure.short(each) for each in (standing.baseline.test[measure.task.metric], standing.mean))
+    return f"{standing.baseline.name} {value}, {quoted(standing.recipe)} {mean}"
 
 
-def _tasks(standings: list[FloorStanding]) -> str:
+def _tasks(standings: list[BaselineStanding]) -> str:
     return listed([quoted(each.measure.task.name) for each in standings])
 
 
-def _sizes(standings: list[FloorStanding]) -> str:
+def _sizes(standings: list[BaselineStanding]) -> str:
     """The distances of some tasks: (by 4.0 and 13.3 points)."""
     units = {each.measure.steps for each in standings}
     sizes = [each.measure.size(each.ahead) + each.measure.steps * (len(units) > 1) for each in standings]

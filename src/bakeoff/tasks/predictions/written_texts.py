@@ -34,9 +34,11 @@ class WrittenText(NamedTuple):
     """The number of tokens of the target, its end included."""
 
 
-def loss_of_a_token(answers: Sequence[WrittenText]) -> float:
+def loss_of_a_token(predictions: Sequence[WrittenText]) -> float:
     """The mean loss of a token, over the tokens of all targets together, in nats."""
-    return sum(each.target_loss or 0.0 for each in answers) / max(1, sum(each.target_tokens for each in answers))
+    return sum(each.target_loss or 0.0 for each in predictions) / max(
+        1, sum(each.target_tokens for each in predictions)
+    )
 
 
 def joined_targets(items: Items, chosen: NDArray[np.int64]) -> Tensor:
@@ -70,17 +72,17 @@ def of_all_targets(
 
 
 def with_texts(
-    answers: Sequence[WrittenText],
+    predictions: Sequence[WrittenText],
     head: WritingHead,
     items: Items,
     rows: WritingFormat,
     config: GenerationConfig,
     placement: Placement,
 ) -> list[WrittenText]:
-    """The answers with the texts that the model writes for the items."""
+    """The predictions with the texts that the model writes for the items."""
     prompts, sources = rows.prompts(items)
     with autocast(placement.device, placement.precision):
         written = head.write(prompts, sources, rows.tokenizer, config)
     texts = [clean(rows.tokenizer.decode(each.ids)) for each in written]
-    pairs = zip(answers, texts, written, strict=True)
-    return [answer._replace(text=text, log_probability=each.log_probability) for answer, text, each in pairs]
+    pairs = zip(predictions, texts, written, strict=True)
+    return [prediction._replace(text=text, log_probability=each.log_probability) for prediction, text, each in pairs]

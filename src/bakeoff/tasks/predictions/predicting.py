@@ -1,4 +1,4 @@
-"""Answers of a head to items, without gradients."""
+"""Predictions of a head to items, without gradients."""
 
 import numpy as np
 import torch
@@ -9,7 +9,7 @@ from bakeoff.resources.device import Placement, autocast, tokens_at_once
 from bakeoff.tasks.heads.heads import HeadedModel
 from bakeoff.tasks.items import Items
 from bakeoff.tasks.rows.inputs import InputFormat
-from bakeoff.tasks.task import Answers, Task
+from bakeoff.tasks.task import Predictions, Task
 
 EVALUATION_BATCH = 128
 """The most items of a batch where no gradients are needed."""
@@ -19,31 +19,31 @@ EVALUATION_TOKENS = 1 << 16
 
 
 @torch.inference_mode()
-def answers_of(
+def predictions_of(
     head: HeadedModel,
     items: Items,
     task: Task,
     format: InputFormat,
     placement: Placement,
     labelled: bool = False,
-    look: bool = False,
-) -> Answers:
-    """The answers to the examples of items, and their mean loss where they are `labelled`.
+    in_training: bool = False,
+) -> Predictions:
+    """The predictions to the examples of items, and their mean loss where they are `labelled`.
 
-    With `look`, a look at dev in training, the answers hold no more than the metric needs.
+    With `in_training`, at an evaluation on dev, the predictions hold no more than the metric needs.
     """
     was_training = head.training
     head.eval()
-    answers = task.own_answers(head, items, format, placement, look)
-    if answers is None:
-        answers = _by_numbers(head, items, task, format, placement, labelled)
+    predictions = task.predict(head, items, format, placement, in_training)
+    if predictions is None:
+        predictions = _by_numbers(head, items, task, format, placement, labelled)
     head.train(was_training)
-    return answers
+    return predictions
 
 
 def _by_numbers(
     head: HeadedModel, items: Items, task: Task, format: InputFormat, placement: Placement, labelled: bool
-) -> Answers:
+) -> Predictions:
     outputs: list[NDArray[np.float32] | None] = [None] * len(items.owners)
     tokens = tokens_at_once(placement.device, EVALUATION_TOKENS)
     for chosen in sorted_batches(items.lengths, tokens, EVALUATION_BATCH):
@@ -52,4 +52,4 @@ def _by_numbers(
         for item, output in zip(chosen, task.read_outputs(scores, items, chosen), strict=True):
             outputs[item] = output
     complete = [output for output in outputs if output is not None]
-    return Answers(task.decode(complete, items), task.mean_loss(complete, items) if labelled else None)
+    return Predictions(task.decode(complete, items), task.mean_loss(complete, items) if labelled else None)

@@ -6,9 +6,9 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import cosine_similarity
 
-from bakeoff.comparison.running.tasks import floors
+from bakeoff.comparison.running.tasks import baselines
+from bakeoff.tasks.baselines.tfidf import FEATURES, counted
 from bakeoff.tasks.data import TaskData
-from bakeoff.tasks.floors.tfidf import FEATURES, counted
 from bakeoff.tasks.kinds.classification import Classification, ClassificationConfig, LabelledText
 from bakeoff.tasks.kinds.regression import RatedText, Regression, RegressionConfig
 from bakeoff.tasks.kinds.tagging import TaggedSentence, Tagging, TaggingConfig
@@ -28,13 +28,13 @@ def data_of(*parts, classes="ab", metric="accuracy"):
 
 
 def tfidf(data):
-    """The one floor that learns."""
-    (found,) = [floor for floor in floors("t", data) if floor.kind == "learned"]
+    """The one baseline that learns."""
+    (found,) = [baseline for baseline in baselines("t", data) if baseline.kind == "learned"]
     return found
 
 
 def simplest(data):
-    return floors("t", data)[0]
+    return baselines("t", data)[0]
 
 
 def rows(make, seed, count):
@@ -60,7 +60,7 @@ def chinese(source):
 
 
 def test_words_are_found():
-    simple, learned = floors("t", splits(words))
+    simple, learned = baselines("t", splits(words))
     assert (simple.kind, simple.name) == ("simplest", "most frequent class")
     assert (learned.kind, learned.name) == ("learned", "TF-IDF with logistic regression")
     assert learned.test["accuracy"] == 1
@@ -147,8 +147,8 @@ def regression_of(metric, pairs=False):
     return TaskData(Regression(config, float(np.mean(values)), float(np.std(values))), *parts, [])
 
 
-def test_numbers_have_the_floor_of_ridge_regression_and_pairs_that_of_their_likeness():
-    simple, learned = floors("t", regression_of("mean_absolute_error", pairs=True))
+def test_numbers_have_the_baseline_of_ridge_regression_and_pairs_that_of_their_likeness():
+    simple, learned = baselines("t", regression_of("mean_absolute_error", pairs=True))
     assert (simple.name, learned.name) == ("mean of train", "TF-IDF with ridge regression")
     assert simple.test["spearman"] == 0
     assert learned.test["spearman"] > 0.9
@@ -159,14 +159,14 @@ def test_numbers_have_the_floor_of_ridge_regression_and_pairs_that_of_their_like
 def test_dev_chooses_the_settings_of_which_the_metric_is_best_whichever_way_that_is(metric):
     data = regression_of(metric)
     found = tfidf(data)
-    tried = [each.score(data.dev)[metric] for each in data.task.floors(data.train)]
+    tried = [each.score(data.dev)[metric] for each in data.task.baselines(data.train)]
     assert len({round(value, 6) for value in tried}) > 3
     assert found.dev[metric] == (min(tried) if metric == "mean_absolute_error" else max(tried))
 
 
 def test_ridge_regression_is_that_of_the_normal_equations():
     data = regression_of("spearman")
-    first = next(iter(data.task.floors(data.train)))
+    first = next(iter(data.task.baselines(data.train)))
     vectorizer = TfidfVectorizer(sublinear_tf=True, **FEATURES[first.chosen["features"]])
     rows = vectorizer.fit_transform([each.texts[0] for each in data.train]).toarray()
     values = np.array([each.value for each in data.train])
@@ -177,23 +177,23 @@ def test_ridge_regression_is_that_of_the_normal_equations():
     assert first.score(data.test) == pytest.approx(data.task.score(data.test, answers.tolist()), abs=1e-3)
 
 
-def test_tags_have_the_floor_of_each_words_most_frequent_tag():
+def test_tags_have_the_baseline_of_each_words_most_frequent_tag():
     config = TaggingConfig(train="t.conll")
     part = [TaggedSentence(1, ("a", "b"), ("X", "Y")), TaggedSentence(2, ("a", "c"), ("X", "X"))]
-    (only,) = floors("t", TaskData(Tagging(config, ["X", "Y"], []), part, part, part, []))
+    (only,) = baselines("t", TaskData(Tagging(config, ["X", "Y"], []), part, part, part, []))
     assert (only.name, only.test) == ("each word's most frequent tag", {"accuracy": 1.0})
 
 
-def test_each_method_of_a_task_is_a_floor_and_on_a_tie_has_its_first_settings():
+def test_each_method_of_a_task_is_a_baseline_and_on_a_tie_has_its_first_settings():
     class Several(Classification):
-        def floors(self, train):
+        def baselines(self, train):
             for method, values in (("one", (0.5, 0.5)), ("other", (0.1, 0.7))):
                 for number, value in enumerate(values):
                     yield Learned(method, {"n": number}, lambda part, value=value: {"accuracy": value})
 
     part = examples(["a", "b"], [0, 1])
-    found = floors("t", TaskData(Several(CONFIG, ["a", "b"]), part, part, part, []))[1:]
-    assert [(floor.name, floor.chosen, floor.test["accuracy"]) for floor in found] == [
+    found = baselines("t", TaskData(Several(CONFIG, ["a", "b"]), part, part, part, []))[1:]
+    assert [(baseline.name, baseline.chosen, baseline.test["accuracy"]) for baseline in found] == [
         ("one", {"n": 0}, 0.5),
         ("other", {"n": 1}, 0.7),
     ]

@@ -1,4 +1,4 @@
-"""The rows of each step, which look at dev is the best one, and when the last one is."""
+"""The rows of each step, which evaluation on dev is the best one, and when the last one is."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.fitting.fitting import Fitting
-from bakeoff.tasks.fitting.trial import Look
+from bakeoff.tasks.fitting.trial import DevEvaluation
 from bakeoff.tasks.kinds.classification import Classification, ClassificationConfig
 from bakeoff.tasks.kinds.regression import Regression, RegressionConfig
 from bakeoff.tasks.kinds.sequence_to_sequence import SequenceToSequence, SequenceToSequenceConfig
@@ -33,25 +33,27 @@ def test_the_metric_decides_by_its_direction_and_then_the_lower_loss(metric):
     assert task.metric == metric
 
     def rank(value, loss):
-        return Look(1, {metric: value}, loss).rank(task)
+        return DevEvaluation(1, {metric: value}, loss).rank(task)
 
     assert rank(better, 9.0) > rank(worse, 0.1)
     assert rank(better, 0.1) > rank(better, 0.2)
     perfect = 0.0 if metric in LESS else 1.0
-    assert [Look(1, {metric: each}, 0.5).perfect(task) for each in (perfect, 1.0 - perfect)] == [True, False]
+    assert [DevEvaluation(1, {metric: each}, 0.5).perfect(task) for each in (perfect, 1.0 - perfect)] == [True, False]
 
 
 @pytest.mark.parametrize("patience", [1, 3])
 def test_the_last_look_is_the_first_with_so_many_behind_the_best(patience, recipe, corpus, task, tmp_path):
     config = FinetuneConfig(learning_rate=[1e-9], epochs=4, least_steps=0, evaluations=60, patience=patience)
     finetune(recipe, task, tmp_path / "out", config=config, tokenizer=corpus, device="cpu", progress=False)
-    ranks = [(look["accuracy"], -look["loss"]) for look in FinetunedRun.open(tmp_path / "out").metrics()]
+    ranks = [
+        (evaluation["accuracy"], -evaluation["loss"]) for evaluation in FinetunedRun.open(tmp_path / "out").metrics()
+    ]
     since = [count - ranks[: count + 1].index(max(ranks[: count + 1])) for count in range(len(ranks))]
     assert since[-1] == patience > max(since[:-1])
 
 
 def test_the_weights_are_those_of_the_best_look_of_all_trainings(recipe, corpus, task, tmp_path, monkeypatch):
-    """Neither those of the last training nor those of the last look."""
+    """Neither those of the last training nor those of the last evaluation."""
     steps = []
 
     def moved(unit, *_):
@@ -88,7 +90,7 @@ def test_every_epoch_has_every_row_once_and_an_order_of_its_own(recipe, corpus, 
 
 
 @pytest.mark.parametrize(
-    ("looks", "chosen"),
+    ("evaluations", "chosen"),
     [
         ([(0.5, 0.1), (0.9, 2.0), (0.7, 0.2)], 1),  # not the lowest loss, nor the last training
         ([(0.5, 0.3), (0.5, 0.1), (0.5, 0.2)], 1),
@@ -96,36 +98,36 @@ def test_every_epoch_has_every_row_once_and_an_order_of_its_own(recipe, corpus, 
     ],
 )
 def test_of_all_trainings_the_metric_chooses_and_then_the_loss(
-    looks, chosen, recipe, corpus, task, tmp_path, monkeypatch
+    evaluations, chosen, recipe, corpus, task, tmp_path, monkeypatch
 ):
-    given = iter(looks)
+    given = iter(evaluations)
 
-    def looked(self, step):
+    def evaluated(self, step):
         score, loss = next(given)
-        return Look(step, {"accuracy": score, "macro_f1": 1 - score}, loss)
+        return DevEvaluation(step, {"accuracy": score, "macro_f1": 1 - score}, loss)
 
-    monkeypatch.setattr(Fitting, "_look", looked)
+    monkeypatch.setattr(Fitting, "_evaluate_dev", evaluated)
     rates = [1e-3, 2e-3, 3e-3]
     config = FinetuneConfig(learning_rate=rates, epochs=1, batch=240, least_steps=0, evaluations=1)
     result = finetune(recipe, task, tmp_path / "out", config=config, tokenizer=corpus, device="cpu", progress=False)
     assert result.learning_rate == rates[chosen]
     assert [(each.learning_rate, each.score) for each in result.trials] == [
-        (rate, score) for rate, (score, _) in zip(rates, looks, strict=True)
+        (rate, score) for rate, (score, _) in zip(rates, evaluations, strict=True)
     ]
 
 
-@pytest.mark.parametrize(("scores", "looks"), [([0.5, 1.0, 1.0, 1.0, 1.0], 4), ([0.5, 0.6, 0.7, 0.8, 0.9], 5)])
+@pytest.mark.parametrize(("scores", "evaluations"), [([0.5, 1.0, 1.0, 1.0, 1.0], 4), ([0.5, 0.6, 0.7, 0.8, 0.9], 5)])
 def test_after_a_perfect_score_lower_losses_do_not_put_off_the_end(
-    scores, looks, recipe, corpus, task, tmp_path, monkeypatch
+    scores, evaluations, recipe, corpus, task, tmp_path, monkeypatch
 ):
     given = iter([(score, 1.0 / place) for place, score in enumerate(scores, 1)])
 
-    def looked(self, step):
+    def evaluated(self, step):
         score, loss = next(given)
-        return Look(step, {"accuracy": score, "macro_f1": score}, loss)
+        return DevEvaluation(step, {"accuracy": score, "macro_f1": score}, loss)
 
-    monkeypatch.setattr(Fitting, "_look", looked)
+    monkeypatch.setattr(Fitting, "_evaluate_dev", evaluated)
     config = FinetuneConfig(learning_rate=[1e-3], epochs=5, batch=240, least_steps=0, evaluations=5, patience=2)
     result = finetune(recipe, task, tmp_path / "out", config=config, tokenizer=corpus, device="cpu", progress=False)
-    assert result.epochs == looks
-    assert result.best_epoch == looks
+    assert result.epochs == evaluations
+    assert result.best_epoch == evaluations

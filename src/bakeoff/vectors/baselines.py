@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bakeoff.tasks.floors.tfidf import CHARACTERS, MOST_FEATURES, WORDS
+from bakeoff.tasks.baselines.tfidf import CHARACTERS, MOST_FEATURES, WORDS
 from bakeoff.vectors.retrieval import rows_at_once
 
 
@@ -25,7 +25,7 @@ class Comparer(Protocol):
         ...
 
 
-def floors(texts: Sequence[str]) -> dict[str, Comparer]:
+def baselines(texts: Sequence[str]) -> dict[str, Comparer]:
     """The baselines without a model, by name.
 
     Args:

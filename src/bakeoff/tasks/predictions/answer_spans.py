@@ -23,7 +23,7 @@ class Candidate(NamedTuple):
     """The score of its first token as beginning plus the score of its last token as end; the best of all windows."""
 
 
-class FoundAnswer(NamedTuple):
+class PredictedAnswer(NamedTuple):
     """The candidates for the answer to a question, from all of its windows, and the score of no answer."""
 
     candidates: tuple[Candidate, ...]
@@ -76,7 +76,7 @@ def best_spans(scores: NDArray[np.float32], longest: int, count: int) -> list[Sc
     return [ScoredSpan(int(p // reach), int(p // reach + p % reach), float(flat[p])) for p in indices]
 
 
-def gathered(outputs: Sequence[NDArray[np.float32]], items: Items, longest: int, count: int) -> list[FoundAnswer]:
+def gathered(outputs: Sequence[NDArray[np.float32]], items: Items, longest: int, count: int) -> list[PredictedAnswer]:
     """The answer to each question, from all of its windows.
 
     Args:
@@ -102,5 +102,7 @@ def gathered(outputs: Sequence[NDArray[np.float32]], items: Items, longest: int,
     answers = []
     for context, scores, score in zip(contexts, best, none, strict=True):
         ranked = sorted(scores.items(), key=lambda each: (-each[1], each[0]))[:count]
-        answers.append(FoundAnswer(tuple(Candidate(context[slice(*at)], *at, value) for at, value in ranked), score))
+        answers.append(
+            PredictedAnswer(tuple(Candidate(context[slice(*at)], *at, value) for at, value in ranked), score)
+        )
     return answers

@@ -1,4 +1,4 @@
-"""The learning rate of short trainings, carried to longer ones: lr* = B D^-beta.
+"""The learning rate of short trainings, transferred to longer ones: lr* = B D^-beta.
 
 D is the length of the training, B the recipe's own constant, which the search finds, and beta belongs to the optimizer,
 whose config declares it (`length_exponent`; 2409.19913 measured such a law). Only the ratio of two lengths is needed,
@@ -29,10 +29,10 @@ class FollowingRate(Config):
 
     def at(self, steps: int, exponent: float | None) -> float:
         """The rate in a training of `steps` with an optimizer of that exponent."""
-        return carried(self.rate, exponent, max(SHORTEST, steps / self.steps)).rate
+        return transferred(self.rate, exponent, max(SHORTEST, steps / self.steps)).rate
 
 
-class Carried(NamedTuple):
+class TransferredRate(NamedTuple):
     """A rate for a training of another length than the one at which the rate was found."""
 
     rate: float
@@ -59,7 +59,7 @@ class Carried(NamedTuple):
         return f"by length to the power of {-self.exponent:g} to {longer}"
 
 
-def carried(rate: float, exponent: float | None, ratio: float, searched: bool = True) -> Carried:
+def transferred(rate: float, exponent: float | None, ratio: float, searched: bool = True) -> TransferredRate:
     """A rate for a training of another length.
 
     Args:
@@ -69,5 +69,5 @@ def carried(rate: float, exponent: float | None, ratio: float, searched: bool = 
         searched: whether the rate is the best of several.
     """
     if exponent is None or exponent == 0 or ratio == 1 or not searched:
-        return Carried(rate, ratio, exponent, searched)
-    return Carried(rate * ratio**-exponent, ratio, exponent)
+        return TransferredRate(rate, ratio, exponent, searched)
+    return TransferredRate(rate * ratio**-exponent, ratio, exponent)

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bakeoff.tasks.floors.frequent_tags import most_frequent_tags
-from bakeoff.tasks.floors.tfidf import counted
+from bakeoff.tasks.baselines.frequent_tags import most_frequent_tags
+from bakeoff.tasks.baselines.tfidf import counted
 from bakeoff.tasks.kinds import question_answering
 from bakeoff.tasks.kinds.classification import LabelledText
 from bakeoff.tasks.kinds.question_answering import QuestionAnswering, QuestionAnsweringConfig
