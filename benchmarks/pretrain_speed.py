@@ -157,7 +157,7 @@ def main() -> None:
     parser.add_argument("--shape", choices=SHAPES, default="4x256", help="layers x width")
     parser.add_argument("--precision", choices=("auto", "float32", "bfloat16"), default="float32", help="of all")
     parser.add_argument("--threads", type=int, help="threads of torch (as many as it takes by itself)")
-    parser.add_argument("--steps", type=int, default=20, help="steps to time, behind three that warm up")
+    parser.add_argument("--steps", type=int, default=20, help="steps to time, after three that warm up")
     parser.add_argument("--compiled", action="store_true", help="compile all, which takes a minute or two")
     options = parser.parse_args()
     if options.threads:

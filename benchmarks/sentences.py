@@ -1,4 +1,4 @@
-r"""The sentences of a prepared text, one a line, for training on sentences that each begin behind a separator.
+r"""The sentences of a prepared text, one a line, for training on sentences that each begin after a separator.
 
     python benchmarks/sentences.py CORPUS TEXT.jsonl.gz OUT
     bakeoff prepare OUT/train.txt --validation OUT/held-out.txt --document-per-line \

@@ -7,9 +7,9 @@ fixed set of training rows is read repeatedly in one order, 32 rows a step; the 
 during the training. The published code clips gradients before it computes them, which has no effect; here they are
 clipped as the paper says. The learning rate is constant; with --decay it falls linearly to zero.
 
-- adding: the inputs are T random numbers, two of them marked; the target behind the last is the sum of the marked ones.
+- adding: the inputs are T random numbers, two of them marked; the target after the last is the sum of the marked ones.
   The loss is the mean squared error, 0.167 for a constant prediction of 1.
-- copy: the inputs are ten symbols, T - 1 blanks and eleven signals; the targets behind the signals are the symbols. The
+- copy: the inputs are ten symbols, T - 1 blanks and eleven signals; the targets after the signals are the symbols. The
   loss is the mean cross-entropy over all T + 20 positions, nearly all of them blank: 0.0204 (10 ln 8 / 1020) for a
   model
   that knows the positions of the symbols but not the symbols.

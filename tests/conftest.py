@@ -69,7 +69,7 @@ PLAIN = {"training.optimizer": {"kind": "adamw", "lr": 1e-3}}
 
 
 def gathered_of(module, batch, state=None):
-    """The (N, D) rows of hidden states and the (N,) labels of each objective, and the state behind the batch."""
+    """The (N, D) rows of hidden states and the (N,) labels of each objective, and the state after the batch."""
     return module(batch, state, lambda head, rows, labels, table: (rows, labels))
 
 

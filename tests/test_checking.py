@@ -133,7 +133,7 @@ def test_an_unfinished_run_is_checked_as_far_as_it_has_come(corpus, tmp_path, ca
     status, out, _ = printed(capsys, tmp_path / "run")
     assert status == 0
     assert "checkpoints/step-00000004  ok" in out
-    with (tmp_path / "run" / "metrics.jsonl").open("a") as file:  # behind the checkpoint
+    with (tmp_path / "run" / "metrics.jsonl").open("a") as file:  # after the checkpoint
         file.write('{"kind": "tra')
     assert printed(capsys, tmp_path / "run")[0] == 0
     flip(tmp_path / "run" / "metrics.jsonl")

@@ -53,7 +53,7 @@ def place(corpus, tmp_path_factory):
 
         exact = loop.optimize
         patch.setattr(loop, "optimize", fails)
-        # Transformer-XL, for what is remembered from step to step is a file, too; a checkpoint behind every step.
+        # Transformer-XL, for what is remembered from step to step is a file, too; a checkpoint after every step.
         recurrent = shrink(
             "transformer-xl-tiny",
             **{"training.checkpoint_minutes": 1e-9, "training.budget": {"steps": 5}, **changes},
@@ -103,7 +103,7 @@ class Verb:
         """Status, what is printed, errors, and the weights that are made."""
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir()
-        if self.makes == "unfinished":  # a resumed run is another one behind it
+        if self.makes == "unfinished":  # a resumed run is another one after it
             shutil.copytree(folder / "unfinished", scratch / "unfinished")
         names = {"F": str(folder), "S": str(scratch)}
         status, out, err = call(capsys, *(argument.format(**names) for argument in self.arguments.split()))

@@ -105,7 +105,7 @@ def blocks_of(language):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The files of docs/plugins.md in the working directory; what a test registers is gone behind it."""
+    """The files of docs/plugins.md in the working directory; what a test registers is gone after it."""
     (tmp_path / "min_gru.py").write_text(blocks_of("python")[0], encoding="utf-8")
     (tmp_path / "min-gru-tiny.yaml").write_text(blocks_of("yaml")[0], encoding="utf-8")
     (tmp_path / "copying.py").write_text(OBJECTIVE, encoding="utf-8")

@@ -10,6 +10,7 @@ vectors.
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Generic, NamedTuple, TypeVar, get_type_hints
 
+import torch
 from torch import Tensor
 
 Array = TypeVar("Array")
@@ -91,6 +92,11 @@ class Row(NamedTuple, Generic[Array]):
     def owners(self) -> Array | None:
         """(B, T) the number of each token's document, or True for a token; 0 or False for padding."""
         return self.padding_mask if self.documents is None else self.documents
+
+    def to(self, device: torch.device) -> "Row[Tensor]":
+        """The rows on a device; for tensors alone."""
+        moved: Row[Tensor] = mapped(self, lambda each: each.to(device))
+        return moved
 
 
 def turned(row: Row[Any]) -> Row[Any]:

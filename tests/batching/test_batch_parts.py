@@ -98,7 +98,7 @@ def test_rows_that_are_made_apart_and_joined_are_those_made_at_once(name, seed, 
 
 @pytest.mark.parametrize("changes", [{}, {"objective": [{"kind": "mlm"}, {"kind": "permutation"}]}])
 def test_shorter_rows_are_padded_where_nothing_is_seen_or_asked(changes, corpus):
-    """A second stream stands behind the padding, and what is predicted at it is still predicted at it."""
+    """A second stream stands after the padding, and what is predicted at it is still predicted at it."""
     name = "xlnet-tiny" if changes else "roberta-tiny"
     found = []
     for length in (16, 24):

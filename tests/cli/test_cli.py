@@ -27,7 +27,7 @@ def call(capsys, *arguments):
 
 
 def refused(capsys, *arguments):
-    """The one line in which a user's mistake is reported, behind what was shown of the work until then."""
+    """The one line in which a user's mistake is reported, after what was shown of the work until then."""
     status, out, err = call(capsys, *arguments)
     assert status == 2, (out, err)
     assert out == ""

@@ -60,7 +60,7 @@ def words_of(verb, runs, out):
 
 
 class Stopped(io.BytesIO):
-    """Standard input behind whose end somebody types Ctrl-C."""
+    """Standard input after whose end somebody types Ctrl-C."""
 
     def readline(self, size=-1):
         line = super().readline(size)

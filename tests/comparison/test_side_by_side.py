@@ -132,7 +132,7 @@ def test_minutes_are_looked_at_once_whichever_process_trains(write, tmp_path):
 
 
 def _interrupting(lines, what, count):
-    """Keeps the lines, and behaves as Ctrl-C does behind so many with these words."""
+    """Keeps the lines, and behaves as Ctrl-C does after so many with these words."""
 
     def say(line):
         lines.append(line)

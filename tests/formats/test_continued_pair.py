@@ -163,7 +163,7 @@ def test_words_are_whole_in_both_directions(kind, corpus):
 
 
 def test_runs_of_tokens_are_those_of_the_published_code(corpus):
-    """From the start of a word on n tokens; the next run begins with the first word behind it."""
+    """From the start of a word on n tokens; the next run begins with the first word after it."""
     examples, _ = rows(corpus, **{"input.backwards": False})
     choice = TargetChoice(0.2, 4, span_end="token")
     count = np.arange(len(examples.row.ids))

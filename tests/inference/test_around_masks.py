@@ -72,7 +72,7 @@ def test_texts_without_words_around_their_masks(tokenizer):
 
 
 def test_what_follows_an_unknown_word_keeps_its_own_unknown_signs():
-    """Where one unknown token stands for several signs, those behind the mask are not counted to the word before."""
+    """Where one unknown token stands for several signs, those after the mask are not counted to the word before."""
     tokenizer = Tokenizer.train(TokenizerConfig(kind="unigram", size=100), [TEXT] * 50)
     ids = tokenizer.encode(["\u2603\u2602 stone"])[0][0].tolist()
     assert ids.count(tokenizer.unknown) == 1

@@ -186,7 +186,7 @@ def test_positions_end_where_the_table_ends():
     module = build("gpt-tiny")
     longest = module.model.config.longest_input
     prompt = [[7] * (longest - 2)]
-    assert len(Generator(module, None).write(prompt, GREEDY)[0]) == 3  # behind the last position one more is predicted
+    assert len(Generator(module, None).write(prompt, GREEDY)[0]) == 3  # after the last position one more is predicted
 
 
 def test_a_masked_model_cannot_write():

@@ -28,5 +28,5 @@ print(*sizes)
 def test_gaps_between_what_is_in_use_go_back_to_the_system():
     found = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True).stdout
     first, *few, gone, gone_again = map(float, found.split())
-    assert min(few) > first + 80  # behind 32 and 64 texts nothing is given back yet
+    assert min(few) > first + 80  # after 32 and 64 texts nothing is given back yet
     assert max(gone, gone_again) < first + 40

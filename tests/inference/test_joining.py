@@ -1,4 +1,4 @@
-"""A text and what a run writes behind it join as the tokenizer joins them, whatever its kind."""
+"""A text and what a run writes after it join as the tokenizer joins them, whatever its kind."""
 
 import json
 from functools import cache
@@ -66,7 +66,7 @@ def test_what_follows_stands_right_behind_the_text(kind, prompt, draws):
     before, behind = joined(ids.tolist(), following, tokenizer)
     assert before == tokenizer.decode(ids)
     together = tokenizer.decode([*ids.tolist(), *following])
-    if kind != "byte_fallback":  # it spoils a character behind which bytes follow that make none
+    if kind != "byte_fallback":  # it spoils a character after which bytes follow that make none
         assert before + behind == together
     elif together.startswith(before):
         assert behind == together[len(before) :]
@@ -127,7 +127,7 @@ def test_a_prompt_begins_behind_what_training_texts_begin_behind(run):
     assert first == (tokenizer.separator if tokenizer.end_of_line is None else tokenizer.end_of_line)
     if tokenizer.end_of_line is not None:
         (part,) = write(run, in_memory([""]), GenerationConfig(tokens=5), device="cpu")
-        assert not part[0].text.startswith("\n")  # what a prompt begins behind is no part of it
+        assert not part[0].text.startswith("\n")  # what a prompt begins after is no part of it
 
 
 PREFIX = {"objective": [{"kind": "prefix_lm"}]}

@@ -65,7 +65,7 @@ def test_a_word_is_likeliest_if_each_of_its_tokens_is(states_at_once, corpus, tm
     ids, starts = run.tokenizer.encode([text])[0]
     first = int(np.flatnonzero(starts)[-1])
     assert len(ids) - first > 2
-    # The likeliest first token of a word, with another one behind it.
+    # The likeliest first token of a word, with another one after it.
     naive, row = Naive(run, scoring_objective(run)), [run.tokenizer.opening, *ids[:first].tolist()]
     usual = [token for token in range(run.tokenizer.size) if token not in never_written(run.tokenizer)]
     for _ in range(3):

@@ -71,7 +71,7 @@ def evaluated(run, folder, texts, **options):
 
 
 def in_float64(run):
-    """The module, and the log-probabilities of all tokens behind a (D,) state."""
+    """The module, and the log-probabilities of all tokens after a (D,) state."""
     module = run.load().double()
     head = next(each.head for each in module.objectives if each.name == scoring.scoring_objective(run).kind)
 
@@ -88,7 +88,7 @@ def encode(run, text):
 
 @torch.no_grad()
 def forwards(run, text, stride=LENGTH // 2):
-    """The (T, V) log-probabilities behind [SEP] and each token of a text but the last."""
+    """The (T, V) log-probabilities after [SEP] and each token of a text but the last."""
     module, spread = in_float64(run)
     ids, _ = encode(run, text)
     read = [run.tokenizer.separator, *ids]

@@ -48,7 +48,7 @@ def test_looking_around_every_place_is_scored_once_with_half_of_all_but_a_stride
 @pytest.mark.parametrize("reading", ["pseudo", "pseudo_words"])
 @pytest.mark.parametrize("name", ["bert-tiny", "xlnet-tiny", "gpt-bert-tiny"])
 def test_each_window_of_a_long_text_is_scored_like_a_text_of_its_own(name, reading, corpus, tmp_path):
-    """Also where words go on behind the window's end, whose special tokens are never hidden with them."""
+    """Also where words go on after the window's end, whose special tokens are never hidden with them."""
     changes = {"input.length": 16} | ({"input.reuse": 4} if name == "xlnet-tiny" else {})
     run = untrained(name, corpus, tmp_path / "run", **changes)
     ids = np.random.default_rng(0).integers(7, corpus.tokenizer.size, 50)

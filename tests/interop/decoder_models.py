@@ -43,7 +43,7 @@ def char_bpe(size: int) -> tokenizers.Tokenizer:
 
 
 def unigram(specials: list[str], size: int, behind: list[str]) -> tokenizers.Tokenizer:
-    """XLNet's and T5's kind; some special tokens stand behind all others."""
+    """XLNet's and T5's kind; some special tokens stand after all others."""
     inner = tokenizers.Tokenizer(models.Unigram())
     inner.normalizer = normalizers.NFKC()
     inner.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")

@@ -134,7 +134,7 @@ def learn(job):
 
 
 def resize(job):
-    """The scores' number of tokens behind a resizing."""
+    """The scores' number of tokens after a resizing."""
     model = load(job)
     model.resize_token_embeddings(model.config.vocab_size + 7)
     return list(model(input_ids=torch.tensor([[5, 6, 7]])).logits.shape)

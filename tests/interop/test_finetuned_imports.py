@@ -9,9 +9,9 @@ from safetensors.torch import load_file
 from bakeoff.errors import UserError
 from bakeoff.interop.export import export
 from bakeoff.interop.hugging_face.importing import import_model
+from bakeoff.row import Row
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.rows.batches import InputBatch
 from tests.interop.elsewhere import write_wordpiece
 from tests.interop.finetuned_models import BERT, CARRIED, LEFT_OUT, saved
 from tests.interop.test_modernbert import in_double  # noqa: F401 a fixture
@@ -46,7 +46,7 @@ def both(theirs, run: FinetunedRun, module):
     kept = []  # what the last map gives, which goes on in single precision
     module.output.register_forward_hook(lambda *each: kept.append(each[-1]))
     with torch.no_grad():
-        module(InputBatch(ids, segments, padding_mask))
+        module(Row(ids, segments, padding_mask))
         found = theirs(**given)
     (ours,) = kept
     if run.task.kind == "question_answering":

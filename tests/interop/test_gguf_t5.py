@@ -50,7 +50,7 @@ def unigram(tmp_path_factory):
 
 
 def wanted(ours, recipe):
-    """Our tensors by llama.cpp's names, those behind the decoder aside."""
+    """Our tensors by llama.cpp's names, those after the decoder aside."""
     found = {
         "token_embd.weight": ours["model.embedding.tokens.weight"],
         "enc.output_norm.weight": ours["model.encoder.norm.weight"],
@@ -223,7 +223,7 @@ def test_llama_cpp_gives_the_tokens_and_the_logits(name, unigram, tmp_path):
 
 
 def logits(llama, model, row, ids):
-    """(T, V) llama.cpp's logits of the decoder's ids, behind the encoder's row."""
+    """(T, V) llama.cpp's logits of the decoder's ids, after the encoder's row."""
     context = model.ctx
     llama.llama_memory_clear(llama.llama_get_memory(context), True)
     for given, run in ((row, llama.llama_encode), (ids, llama.llama_decode)):

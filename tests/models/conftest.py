@@ -16,7 +16,7 @@ def double(monkeypatch):
     torch.set_default_dtype(torch.float64)
     monkeypatch.setattr(torch, "float32", torch.float64)
     monkeypatch.setattr(Tensor, "float", Tensor.double)
-    _kept_waves.cache_clear()  # of single precision, and behind the test those of this one
+    _kept_waves.cache_clear()  # of single precision, and after the test those of this one
     yield
     _kept_waves.cache_clear()
     torch.set_default_dtype(before)

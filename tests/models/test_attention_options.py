@@ -41,7 +41,7 @@ def states(seed=1, length=T):
 def naive(part, x, documents=None):
     """What attention gives for (B, T, D), by loops over rows, places and heads.
 
-    Of tokens of the same document, and where the part is causal of none behind, in (B, T) `documents`, 0 for padding.
+    Of tokens of the same document, and where the part is causal of none after, in (B, T) `documents`, 0 for padding.
     """
     length = x.shape[1]
     window = length if part.window is None else part.window

@@ -287,7 +287,7 @@ IDS = torch.arange(ROWS * LENGTH).view(ROWS, LENGTH) % 50
 @pytest.mark.parametrize("own", [None, 0.0, HALF])
 @pytest.mark.parametrize("model_rate", [0.0, HALF])
 def test_embeddings_drop_the_sum(own, model_rate):
-    """At the model's rate unless they have one of their own; the sum of tokens and the rest, behind the norm."""
+    """At the model's rate unless they have one of their own; the sum of tokens and the rest, after the norm."""
     tables = {"positions": "learned", "length": LENGTH, "segments": 2, "norm": True, "dropout": own}
     embedding = model(model_rate, tables).embedding
     for table in (embedding.tokens, embedding.positions, embedding.segments):

@@ -67,7 +67,7 @@ def words(x, end, count, first):
 
 
 def summary(part, weights, x, end, first):
-    """What stands before the words that are cut off behind `end`; zero where the document has not begun by then."""
+    """What stands before the words that are cut off after `end`; zero where the document has not begun by then."""
     if end < first:
         return torch.zeros(WIDTH).double()
     size = part.beta.window

@@ -51,7 +51,7 @@ def naive_feed_forward(ffn, x):
 
 
 def naive_scores_of_tokens(module, ids, allowed):
-    """(T, V) of one row; behind every half of a layer a sum over all outputs so far."""
+    """(T, V) of one row; after every half of a layer a sum over all outputs so far."""
     model, head = module.model, module.heads["mntp"]
     stack, table = model.decoder, model.embedding.weight
     vectors = normed(stack.distances.table.weight) * stack.distances.norm.weight + stack.distances.norm.bias

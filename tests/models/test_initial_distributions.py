@@ -38,7 +38,7 @@ class Rule(NamedTuple):
     """How the parameters of these names begin, in these recipes."""
 
     recipes: str
-    """Patterns, one behind the other."""
+    """Patterns, one after the other."""
     names: str
     """A regular expression for the end of the name, indices left out."""
     kind: str

@@ -80,7 +80,7 @@ def test_a_prefix_of_one_token_or_none_changes_nothing(decoder):
 
 @torch.no_grad()
 def test_behind_the_prefix_nothing_sees_ahead(decoder):
-    """A token behind it sees the whole prefix and all up to itself: it is what an encoder's last token would be."""
+    """A token after it sees the whole prefix and all up to itself: it is what an encoder's last token would be."""
     ids = random_ids()
     prefix = torch.tensor([1, 5, 8, 12])
     hidden = decoder(Row(ids, prefix=prefix))[0]

@@ -6,11 +6,11 @@ import torch
 from tests.models.parity import SIZES, VOCABULARY, Links, assert_equal, randomise, sized
 from tests.models.test_against_transformers import THEIR_SIZES, link_bert_blocks, link_embedding
 
+from bakeoff.row import Row
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads.heads import build_head
 from bakeoff.tasks.reading.questions import Question
 from bakeoff.tasks.rows.answer_windows import AnswerWindow, TokenSpan, window_loss
-from bakeoff.tasks.rows.batches import InputBatch
 
 transformers = pytest.importorskip("transformers")
 
@@ -30,7 +30,7 @@ def test_logits_loss_and_gradients_are_those_of_transformers():
     ids = torch.randint(5, VOCABULARY, (3, max(LENGTHS)), generator=torch.Generator().manual_seed(1))
     padding_mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
     segments = (torch.arange(max(LENGTHS)) >= SECOND).long().expand(3, -1) * padding_mask
-    scores = ours(InputBatch(ids, segments, padding_mask))
+    scores = ours(Row(ids, segments, padding_mask))
     found = theirs(ids, padding_mask.long(), segments)
     expected = torch.stack([found.start_logits, found.end_logits], -1)
     assert_equal(scores[padding_mask], expected[padding_mask], "logits")

@@ -14,6 +14,7 @@ from tests.models.test_against_transformers import (
     link_gpt_block,
 )
 
+from bakeoff.row import Row
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads.heads import RowHead, TokenTaskHead
 from bakeoff.tasks.items import Items
@@ -22,7 +23,6 @@ from bakeoff.tasks.kinds.classification import Classification, ClassificationCon
 from bakeoff.tasks.kinds.multilabel import Multilabel, MultilabelConfig
 from bakeoff.tasks.kinds.regression import Regression, RegressionConfig
 from bakeoff.tasks.kinds.tagging import Tagging, TaggingConfig
-from bakeoff.tasks.rows.batches import InputBatch
 from bakeoff.tasks.rows.inputs import EncodedRows
 from bakeoff.tasks.rows.tag_windows import TagTarget
 
@@ -49,7 +49,7 @@ def batch():
     ids = torch.randint(5, VOCABULARY, (ROWS, LENGTH), generator=torch.Generator().manual_seed(1))
     padding_mask = torch.arange(LENGTH) < torch.tensor([[LENGTH], [7], [4], [9], [11], [6]])
     segments = (torch.arange(LENGTH) > 3).long() * padding_mask
-    return InputBatch(ids, segments, padding_mask)
+    return Row(ids, segments, padding_mask)
 
 
 def bert(model, training, **settings):

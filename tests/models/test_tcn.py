@@ -98,7 +98,7 @@ def test_a_document_is_convolved_as_if_it_stood_alone():
 def test_dropout_takes_whole_channels_or_elements(unit, whole):
     part = block(64, kernel=1, dropout=0.5, dropout_of=unit)
     nn.init.zeros_(part.convolutions[1].direction)
-    nn.init.ones_(part.convolutions[1].bias)  # behind the second convolution every element is 1 before its dropout
+    nn.init.ones_(part.convolutions[1].bias)  # after the second convolution every element is 1 before its dropout
     part.convolutions[1].magnitude = None
     x = torch.zeros(3, 50, 64, dtype=torch.float64)
     dropped = part.train()(x, Context())[0]

@@ -31,7 +31,7 @@ class System(NamedTuple):
     kernels: list[int] | None
     """None: attention."""
     taps: float = 0.0
-    """Of the kernels behind their softmax."""
+    """Of the kernels after their softmax."""
     read: float = 0.0
     """Of what the gated map before the convolution reads."""
     dynamic: bool = False
@@ -85,7 +85,7 @@ class Reference:
         return output(torch.cat(mixed, dim=-1))
 
     def convolve(self, function, x, padding_mask, kernel, causal):
-        """Wu et al. 2019, equations 3 to 6, behind the gated linear unit."""
+        """Wu et al. 2019, equations 3 to 6, after the gated linear unit."""
         read = self.drop(x, self.system.read) @ function.input.weight.T + function.input.bias
         u = read[..., :WIDTH] / (1 + torch.exp(-read[..., WIDTH:])) * padding_mask[..., None]
         if self.system.dynamic:

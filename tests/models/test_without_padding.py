@@ -12,7 +12,6 @@ from bakeoff.recipe_files import recipe_names
 from bakeoff.row import Queries, Row, Source
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads.heads import RowHead
-from bakeoff.tasks.rows.batches import InputBatch
 
 VOCABULARY = 60
 LENGTHS = torch.tensor([11, 1, 6, 9])
@@ -96,7 +95,7 @@ def test_a_classifier_that_reads_one_place_says_what_it_does_of_all(name, poolin
     head = RowHead(shrink(name), VOCABULARY, 3, config).eval()
     ids = torch.randint(5, VOCABULARY, (4, 11), generator=torch.Generator().manual_seed(1))
     for padding_mask in (torch.arange(11) < LENGTHS.clamp(min=2)[:, None], None):
-        batch = InputBatch(ids, None, padding_mask)
+        batch = Row(ids, None, padding_mask)
         expected = head.scores(head.hidden(batch), batch).detach()
         with torch.inference_mode():
             assert_close(head(batch), expected)

@@ -19,7 +19,7 @@ COUNT = 30_000
 
 
 def sources_of(config, tokenizer, length, padding_mask=None):
-    """(COUNT, U) sources of rows of the numbers 1000, 1001, ..., -1 behind their ends."""
+    """(COUNT, U) sources of rows of the numbers 1000, 1001, ..., -1 after their ends."""
     padding_mask = np.full(COUNT, length) if padding_mask is None else padding_mask
     inside = np.arange(length) < padding_mask[:, None]
     text = np.where(inside, 1000 + np.arange(length), tokenizer.pad)
@@ -102,7 +102,7 @@ def test_every_place_is_hidden_equally_often_and_pairs_of_places_too(corpus, noi
 
 
 def test_every_token_begins_a_rotated_row_equally_often(corpus):
-    padding_mask = np.where(np.arange(COUNT) % 2 == 0, 7, 12)  # rows of padding behind their text too
+    padding_mask = np.where(np.arange(COUNT) % 2 == 0, 7, 12)  # rows of padding after their text too
     source, _ = sources_of(unpermuted(noise="none", rotate=True), corpus.tokenizer, 12, padding_mask)
     for length in (7, 12):
         own = source[padding_mask == length]

@@ -50,7 +50,7 @@ def test_each_row_sees_what_comes_before_it_in_the_order(corpus, ngram):
 
 
 def test_a_target_does_not_know_itself_or_what_follows(corpus):
-    """Changing a target, or one behind it in the order, changes nothing of its prediction, in any layer."""
+    """Changing a target, or one after it in the order, changes nothing of its prediction, in any layer."""
     recipe = shrink("xlnet-tiny", **{"model.encoder.layers": 3, "input": {"format": "segment_pair", "length": 40}})
     torch.manual_seed(0)
     module = PretrainingModel(recipe, corpus.tokenizer.size).eval()

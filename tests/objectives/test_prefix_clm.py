@@ -57,7 +57,7 @@ def test_every_cut_is_equally_likely_and_another_one_in_every_epoch(corpus):
 @pytest.mark.parametrize("isolate", [False, True])
 @torch.no_grad()
 def test_no_prediction_depends_on_what_is_predicted(corpus, isolate):
-    """Nor on anything behind it: the labels of a row are changed, all at once behind each place in turn."""
+    """Nor on anything after it: the labels of a row are changed, all at once after each place in turn."""
     recipe = without_dropout(shrink("prefix-lm-tiny", **{"input.length": 20, "input.isolate": isolate}))
     torch.manual_seed(0)
     module = PretrainingModel(recipe, corpus.tokenizer.size).eval()

@@ -191,7 +191,7 @@ def shuffles(corpus, objective):
         ("t5-tiny", {"objective": [{"kind": "clm"}]}, "leaves the encoder without anything to read"),
         ("t5-tiny", {"input.isolate": True}, "reads rows as one text; set input.isolate to false"),
         ("t5-tiny", {"objective": [{"kind": "span_corruption"}, {"kind": "denoising"}]}, "it stands alone"),
-        ("t5-tiny", {"model.decoder.block.cross": None}, "a decoder behind an encoder needs it"),
+        ("t5-tiny", {"model.decoder.block.cross": None}, "a decoder after an encoder needs it"),
     ],
 )
 def test_what_makes_no_sense_is_refused(name, changes, reason):

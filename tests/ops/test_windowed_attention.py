@@ -20,7 +20,7 @@ def draw(*shape, seed=0):
 
 
 def naive(query, key, value, window, mask=None, bias=None, causal=False, scale=None):
-    """The softmax over keys that are near enough, not hidden, and, without a mask, not behind."""
+    """The softmax over keys that are near enough, not hidden, and, without a mask, not after."""
     length, keys = query.shape[2], key.shape[2]
     result = torch.zeros(*query.shape[:3], value.shape[-1], dtype=torch.float64)
     mask = torch.ones(1, 1, 1, 1, dtype=torch.bool) if mask is None else mask

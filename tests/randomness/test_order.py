@@ -67,7 +67,7 @@ CHANCES = (chance_of_positions, chance_of_successors, chance_of_next_epochs)
 
 @pytest.mark.parametrize("sizes", [range(2, 31), range(31, 61), range(61, 81), range(81, 101), [1000]], ids=str)
 def test_orders_are_uniform(sizes):
-    """Each example once an epoch, at any place, behind any other one, whatever its place in the epoch before."""
+    """Each example once an epoch, at any place, after any other one, whatever its place in the epoch before."""
     for size in sizes:
         epochs = max(300, 5 * size)  # at least five of each entry of the tables
         orders = np.stack([permute(np.arange(size), size, seed=size, epoch=epoch) for epoch in range(epochs)])
@@ -95,7 +95,7 @@ def test_the_chances_are_those_of_true_shuffles(size):
     if size >= 20:
         orders = several[0]
         moved = (np.arange(size) + generator.integers(size, size=(len(orders), 1))) % size
-        assert chance_of_successors(moved) < 1e-9  # every place equally often, but always the same one behind it
+        assert chance_of_successors(moved) < 1e-9  # every place equally often, but always the same one after it
         assert chance_of_positions(np.where(orders[:, :1] < size // 2, np.sort(orders, axis=1), orders)) < 1e-9
         assert chance_of_next_epochs(np.repeat(orders, 2, axis=0)) < 1e-9
 

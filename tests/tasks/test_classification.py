@@ -19,7 +19,7 @@ from bakeoff.tasks.fitting.starting_point import new_head
 from bakeoff.tasks.heads.heads import RowHead, natural_pooling, pooled, transfer
 from bakeoff.tasks.kinds.classification import Classification, ClassificationConfig, LabelledText
 from bakeoff.tasks.predictions.predicting import predictions_of
-from bakeoff.tasks.rows.batches import InputBatch, collate
+from bakeoff.tasks.rows.batches import collate
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.training.stages import make_batches
@@ -40,7 +40,7 @@ def test_both_directions_reach_the_classes():
     classifier = RowHead(recipe, 50, 3, FinetuneConfig(pooling="max", dropout=0.0)).eval()
     assert classifier.output.in_features == 64
     ids = torch.randint(5, 50, (2, 6))
-    classifier(InputBatch(ids, None, None)).sum().backward()
+    classifier(Row(ids, None, None)).sum().backward()
     assert (classifier.output.weight.grad.abs().sum(0) > 0).all()
     for pooling, reason in (("cls", "one of the two directions has seen nothing"), ("last", "sees both sides")):
         with pytest.raises(UserError, match=reason):
@@ -67,9 +67,9 @@ def test_a_decoder_that_has_learnt_to_reads_rows_from_both_sides(name, pooled):
         assert resolve_finetuning(FinetuneConfig(pooling=pooling), recipe, TASK).pooling == pooling
         for parameter in classifier.parameters():
             torch.nn.init.normal_(parameter, std=0.2)
-        scores = classifier(InputBatch(ids, None, None))
-        assert (classifier(InputBatch(others, None, None)) - scores).abs().amax() > 1e-3
-        found = classifier(InputBatch(padded, None, padding_mask.expand(2, -1)))
+        scores = classifier(Row(ids, None, None))
+        assert (classifier(Row(others, None, None)) - scores).abs().amax() > 1e-3
+        found = classifier(Row(padded, None, padding_mask.expand(2, -1)))
         torch.testing.assert_close(found, scores, atol=1e-5, rtol=1e-5)
 
 
@@ -90,7 +90,7 @@ def test_dropout_stands_between_the_pooled_vector_and_the_classes(recipe):
     torch.manual_seed(0)
     classifier = RowHead(without_dropout(recipe), 50, 32, FinetuneConfig(pooling="cls", dropout=0.5))
     torch.nn.init.eye_(classifier.output.weight)
-    batch = InputBatch(torch.randint(5, 50, (200, 6)), None, None)
+    batch = Row(torch.randint(5, 50, (200, 6)), None, None)
     pooled = classifier.eval()(batch)
     scores = classifier.train()(batch)
     dropped = scores == 0
@@ -173,7 +173,7 @@ def test_the_transform_begins_as_mlm_has_left_it(run, pooling, tmp_path):
     with torch.no_grad():
         vectors = pooled(classifier.model(Row(ids))[0], None, pooling, False)
         between = head.norm(activate(head.transform(vectors), head.activation))
-        torch.testing.assert_close(classifier(InputBatch(ids, None, None)), classifier.output(between))
+        torch.testing.assert_close(classifier(Row(ids, None, None)), classifier.output(between))
     save_file(own, tmp_path / "tuned.safetensors")
     again = RowHead(run.recipe, run.tokenizer.size, 4, config)
     assert transfer(again, tmp_path / "tuned.safetensors", run.recipe) == count
@@ -195,7 +195,7 @@ def test_sharing_models_transfer_each_part_once(corpus):
     )
     classifier = RowHead(recipe, 60, 2, FinetuneConfig(pooling="cls", dropout=0.0))
     assert sum(name.startswith("model.encoder.parts.mixer") for name in classifier.state_dict()) == 6
-    batch = InputBatch(torch.randint(60, (2, 7)), None, None)
+    batch = Row(torch.randint(60, (2, 7)), None, None)
     assert classifier(batch).shape == (2, 2)
 
 

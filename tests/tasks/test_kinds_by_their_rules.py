@@ -10,6 +10,7 @@ from sklearn.metrics import f1_score
 from tests.conftest import shrink, without_dropout
 
 from bakeoff.errors import UserError
+from bakeoff.row import Row
 from bakeoff.tasks.cut_rows import CutRows
 from bakeoff.tasks.data import hold_out
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
@@ -28,7 +29,7 @@ from bakeoff.tasks.predictions.legal_tags import LegalMoves
 from bakeoff.tasks.reading.gold_answers import placed
 from bakeoff.tasks.reading.questions import Question
 from bakeoff.tasks.rows.answer_windows import AnswerWindow
-from bakeoff.tasks.rows.batches import InputBatch, collate
+from bakeoff.tasks.rows.batches import collate
 from bakeoff.tasks.rows.inputs import EncodedRows, InputFormat
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
@@ -40,7 +41,7 @@ def test_the_pooler_is_the_activation_of_a_layer_over_the_first_position(activat
     recipe = without_dropout(shrink("bert-tiny"))
     torch.manual_seed(0)
     head = RowHead(recipe, 40, 3, FinetuneConfig(pooling="cls", pooler=activation)).eval()
-    batch = InputBatch(torch.randint(5, 40, (4, 9)), None, None)
+    batch = Row(torch.randint(5, 40, (4, 9)), None, None)
     first = head.hidden(batch)[:, 0] @ head.pooler.weight.T + head.pooler.bias
     bent = torch.tanh(first) if activation == "tanh" else getattr(torch.nn.functional, activation)(first)
     assert torch.allclose(head(batch), bent @ head.output.weight.T + head.output.bias, atol=1e-5)

@@ -23,7 +23,7 @@ from bakeoff.tasks.fitting.trial import FittingTrial
 from bakeoff.tasks.heads.depths import depths, fresh_tensors
 from bakeoff.tasks.heads.heads import RowHead
 from bakeoff.tasks.heads.layer_reading import layer_states
-from bakeoff.tasks.rows.batches import InputBatch, collate
+from bakeoff.tasks.rows.batches import collate
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.trainer.loop import steps
@@ -153,7 +153,7 @@ def test_the_last_state_is_what_the_model_gives_and_those_before_what_shallower_
 def test_a_head_reads_several_layers_or_their_weighting():
     recipe = without_dropout(load_recipe("bert-tiny"))
     several, weighted = head_of(recipe, layers=2).eval(), head_of(recipe, layers="weighted").eval()
-    batch = InputBatch(*inputs_of()[:3])
+    batch = Row(*inputs_of()[:3])
     states = layer_states(several.model, inputs_of())
     assert torch.equal(several.hidden(batch), torch.cat([states[1], states[2]], -1))
     assert several.output.in_features == 2 * recipe.model.output_width

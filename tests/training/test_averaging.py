@@ -33,7 +33,7 @@ def weights(path):
 
 
 def course_of_weights(patch):
-    """Keeps a copy of the weights behind every step."""
+    """Keeps a copy of the weights after every step."""
     exact, behind = loop.optimize, {}
 
     def keeps(unit, parts, index):
@@ -81,7 +81,7 @@ def test_the_averaged_run_is_a_finished_run_of_its_own(corpus, tmp_path):
     run = train(shrink("gpt-tiny"), corpus, tmp_path / "run", average_last=3)
     averaged = Run.open_finished(tmp_path / "run-average-3")
     assert {path.name for path in averaged.path.iterdir()} == {path.name for path in run.path.iterdir()}
-    steps = "the mean of its weights behind steps 10, 11, 12"
+    steps = "the mean of its weights after steps 10, 11, 12"
     assert averaged.environment["origin"] == f"from {run.path}: {steps}"
     assert steps in (averaged.path / "README.md").read_text(encoding="utf-8")
     assert str(averaged.path) in (averaged.path / "README.md").read_text(encoding="utf-8")
@@ -211,7 +211,7 @@ def test_a_comparison_writes_no_averages(corpus, tmp_path):
 def test_a_kill_between_the_average_and_the_end_of_the_snapshots_is_mended_by_resume(corpus, tmp_path, monkeypatch):
     recipe, out = shrink("gpt-tiny"), tmp_path / "run"
     with monkeypatch.context() as patch:
-        patch.setattr(averaging, "remove", lambda path: None)  # what stands behind the renaming
+        patch.setattr(averaging, "remove", lambda path: None)  # what stands after the renaming
         run = train(recipe, corpus, out, average_last=2)
     assert run.snapshots.exists()
     before = (tmp_path / "run-average-2" / "summary.json").read_bytes()

@@ -15,7 +15,7 @@ def test_lines_of_a_training_come_through_and_figures_now_and_then(monkeypatch):
         with TrainingProgress("a", 20, lambda note: shown.hear("a", note)) as progress:
             progress.line("a: a remark")
             progress.step(5, 2.5, 1000.0, 42.0)
-            progress.step(6, 2.5, 1000.0, 42.0)  # so soon behind the other that it is not told
+            progress.step(6, 2.5, 1000.0, 42.0)  # so soon after the other that it is not told
             progress.step(20, 2.0, 1000.0, 0.0)
     assert lines == [
         "a: a remark",

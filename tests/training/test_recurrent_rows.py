@@ -111,7 +111,7 @@ def test_no_gradient_goes_into_the_step_before(corpus):
 
 @pytest.mark.parametrize("name", RECURRENT)
 def test_the_parts_of_a_batch_do_not_matter(name, corpus):
-    """The same memory, losses and gradients whatever rows go through the model at once, also behind a checkpoint."""
+    """The same memory, losses and gradients whatever rows go through the model at once, also after a checkpoint."""
     found = []
     for micro_batch in (8, 3):
         recipe, module, batches = made(name, corpus, **{"training.micro_batch": micro_batch})

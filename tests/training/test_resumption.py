@@ -138,7 +138,7 @@ def test_what_another_budget_cannot_be(stop, corpus, tmp_path):
         return train(None, corpus, run.path, resume=True, budget=Budget(steps=steps))
 
     before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
-    with pytest.raises(UserError, match=r"--budget steps=9 is 9 steps, and the run has 9 behind it"):
+    with pytest.raises(UserError, match=r"--budget steps=9 is 9 steps, and the run has taken 9"):
         with_steps(9)
     with pytest.raises(UserError, match=r"training\.curriculum depends on the share of all steps"):
         with_steps(30)
@@ -150,7 +150,7 @@ def test_what_another_budget_cannot_be(stop, corpus, tmp_path):
 
 def test_an_average_whose_weights_were_not_kept_cannot_be_had(stop, corpus):
     run = stop(steady(**{"training.average_last": 3}), 9, budget=Budget(steps=20))
-    with pytest.raises(UserError, match="needs those behind step 8, which were not kept; give a larger budget"):
+    with pytest.raises(UserError, match="needs those after step 8, which were not kept; give a larger budget"):
         train(None, corpus, run.path, resume=True, budget=Budget(steps=10))
     assert train(None, corpus, run.path, resume=True, budget=Budget(steps=12)).summary["steps"] == 12
     assert Run.open_finished(run.path.with_name("run-average-3")).environment["origin"].endswith("steps 10, 11, 12")

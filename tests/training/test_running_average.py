@@ -27,7 +27,7 @@ def weights(path):
 
 
 def naive(behind, first, steps):
-    """a <- d a + (1 - d) w behind each step, with d = 1 - 1 / (share * steps), in float64."""
+    """a <- d a + (1 - d) w after each step, with d = 1 - 1 / (share * steps), in float64."""
     decay = 1 - 1 / (SHARE * STEPS)
     average = {name: tensor.double() for name, tensor in first.items() if tensor.is_floating_point()}
     for step in range(1, steps + 1):

@@ -74,7 +74,7 @@ def test_logits_are_those_of_the_first_objective_that_predicts_tokens(corpus, tm
 
 
 def test_a_model_of_two_directions_predicts_forwards(corpus, tmp_path):
-    """What stands behind changes nothing; each row is what all of it before gives."""
+    """What stands after changes nothing; each row is what all of it before gives."""
     run = bakeoff.load(untrained("elmo-tiny", corpus, tmp_path / "run"), device="cpu")
     one, other = run.logits([[7, 8, 9, 10], [7, 8, 11, 12]])
     torch.testing.assert_close(one[:2], other[:2])

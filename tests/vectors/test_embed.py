@@ -164,7 +164,7 @@ def test_layers_of_both_directions_stand_side_by_side(runs):
 
 @pytest.mark.parametrize("name", ["gpt2-tiny", "xlnet-tiny"])
 def test_the_last_of_several_layers_is_behind_its_norm(name, runs):
-    """As it is alone: gpt2-tiny has a norm behind its layers that no layer owns."""
+    """As it is alone: gpt2-tiny has a norm after its layers that no layer owns."""
     first, last, both = (
         bakeoff.embed(runs[name].path, TEXTS, layers=each, device="cpu") for each in ((1,), (-1,), (1, -1))
     )

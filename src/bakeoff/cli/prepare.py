@@ -215,7 +215,7 @@ def _show_pairs(corpus: "Corpus", out: Path, json: bool) -> None:
             "held out": f"{_counted(summary['held_out_documents'], 'pairs')}, {summary['held_out_tokens']:,} tokens",
             **_test_row(summary, "pairs"),
             **_hidden_row(summary),
-            "vocabulary": f"{summary['vocabulary']:,}" + (", the target's behind the source's" if separate else ""),
+            "vocabulary": f"{summary['vocabulary']:,}" + (", the target's after the source's" if separate else ""),
             "unigram entropy": f"{summary['unigram_entropy']:.3f} nats a token of the targets",
             "skipped": _skips(summary),
         }

@@ -87,7 +87,7 @@ def _trained_with(out: Path) -> int | None:
     return None
 
 
-def _require_own_place(out: Path) -> None:
+def _require_unused_place(out: Path) -> None:
     """Refuse to write into a corpus or a run, over results that no comparison has written, and through a link.
 
     Raises:
@@ -131,7 +131,7 @@ class _Comparison:
     def run(self) -> Results:
         """Run the comparison; the checks that find mistakes in the plan come before any training."""
         plan = self.plan
-        _require_own_place(self.out)
+        _require_unused_place(self.out)
         starts = Starts(plan, self.out, self.engine, self.say)
         self.recipes = {item.name: starts.recipe(item) for item in plan.recipes}
         self._require_finetunable()

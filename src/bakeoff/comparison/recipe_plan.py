@@ -61,7 +61,7 @@ class RecipePlan(Config):
             values = {**values, "name": label_of(values["recipe"])}
         return values
 
-    def found_from(self, where: str, folder: Path) -> Self:
+    def resolved(self, where: str, folder: Path) -> Self:
         """The recipe's plan with absolute paths.
 
         Args:

@@ -12,8 +12,8 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 
-class Found(NamedTuple):
-    """The text with the best score."""
+class Hypothesis(NamedTuple):
+    """A text that a search has made."""
 
     ids: list[int]
     """The tokens of the text, without the end token."""
@@ -48,13 +48,14 @@ class _Prompt:
     """The tokens of the candidates, the likeliest candidate first."""
     totals: list[float] = field(default_factory=lambda: [0.0])
     """The log-probabilities of the candidates in nats."""
-    finished: list[tuple[float, Found]] = field(default_factory=list)
+    finished: list[tuple[float, Hypothesis]] = field(default_factory=list)
     """Scores and texts that have ended."""
 
-    def best(self, search: Search) -> Found:
+    def best(self, search: Search) -> Hypothesis:
         """The text with the best score, among ended ones and those cut at the largest number of tokens."""
         cut = [
-            (search.value(total, len(ids)), Found(ids, total)) for total, ids in zip(self.totals, self.ids, strict=True)
+            (search.value(total, len(ids)), Hypothesis(ids, total))
+            for total, ids in zip(self.totals, self.ids, strict=True)
         ]
         return max(self.finished + cut, key=lambda entry: entry[0])[1]
 
@@ -83,7 +84,7 @@ class _Prompt:
                 break
             if token == search.end:
                 own = self.ids[number]
-                self.finished.append((search.value(total, len(own) + 1), Found(own, total)))
+                self.finished.append((search.value(total, len(own) + 1), Hypothesis(own, total)))
             else:
                 chosen.append((total, number, token))
         self.ids = [[*self.ids[number], token] for _, number, token in chosen]
@@ -91,7 +92,9 @@ class _Prompt:
         return [(number, token) for _, number, token in chosen]
 
 
-def beam_search(scores: Tensor, go_on: Callable[[list[int], list[int]], Tensor | None], search: Search) -> list[Found]:
+def beam_search(
+    scores: Tensor, go_on: Callable[[list[int], list[int]], Tensor | None], search: Search
+) -> list[Hypothesis]:
     """The best continuation of each prompt, independent of the other prompts.
 
     Args:
@@ -100,7 +103,7 @@ def beam_search(scores: Tensor, go_on: Callable[[list[int], list[int]], Tensor |
             to the (R, V) log-probabilities of the tokens after these, or None if the model has no more positions.
         search: the settings.
     """
-    found: dict[int, Found] = {}
+    found: dict[int, Hypothesis] = {}
     going = [_Prompt(number) for number in range(len(scores))]
     for length in range(1, search.tokens + 1):
         rows: list[int] = []

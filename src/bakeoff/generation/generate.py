@@ -32,7 +32,7 @@ class Written(NamedTuple):
     prompt: str
     """The prompt as the user gave it."""
     continuation: str | None
-    """The text behind the prompt, with the space between the two if there is one; None: the run rewrote the prompt."""
+    """The text after the prompt, with the space between the two if there is one; None: the run rewrote the prompt."""
     text: str
     """The prompt, as the tokenizer decodes it, with its continuation; or the rewritten text."""
 
@@ -159,7 +159,7 @@ class PromptWriter:
     def stream(self, prompt: str) -> Iterator[str]:
         """Generate the text of `write` for the next prompt, and yield it in pieces as tokens are chosen.
 
-        A piece ends behind a whole character, so that later tokens do not change it.
+        A piece ends after a whole character, so that later tokens do not change it.
 
         Raises:
             UserError: the prompt is too long for the model, or the config asks for a beam search.
@@ -215,14 +215,14 @@ class PromptWriter:
 
 
 def joined(prompt: Sequence[int], following: Sequence[int], tokenizer: Tokenizer) -> tuple[str, str]:
-    """The texts of a prompt's ids and of the ids behind it, the second with a space before it if there is one.
+    """The texts of a prompt's ids and of the ids after it, the second with a space before it if there is one.
 
-    Both are decoded together, because the ids behind a prompt do not tell alone whether they complete its last word.
+    Both are decoded together, because the ids after a prompt do not tell alone whether they complete its last word.
     """
     before, whole = tokenizer.decode(prompt), tokenizer.decode([*prompt, *following])
     if whole.startswith(before):
         return before, whole[len(before) :]
-    return before, tokenizer.decode(following)  # this decoder's text of the prompt depends on the ids behind it
+    return before, tokenizer.decode(following)  # this decoder's text of the prompt depends on the ids after it
 
 
 def never_written(tokenizer: Tokenizer) -> list[int]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from bakeoff.generation.beam_search import Found, Search, beam_search
+from bakeoff.generation.beam_search import Hypothesis, Search, beam_search
 from bakeoff.generation.config import GenerationConfig
 from bakeoff.generation.prompts import Prompts, ids_of, source_of, together
 from bakeoff.generation.sampling import PromptSeed, chooser
@@ -134,17 +134,17 @@ class Generator:
         prompts: Prompts,
         config: GenerationConfig,
         sources: Prompts | None = None,
-    ) -> list[Found]:
+    ) -> list[Hypothesis]:
         """The best continuation of each prompt by beam search; arguments as for `write`."""
         search = Search(config.beams or 1, config.tokens, config.length_penalty, self.end)
-        found: dict[int, Found] = {}
+        found: dict[int, Hypothesis] = {}
         for rows in self._together(prompts, sources, config.tokens, search.beams):
             own = [prompts[row] for row in rows]
             given = None if sources is None else [sources[row] for row in rows]
             found |= zip(rows, self._searched(own, search, given), strict=True)
         return [found[row] for row in range(len(prompts))]
 
-    def _searched(self, prompts: Prompts, search: Search, sources: Prompts | None) -> list[Found]:
+    def _searched(self, prompts: Prompts, search: Search, sources: Prompts | None) -> list[Hypothesis]:
         """Beam search for a batch of prompts of one length."""
         ids = ids_of(prompts, self.device)
         prefix = torch.full_like(ids[:, 0], ids.shape[1]) if self.writer.reads_prefix else None
@@ -169,6 +169,6 @@ class Generator:
         return scores.index_fill_(1, self.banned, float("-inf")), after
 
     def _full(self, read: int) -> bool:
-        """Whether the model has no position for a token behind `read` tokens."""
+        """Whether the model has no position for a token after `read` tokens."""
         longest = self.model.config.longest_input
         return longest is not None and read >= longest

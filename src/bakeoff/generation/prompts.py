@@ -49,7 +49,7 @@ def ids_of(rows: Prompts | Sequence[int], device: torch.device) -> Tensor:
 
 
 def source_of(sources: Prompts | None, device: torch.device) -> Source[Tensor] | None:
-    """The source of a batch, with padding behind the tokens; None: there is no encoder."""
+    """The source of a batch, with padding after the tokens; None: there is no encoder."""
     if sources is None:
         return None
     return Source(*padded(sources, 0, device))

@@ -19,7 +19,7 @@ def encoded_around(parts: Sequence[str], tokenizer: Tokenizer) -> list[NDArray[n
     some tokenizers would mark it as the beginning of a word.
 
     Args:
-        parts: the texts before the first mask, between masks, and behind the last mask; each may be empty.
+        parts: the texts before the first mask, between masks, and after the last mask; each may be empty.
         tokenizer: the run's.
     """
     own = [part.rstrip() for part in parts] if len(parts) > 1 else list(parts)

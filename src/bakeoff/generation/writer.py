@@ -30,7 +30,7 @@ class Writer(nn.Module):
     def forward(
         self, row: Row[Tensor], state: ModelState, chosen: Sequence[int] | None = None, normalised: bool = True
     ) -> tuple[Tensor, ModelState]:
-        """Scores of the tokens that follow the rows, and the state behind the rows.
+        """Scores of the tokens that follow the rows, and the state after the rows.
 
         Args:
             row: the next tokens of B texts.

@@ -28,7 +28,7 @@ MEANINGS = {
     "kept": "x is read, and predicted all the same",
     "shuffled": "x y z are read in another order, and predicted in their own; {=x y z} is the same by chance",
     "ordered": "x is predicted second, from all that has no number and from number 1",
-    "next": "x comes next; it is predicted from all before it, as is every token behind the first",
+    "next": "x comes next; it is predicted from all before it, as is every token after the first",
 }
 
 COUNTS = {"masked": "hidden", "replaced": "replaced", "kept": "shown"}
@@ -116,7 +116,7 @@ def _samples(peek: Peek) -> list[tuple[Text, str]]:
     if peek.source is not None:
         samples.append((Text("source", "dim"), peek.source))
     if any(line.name == "reused" for row in peek.rows for line in row.lines):
-        meaning = "is remembered by the next step's row, which begins behind it; it sees nothing of A and B"
+        meaning = "is remembered by the next step's row, which begins after it; it sees nothing of A and B"
         samples.append((Text("reused", "dim"), meaning))
     return samples
 

@@ -14,7 +14,7 @@ WITHOUT_PIPELINE = ("multiple-choice", "question-answering")
 """Purposes for which transformers 5 has classes, but no pipeline."""
 
 
-def model_card(path: Path, auto: str, purpose: str | None, remarks: list[str], own_code: bool = True) -> str:
+def model_card(path: Path, auto: str, purpose: str | None, remarks: list[str], has_code: bool = True) -> str:
     """The README.md for the export of a run to transformers.
 
     Args:
@@ -22,9 +22,9 @@ def model_card(path: Path, auto: str, purpose: str | None, remarks: list[str], o
         auto: the class of transformers that loads the model.
         purpose: transformers' name of the model's pipeline; None: there is none.
         remarks: what the export leaves out.
-        own_code: whether a file of code lies beside the weights.
+        has_code: whether a file of code lies beside the weights.
     """
-    trusted = ", trust_remote_code=True" if own_code else ""
+    trusted = ", trust_remote_code=True" if has_code else ""
     finetuned = FinetunedRun.open(path) if FinetunedRun.at(path) else None
     run = Run(path)
     recipe = run.recipe
@@ -51,7 +51,7 @@ def model_card(path: Path, auto: str, purpose: str | None, remarks: list[str], o
 {body}
 
 ## How to load it
-{_WARNING if own_code else ""}
+{_WARNING if has_code else ""}
 {markdown.block(code)}
 
 ## Limits

@@ -100,7 +100,7 @@ def write_tokenizer(tokenizer: Tokenizer, folder: Path, settings: TokenizerSetti
         steps = [normalizers.NFC(), normalizers.Replace(tokenizers.Regex(r"\s+"), " ")]
         inner.normalizer = normalizers.Sequence([*steps, *([inner.normalizer] if inner.normalizer else [])])
     if tokenizer.end_of_line is not None:
-        remarks.append("the ends of lines are tokens; a text is to be given with a space before and behind each")
+        remarks.append("the ends of lines are tokens; a text is to be given with a space before and after each")
     inner.save(str(folder / "tokenizer.json"))
     values: dict[str, Any] = {
         "tokenizer_class": "PreTrainedTokenizerFast",

@@ -36,8 +36,8 @@ class BidirectionalLanguageModelConfig(LanguageModelConfig):
         **starts_anew("bilm"),
     }
     peek_note: ClassVar[str | None] = (
-        "x comes next; it is predicted from all before it, as is every token behind the first; and read backwards "
-        "every token is predicted from all behind it"
+        "x comes next; it is predicted from all before it, as is every token after the first; and read backwards "
+        "every token is predicted from all after it"
     )
     bounded_by_frequencies: ClassVar[bool] = True
 

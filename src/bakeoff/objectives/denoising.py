@@ -66,7 +66,7 @@ class DenoisingConfig(SequenceToSequenceBaseConfig):
         changes = {
             "lacks tokens, and has nothing in their place": self.noise == "deletion",
             "has its sentences in a random order; the target has the text's": self.permute,
-            "begins at any token, and has the text's beginning behind its end": self.rotate,
+            "begins at any token, and has the text's beginning after its end": self.rotate,
         }
         return "; ".join(text for text, made in changes.items() if made) or None
 

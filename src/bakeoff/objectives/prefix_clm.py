@@ -26,7 +26,7 @@ class PrefixCausalLanguageModelConfig(LanguageModelConfig):
 
     kind: Literal["prefix_clm"] = "prefix_clm"
     """The objective's name."""
-    title: ClassVar[str] = "Next token behind a prefix (prefix_clm)"
+    title: ClassVar[str] = "Next token after a prefix (prefix_clm)"
     refused: ClassVar[Mapping[str, str]] = {
         "encoder": "prefix_clm predicts the next token, which a model with 'encoder' can see; use 'decoder'",
         "decoder with directions: 2": "prefix_clm reads in one direction, and the model has 'directions: 2'; use bilm, "
@@ -42,7 +42,7 @@ class PrefixCausalLanguageModelConfig(LanguageModelConfig):
     }
     bounded_by_frequencies: ClassVar[bool] = True
     peek_note: ClassVar[str | None] = (
-        "x comes next; it is predicted from all before it, as is every token behind the prefix"
+        "x comes next; it is predicted from all before it, as is every token after the prefix"
     )
     generates: ClassVar[bool] = True
     reads_prefix: ClassVar[bool] = True

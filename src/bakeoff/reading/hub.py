@@ -83,7 +83,7 @@ def hub_files(text: str, *, whole: bool = False) -> list[HubFile]:
     """
     match = _NAME.fullmatch(text.removeprefix(PREFIX))
     if match is None:
-        raise UserError(f"{text}: expected hub:OWNER/NAME, hub:OWNER/NAME:CONFIG, or either with @SPLIT behind it")
+        raise UserError(f"{text}: expected hub:OWNER/NAME, hub:OWNER/NAME:CONFIG, or either with @SPLIT after it")
     try:
         import datasets
     except ImportError:

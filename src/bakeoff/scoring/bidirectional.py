@@ -89,7 +89,7 @@ class BothSides:
         wanted = torch.zeros(len(rows), most, dtype=torch.int64, device=self.device)
         if self.from_before:
             wanted[own, asked] = positions - 1
-            # Padding stands behind the prefix, which does not attend to it.
+            # Padding stands after the prefix, which does not attend to it.
             row = Row(ids, prefix=self._tensor([len(row) for row in rows]), wanted=wanted)
         else:
             wanted[own, asked] = positions

@@ -18,7 +18,7 @@ from bakeoff.scoring.windows import Window, windows_behind
 class Forwards:
     """Scores of causal models, and of the forward direction of models with two directions.
 
-    A text begins behind the separator, as documents do, or behind an end-of-line token if ends of lines are tokens. A
+    A text begins after the separator, as documents do, or after an end-of-line token if ends of lines are tokens. A
     text longer than a row is read in windows, or, if rows of the training continued each other, in consecutive rows, so
     that nothing is read twice. For a model that reads prefixes, the tokens of a window before the first scored token
     are the prefix.
@@ -29,7 +29,7 @@ class Forwards:
         separator: id of the token before each text.
         length: the largest length of a row in tokens.
         continues: whether rows continue each other.
-        stride: the largest number of tokens that a window behind the first one adds; None: half a row.
+        stride: the largest number of tokens that a window after the first one adds; None: half a row.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Forwards:
         ]
         for batch in batches([window.end - window.begin for _, window in windows], self.device):
             chosen = [windows[index] for index in batch]
-            # Padding stands behind the tokens, which do not attend to it.
+            # Padding stands after the tokens, which do not attend to it.
             ids, _ = padded(
                 [self._read(rows[number], window) for number, window in chosen], self.separator, self.device
             )
@@ -102,7 +102,7 @@ class Forwards:
         return Window(begin, end, min(max(begin, row.first), end), end)
 
     def _read(self, row: ScoredText, window: Window) -> np.ndarray:
-        """The inputs that predict the tokens of a window: the text shifted by one, behind the separator."""
+        """The inputs that predict the tokens of a window: the text shifted by one, after the separator."""
         if window.begin:
             return row.ids[window.begin - 1 : window.end - 1]
         return np.concatenate([[self.separator], row.ids[: window.end - 1]])
@@ -113,7 +113,7 @@ class Forwards:
         owners: Sequence[tuple[ScoredText, TokenScores, Window]],
         state: ModelState | None = None,
     ) -> ModelState | None:
-        """Score the tokens of a window that each of B rows predicts; the state behind the rows, if one is given."""
+        """Score the tokens of a window that each of B rows predicts; the state after the rows, if one is given."""
         length = row.ids.shape[1]
         positions = [
             np.arange(w.scored - w.begin, w.until - w.begin) + number * length

@@ -59,12 +59,12 @@ def _pseudo(objective: ObjectiveConfig | type[ObjectiveConfig]) -> bool:
 
 
 class WordStarts:
-    """Starts of words for masking: behind white space, and before and behind punctuation."""
+    """Starts of words for masking: after white space, and before and after punctuation."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._speller = Speller(tokenizer)
         plain = (token for token in range(tokenizer.size) if self._speller.plain(token))
-        # The speller shows a piece inside a word only behind another token.
+        # The speller shows a piece inside a word only after another token.
         self._before = next((token for token in plain if self._speller.name(token).isalnum()), None)
         self._edges: dict[int, tuple[bool, bool]] = {}
 
@@ -73,7 +73,7 @@ class WordStarts:
 
         Args:
             ids: (T,) tokens.
-            spaced: (T,) True for tokens behind white space.
+            spaced: (T,) True for tokens after white space.
         """
         edges = np.array([self._edges_of(token) for token in ids.tolist()], bool).reshape(-1, 2)
         starts: NDArray[np.bool_] = spaced | edges[:, 0]

@@ -33,7 +33,7 @@ class EachAlone:
     last in the order.
 
     Pieces of a word predict each other well, so that words of several pieces are overrated. With `whole_words` the
-    pieces behind the token in its word are hidden as well, as in PLL-word-l2r (Kauf and Ivanova 2023,
+    pieces after the token in its word are hidden as well, as in PLL-word-l2r (Kauf and Ivanova 2023,
     arXiv:2305.10588): sum_t log p(x[t] | all tokens but x[t] and the later tokens of its word).
 
     Args:

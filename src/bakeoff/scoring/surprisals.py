@@ -24,7 +24,7 @@ class Surprisal(NamedTuple):
     start: int
     """The index of its first character in the text as it was given, white space aside."""
     end: int
-    """The index behind its last character."""
+    """The index after its last character."""
     surprisal: float
     """The sum of -log2 p of its tokens, in bits."""
     tokens: int

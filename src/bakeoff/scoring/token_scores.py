@@ -87,7 +87,7 @@ class TokenPredictions:
             state: the state from which the rows continue, if they do.
 
         Returns:
-            The state behind the rows.
+            The state after the rows.
         """
         scored, after = self.module(Batch(row, {self.objective: (positions, labels)}), state, self._score)
         values, hits = scored[self.objective]

@@ -24,7 +24,7 @@ def windows_behind(length: int, room: int, first: int = 0, stride: int | None = 
         length: tokens of the text.
         room: tokens of a row.
         first: the first position to be scored.
-        stride: the largest number of tokens that a window behind the first one adds, at most `room`; None: half a row.
+        stride: the largest number of tokens that a window after the first one adds, at most `room`; None: half a row.
     """
     stride = stride or max(1, room // 2)
     while first < length:

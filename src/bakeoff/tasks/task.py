@@ -18,10 +18,11 @@ from torch import Tensor
 
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement
+from bakeoff.row import Row
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads.heads import HeadedModel, build_head
 from bakeoff.tasks.items import Items
-from bakeoff.tasks.rows.batches import InputBatch, collate
+from bakeoff.tasks.rows.batches import collate
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.scores.label_scores import LabelScore
 
@@ -121,7 +122,7 @@ class Task(ABC):
 
     def collate(self, items: Items, chosen: NDArray[np.int64], format: InputFormat) -> HeadInputs:
         """The batch of some items with targets, to be learned from."""
-        batch: InputBatch = collate(items.encoded, items.rows(chosen), format)
+        batch: Row[Tensor] = collate(items.encoded, items.rows(chosen), format)
         return batch
 
     def predict(

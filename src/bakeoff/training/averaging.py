@@ -98,7 +98,7 @@ def write_average(run: Run, module: PretrainingModel, held_out: HeldOut, placeme
     module.load_state_dict(_mean(run, steps))
     counters = {name: run.metrics()[-1][name] for name in ("step", "tokens", "flops", "seconds")}
     line = {"kind": "validation", **counters, **validate(module, held_out, placement)}
-    about = {**run.environment, "origin": f"{_origin(run)} behind steps {', '.join(map(str, steps))}"}
+    about = {**run.environment, "origin": f"{_origin(run)} after steps {', '.join(map(str, steps))}"}
     path = average_path(run.path, count)
     averaged = write_derived(run, path, module, about, [line], {**summary, "validation": line}, MOVED)
     remove(run.snapshots)

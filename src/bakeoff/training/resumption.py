@@ -92,7 +92,7 @@ def with_budget(run: Run, budget: Budget, steps: int) -> list[str]:
     assert old is not None
     where = f"{run.path}: --budget {budget} is {steps:,} steps"
     if steps <= done:
-        raise UserError(f"{where}, and the run has {done:,} behind it; give more, or end it as it is: --finish-now")
+        raise UserError(f"{where}, and the run has taken {done:,}; give more, or end it as it is: --finish-now")
     if (moving := run.recipe.moves_with_the_steps) and steps != old:
         raise UserError(
             f"{where} in place of {old:,}: {moving[0]} depends on the share of all steps that is done, so it cannot be "
@@ -101,7 +101,7 @@ def with_budget(run: Run, budget: Budget, steps: int) -> list[str]:
     kept = [step for step in snapshot_steps(steps, training.average_last) if step <= done]
     if missing := [step for step in kept if not snapshot_file(run, step).is_file()]:
         raise UserError(
-            f"{where}: its average of the last weights needs those behind step {missing[0]:,}, which were not kept; "
+            f"{where}: its average of the last weights needs those after step {missing[0]:,}, which were not kept; "
             "give a larger budget"
         )
     changed = run.recipe.changed({"training.budget": {"steps": steps}})

@@ -123,7 +123,7 @@ class RecipeSearch:
                 self.say(coming_cost(self.journal.trials, len(self.seeds), self.budget))
                 if begun:
                     self.say(f"{sum(trial.begun for trial in self.journal.trials)} of them begun before")
-                with self._own_workers(shared) as pool:
+                with self._workers_of_search(shared) as pool:
                     runner = Runner(workers or pool, self.engine.carry_out, self.progress, "trial")
                     self.say = runner.say
                     return self._run(runner)
@@ -139,7 +139,7 @@ class RecipeSearch:
             what = "what is done is kept, and the same command goes on" if kept else "nothing was done yet"
             raise Interrupted(f"{self.out}: interrupted; {what}", number) from None
 
-    def _own_workers(self, shared: SharedMachine | None) -> AbstractContextManager[Workers | None]:
+    def _workers_of_search(self, shared: SharedMachine | None) -> AbstractContextManager[Workers | None]:
         if shared is None or shared.jobs == 1:
             return nullcontext()
         return Processes(shared.devices, shared.threads)

@@ -16,9 +16,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from bakeoff.row import Row
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.heads.heads import HeadedModel
-from bakeoff.tasks.rows.batches import InputBatch, collate
+from bakeoff.tasks.rows.batches import collate
 
 POINTS = (32, 64, 128, 256)
 """Numbers of points of the Gauss-Legendre quadrature, tried in turn until the sum of weights is within TOLERANCE."""
@@ -98,7 +99,7 @@ class _Scored:
         batch: the windows of a text.
     """
 
-    def __init__(self, head: HeadedModel, batch: InputBatch) -> None:
+    def __init__(self, head: HeadedModel, batch: Row[Tensor]) -> None:
         tensors = [*head.parameters(), *head.buffers()]
         self._head = copy.deepcopy(head, {id(tensor): tensor for tensor in tensors})
         self._batch = batch

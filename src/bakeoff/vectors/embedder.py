@@ -19,7 +19,7 @@ from bakeoff.runs.run import Run
 from bakeoff.scoring.token_scores import batches
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.heads.heads import pooled
-from bakeoff.tasks.rows.batches import InputBatch, collate
+from bakeoff.tasks.rows.batches import collate
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.vectors.layer_states import layer_index, layer_states
 from bakeoff.vectors.options import VectorConfig
@@ -116,18 +116,16 @@ class Embedder:
         if not np.isfinite(vectors).all():
             raise UserError(f"{self.path}: a vector has numbers that are not finite; are the run's weights damaged?")
 
-    def _embed(self, batch: InputBatch) -> Tensor:
+    def _embed(self, batch: Row[Tensor]) -> Tensor:
         """(B, D) vectors of a batch."""
         states, padding_mask = self.states(batch)
         return pooled(states, padding_mask, self.config.pooling, self.format.start_last)
 
     @torch.inference_mode()
-    def states(self, batch: InputBatch) -> tuple[Tensor, Tensor]:
+    def states(self, batch: Row[Tensor]) -> tuple[Tensor, Tensor]:
         """(B, T, D) states of a batch, the mean of the config's layers, and (B, T) True where no padding is."""
         if self.hides_first:  # its sources begin without [CLS]
-            batch = InputBatch(
-                batch.ids[:, 1:], None, None if batch.padding_mask is None else batch.padding_mask[:, 1:]
-            )
+            batch = Row(batch.ids[:, 1:], None, None if batch.padding_mask is None else batch.padding_mask[:, 1:])
         padding_mask = (
             torch.ones_like(batch.ids, dtype=torch.bool) if batch.padding_mask is None else batch.padding_mask
         )

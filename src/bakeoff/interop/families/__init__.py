@@ -1,6 +1,7 @@
 """Model families of other libraries, one file each."""
 
 from bakeoff.interop.families.albert import Albert
+from bakeoff.interop.families.bakeoff_family import BakeoffFamily
 from bakeoff.interop.families.bart import Bart
 from bakeoff.interop.families.bert import Bert
 from bakeoff.interop.families.distilbert import DistilBert
@@ -9,7 +10,6 @@ from bakeoff.interop.families.fairseq import Lightconv
 from bakeoff.interop.families.family import Family
 from bakeoff.interop.families.gpt import Gpt, Gpt2
 from bakeoff.interop.families.modernbert import ModernBert
-from bakeoff.interop.families.own import Own
 from bakeoff.interop.families.roberta import Roberta
 from bakeoff.interop.families.t5 import T5
 from bakeoff.interop.families.task_heads import NotSaid
@@ -17,7 +17,7 @@ from bakeoff.interop.families.xlnet import XLNet
 
 FAMILIES: tuple[Family, ...] = (
     *(Bert(), Roberta(), Albert(), Electra(), DistilBert(), ModernBert()),
-    *(XLNet(), Gpt(), Gpt2(), Bart(), T5(), Lightconv(), Own()),
+    *(XLNet(), Gpt(), Gpt2(), Bart(), T5(), Lightconv(), BakeoffFamily()),
 )
 """All families, in any order: where several can express a recipe, their `kinds` of tokenizers decide in
 `hugging_face.family_choice`, and after these `precedence`."""

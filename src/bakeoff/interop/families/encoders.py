@@ -95,7 +95,7 @@ def require_heads(recipe: Recipe, known: Collection[str]) -> set[str]:
     if others := sorted(kinds - set(known)):
         raise NotSaid(f"it has no head for {' and '.join(others)}")
     if recipe.extra_tokens:
-        raise NotSaid("its table of tokens has marks of an objective behind the tokenizer's")
+        raise NotSaid("its table of tokens has marks of an objective after the tokenizer's")
     return kinds
 
 

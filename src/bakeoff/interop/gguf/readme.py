@@ -10,8 +10,8 @@ USES = {
 }
 """Shell commands that run a model, by architecture."""
 SAID = {
-    "gpt2": "A text begins behind the token that ends documents, which llama.cpp puts there.",
-    "t5": "The prompt is what the encoder reads; llama.cpp puts the token behind it that ends texts, and begins the "
+    "gpt2": "A text begins after the token that ends documents, which llama.cpp puts there.",
+    "t5": "The prompt is what the encoder reads; llama.cpp puts the token after it that ends texts, and begins the "
     "decoder's text. `<extra_id_0>`, `<extra_id_1>`, ... stand for gaps in it, where it has learnt to fill such.",
 }
 

@@ -11,7 +11,7 @@ from bakeoff.errors import UserError
 from bakeoff.extras import missing
 from bakeoff.interop.exported import Exported, write_json
 from bakeoff.interop.families.task_heads import ANSWERS
-from bakeoff.interop.hugging_face import own_settings
+from bakeoff.interop.hugging_face import bakeoff_settings
 from bakeoff.interop.hugging_face.family_choice import FamilyChoice, choose
 from bakeoff.interop.hugging_face.folder import CONFIG, GENERATION, WEIGHTS
 from bakeoff.interop.hugging_face.importing import LEFT
@@ -50,7 +50,7 @@ SKIPPED = (
     "quantization_config",
     *(f"{prefix}{part}_implementation" for prefix in ("", "_") for part in ("attn", "experts")),
     "num_labels",
-    own_settings.KEY,
+    bakeoff_settings.KEY,
     *OF_HEADS,
 )
 """Keys of an imported config.json that an export drops: they name code or paths, are written anew, or make transformers
@@ -80,7 +80,7 @@ def export(run: Path, out: Path) -> Exported:
         else:
             largest, remarks = _write(source, chosen, folder)
             main, arguments = chosen.config["architectures"][0], repr(str(out))
-            card = model_card(run, *_auto_class(main), remarks, own_code=False)
+            card = model_card(run, *_auto_class(main), remarks, has_code=False)
             (folder / "README.md").write_text(card, encoding="utf-8")
     return Exported(out, "hf", f"transformers.{main}.from_pretrained({arguments})", largest, remarks)
 
@@ -135,7 +135,7 @@ def _write(run: Run | FinetunedRun, chosen: FamilyChoice, folder: Path) -> tuple
     config = named | config | {"vocab_size": rows, "dtype": str(dtype).split(".")[1]}
     if isinstance(run, FinetunedRun):
         said = (imported or {}).get("config", {})
-        config |= task_config(run) | {key: said[key] for key in OF_HEADS if key in said} | own_settings.written(run)
+        config |= task_config(run) | {key: said[key] for key in OF_HEADS if key in said} | bakeoff_settings.written(run)
     theirs = _tensors(run, chosen, rows, dtype)
     write_json(folder / CONFIG, config)
     save_tensors(theirs, folder / WEIGHTS, {"format": "pt"})

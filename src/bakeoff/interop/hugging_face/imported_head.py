@@ -11,9 +11,9 @@ from bakeoff.errors import UserError
 from bakeoff.interop.config_reader import ConfigReader
 from bakeoff.interop.families import Family, NotSaid
 from bakeoff.interop.families.task_heads import CHOICES, PURPOSES, SEQUENCE, TaskHead
-from bakeoff.interop.hugging_face import own_settings
+from bakeoff.interop.hugging_face import bakeoff_settings
+from bakeoff.interop.hugging_face.bakeoff_settings import NOT_KNOWN, BakeoffSettings
 from bakeoff.interop.hugging_face.folder import Folder
-from bakeoff.interop.hugging_face.own_settings import NOT_KNOWN, OwnSettings
 from bakeoff.interop.hugging_face.tokenizer_reading import SETTINGS, TOKENIZER
 from bakeoff.recipe import Recipe
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
@@ -76,7 +76,7 @@ def imported_head(
             `pairs` is set.
     """
     config = ConfigReader(folder.json("config.json"), folder.where)
-    ending, saved, file = _class_of(config), own_settings.read(config), str(out.absolute() / NOT_KNOWN)
+    ending, saved, file = _class_of(config), bakeoff_settings.read(config), str(out.absolute() / NOT_KNOWN)
     if saved is not None and saved.generates and ending in WRITING and not pairs:
         return _writer(family.writing(ending, recipe), saved, recipe, file)
     end = next((each for each in PURPOSES if ending.removesuffix("Simple") == f"For{each}"), None)
@@ -119,7 +119,7 @@ def imported_head(
     return ImportedHead(head, task, FinetuneConfig.parse(head_settings, folder.where))
 
 
-def _writer(head: TaskHead, saved: OwnSettings, recipe: Recipe, file: str) -> ImportedHead:
+def _writer(head: TaskHead, saved: BakeoffSettings, recipe: Recipe, file: str) -> ImportedHead:
     """The head of a run that was fine-tuned to generate text, which Bakeoff's settings alone tell from pre-training.
 
     Raises:

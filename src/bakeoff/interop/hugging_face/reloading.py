@@ -17,7 +17,6 @@ from bakeoff.row import Row, Source
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.heads.writing_head import WritingHead
-from bakeoff.tasks.rows.batches import InputBatch
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 TOLERANCE = 1e-5
@@ -80,7 +79,7 @@ def task_difference(run: FinetunedRun, folder: Path, architecture: str, pads_bef
     assert run.task.exported is not None
     ending, (scale, shift) = run.task.exported.ending, run.learned.output_scale
     with torch.no_grad():
-        ours = run.load()(InputBatch(ids, segments, padding_mask))
+        ours = run.load()(Row(ids, segments, padding_mask))
         inputs = _inputs(ids, padding_mask, segments)
         if pads_before:
             inputs = {name: _turned(tensor, padding_mask) for name, tensor in inputs.items()}

@@ -39,7 +39,7 @@ def require_bias(run: FinetunedRun, head: TaskHead) -> str | None:
     if not head.bias_in:
         return None
     if run.tokenizer.pad == run.tokenizer.separator:
-        return "its padding is a token of texts, behind which the class would not find the last one"
+        return "its padding is a token of texts, after which the class would not find the last one"
     if without_bias(load_tensors(run.path / "model.safetensors"), head.bias_in) is None:
         return "the class has no bias, and the norm before it cannot take it over"
     return None

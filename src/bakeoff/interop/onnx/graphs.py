@@ -12,7 +12,6 @@ from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.objectives.heads import logits
 from bakeoff.row import Row
 from bakeoff.tasks.heads.heads import LinearHead
-from bakeoff.tasks.rows.batches import InputBatch
 
 ROWS = "input_ids", "attention_mask", "token_type_ids"
 """Names of a graph's inputs: token ids, padding mask (1 for tokens, 0 for padding), and segments."""
@@ -49,7 +48,7 @@ class OfHead(Graph):
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
         """The logits of the head, float32."""
-        return cast(Tensor, self.head(InputBatch(input_ids, token_type_ids, attention_mask != 0)))
+        return cast(Tensor, self.head(Row(input_ids, token_type_ids, attention_mask != 0)))
 
 
 class OfEncoder(Graph):

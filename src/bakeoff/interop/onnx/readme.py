@@ -134,7 +134,7 @@ def readme(name: str, settings: dict[str, Any], ending: str) -> str:
 
 Written by Bakeoff; the largest difference from torch on random rows was {settings["largest_difference"]:.1e} of the
 largest number{" before the weights were made int8" if small else ""}. Rows and lengths may be any, up to \
-{settings["length"]} tokens; `attention_mask` is 1 for tokens and 0 for padding, which stands behind them.
+{settings["length"]} tokens; `attention_mask` is 1 for tokens and 0 for padding, which stands after them.
 {"" if not small else chr(10) + small}
 | | name | shape |
 |---|---|---|

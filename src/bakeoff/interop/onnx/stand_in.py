@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
+from bakeoff.row import Row
 from bakeoff.tasks.heads.heads import HeadedModel
-from bakeoff.tasks.rows.batches import InputBatch
 
 
 class OnnxHead(HeadedModel):
@@ -24,7 +24,7 @@ class OnnxHead(HeadedModel):
         self.names = {each.name for each in session.get_inputs()}
 
     @override
-    def forward(self, batch: InputBatch) -> Tensor:
+    def forward(self, batch: Row[Tensor]) -> Tensor:
         """The logits, float32."""
         ids = batch.ids.numpy()
         padding_mask = np.ones_like(ids) if batch.padding_mask is None else batch.padding_mask.numpy().astype(np.int64)

@@ -48,7 +48,7 @@ class StateTensors:
             raise UserError(f"{where}: begins with a state that is not of zeros, which is not written as ONNX")
         self.axes = self._growing(begun, where)
         """The axes of each tensor: batch, then sizes, or `past` for the axis that grows with the tokens read."""
-        self.told_by = next(
+        self.length_input = next(
             ((index, axes.index("past")) for index, axes in enumerate(self.axes) if "past" in axes), None
         )
         """The index and axis of a tensor whose size is the number of tokens read; None: there is no such tensor."""
@@ -90,7 +90,7 @@ class StateTensors:
         config = self.model.config
         positions = config.embedding.positions != "none" or any(mixer.counts_positions for mixer in config.mixers)
         counts = any(part.counts_tokens or part.memory_limit is not None for part in _parts(self.model))
-        return counts or (positions and self.told_by is None)
+        return counts or (positions and self.length_input is None)
 
     def _start(self) -> tuple[tuple[State, ...], ...]:
         begun = self.model.start(1).layers

@@ -62,8 +62,8 @@ class OfDecoder(Graph):
         read = 0
         if before is not None:
             read = before.shape[1]
-        elif self.state.told_by is not None:
-            read = past[self.state.told_by[0]].shape[self.state.told_by[1]]
+        elif self.state.length_input is not None:
+            read = past[self.state.length_input[0]].shape[self.state.length_input[1]]
         state = self.state.filled(read, past, sources, None if mask is None else keys_of_source(mask))
         hidden, after = self.model(Row(input_ids), state)
         scores = self.writer.scores(hidden.flatten(0, 1), self.model.embedding.weight)

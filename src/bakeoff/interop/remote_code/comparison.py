@@ -13,7 +13,7 @@ from torch import Tensor
 
 from bakeoff.errors import UserError
 from bakeoff.interop.remote_code.described import Described
-from bakeoff.tasks.rows.batches import InputBatch
+from bakeoff.row import Row
 from bakeoff.tensors import load_tensors, save_tensors
 
 TOLERANCE = 1e-5
@@ -59,7 +59,7 @@ def difference(run: Described, results: Path) -> float:
     return max(_difference(name, expected[name.partition(".")[0]], tensor, lengths) for name, tensor in outputs.items())
 
 
-def _batches(run: Described) -> tuple[InputBatch, InputBatch, list[int]]:
+def _batches(run: Described) -> tuple[Row[Tensor], Row[Tensor], list[int]]:
     """A batch with padding after the tokens, the same batch with padding before them, and the lengths of rows."""
     longest = run.recipe.model.longest_input
     lengths = [min(length, longest or length) for length in LENGTHS]
@@ -73,14 +73,14 @@ def _batches(run: Described) -> tuple[InputBatch, InputBatch, list[int]]:
         ids[row, :length] = plain[torch.randint(len(plain), (length,), generator=draw)]
         segments[row, length // 2 : length] = 1
     padding_mask = torch.arange(width) < torch.tensor(lengths)[:, None]
-    turned = [
+    ids_after, segments_after, mask_after = (
         torch.stack([each.roll(width - length) for each, length in zip(part, lengths, strict=True)])
         for part in (ids, segments, padding_mask)
-    ]
-    return InputBatch(ids, segments, padding_mask), InputBatch(*turned), lengths
+    )
+    return Row(ids, segments, padding_mask), Row(ids_after, segments_after, mask_after), lengths
 
 
-def _named(batch: InputBatch, run: Described) -> dict[str, Tensor]:
+def _named(batch: Row[Tensor], run: Described) -> dict[str, Tensor]:
     assert batch.padding_mask is not None
     assert batch.segments is not None
     inputs = {"input_ids": batch.ids, "attention_mask": batch.padding_mask.long()}

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from bakeoff.interop.tokenizer_files import TokenizerSettings
 from bakeoff.recipe import Recipe
-from bakeoff.tasks.rows.batches import InputBatch
+from bakeoff.row import Row
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 TASK_CLASSES = {
@@ -40,7 +40,7 @@ class Described:
     """transformers' name of the model's pipeline; None: there is none."""
     frame: TokenizerSettings
     """Settings of the tokenizer."""
-    computed: Callable[[InputBatch], dict[str, Tensor]]
+    computed: Callable[[Row[Tensor]], dict[str, Tensor]]
     """A function from a batch to the run's outputs by class of transformers, for all positions of the batch."""
     generation: dict[str, Any] | None = None
     """Keys of generation_config.json; None: the model does not generate text."""

@@ -3,19 +3,19 @@
 from torch import Tensor
 
 from bakeoff.errors import UserError
-from bakeoff.interop.families.own import TRAINED_HEAD
+from bakeoff.interop.families.bakeoff_family import TRAINED_HEAD
 from bakeoff.interop.families.task_heads import ANSWERS, CHOICES, PURPOSES
-from bakeoff.interop.hugging_face import own_settings
+from bakeoff.interop.hugging_face import bakeoff_settings
 from bakeoff.interop.hugging_face.task_export import on_scale
 from bakeoff.interop.remote_code.described import TASK_CLASSES, Described
 from bakeoff.interop.remote_code.pretrained import outputs_of
 from bakeoff.interop.remote_code.settings import generation_of, head_settings, settings_of
 from bakeoff.interop.tokenizer_files import TokenizerSettings, frame_of
+from bakeoff.row import Row
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.heads.heads import LinearHead
 from bakeoff.tasks.heads.transform import transform_of
 from bakeoff.tasks.heads.writing_head import WritingHead
-from bakeoff.tasks.rows.batches import InputBatch
 
 
 def describe_finetuned(run: FinetunedRun) -> Described:
@@ -45,7 +45,7 @@ def describe_finetuned(run: FinetunedRun) -> Described:
     }
     if run.config.transform:
         config["task_head"]["transform"] = transform_of(recipe)._asdict()
-    config |= own_settings.written(run)
+    config |= bakeoff_settings.written(run)
     tensors = {}
     for name, tensor in head.state_dict().items():
         if not name.startswith("heads."):
@@ -64,7 +64,7 @@ def describe_finetuned(run: FinetunedRun) -> Described:
         separators=run.config.separators,
     )
 
-    def computed(batch: InputBatch) -> dict[str, Tensor]:
+    def computed(batch: Row[Tensor]) -> dict[str, Tensor]:
         inputs = batch if config["uses_segments"] else batch._replace(segments=None)
         values = head(inputs) * scale + shift
         return {auto: values.view(1, -1) if exported.ending == CHOICES else values}
@@ -83,7 +83,7 @@ def _writing(run: FinetunedRun, head: WritingHead) -> Described:
     settings = head_settings(head.writer, head.model)
     if settings is None:
         raise UserError("the head that writes is one of a plugin, which cannot go along")
-    config |= {"language_head": settings, TRAINED_HEAD: head.owner.kind, **own_settings.written(run)}
+    config |= {"language_head": settings, TRAINED_HEAD: head.owner.kind, **bakeoff_settings.written(run)}
     source = recipe.model.sequence_to_sequence
     auto = "AutoModelForSeq2SeqLM" if source else "AutoModelForCausalLM"
     tensors = {f"model.network.{name}": tensor for name, tensor in head.model.state_dict().items()}
@@ -96,7 +96,7 @@ def _writing(run: FinetunedRun, head: WritingHead) -> Described:
         marks=recipe.extra_tokens,
     )
 
-    def computed(batch: InputBatch) -> dict[str, Tensor]:
+    def computed(batch: Row[Tensor]) -> dict[str, Tensor]:
         outputs = outputs_of(recipe, head.model, head.writer, batch, config)
         return {name: values for name, values in outputs.items() if name in ("AutoModel", auto)}
 

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bakeoff.interop.families.own import TRAINED_HEAD
+from bakeoff.interop.families.bakeoff_family import TRAINED_HEAD
 from bakeoff.interop.remote_code.described import TASK_CLASSES, Described
 from bakeoff.interop.remote_code.settings import generation_of, head_settings, settings_of
 from bakeoff.interop.tokenizer_files import Frame, TokenizerSettings, frame_of
@@ -16,7 +16,6 @@ from bakeoff.recipe import Recipe
 from bakeoff.row import Row, Source
 from bakeoff.runs.run import Run
 from bakeoff.tasks.heads.heads import natural_pooling
-from bakeoff.tasks.rows.batches import InputBatch
 
 
 def describe_pretrained(run: Run) -> Described:
@@ -68,7 +67,7 @@ def describe_pretrained(run: Run) -> Described:
         marks=recipe.extra_tokens,
     )
 
-    def computed(batch: InputBatch) -> dict[str, Tensor]:
+    def computed(batch: Row[Tensor]) -> dict[str, Tensor]:
         outputs = outputs_of(recipe, model, None if head is None else head, batch, config)
         return {name: values for name, values in outputs.items() if name in classes}
 
@@ -107,10 +106,10 @@ def _language(recipe: Recipe, module: PretrainingModel) -> dict[str, Head]:
 
 
 def outputs_of(
-    recipe: Recipe, model: Model, head: Head | None, batch: InputBatch, config: dict[str, Any]
+    recipe: Recipe, model: Model, head: Head | None, batch: Row[Tensor], config: dict[str, Any]
 ) -> dict[str, Tensor]:
     """Outputs of a pre-trained model for a batch, by class of transformers: (B, T, D) states, (B, T, V) logits."""
-    ids, segments, padding_mask = batch
+    ids, segments, padding_mask = batch.ids, batch.segments, batch.padding_mask
     segments = segments if config["uses_segments"] else None
     counts = torch.full_like(ids[:, 0], ids.shape[1]) if padding_mask is None else padding_mask.sum(1)
     both = counts if recipe.reads_both_sides else None

@@ -3,7 +3,7 @@
 from typing import Any
 
 from bakeoff.generation.generate import never_written
-from bakeoff.interop.families.own import RECIPE
+from bakeoff.interop.families.bakeoff_family import RECIPE
 from bakeoff.models.model import Model
 from bakeoff.objectives.heads import AdaptiveTokenHead, Head, TokenHead, UntiedTokenHead
 from bakeoff.recipe import Recipe

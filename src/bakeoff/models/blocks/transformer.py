@@ -116,7 +116,7 @@ class TransformerBlockConfig(BlockBaseConfig):
         }
         if (context.source is None) != (self.cross is None):
             raise UserError(
-                "decoder.block.cross: a decoder behind an encoder needs it, such as {heads: 8}"
+                "decoder.block.cross: a decoder after an encoder needs it, such as {heads: 8}"
                 if context.source is not None
                 else "block.cross: there is no encoder to attend to; give both encoder and decoder, or drop the key"
             )

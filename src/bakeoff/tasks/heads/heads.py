@@ -20,7 +20,6 @@ from bakeoff.row import Row, Source
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig, Pooling
 from bakeoff.tasks.heads.layer_reading import LayerReading
 from bakeoff.tasks.heads.transform import Transform, pretrained_transform, transform_of
-from bakeoff.tasks.rows.batches import InputBatch
 from bakeoff.tensors import load_tensors
 
 
@@ -109,11 +108,11 @@ class LinearHead(HeadedModel):
             objective = writing_objective(recipe)
             self.heads[objective.kind] = objective.build(recipe.model, vocabulary + recipe.extra_tokens).head
 
-    def forward(self, batch: InputBatch) -> Tensor:
+    def forward(self, batch: Row[Tensor]) -> Tensor:
         """The outputs for a batch, float32: (B, K), or (B, T, K) where each token has its own."""
         return self.scores(self.hidden(batch), batch)
 
-    def scores(self, hidden: Tensor, batch: InputBatch) -> Tensor:
+    def scores(self, hidden: Tensor, batch: Row[Tensor]) -> Tensor:
         """The outputs for a batch, float32, from its hidden states."""
         raise NotImplementedError
 
@@ -124,7 +123,7 @@ class LinearHead(HeadedModel):
         scores: Tensor = self.output(drop(vectors, self.dropout, self.training))
         return scores.float()
 
-    def hidden(self, batch: InputBatch, wanted: Tensor | None = None) -> Tensor:
+    def hidden(self, batch: Row[Tensor], wanted: Tensor | None = None) -> Tensor:
         """(B, T, D) hidden states, or (B, M, D) hidden states of the last layer at (B, M) wanted positions."""
         source = None
         if self.model.config.sequence_to_sequence:
@@ -143,11 +142,11 @@ class LinearHead(HeadedModel):
         return states
 
     @override
-    def read(self, batch: InputBatch, language_model: bool = False) -> tuple[Tensor, Tensor | None]:
+    def read(self, batch: Row[Tensor], language_model: bool = False) -> tuple[Tensor, Tensor | None]:
         hidden = self.hidden(batch)
         return self.scores(hidden, batch), self.language_model_loss(hidden, batch) if language_model else None
 
-    def language_model_loss(self, hidden: Tensor, batch: InputBatch) -> Tensor:
+    def language_model_loss(self, hidden: Tensor, batch: Row[Tensor]) -> Tensor:
         """() the mean loss of the next token in the rows of a batch, in nats; padding is not predicted."""
         head = cast(ObjectiveHead, next(iter(self.heads.values())))
         predicted = torch.ones_like(batch.ids, dtype=torch.bool) if batch.padding_mask is None else batch.padding_mask
@@ -185,7 +184,7 @@ class RowHead(LinearHead):
         self.bend = config.pooler
 
     @override
-    def forward(self, batch: InputBatch) -> Tensor:
+    def forward(self, batch: Row[Tensor]) -> Tensor:
         """(B, K) outputs for the rows, float32.
 
         In evaluation, with the pooling cls or last, the last layer computes the pooled positions alone.
@@ -203,7 +202,7 @@ class RowHead(LinearHead):
         return self.outputs(self.through_pooler(self.hidden(batch, positions[:, None])[:, 0]))
 
     @override
-    def scores(self, hidden: Tensor, batch: InputBatch) -> Tensor:
+    def scores(self, hidden: Tensor, batch: Row[Tensor]) -> Tensor:
         """(B, K) outputs for the rows, float32."""
         return self.outputs(self.pool(hidden, batch.padding_mask))
 
@@ -225,7 +224,7 @@ class TokenTaskHead(LinearHead):
     """W dropout(h) of each token (Devlin et al. 2019, section 5.3), or W dropout(transform(h))."""
 
     @override
-    def scores(self, hidden: Tensor, batch: InputBatch) -> Tensor:
+    def scores(self, hidden: Tensor, batch: Row[Tensor]) -> Tensor:
         """(B, T, K) outputs for the tokens, float32."""
         return self.outputs(hidden)
 

@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from bakeoff.display.wording import listed
 from bakeoff.errors import UserError
-from bakeoff.generation.beam_search import Found
+from bakeoff.generation.beam_search import Hypothesis
 from bakeoff.generation.config import GenerationConfig
 from bakeoff.generation.generate import never_written
 from bakeoff.generation.generator import Generator
@@ -69,7 +69,7 @@ class WritingHead(HeadedModel):
         sources: Sequence[Sequence[int]] | None,
         tokenizer: Tokenizer,
         config: GenerationConfig,
-    ) -> list[Found]:
+    ) -> list[Hypothesis]:
         """The best target for each prompt; see `Generator.search`."""
         banned = [*never_written(tokenizer), *self.marks]
         generator = Generator(Writer(self.model, self.writer, self.reads_prefix), tokenizer.separator, banned)

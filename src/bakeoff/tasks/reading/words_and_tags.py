@@ -126,7 +126,7 @@ def read_tagged(
             raise UserError(f"{path}:{number}: the tag is empty; every word needs one")
     if len(pairs) == words >= _TOO_LONG:
         raise UserError(
-            f"{path}: no blank line ends a sentence, so that all of its {words:,} words are one; put one behind each"
+            f"{path}: no blank line ends a sentence, so that all of its {words:,} words are one; put one after each"
         )
     if pairs:
         yield _sentence(number, pairs, labelled)

@@ -23,7 +23,7 @@ BODY, HEAD = "model.network.", "language."
 """Prefixes of the tensors that a run has under `model.` and `heads.NAME.`."""
 
 
-class Own(Family):
+class BakeoffFamily(Family):
     """Models with code of their own: config.json holds the recipe of the run; the file of code is not read.
 
     The family serves import alone: a run is exported with code of its own only if no family can express it.

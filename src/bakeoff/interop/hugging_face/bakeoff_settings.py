@@ -29,7 +29,7 @@ NOT_KNOWN = "not-known"
 """The value in place of a training file that is not known."""
 
 
-class OwnSettings(NamedTuple):
+class BakeoffSettings(NamedTuple):
     """Bakeoff's settings in the config.json of an exported run."""
 
     task: dict[str, Any]
@@ -112,7 +112,7 @@ def written(run: FinetunedRun) -> dict[str, Any]:
     return {KEY: {"task": task, "labels": run.learned.labels_on_scale, "rows": rows}}
 
 
-def read(config: ConfigReader) -> OwnSettings | None:
+def read(config: ConfigReader) -> BakeoffSettings | None:
     """The settings in a config; None: there are none, as in models that Bakeoff did not export.
 
     Raises:
@@ -130,4 +130,4 @@ def read(config: ConfigReader) -> OwnSettings | None:
     for names, known in ((said["task"].keys() & OF_FILES, "task"), (said["rows"].keys() - set(OF_ROWS), "rows")):
         if names:
             raise UserError(f"{where}: {known}: {min(names)!r:.50} does not belong there")
-    return OwnSettings(dict(said["task"]), said["labels"], dict(said["rows"]), where)
+    return BakeoffSettings(dict(said["task"]), said["labels"], dict(said["rows"]), where)
