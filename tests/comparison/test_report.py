@@ -413,6 +413,7 @@ def test_results_from_before_there_were_other_kinds_are_read(tmp_path, metric, u
     for baseline in found["baselines"]:
         del baseline["name"]
         baseline["kind"] = {"simplest": "majority", "learned": "tfidf_logistic_regression"}[baseline["kind"]]
+    found["floors"] = found.pop("baselines")
     (tmp_path / "results.json").write_text(json.dumps(found))
     read = Results.read(tmp_path / "results.json")
     assert read.baselines == results.baselines

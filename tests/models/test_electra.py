@@ -89,10 +89,10 @@ def test_generator_and_model_are_those_of_transformers_over_one_embedding(traini
 
     gathered, _ = gathered_of(ours, batch)
     assert gathered["rtd"][1].tolist() == replaced[places].tolist()
-    scores = ours.heads["rtd"].scores(gathered["rtd"][0], tables.table)
+    scores = ours.heads["rtd"].scores(gathered["rtd"][0], tables.weight)
     assert_equal(scores[:, 1] - scores[:, 0], detected.logits.flatten()[places], "rtd")
     assert_equal(
-        ours.heads["mlm"].scores(gathered["mlm"][0], tables.table), proposed.logits.flatten(0, 1)[chosen], "mlm"
+        ours.heads["mlm"].scores(gathered["mlm"][0], tables.weight), proposed.logits.flatten(0, 1)[chosen], "mlm"
     )
     loss, expected = loss_of(ours, batch), proposed.loss + detected.loss
     assert_equal(loss, expected, "loss")

@@ -79,4 +79,4 @@ def rotate_naive(x: Tensor, start: int = 0, base: float = BASE) -> Tensor:
         for i in range(width // 2)
     ]
     result = torch.stack(turned, dim=-1).unflatten(-1, (length, width // 2))
-    return torch.cat([result.padding_mask, result.imag], dim=-1).to(x.dtype)
+    return torch.cat([result.real, result.imag], dim=-1).to(x.dtype)

@@ -91,7 +91,7 @@ def test_what_has_no_columns_is_refused(fitted, tmp_path, capsys):
     out = tmp_path / "out.csv"
     (tmp_path / "texts.txt").write_text("apple\n")
     refused("give --out FILE or --json", "--texts", tmp_path / "texts.txt")
-    refused("texts.txt has no columns with a row for each answer", "--texts", tmp_path / "texts.txt", "--out", out)
+    refused("texts.txt has no columns with a row for each prediction", "--texts", tmp_path / "texts.txt", "--out", out)
     refused("the texts are in no file", "apple", "--json")
     twice = tmp_path / "twice.csv"
     twice.write_text("text,id,id\napple,1,2\n")

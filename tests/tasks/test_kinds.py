@@ -304,4 +304,4 @@ def test_a_row_that_is_left_out_gets_no_answer_which_is_said(recipe, corpus, tmp
     assert command_line(["predict", str(run), "--texts", str(tmp_path / "new.jsonl"), "--device", "cpu"]) == 0
     out, err = capsys.readouterr()
     assert len(out.splitlines()) == 2
-    assert err.endswith(f"2 rows of {tmp_path / 'new.jsonl'} left out, without an answer: the row is broken JSON\n")
+    assert err.endswith(f"2 rows of {tmp_path / 'new.jsonl'} left out, without a prediction: the row is broken JSON\n")

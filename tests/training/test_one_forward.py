@@ -27,7 +27,7 @@ SHARDED = ["bert-tiny", "albert-tiny", "electra-tiny", "xlnet-tiny", "t5-tiny"]
 @pytest.fixture
 def calls(monkeypatch):
     """The names of the classes whose modules were called, from without; the table of tokens is read in calls alone."""
-    depth, found, exact = [], [], Embedding.table.fget
+    depth, found, exact = [], [], Embedding.weight.fget
 
     def begin(module, given):
         if isinstance(module, PretrainingModel | Writer | Model):
@@ -38,11 +38,11 @@ def calls(monkeypatch):
         if isinstance(module, PretrainingModel | Writer | Model):
             depth.pop()
 
-    def table(self):
-        assert depth, "the table is read outside of every call"
+    def weight(self):
+        assert depth, "the weight is read outside of every call"
         return exact(self)
 
-    monkeypatch.setattr(Embedding, "table", property(table))
+    monkeypatch.setattr(Embedding, "weight", property(weight))
     hooks = [register_module_forward_pre_hook(begin), register_module_forward_hook(end, always_call=True)]
     yield found
     for each in hooks:

@@ -299,5 +299,11 @@ def test_the_chart_marks_the_best_value_on_an_axis_of_numbers(tmp_path, planted)
 def test_results_are_read_back(tmp_path, planted):
     results = search(tmp_path / "out", planted())
     assert TuningResults.read(tmp_path / "out" / "results.json") == results
+    older = json.loads((tmp_path / "out" / "results.json").read_text())
+    older["carried"] = older.pop("transferred")
+    for trial in older["trials"]:
+        trial["looks"] = trial.pop("evaluations")
+    (tmp_path / "results.json").write_text(json.dumps(older))
+    assert TuningResults.read(tmp_path / "results.json") == results
     with pytest.raises(UserError, match=r"search\.json: not the results of a search: "):
         TuningResults.read(tmp_path / "out" / "search.json")

@@ -83,7 +83,7 @@ class Difference(Config):
     """The p-value: the chance of a difference at least as large if the two were equal."""
     adjusted_p: float | None = None
     """The p-value after Holm's correction over all pairs of the task, or over all its gains."""
-    padding_mask: bool | None = None
+    real: bool | None = None
     """Whether the difference exceeds the noise; None: no claim can be made."""
 
 

@@ -79,17 +79,17 @@ class _Prompt:
             The old candidate and the new token of each new candidate.
         """
         chosen: list[tuple[float, int, int]] = []
-        for total, number, token in found:
+        for total, candidate, token in found:
             if total == float("-inf") or len(chosen) == search.beams:
                 break
             if token == search.end:
-                own = self.ids[number]
+                own = self.ids[candidate]
                 self.finished.append((search.value(total, len(own) + 1), Hypothesis(own, total)))
             else:
-                chosen.append((total, number, token))
-        self.ids = [[*self.ids[number], token] for _, number, token in chosen]
+                chosen.append((total, candidate, token))
+        self.ids = [[*self.ids[candidate], token] for _, candidate, token in chosen]
         self.totals = [total for total, _, _ in chosen]
-        return [(number, token) for _, number, token in chosen]
+        return [(candidate, token) for _, candidate, token in chosen]
 
 
 def beam_search(
@@ -115,7 +115,7 @@ def beam_search(
             if prompt.settled(search, length):
                 found[prompt.number] = prompt.best(search)
             else:
-                rows += [begin + number for number, _ in taken]
+                rows += [begin + candidate for candidate, _ in taken]
                 following += [token for _, token in taken]
                 still.append(prompt)
             begin += width
@@ -136,10 +136,10 @@ def _candidates(scores: Tensor, going: list[_Prompt], search: Search) -> list[li
     totals = torch.tensor([total for prompt in going for total in prompt.totals], dtype=torch.float64)
     sums = totals.to(scores.device)[:, None] + best.double()
     padded = pad_sequence(list(sums.split(counts)), batch_first=True, padding_value=float("-inf")).flatten(1)
-    values, positions = padded.topk(min(2 * search.beams, padded.shape[1]))  # (P, at most 2 beams)
+    values, indices = padded.topk(min(2 * search.beams, padded.shape[1]))  # (P, at most 2 beams)
     found, begin, names = [], 0, tokens.tolist()
-    for own, of_prompt, count in zip(values.tolist(), positions.tolist(), counts, strict=True):
-        pairs = [divmod(number, most) for number in of_prompt]
+    for own, of_prompt, count in zip(values.tolist(), indices.tolist(), counts, strict=True):
+        pairs = [divmod(index, most) for index in of_prompt]
         found.append(
             [
                 (value, row, names[begin + row][column])

@@ -105,11 +105,9 @@ class Generator:
         row = Row(chunk, padding_mask=padding_mask, source=source_of(sources, self.device), prefix=prefix)
         state = self.model.start(len(prompts), in_place=True)
         while True:
-            left = [
-                number for number, number in enumerate(going) if not done[number]
-            ]  # rows that are done need no logits
+            left = [slot for slot, number in enumerate(going) if not done[number]]  # rows that are done need no logits
             scores, state = self._scores(row, state, left, not config.greedy)
-            wanted = [going[number] for number in left]
+            wanted = [going[slot] for slot in left]
             step: list[tuple[int, int]] = []
             following = dict.fromkeys(going, 0)
             for number, token in zip(wanted, choose(scores, wanted).tolist(), strict=True):
@@ -121,11 +119,11 @@ class Generator:
                     done[number] = counts[number] >= config.tokens or self._full(lengths[number] + counts[number] - 1)
             if step:
                 yield step
-            left = [number for number, number in enumerate(going) if not done[number]]
+            left = [slot for slot, number in enumerate(going) if not done[number]]
             if not left:
                 return
             if len(left) <= len(going) // 2:  # below that, copying the state costs more than it saves
-                state, going = chosen_rows(state, ids_of(left, self.device)), [going[number] for number in left]
+                state, going = chosen_rows(state, ids_of(left, self.device)), [going[slot] for slot in left]
             row = Row(ids_of([[following[number]] for number in going], self.device))
 
     @torch.inference_mode()

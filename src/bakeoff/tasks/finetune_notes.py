@@ -52,8 +52,6 @@ def notes_on_stopping(best: Fit, config: FinetuneConfig, items: int) -> list[str
     epoch_steps = config.epoch_steps(items)
     if best.steps == best.trial.epochs * epoch_steps:
         return []
-    where, evaluations = (
-        f"{best.steps / epoch_steps:.3g} of {best.trial.epochs}",
-        counted(config.patience or 0, "evaluation"),
-    )
-    return [f"stopped at epoch {where}, after {evaluations} at dev without a better one (`patience`)"]
+    where = f"{best.steps / epoch_steps:.3g} of {best.trial.epochs}"
+    evaluations = counted(config.patience or 0, "evaluation")
+    return [f"stopped at epoch {where}, after {evaluations} on dev without a better one (`patience`)"]

@@ -45,7 +45,7 @@ class BaselineStanding(NamedTuple):
         return self.measure.task.name
 
     @property
-    def padding_mask(self) -> bool | None:
+    def real(self) -> bool | None:
         """Whether the distance exceeds the noise; None: the noise is not known."""
         return None if self.interval is None else not self.interval[0] <= 0 <= self.interval[1]
 
@@ -63,7 +63,7 @@ class BaselineStanding(NamedTuple):
             return "how much of that is noise is not known"
         low, high = map(self.measure.change, self.interval if self.ahead >= 0 else [-x for x in self.interval[::-1]])
         interval = f"95 % interval {low} to {high}{self.measure.steps}"
-        return f"{'beyond' if self.padding_mask else 'within'} the noise ({interval})"
+        return f"{'beyond' if self.real else 'within'} the noise ({interval})"
 
     def sentence(self, *, on_task: bool) -> str:
         """The standing in a sentence; it names the task if `on_task`."""
@@ -92,14 +92,10 @@ def baseline_headline(standings: list[BaselineStanding]) -> str:
     """One sentence on the baselines of all tasks, for the headline; empty without baselines."""
     if len(standings) == 1:
         return standings[0].sentence(on_task=False)
-    level = [each for each in standings if each.padding_mask is False or each.ahead == 0]
+    level = [each for each in standings if each.real is False or each.ahead == 0]
     ahead, behind, above, below = (
-        [
-            each
-            for each in standings
-            if each.padding_mask is padding_mask and each not in level and (each.ahead > 0) == better
-        ]
-        for padding_mask, better in ((True, True), (True, False), (None, True), (None, False))
+        [each for each in standings if each.real is real and each not in level and (each.ahead > 0) == better]
+        for real, better in ((True, True), (True, False), (None, True), (None, False))
     )
     parts = [
         f"on {_tasks(those)} {text.format(baseline=_common(those))}{_sizes(those)}"

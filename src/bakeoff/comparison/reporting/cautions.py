@@ -94,7 +94,7 @@ def _without_gain(results: Results) -> Iterator[str]:
     for analysis in results.analyses:
         measure, gains = ShownMetric.of(results, analysis.task), analysis.gains
         paying = [label for label, gain in gains.items() if measure.gain(gain.difference) > 0]
-        pays = [label for label in paying if gains[label].padding_mask is not False]
+        pays = [label for label in paying if gains[label].real is not False]
         without = [label for label in gains if label not in pays]
         if without and (claims(results) or not pays):
             who = "any recipe" if not pays and len(without) > 1 else _names(without)

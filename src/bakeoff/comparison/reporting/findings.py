@@ -32,8 +32,8 @@ class Standing(NamedTuple):
         """The standing by the means over seeds."""
         best = measure.ranked(analysis)[0]
         pairs = against_the_best(analysis, best)
-        peers = [pair.second for pair in pairs if not pair.padding_mask]
-        return cls(best, peers, [pair.second for pair in pairs if pair.padding_mask], pairs[0] if pairs else None)
+        peers = [pair.second for pair in pairs if not pair.real]
+        return cls(best, peers, [pair.second for pair in pairs if pair.real], pairs[0] if pairs else None)
 
 
 def findings(results: Results) -> Findings:
@@ -50,7 +50,7 @@ def findings(results: Results) -> Findings:
         ]
         details += _gain(results, measure, analysis)
     headlines = [_headline(results, standings), baseline_headline(baselines)]
-    if any(each.ahead > 0 and each.padding_mask is not False for each in baselines):
+    if any(each.ahead > 0 and each.real is not False for each in baselines):
         headlines.reverse()  # what a reader has to know first
     return Findings(" ".join(filter(None, headlines)), details)
 
@@ -115,12 +115,10 @@ def _gain(results: Results, measure: ShownMetric, analysis: Analysis) -> Iterato
         return
     verbs = [(1, "raises"), (-1, "lowers")]
     for sign, verb in reversed(verbs) if measure.task.lower_is_better else verbs:
-        padding_mask = {
-            label: gain for label, gain in analysis.gains.items() if gain.padding_mask and gain.difference * sign > 0
-        }
-        if padding_mask:
-            sizes = [measure.size(each) for each in sorted(abs(gain.difference) for gain in padding_mask.values())]
+        real = {label: gain for label, gain in analysis.gains.items() if gain.real and gain.difference * sign > 0}
+        if real:
+            sizes = [measure.size(each) for each in sorted(abs(gain.difference) for gain in real.values())]
             size = sizes[0] if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
-            who = "every recipe" if len(padding_mask) == len(analysis.gains) > 1 else _names(padding_mask)
+            who = "every recipe" if len(real) == len(analysis.gains) > 1 else _names(real)
             what = f"{measure.task.metric_title} of {who} on {quoted(analysis.task)}"
             yield f"Pre-training {verb} the {what} by {size}{measure.steps}, beyond the noise."

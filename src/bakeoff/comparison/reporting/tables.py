@@ -24,9 +24,9 @@ def leaders(measure: ShownMetric, analysis: Analysis) -> set[str]:
     """Labels of the best recipe and of all that cannot be told apart from it; empty if no claim can be made."""
     best = measure.ranked(analysis)[0]
     against = against_the_best(analysis, best)
-    if any(pair.padding_mask is None for pair in against):
+    if any(pair.real is None for pair in against):
         return set()
-    return {best, *(pair.second for pair in against if not pair.padding_mask)}
+    return {best, *(pair.second for pair in against if not pair.real)}
 
 
 def scores(results: Results) -> str:
@@ -94,7 +94,7 @@ def _gain(measure: ShownMetric, gain: Difference | None) -> str:
     if gain is None:
         return NOTHING
     relative = f"<small>{points(gain.relative)} %</small>" if gain.relative is not None else ""
-    if gain.padding_mask:
+    if gain.real:
         return f"<td><b>{measure.change(gain.difference)}</b>{relative}</td>"
     return f'<td class="weak">{measure.change(gain.difference)}{relative}</td>'
 
@@ -133,12 +133,12 @@ def differences(measure: ShownMetric, analysis: Analysis) -> str:
             True: "<b>exceeds the noise</b>",
             False: "within the noise",
             None: "no claim",
-        }[pair.padding_mask]
+        }[pair.real]
         interval = " to ".join(map(measure.change, pair.interval)) if pair.interval else "–"
         p = p_value(pair.adjusted_p) if pair.adjusted_p is not None else "–"
         rows.append(
             f"<tr><th>{escape(pair.first)} − {escape(pair.second)}</th><td>{measure.change(pair.difference)}</td>"
-            f'<td>{interval}</td><td>{p}</td><td class="text{"" if pair.padding_mask else " weak"}">{verdict}</td></tr>'
+            f'<td>{interval}</td><td>{p}</td><td class="text{"" if pair.real else " weak"}">{verdict}</td></tr>'
         )
     unit = measure.steps.strip() or escape(measure.task.metric_title)
     names = head(["Difference of pre-trained recipes", unit, "95 % interval", "p, corrected"])

@@ -47,16 +47,14 @@ def _table(results: Results, analysis: Analysis) -> Table:
             entry.label,
             _spread(measure, analysis.pretrained.get(entry.label)),
             _spread(measure, analysis.scratch.get(entry.label)),
-            "" if gain is None else measure.change(gain.difference) + (" *" if gain.padding_mask else "  "),
+            "" if gain is None else measure.change(gain.difference) + (" *" if gain.real else "  "),
             duration(seconds),
         )
     table.add_section()
     for baseline in results.baselines:
         if baseline.task == analysis.task:
             table.add_row(baseline.name, measure.value(baseline.test[measure.task.metric]))
-    notes = (
-        ["* beyond the noise of seeds and test rows"] if any(g.padding_mask for g in analysis.gains.values()) else []
-    )
+    notes = ["* beyond the noise of seeds and test rows"] if any(g.real for g in analysis.gains.values()) else []
     if notes := [*notes, *cut_notes(results, analysis.task, ("test",))]:
         table.caption, table.caption_justify = "\n".join(notes), "left"
     return table

@@ -123,8 +123,8 @@ def _correlation(sums: Vector) -> Vector:
     spread_x, spread_y = np.maximum(xx - x * x / n, 0), np.maximum(yy - y * y / n, 0)
     below = np.sqrt(spread_x * spread_y)
     # The spread of a constant side is not exactly 0 after rounding, and counts as 0.
-    padding_mask = (spread_x > 1e-12 * np.maximum(xx, 1e-300)) & (spread_y > 1e-12 * np.maximum(yy, 1e-300))
-    return np.asarray(np.where(padding_mask, (xy - x * y / n) / np.where(padding_mask, below, 1), 0.0))
+    varies = (spread_x > 1e-12 * np.maximum(xx, 1e-300)) & (spread_y > 1e-12 * np.maximum(yy, 1e-300))
+    return np.asarray(np.where(varies, (xy - x * y / n) / np.where(varies, below, 1), 0.0))
 
 
 def of_classes(labels: Sequence[Any], predictions: Sequence[Any], metric: str) -> Vector:
