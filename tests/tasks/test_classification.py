@@ -16,7 +16,8 @@ from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.fitting.fitting import Setting
 from bakeoff.tasks.fitting.resolution import resolve_finetuning
 from bakeoff.tasks.fitting.starting_point import new_head
-from bakeoff.tasks.heads.heads import RowHead, natural_pooling, pooled, transfer
+from bakeoff.tasks.heads.heads import RowHead, pooled, transfer
+from bakeoff.tasks.heads.pooling import natural_pooling
 from bakeoff.tasks.kinds.classification import Classification, ClassificationConfig, LabelledText
 from bakeoff.tasks.predictions.predicting import predictions_of
 from bakeoff.tasks.rows.batches import collate

@@ -11,7 +11,7 @@ from tests.conftest import shrink, without_dropout
 
 from bakeoff.resources.device import Placement
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
-from bakeoff.tasks.heads.heads import natural_pooling
+from bakeoff.tasks.heads.pooling import natural_pooling
 from bakeoff.tasks.items import Items
 from bakeoff.tasks.kinds.choice import ChoiceConfig, ChoiceQuestion
 from bakeoff.tasks.kinds.classification import ClassificationConfig, LabelledText

@@ -1,20 +1,23 @@
 """`bakeoff compare`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from bakeoff.cli.shared.decorators import noted
-from bakeoff.cli.shared.options import Jobs, Json, Track, jobs_of
+from bakeoff.cli.shared.decorators import noted, taking
+from bakeoff.cli.shared.makers import options_from
+from bakeoff.cli.shared.options import Json, Track
 from bakeoff.display.terminal import tell, write_json
 
 
 @noted
+@taking(options=options_from("bakeoff.comparison.execution.compare", "jobs"))
 def compare(
     plan: Annotated[Path, typer.Argument(help="The plan, a YAML file (docs/comparison.md).")],
     out: Annotated[Path, typer.Option(help="Directory to write all runs and the report to.")],
-    jobs: Jobs = "auto",
+    *,
+    options: dict[str, Any],
     track: Track = [],  # noqa: B006
     json: Json = False,
 ) -> None:
@@ -29,7 +32,7 @@ def compare(
     from bakeoff.tracking.track import track as mirrored
 
     with mirrored(out, track):
-        results = run_comparison(plan, out, jobs=jobs_of(jobs), progress=tell)
+        results = run_comparison(plan, out, progress=tell, **options)
     if json:
         write_json(results.model_dump_json(indent=2))
     else:

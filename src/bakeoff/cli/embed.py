@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from bakeoff.cli.shared.decorators import noted, of_checkpoint, options_of, taking
+from bakeoff.cli.shared.decorators import noted, of_checkpoint, taking
+from bakeoff.cli.shared.makers import options_of
 from bakeoff.cli.shared.options import Device, Errors
 from bakeoff.cli.shared.output_files import require_out, save_records
 from bakeoff.cli.shared.texts import Blank, TextsFile, texts_of

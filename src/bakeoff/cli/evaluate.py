@@ -1,70 +1,46 @@
 """`bakeoff evaluate`."""
 
+from collections.abc import Mapping
+from inspect import signature
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
 from bakeoff.cli.shared.decorators import noted, of_checkpoint, taking
-from bakeoff.cli.shared.options import Device, Errors, Json, Set
+from bakeoff.cli.shared.makers import options_of
+from bakeoff.cli.shared.options import Device, Json, Set
 from bakeoff.cli.shared.printing import losses_text, print_json, print_table, remark_unfinished, set_text, simplest_text
-from bakeoff.cli.shared.scoring import SourceColumn, TargetColumn, score_texts
+from bakeoff.cli.shared.scoring import score_texts
 from bakeoff.cli.shared.task_options import NamedColumns, Options, columns_of
 from bakeoff.display.wording import counted, listed
 from bakeoff.errors import UserError
-from bakeoff.scoring.options import ScoreOptions
+from bakeoff.tasks.evaluate_options import EvaluateOptions
+
+MEASURED = ("corpus", "split", "examples", "data")
+"""Options that come first."""
 
 
 @noted
 @of_checkpoint("run")
-@taking(columns=columns_of)
+@taking(
+    measured=options_of(EvaluateOptions, *MEASURED),
+    columns=columns_of,
+    of_texts=options_of(
+        EvaluateOptions,
+        *("texts", "source_column", "target_column", "last_word", "stride", "minimal_pairs", "reading", "errors"),
+        last_word={"about": "With --texts"},
+        stride={"about": "With --texts"},
+    ),
+)
 def evaluate(
     run: Annotated[Path, typer.Argument(help="A pre-trained or fine-tuned run.")],
-    corpus: Annotated[
-        Path | None, typer.Option(help="For a pre-trained run: corpus to measure it on, made with the same tokenizer.")
-    ] = None,
-    split: Annotated[
-        str, typer.Option(help="With --corpus: the split to measure on, validation, test or train.")
-    ] = "validation",
-    examples: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="With --corpus: number of rows to measure on, spread evenly over the split. Default: all."
-        ),
-    ] = None,
-    data: Annotated[Path | None, typer.Option(help="For a fine-tuned run: labelled file to measure it on.")] = None,
     *,
+    measured: dict[str, Any],
     columns: NamedColumns,
     options: Options = [],  # noqa: B006
-    texts: Annotated[
-        Path | None,
-        typer.Option(help="For a pre-trained run: the same as `bakeoff score RUN --texts`."),
-    ] = None,
-    source_column: SourceColumn = None,
-    target_column: TargetColumn = None,
-    last_word: Annotated[
-        bool, typer.Option("--last-word", help="With --texts: score only the last word of each text (LAMBADA).")
-    ] = False,
-    stride: Annotated[
-        int | None,
-        typer.Option(
-            help="With --texts longer than a row: number of new tokens in each further row. Default: half a row."
-        ),
-    ] = None,
-    minimal_pairs: Annotated[
-        Path | None,
-        typer.Option(
-            help="For a pre-trained run: file of sentence pairs; the model should find the first one likelier (BLiMP)."
-        ),
-    ] = None,
-    reading: Annotated[
-        Literal["forwards", "pseudo", "pseudo_words"] | None,
-        typer.Option(
-            help="With --minimal-pairs: how the run scores them. Default: forwards where the run can, else pseudo."
-        ),
-    ] = None,
+    of_texts: dict[str, Any],
     set: Set = [],  # noqa: B006
-    errors: Errors = "strict",
     device: Device = "auto",
     json: Json = False,
 ) -> None:
@@ -87,67 +63,61 @@ def evaluate(
     from bakeoff.tasks.evaluate import evaluate as evaluate_run
     from bakeoff.tasks.evaluate import opened
 
-    if corpus is None and (split != "validation" or examples is not None):
-        raise UserError("--split and --examples belong to --corpus DIR")
+    given = {**measured, **of_texts}
     text_column = columns["text_column"]
-    others = {key: value for key, value in columns.items() if key != "text_column"}
-    if data is None and (options or any(value is not None for value in others.values())):
-        names = [f"--{key.replace('_', '-')}" for key in others]
-        raise UserError(f"{listed([*names, '--option'], 'and')} belong to --data FILE")
-    if (corpus is not None or minimal_pairs is not None) and text_column is not None:
-        raise UserError("--text-column belongs to --data FILE or --texts FILE")
-    alone = all(each is None for each in (corpus, data, minimal_pairs, reading))
-    if texts is not None and alone:  # otherwise `texts` is refused below
-        scored = ScoreOptions(text_column, source_column, target_column, errors, last_word, stride)
-        score_texts(run, texts, scored, out=None, overrides=set, device=device, json=json)
+    others = {name: column for name, column in columns.items() if name != "text_column" and column is not None}
+    _require_belonging(given, text_column, bool(others or options))
+    alone = all(given[name] is None for name in ("corpus", "data", "minimal_pairs", "reading"))
+    if given["texts"] is not None and alone:  # otherwise `texts` is refused below
+        scored = EvaluateOptions.parse({**given, "text_column": text_column}, "evaluate").scored()
+        score_texts(run, given["texts"], scored, out=None, overrides=set, device=device, json=json)
         return
-    settings = {key: value for key, value in others.items() if value is not None}
-    settings |= dict(parse_override(text, "--option") for text in options)
-    figures = evaluate_run(
-        run,
-        corpus=corpus,
-        split=split,
-        examples=examples,
-        data=data,
-        text_column=text_column,
-        settings=settings,
-        errors=errors,
-        texts=texts,
-        source_column=source_column,
-        target_column=target_column,
-        last_word=last_word,
-        stride=stride,
-        minimal_pairs=minimal_pairs,
-        reading=reading,
-        overrides=set,
-        device=device,
-    )
-    if corpus is not None or minimal_pairs is not None:
+    settings = {**others, **dict(parse_override(text, "--option") for text in options)}
+    figures = evaluate_run(run, overrides=set, device=device, text_column=text_column, settings=settings, **given)
+    if given["data"] is None:
         remark_unfinished(opened(run))
     if json:
         print_json(figures)
-    elif "groups" in figures:
-        print_table({**_pairs_text(figures), **set_text(figures.get("set", {}))})
-    elif "losses" in figures:
-        print_table(
-            {
-                "rows": f"{figures['examples']:,} of the {figures['of_examples']:,} of {figures['split']}",
-                **losses_text(figures, figures["split"]),
-                **_words_text(figures),
-                **({"unknown": figures["hidden"]} if figures["hidden"] else {}),
-                **set_text(figures.get("set", {})),
-            }
-        )
     else:
-        print_table(
-            {
-                "rows": f"{figures['rows']:,}",
-                **{name: f"{value:.4f}" for name, value in figures["scores"].items()},
-                **simplest_text(figures["kind"], figures["simplest"]),
-                **_labels_text(figures["labels"]),
-                **{f"note {number}": note for number, note in enumerate(figures.get("notes", ()), 1)},
-            }
-        )
+        print_table(_rows(figures))
+
+
+def _require_belonging(given: Mapping[str, Any], text_column: str | None, of_data: bool) -> None:
+    """Refuse options that belong to data which were not given.
+
+    Args:
+        given: the fields of `EvaluateOptions`.
+        text_column: the column with the text.
+        of_data: whether other columns or settings of a labelled file are given.
+    """
+    if given["corpus"] is None and (given["split"] != "validation" or given["examples"] is not None):
+        raise UserError("--split and --examples belong to --corpus DIR")
+    if given["data"] is None and of_data:
+        names = [f"--{name.replace('_', '-')}" for name in signature(columns_of).parameters if name != "text_column"]
+        raise UserError(f"{listed([*names, '--option'], 'and')} belong to --data FILE")
+    if (given["corpus"] is not None or given["minimal_pairs"] is not None) and text_column is not None:
+        raise UserError("--text-column belongs to --data FILE or --texts FILE")
+
+
+def _rows(figures: dict[str, Any]) -> dict[str, str]:
+    """The rows of what is printed: of minimal pairs, of a corpus or of labelled data."""
+    if "groups" in figures:
+        return {**_pairs_text(figures), **set_text(figures.get("set", {}))}
+    if "losses" in figures:
+        return {
+            "rows": f"{figures['examples']:,} of the {figures['of_examples']:,} of {figures['split']}",
+            **losses_text(figures, figures["split"]),
+            **_words_text(figures),
+            **({"unknown": figures["hidden"]} if figures["hidden"] else {}),
+            **set_text(figures.get("set", {})),
+        }
+    return {
+        "rows": f"{figures['rows']:,}",
+        **{name: f"{value:.4f}" for name, value in figures["scores"].items()},
+        **simplest_text(figures["kind"], figures["simplest"]),
+        **_labels_text(figures["labels"]),
+        **{f"note {number}": note for number, note in enumerate(figures.get("notes", ()), 1)},
+    }
 
 
 def _words_text(figures: dict[str, Any]) -> dict[str, str]:

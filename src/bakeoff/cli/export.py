@@ -1,11 +1,12 @@
 """`bakeoff export`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from bakeoff.cli.shared.decorators import noted, of_checkpoint
+from bakeoff.cli.shared.decorators import noted, of_checkpoint, taking
+from bakeoff.cli.shared.makers import options_from
 from bakeoff.cli.shared.options import Json
 from bakeoff.cli.shared.printing import print_json
 from bakeoff.display.terminal import show
@@ -13,37 +14,29 @@ from bakeoff.display.terminal import show
 
 @noted
 @of_checkpoint("run")
+@taking(
+    form=options_from("bakeoff.interop.export.export", "to"),
+    options=options_from(
+        "bakeoff.interop.onnx.export.export",
+        "quantize",
+        "measure_on",
+        about="With --to onnx",
+        measure_on={"about": "With --quantize"},
+    ),
+    pooled=options_from(
+        "bakeoff.interop.sentence_transformers.export",
+        "pooling",
+        about="With --to sentence-transformers or gguf",
+        pooling={"default": None},
+    ),
+)
 def export(
     run: Annotated[Path, typer.Argument(help="A pre-trained or fine-tuned run.")],
     out: Annotated[Path, typer.Option(help="Folder to write.")],
-    to: Annotated[str, typer.Option(help="Format: hf, onnx, sentence-transformers or gguf.")] = "hf",
-    quantize: Annotated[
-        str | None,
-        typer.Option(
-            help=(
-                "With --to onnx: int8 stores weights in eight bits and measures what is lost in quality and gained in "
-                "speed."
-            )
-        ),
-    ] = None,
-    measure_on: Annotated[
-        Path | None,
-        typer.Option(
-            help=(
-                "With --quantize: file to measure int8 on. Labelled rows for a fine-tuned run, otherwise texts, one "
-                "per line."
-            )
-        ),
-    ] = None,
-    pooling: Annotated[
-        str | None,
-        typer.Option(
-            help=(
-                "With --to sentence-transformers or gguf: how token vectors become one vector, mean, max (not for "
-                "gguf) or cls.  [default: mean]"
-            )
-        ),
-    ] = None,
+    *,
+    form: dict[str, Any],
+    options: dict[str, Any],
+    pooled: dict[str, Any],
     json: Json = False,
 ) -> None:
     """Write a run in the form of another tool, read back and compared.
@@ -54,8 +47,7 @@ def export(
     """
     from bakeoff.interop.export import export as write
 
-    settings = {"quantize": quantize, "measure_on": measure_on, "pooling": pooling}
-    done = write(run, out, to=to, **{name: value for name, value in settings.items() if value is not None})
+    done = write(run, out, **form, **options, **pooled)
     if json:
         print_json({**done._asdict(), "path": str(done.path)})
         return

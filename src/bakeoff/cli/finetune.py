@@ -1,5 +1,6 @@
 """`bakeoff finetune`."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,7 +9,8 @@ import typer
 
 from bakeoff.cli.shared.completing import complete_source
 from bakeoff.cli.shared.decorators import noted, of_checkpoint, taking
-from bakeoff.cli.shared.options import Device, Json, Seed, Set, Threads, Track, refuse_tokenizer, threads_of
+from bakeoff.cli.shared.makers import options_from
+from bakeoff.cli.shared.options import Device, Json, Set, Threads, Track, refuse_tokenizer, threads_of
 from bakeoff.cli.shared.printing import print_json, print_table, simplest_text
 from bakeoff.cli.shared.task_options import Files, Options, files_of, task_of
 from bakeoff.display.terminal import suggest
@@ -20,7 +22,17 @@ if TYPE_CHECKING:
 
 @noted
 @of_checkpoint("source")
-@taking(files=files_of)
+@taking(
+    files=files_of,
+    chosen=options_from(
+        "bakeoff.tasks.fitting.finetune_config.FinetuneConfig",
+        *("unshare", "freeze", "reinitialise_last", "truncate", "search"),
+        freeze={"metavar": "model|N"},
+        reinitialise_last={"default": None, "min": 0, "metavar": "N"},
+        truncate={"default": None},
+    ),
+    begun=options_from("bakeoff.tasks.finetune.finetune", "seed", "resume"),
+)
 def finetune(
     source: Annotated[
         str,
@@ -33,41 +45,14 @@ def finetune(
     out: Annotated[Path, typer.Option(help="Directory to write the fine-tuned run to.")],
     *,
     files: Files,
-    unshare: Annotated[
-        bool, typer.Option("--unshare", help="Give layers that share weights copies of their own before training.")
-    ] = False,
-    freeze: Annotated[
-        str | None,
-        typer.Option(
-            help=(
-                "What keeps its weights: model (all but the head), or a number N (the embedding and the lowest "
-                "N layers)."
-            )
-        ),
-    ] = None,
-    reinitialise_last: Annotated[
-        int | None, typer.Option(min=0, help="Number of topmost layers that start with new random weights.")
-    ] = None,
-    truncate: Annotated[
-        str | None, typer.Option(help="What to read of texts that are too long: head, head+tail, or all in windows.")
-    ] = None,
-    search: Annotated[
-        bool,
-        typer.Option(
-            "--search",
-            help="Try four learning rates with two numbers of epochs each, and keep the setting that is best on dev.",
-        ),
-    ] = False,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue an interrupted training exactly where it stopped.")
-    ] = False,
+    chosen: dict[str, Any],
+    begun: dict[str, Any],
     options: Options = [],  # noqa: B006
     corpus: Annotated[Path | None, typer.Option(help="From scratch: corpus whose tokenizer to use.")] = None,
     tokenizer: Annotated[
         Path | None, typer.Option(help="From scratch: tokenizer.json to use, instead of --corpus.")
     ] = None,
     set: Set = [],  # noqa: B006
-    seed: Seed = 0,
     device: Device = "auto",
     threads: Threads = "auto",
     track: Track = [],  # noqa: B006
@@ -81,44 +66,25 @@ def finetune(
     Example: bakeoff finetune runs/bert --dataset sst2 --data glue/SST-2 --out runs/bert-sst2
     """
     from bakeoff.overrides import parse_override
-    from bakeoff.recipe_files import load_recipe, recipe_names
     from bakeoff.tasks.finetune import finetune as finetune_model
     from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
     from bakeoff.tracking.track import track as mirrored
 
-    begun: Any = Path(source)
-    if not begun.exists() or begun.suffix in (".yaml", ".yml"):
-        if corpus is None and tokenizer is None and source not in recipe_names() and begun.suffix == "":
-            raise UserError(f"{source}: no such run (nor a recipe: `bakeoff recipes` lists them)")
-        refuse_tokenizer(set)
-        begun = load_recipe(source, set)
-        if corpus is None and tokenizer is None:
-            raise UserError(
-                f"{source}: a recipe is trained from scratch and needs a tokenizer: give --corpus or --tokenizer"
-            )
-    elif set:
-        raise UserError(f"--set changes a recipe, but {source} is a run, whose model is fixed")
+    trained = _source(source, set, scratch=corpus is not None or tokenizer is not None)
     settings = dict(parse_override(text, "--option") for text in options)
-    flags = {
-        "unshare": unshare or None,
-        "freeze": int(freeze) if freeze is not None and freeze.isdecimal() else freeze,
-        "reinitialise_last": reinitialise_last,
-        "truncate": truncate,
-        "search": search or None,
-    }
-    settings |= {name: value for name, value in flags.items() if value is not None}
+    settings |= {name: value for name, value in chosen.items() if value is not False}
     asked = task_of(files, settings, "finetune")
+    config = FinetuneConfig.parse(settings, "--option")
     with mirrored(out, track):
         result = finetune_model(
-            begun,
+            trained,
             asked,
             out,
-            config=FinetuneConfig.parse(settings, "--option"),
-            seed=seed,
+            config=config,
             tokenizer=tokenizer or corpus,
             device=device,
             threads=threads_of(threads),
-            resume=resume,
+            **begun,
         )
     if json:
         print_json(result.model_dump(mode="json"))
@@ -139,6 +105,34 @@ def finetune(
         }
     )
     suggest(f"bakeoff predict {quote(str(out))} --texts FILE")
+
+
+def _source(source: str, overrides: Sequence[str], *, scratch: bool) -> Any:
+    """The path of the run that is fine-tuned, or the recipe that is trained from scratch.
+
+    Args:
+        source: the run's path, or the recipe's name or file.
+        overrides: changes to the recipe.
+        scratch: whether there is a tokenizer for a training from scratch.
+
+    Raises:
+        UserError: there is no such run or recipe; a recipe has no tokenizer; changes are to a run.
+    """
+    from bakeoff.recipe_files import load_recipe, recipe_names
+
+    path = Path(source)
+    if path.exists() and path.suffix not in (".yaml", ".yml"):
+        if overrides:
+            raise UserError(f"--set changes a recipe, but {source} is a run, whose model is fixed")
+        return path
+    if not scratch and source not in recipe_names() and path.suffix == "":
+        raise UserError(f"{source}: no such run (nor a recipe: `bakeoff recipes` lists them)")
+    refuse_tokenizer(overrides)
+    recipe = load_recipe(source, overrides)
+    if not scratch:
+        needs = "a recipe is trained from scratch and needs a tokenizer: give --corpus or --tokenizer"
+        raise UserError(f"{source}: {needs}")
+    return recipe
 
 
 def _search(result: "FinetuneResult") -> dict[str, str]:

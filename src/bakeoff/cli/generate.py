@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from bakeoff.cli.shared.decorators import noted, of_checkpoint, options_of, taking
+from bakeoff.cli.shared.decorators import noted, of_checkpoint, taking
+from bakeoff.cli.shared.makers import options_of
 from bakeoff.cli.shared.options import Device, Errors, Json
 from bakeoff.cli.shared.output_files import Out, require_out, save_records
 from bakeoff.cli.shared.printing import remark_unfinished

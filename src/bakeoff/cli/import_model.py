@@ -1,28 +1,26 @@
 """`bakeoff import`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from bakeoff.cli.shared.decorators import noted
+from bakeoff.cli.shared.decorators import noted, taking
+from bakeoff.cli.shared.makers import options_from
 from bakeoff.cli.shared.options import Json
 from bakeoff.cli.shared.printing import print_json
 from bakeoff.display.terminal import show
 
 
 @noted
+@taking(options=options_from("bakeoff.interop.hugging_face.importing.import_model", "pairs"))
 def import_model(
     source: Annotated[
         str, typer.Argument(help="Folder saved by transformers, or OWNER/NAME[@REVISION] on the Hugging Face Hub.")
     ],
     out: Annotated[Path, typer.Option(help="Directory to write the run to.")],
-    pairs: Annotated[
-        bool,
-        typer.Option(
-            "--pairs", help="The model was fine-tuned on pairs of texts (classification, multilabel or regression)."
-        ),
-    ] = False,
+    *,
+    options: dict[str, Any],
     without_head: Annotated[
         bool,
         typer.Option("--without-head", help="Drop the head of a fine-tuned model, which makes a pre-trained run."),
@@ -36,7 +34,7 @@ def import_model(
     from bakeoff.interop.hugging_face.importing import import_model as read
     from bakeoff.runs.run import Run
 
-    run = read(source, out, head=not without_head, pairs=pairs)
+    run = read(source, out, head=not without_head, **options)
     imported, task = run.environment["imported"], None
     if isinstance(run, Run):
         parameters = run.summary["parameters"]

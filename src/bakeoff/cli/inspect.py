@@ -1,11 +1,12 @@
 """`bakeoff inspect`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from bakeoff.cli.shared.decorators import noted, of_checkpoint
+from bakeoff.cli.shared.decorators import noted, of_checkpoint, taking
+from bakeoff.cli.shared.makers import options_from
 from bakeoff.cli.shared.options import Device, Json
 from bakeoff.cli.shared.printing import print_json, remark_unfinished
 from bakeoff.display.terminal import show
@@ -13,13 +14,11 @@ from bakeoff.display.terminal import show
 
 @noted
 @of_checkpoint("run")
+@taking(options=options_from("bakeoff.inspection.inspect.inspect", "corpus", "out", "examples", examples={"min": 1}))
 def inspect(
     run: Annotated[Path, typer.Argument(help="A pre-trained run.")],
-    corpus: Annotated[
-        Path | None, typer.Option(help="Corpus whose held-out text is read. Default: the corpus of the run.")
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder to write the results to. Default: RUN/inspect.")] = None,
-    examples: Annotated[int, typer.Option(min=1, help="Number of held-out rows to read.")] = 64,
+    *,
+    options: dict[str, Any],
     device: Device = "auto",
     json: Json = False,
 ) -> None:
@@ -30,7 +29,7 @@ def inspect(
     from bakeoff.inspection.inspect import inspect as inspect_run
     from bakeoff.runs.run import Run
 
-    inspection = inspect_run(run, corpus=corpus, out=out, examples=examples, device=device)
+    inspection = inspect_run(run, device=device, **options)
     opened = Run.open_trained(run)
     remark_unfinished(opened)
     if json:
@@ -45,5 +44,5 @@ def inspect(
             for each in layer.kernels
         )
         show(f"{layer.stack:<8} {layer.layer:>5} {distance:>12} {cosine:>8} {degrees:>8}  {kernels}".rstrip())
-    folder = opened.home / "inspect" if out is None else out
+    folder = options.get("out", opened.home / "inspect")
     show(f"\n{folder / 'inspect.html'} has the figures, {folder / 'inspect.json'} the numbers.")

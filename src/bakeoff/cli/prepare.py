@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bakeoff.cli.shared.corpus_options import parse_shard, parse_size, parse_tokenizer, parse_validation
-from bakeoff.cli.shared.decorators import noted, options_of, taking
+from bakeoff.cli.shared.decorators import noted, taking
+from bakeoff.cli.shared.makers import options_of
 from bakeoff.cli.shared.options import Json
 from bakeoff.cli.shared.printing import print_json, print_table
 from bakeoff.display.terminal import suggest

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bakeoff.cli.shared.completing import complete_recipe, complete_run
-from bakeoff.cli.shared.decorators import noted
-from bakeoff.cli.shared.options import LARGEST_SEED, Device, Json, Set, Threads, Track, refuse_tokenizer, threads_of
+from bakeoff.cli.shared.decorators import noted, taking
+from bakeoff.cli.shared.makers import options_from, options_of
+from bakeoff.cli.shared.options import Device, Json, Set, Threads, Track, refuse_tokenizer, threads_of
 from bakeoff.cli.shared.printing import losses_text, print_json, print_table
 from bakeoff.display.terminal import ask, complain, suggest
 from bakeoff.display.wording import counted
 from bakeoff.errors import Interrupted, UserError
+from bakeoff.optimization.early_stopping import EarlyStopping
+from bakeoff.optimization.save_points import SavePoints
 from bakeoff.signals import ask_anew
 
 if TYPE_CHECKING:
@@ -23,7 +26,32 @@ if TYPE_CHECKING:
     from bakeoff.training.initial_weights import Start
 
 
+START = {
+    "run": {"names": ("--from",), "metavar": "RUN", "autocompletion": complete_run},
+    "grow": {"min": 1, "metavar": "LAYERS"},
+    "grow_by": {"metavar": "repeat|interleave"},
+    "encoder": {"names": ("--encoder-from",), "metavar": "RUN"},
+    "decoder": {"names": ("--decoder-from",), "metavar": "RUN"},
+}
+"""Options that say where the first weights come from."""
+
+
 @noted
+@taking(
+    start=options_from("bakeoff.training.initial_weights.Start", *START, **START),
+    options=options_from(
+        "bakeoff.training.pretrain.pretrain",
+        *("budget", "seed", "average_last", "save_at", "resume", "finish_now"),
+        average_last={"min": 0, "max": 100, "metavar": "N"},
+        save_at={"type": list[str], "default": [], "metavar": "UNIT=POINTS"},
+    ),
+    stopping=options_of(
+        EarlyStopping,
+        *("patience", "keep_best"),
+        patience={"default": None, "metavar": "N"},
+        keep_best={"about": "With --patience"},
+    ),
+)
 def pretrain(
     out: Annotated[Path, typer.Option(help="Directory to write the run to.")],
     recipe: Annotated[
@@ -37,83 +65,13 @@ def pretrain(
         Path | None,
         typer.Option(help="Corpus; DIR:0.7,DIR:0.3 mixes several. With --resume, the corpus of that run."),
     ] = None,
-    budget: Annotated[
-        str | None,
-        typer.Option(
-            help="tokens=5M, words=10M, epochs=2, flops=1e15, minutes=10, hours=2 or steps=1000. Default: the recipe's."
-        ),
-    ] = None,
+    *,
+    options: dict[str, Any],
     set: Set = [],  # noqa: B006
-    seed: Annotated[
-        int | None, typer.Option(min=0, max=LARGEST_SEED, help="Seed of everything that is random. Default: 0.")
-    ] = None,
     device: Device = "auto",
     threads: Threads = "auto",
-    from_run: Annotated[
-        Path | None,
-        typer.Option("--from", metavar="RUN", help="Run whose weights to start from.", autocompletion=complete_run),
-    ] = None,
-    grow: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="LAYERS", help="With --from: number of layers of the new, deeper model."),
-    ] = None,
-    grow_by: Annotated[
-        str,
-        typer.Option(
-            metavar="repeat|interleave",
-            help="With --grow: order of the copied layers. Layers 1 2 become 1 2 1 2, or 1 1 2 2.",
-        ),
-    ] = "repeat",
-    encoder_from: Annotated[
-        Path | None,
-        typer.Option(metavar="RUN", help="Run to take the weights of the encoder from (sequence-to-sequence)."),
-    ] = None,
-    decoder_from: Annotated[
-        Path | None,
-        typer.Option(metavar="RUN", help="Run to take the weights of the decoder from (sequence-to-sequence)."),
-    ] = None,
-    average_last: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            max=100,
-            metavar="N",
-            help="Also write the mean of the last N snapshots, as run OUT-average-N. Default: the recipe's.",
-        ),
-    ] = None,
-    save_at: Annotated[
-        list[str],
-        typer.Option(
-            metavar="UNIT=POINTS",
-            help=(
-                "Points after which to keep the weights, as runs in OUT/saved: words=1M..10M:1M,20M, steps=100,1000, "
-                "tokens=5M, epochs=1,2 or shares=0.1. May be repeated."
-            ),
-        ),
-    ] = [],  # noqa: B006
-    patience: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="End the training when the held-out loss has not become better in N validations in a row.",
-        ),
-    ] = None,
-    keep_best: Annotated[
-        bool,
-        typer.Option("--keep-best", help="With --patience: the run's weights are those of the best held-out loss."),
-    ] = False,
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume",
-            help="Continue a run exactly where it stopped; with another --budget, train it further.",
-        ),
-    ] = False,
-    finish_now: Annotated[
-        bool,
-        typer.Option("--finish-now", help="Finish an interrupted run with the weights it has, marked as cut short."),
-    ] = False,
+    start: dict[str, Any],
+    stopping: dict[str, Any],
     track: Track = [],  # noqa: B006
     json: Json = False,
 ) -> None:
@@ -128,77 +86,88 @@ def pretrain(
 
     Example: bakeoff pretrain --out runs/bert --resume --budget minutes=20
     """
-    from bakeoff.display.progress import Remarked, duration
-    from bakeoff.optimization.budget import Budget
-    from bakeoff.optimization.early_stopping import EarlyStopping
-    from bakeoff.optimization.save_points import SavePoints
+    from bakeoff.display.progress import Remarked
     from bakeoff.recipe_files import load_recipe
-    from bakeoff.runs.run import Run
     from bakeoff.tracking.track import track as mirrored
-    from bakeoff.training.averaging import average_path
     from bakeoff.training.initial_weights import Start
     from bakeoff.training.pretrain import pretrain as pretrain_model
 
     refuse_tokenizer(set)
-    weights = {"run": from_run, "grow": grow, "encoder": encoder_from, "decoder": decoder_from}
-    weights = {name: value for name, value in weights.items() if value is not None}
+    weights = {} if start.keys() == {"grow_by"} else start
     if recipe is None and set:
-        raise UserError(f"--set changes a recipe, and none is given; name one, such as {from_run or 'RUN'}/recipe.yaml")
-    if finish_now and budget is not None:
+        named = f"{start.get('run', 'RUN')}/recipe.yaml"
+        raise UserError(f"--set changes a recipe, and none is given; name one, such as {named}")
+    if options["finish_now"] and "budget" in options:
         raise UserError("--finish-now ends the run where it is, and --budget lets it go on; give one of them")
-    if keep_best and patience is None:
-        raise UserError("--keep-best is for early stopping: give --patience, or a recipe with training.early_stopping")
-    early_stopping = None if patience is None else EarlyStopping(patience=patience, keep_best=keep_best)
     loaded = None if recipe is None else load_recipe(recipe, set)
-    start = Start.parse({**weights, "grow_by": grow_by}, "pretrain") if weights else None
-    points = SavePoints.parse_texts(save_at) if save_at else None
+    begun = Start.parse(weights, "pretrain") if weights else None
+    goes_on = options["resume"] or options["finish_now"]
+    options |= {
+        "device": device,
+        "threads": threads_of(threads),
+        "start": begun,
+        "save_at": SavePoints.parse_texts(options["save_at"]) if options["save_at"] else None,
+        "early_stopping": _early_stopping(**stopping),
+        "progress": Remarked(() if goes_on else _remark_on_exports(loaded, begun)),
+    }
     try:
         with mirrored(out, track):
-            run = pretrain_model(
-                loaded,
-                corpus,
-                out,
-                seed=seed,
-                budget=None if budget is None else Budget.parse_text(budget),
-                device=device,
-                threads=threads_of(threads),
-                start=start,
-                average_last=average_last,
-                save_at=points,
-                early_stopping=early_stopping,
-                resume=resume,
-                finish_now=finish_now,
-                progress=Remarked(() if resume or finish_now else _remark_on_exports(loaded, start)),
-            )
+            run = pretrain_model(loaded, corpus, out, **options)
     except Interrupted as stop:
         if (out / "summary.json").is_file() or not _wants_it_finished(stop):
             raise
-        run = pretrain_model(None, None, out, device=device, threads=threads_of(threads), finish_now=True)
-    summary, count = run.summary, run.recipe.training.average_last
-    beside = average_path(run.path, count) if count else None
-    average = Run(beside) if beside is not None and (beside / "summary.json").is_file() else None  # not removed since
+        run = pretrain_model(None, None, out, device=device, threads=options["threads"], finish_now=True)
+    average = _average(run)
     if json:
         averaged = average and {"run": str(average.path), "validation": average.summary["validation"]}
-        print_json({**summary, **({"average": averaged} if averaged else {})})
+        print_json({**run.summary, **({"average": averaged} if averaged else {})})
         return
-    print_table(
-        {
-            "run": run.path,
-            **({"begun": f"{run.environment['origin']}: {_taken(run.environment)}"} if weights else {}),
-            "trained": f"{_steps(summary)}, {summary['tokens']:,} tokens in {duration(summary['seconds'])} "
-            f"({summary['tokens_per_second']:,.0f} tokens/s)",
-            "parameters": f"{summary['parameters']:,}",
-            **_kept(run),
-            **losses_text(summary["validation"]),
-            **(_averaged(average) if average else {}),
-            "unigram entropy": f"{summary['unigram_entropy']:.4f} nats, the loss from the tokens' frequencies alone",
-        }
-    )
+    begun_from = {"begun": f"{run.environment['origin']}: {_taken(run.environment)}"} if weights else {}
+    print_table(_rows(run, begun_from, average))
+    suggest(_next(run))
+
+
+def _early_stopping(patience: int | None, keep_best: bool) -> EarlyStopping | None:
+    """The rule of early stopping that the options give; None: the recipe's."""
+    if keep_best and patience is None:
+        raise UserError("--keep-best is for early stopping: give --patience, or a recipe with training.early_stopping")
+    return None if patience is None else EarlyStopping(patience=patience, keep_best=keep_best)
+
+
+def _average(run: "Run") -> "Run | None":
+    """The run with the mean of the last weights; None: there is none, or it has been removed since."""
+    from bakeoff.runs.run import Run
+    from bakeoff.training.averaging import average_path
+
+    count = run.recipe.training.average_last
+    path = average_path(run.path, count) if count else None
+    return Run(path) if path is not None and (path / "summary.json").is_file() else None
+
+
+def _rows(run: "Run", begun_from: dict[str, str], average: "Run | None") -> dict[str, Any]:
+    """The rows of what is printed about a finished run."""
+    from bakeoff.display.progress import duration
+
+    summary = run.summary
+    return {
+        "run": run.path,
+        **begun_from,
+        "trained": f"{_steps(summary)}, {summary['tokens']:,} tokens in {duration(summary['seconds'])} "
+        f"({summary['tokens_per_second']:,.0f} tokens/s)",
+        "parameters": f"{summary['parameters']:,}",
+        **_kept(run),
+        **losses_text(summary["validation"]),
+        **(_averaged(average) if average else {}),
+        "unigram entropy": f"{summary['unigram_entropy']:.4f} nats, the loss from the tokens' frequencies alone",
+    }
+
+
+def _next(run: "Run") -> str:
+    """The command that a user may type next."""
     path = quote(str(run.path))
     if any(part.generates for part in run.recipe.objective):
-        suggest(f'bakeoff generate {path} "TEXT"')
-    else:
-        suggest(f"bakeoff finetune {path} --train FILE --text-column COLUMN --label-column COLUMN --out RUN")
+        return f'bakeoff generate {path} "TEXT"'
+    return f"bakeoff finetune {path} --train FILE --text-column COLUMN --label-column COLUMN --out RUN"
 
 
 def _steps(summary: dict[str, Any]) -> str:

@@ -1,16 +1,19 @@
 """`bakeoff runs`."""
 
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 import typer
 
 from bakeoff.cli.shared.completing import complete_run
+from bakeoff.cli.shared.decorators import taking
+from bakeoff.cli.shared.makers import options_from
 from bakeoff.cli.shared.options import Json
 from bakeoff.cli.shared.printing import print_json
 from bakeoff.display.terminal import show, tell
 
 
+@taking(order=options_from("bakeoff.overview.listing.list_runs", "sort"))
 def runs(
     paths: Annotated[
         list[Path] | None,
@@ -20,7 +23,8 @@ def runs(
             autocompletion=complete_run,
         ),
     ] = None,
-    sort: Annotated[str, typer.Option(help="Order of the list: path, loss, age or tokens.")] = "path",
+    *,
+    order: dict[str, Any],
     plot: Annotated[bool, typer.Option("--plot", help="Draw the curves of the loss.")] = False,
     over: Annotated[
         str, typer.Option(help="With --plot: the horizontal axis, tokens, words, steps, seconds or flops.")
@@ -40,11 +44,11 @@ def runs(
     Example: bakeoff runs runs/bert runs/conv --plot --out curves.html
     """
     from bakeoff.overview.curves import Axis, as_json, curves
-    from bakeoff.overview.listing import ListingOrder, list_runs, table
+    from bakeoff.overview.listing import list_runs, table
 
     folders = list(paths or [Path()])
     if not plot and out is None:
-        entries = list_runs(folders, sort=cast(ListingOrder, sort))
+        entries = list_runs(folders, **order)
         if json:
             print_json([entry.model_dump(mode="json") for entry in entries])
         elif entries:

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from bakeoff.cli.shared.decorators import noted, of_checkpoint, options_of, taking
+from bakeoff.cli.shared.decorators import noted, of_checkpoint, taking
+from bakeoff.cli.shared.makers import options_of
 from bakeoff.cli.shared.options import Device, Json
 from bakeoff.cli.shared.printing import print_table
 from bakeoff.display.terminal import write_json

@@ -1,43 +1,34 @@
 """`bakeoff speed`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from bakeoff.cli.shared.decorators import noted
+from bakeoff.cli.shared.decorators import noted, taking
+from bakeoff.cli.shared.makers import options_from
 from bakeoff.cli.shared.options import Device, Json, Set
 from bakeoff.display.terminal import show, tell, write_json
 
 
 @noted
+@taking(
+    options=options_from(
+        "bakeoff.throughput.measure.speed",
+        *("batch_tokens", "vocabulary", "seconds", "most_seconds"),
+        batch_tokens={"min": 1, "max": 2**24},
+        vocabulary={"min": 6, "max": 2**22},
+        seconds={"min": 0.0, "max": 3600.0},
+        most_seconds={"min": 0.0, "max": 86400.0},
+    )
+)
 def speed(
     recipes: Annotated[list[str], typer.Argument(metavar="RECIPE...", help="Names or files of recipes.")],
     lengths: Annotated[
         str, typer.Option(help="Lengths of rows in tokens: 64,256,1024, or 64..4096, which doubles from 64 to 4096.")
     ] = "64..4096",
-    batch_tokens: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            max=2**24,
-            help="Tokens in a step. The number of rows is this divided by their length, but at least one.",
-        ),
-    ] = 4096,
-    vocabulary: Annotated[
-        int | None, typer.Option(min=6, max=2**22, help="Size of the vocabulary. Default: the recipe's.")
-    ] = None,
-    seconds: Annotated[
-        float, typer.Option(min=0.0, max=3600.0, help="Seconds for each measurement of one recipe at one length.")
-    ] = 1.0,
-    most_seconds: Annotated[
-        float,
-        typer.Option(
-            min=0.0,
-            max=86400.0,
-            help="Measure a recipe at no greater length once one step takes longer than this, in seconds.",
-        ),
-    ] = 60.0,
+    *,
+    options: dict[str, Any],
     out: Annotated[Path | None, typer.Option(help="Folder to write speed.json, speed.csv and speed.html to.")] = None,
     set: Set = [],  # noqa: B006
     device: Device = "auto",
@@ -55,13 +46,10 @@ def speed(
     results = measure(
         [load_recipe(recipe, set) for recipe in recipes],
         parse_lengths(lengths),
-        batch_tokens=batch_tokens,
-        vocabulary=vocabulary,
         device=device,
-        seconds=seconds,
-        most_seconds=most_seconds,
         out=out,
         progress=tell,
+        **options,
     )
     if json:
         write_json(results.model_dump_json(indent=2))

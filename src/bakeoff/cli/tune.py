@@ -1,60 +1,37 @@
 """`bakeoff tune`."""
 
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from bakeoff.cli.shared.decorators import noted
-from bakeoff.cli.shared.options import Device, Jobs, Json, Seed, Set, jobs_of, refuse_tokenizer
+from bakeoff.cli.shared.decorators import noted, taking
+from bakeoff.cli.shared.makers import BUDGET, options_from
+from bakeoff.cli.shared.options import Device, Json, Set, refuse_tokenizer
 from bakeoff.display.terminal import tell, write_json
+from bakeoff.optimization.budget import Budget
 
 
 @noted
+@taking(
+    options=options_from(
+        "bakeoff.tuning.tune.tune",
+        *("trials", "budget", "for_budget", "over", "jobs", "seed", "seeds"),
+        trials={"min": 1, "max": 999},
+        for_budget={**BUDGET, "parser": partial(Budget.parse_text, option="--for-budget")},
+        over={"type": list[str], "metavar": "KEY=RANGE"},
+        seeds={"min": 1, "max": 99},
+    )
+)
 def tune(
     recipe: Annotated[str, typer.Argument(help="A recipe's name or file.")],
     corpus: Annotated[
         Path, typer.Option(help="Corpus, the directory that `bakeoff prepare` made; DIR:0.7,DIR:0.3 mixes several.")
     ],
     out: Annotated[Path, typer.Option(help="Directory to write all trials, the best recipe and the report to.")],
-    trials: Annotated[int, typer.Option(min=1, max=999, help="Maximal number of trials.")] = 16,
-    budget: Annotated[
-        str | None,
-        typer.Option(
-            help="Budget of one complete trial: tokens=5M, flops=1e15, minutes=5 or steps=1000. Default: the recipe's."
-        ),
-    ] = None,
-    for_budget: Annotated[
-        str | None,
-        typer.Option(
-            metavar="UNIT=AMOUNT",
-            help=(
-                "Budget of the training that you plan. The resulting recipe has this budget, and the learning rate "
-                "is scaled to it."
-            ),
-        ),
-    ] = None,
-    over: Annotated[
-        list[str],
-        typer.Option(
-            metavar="KEY=RANGE",
-            help=(
-                "Key to search too, with a range, KEY=0.01..0.3, or values, KEY=0.1,0.2. May be repeated. The "
-                "learning rate is always searched: in the range given here, or from an eighth of the recipe's rate "
-                "to eight times that rate."
-            ),
-        ),
-    ] = [],  # noqa: B006
-    jobs: Jobs = "auto",
-    seed: Seed = 0,
-    seeds: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            max=99,
-            help="Number of seeds of each trial, counted from --seed; the loss of a trial is the mean over them.",
-        ),
-    ] = 1,
+    *,
+    options: dict[str, Any],
     set: Set = [],  # noqa: B006
     device: Device = "auto",
     json: Json = False,
@@ -67,7 +44,6 @@ def tune(
 
     Example: bakeoff tune gpt-tiny --corpus corpora/mine --out searches/gpt --over model.dropout=0,0.1 --jobs 2
     """
-    from bakeoff.optimization.budget import Budget
     from bakeoff.recipe_files import load_recipe
     from bakeoff.tuning.report import print_results
     from bakeoff.tuning.tune import tune as search
@@ -77,15 +53,9 @@ def tune(
         load_recipe(recipe, set),
         corpus,
         out,
-        over=over,
-        trials=trials,
-        budget=None if budget is None else Budget.parse_text(budget),
-        jobs=jobs_of(jobs),
-        seed=seed,
-        seeds=seeds,
-        for_budget=None if for_budget is None else Budget.parse_text(for_budget),
         device=device,
         progress=tell,
+        **options,
     )
     if json:
         write_json(results.model_dump_json(indent=2))

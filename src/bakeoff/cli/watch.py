@@ -2,15 +2,18 @@
 
 import signal
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from bakeoff.cli.shared.completing import complete_run
+from bakeoff.cli.shared.decorators import taking
+from bakeoff.cli.shared.makers import options_from
 from bakeoff.display.terminal import show
 from bakeoff.errors import Interrupted, UserError
 
 
+@taking(options=options_from("bakeoff.overview.watch.watch", "every", every={"min": 0.1, "max": 3600.0}))
 def watch(
     run: Annotated[
         Path,
@@ -18,7 +21,8 @@ def watch(
             help="A run, a learning-rate search (tune), a comparison or a folder of runs.", autocompletion=complete_run
         ),
     ],
-    every: Annotated[float, typer.Option(min=0.1, max=3600.0, help="Seconds between looks.")] = 1.0,
+    *,
+    options: dict[str, Any],
 ) -> None:
     """Follow a training in another terminal or process until it ends; Ctrl-C leaves it alone.
 
@@ -28,7 +32,7 @@ def watch(
     from bakeoff.overview.watch import watch as follow
 
     try:
-        ended = follow(run, every=every)
+        ended = follow(run, **options)
     except KeyboardInterrupt:
         raise Interrupted("stopped watching; the training goes on", signal.SIGINT) from None
     for line in table(ended):

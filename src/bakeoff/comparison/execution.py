@@ -52,8 +52,9 @@ def compare(
     Args:
         plan: the plan, or its file.
         out: directory of all runs and of report.html, results.csv and results.json.
-        jobs: number of trainings side by side, each in its own process; auto: as many as suit this machine. The results
-            do not depend on it, because the threads of a training are settled at the start and stay.
+        jobs: number of trainings that run at the same time, each in its own process; the results stay the same. auto:
+            as many as there are cores, with one thread each, for small models; one at a time for large ones; one for
+            each GPU.
         progress: a function that gets one line before each training.
         engine: the object that trains, one job at a time and in this process; left out: Bakeoff itself.
         workers: workers that train side by side, instead of `jobs`, see `bakeoff.jobs`; they are left running.

@@ -55,9 +55,9 @@ def inspect(
 
     Args:
         run: a pre-trained run; if it was stopped, its newest checkpoint is used.
-        corpus: a directory that `prepare` made with the run's tokenizer; None: the corpus of the training.
-        out: the folder of the two files; None: `inspect` in the run's directory.
-        examples: number of rows: the first ones of the measured held-out rows, with their masks.
+        corpus: corpus whose held-out text is read, made with the run's tokenizer; None: the corpus of the run.
+        out: folder to write the results to; None: RUN/inspect.
+        examples: number of held-out rows to read: the first ones of those that the training measures.
         device: auto, cpu, cuda or mps.
 
     Raises:

@@ -83,9 +83,9 @@ def peek(
     Args:
         recipe: a recipe, its name or its file.
         corpus: a directory that `prepare` made; its tokenizer is used.
-        examples: number of rows; of held-out text at most `training.validation_examples`.
-        held_out: read held-out text; False: text of the training.
-        seed: the seed of the training.
+        examples: number of rows to show; of held-out text at most `training.validation_examples`.
+        held_out: show rows of the held-out text instead of the training text.
+        seed: seed of everything that is random.
 
     Raises:
         UserError: there is no such recipe or corpus, `examples` is below 1, or the corpus does not fit the recipe.

@@ -27,7 +27,7 @@ def export(run: str | Path, out: str | Path, *, to: str = "hf", **options: Any) 
     Args:
         run: a pre-trained or fine-tuned run.
         out: the folder to make; it gets this name only when it is complete and compared.
-        to: hf, onnx, sentence-transformers or gguf.
+        to: format: hf, onnx, sentence-transformers or gguf.
         options: options of the form, see docs/export.md.
 
     Raises:

@@ -36,7 +36,7 @@ def export(run: Path, out: Path, *, pooling: str = "mean") -> Exported:
     Args:
         run: a pre-trained encoder.
         out: the folder to make.
-        pooling: mean, max or cls.
+        pooling: how token vectors become one vector: mean, max (not for gguf) or cls.
 
     Raises:
         UserError: there is no such run or pooling; the run is not an encoder with rows that begin with [CLS], or is

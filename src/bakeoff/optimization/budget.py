@@ -67,7 +67,7 @@ class Budget(Config):
         return self
 
     @classmethod
-    def parse_text(cls, text: str) -> Self:
+    def parse_text(cls, text: str, option: str = "--budget") -> Self:
         """Read `tokens=5M`, `words=10M`, `epochs=2`, `flops=1e15`, `minutes=10`, `hours=2` or `steps=1000`.
 
         Raises:
@@ -75,14 +75,14 @@ class Budget(Config):
         """
         name, separator, amount = text.partition("=")
         if not separator:
-            raise UserError(f"--budget {text}: give a unit and how many, such as tokens=5M, minutes=10 or steps=1000")
+            raise UserError(f"{option} {text}: give a unit and how many, such as tokens=5M, minutes=10 or steps=1000")
         units = [*cls.model_fields, *cls.read_before]
         if name not in units:
-            raise UserError(f"--budget {text}: unknown unit '{name}'{nearest(name, units)}")
+            raise UserError(f"{option} {text}: unknown unit '{name}'{nearest(name, units)}")
         number = parse_amount(amount)
         if number is None:
-            raise UserError(f"--budget {text}: '{amount}' is not a positive number such as 1000, 5M or 1e15")
-        return cls.parse({name: round(number) if name in WHOLE else number}, f"--budget {text}")
+            raise UserError(f"{option} {text}: '{amount}' is not a positive number such as 1000, 5M or 1e15")
+        return cls.parse({name: round(number) if name in WHOLE else number}, f"{option} {text}")
 
     def times(self, factor: float) -> Self:
         """The budget multiplied by a factor; steps, tokens and words stay whole, and at least one."""

@@ -16,7 +16,7 @@ class EarlyStopping(Config):
     """
 
     patience: PositiveInt
-    """Number of validations in a row, none of them better than the best before, after which the training ends."""
+    """The training ends when the held-out loss has not become better in so many validations in a row."""
     threshold: float = Field(default=0.0, ge=0, lt=1)
     """A loss is better when it is lower than the best by more than this share of it."""
     keep_best: bool = False

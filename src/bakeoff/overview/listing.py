@@ -25,8 +25,8 @@ def list_runs(paths: str | Path | Iterable[str | Path] = ".", *, sort: ListingOr
 
     Args:
         paths: folders, or runs.
-        sort: the order: path; loss, the lowest first; age, the newest first; tokens, the most first. Runs without that
-            figure come last.
+        sort: order of the list: path; loss, the lowest first; age, the newest first; tokens, the most first. Runs
+            without that figure come last.
 
     Raises:
         UserError: there is no such folder, or no such order.

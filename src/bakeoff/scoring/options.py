@@ -1,6 +1,8 @@
-"""How texts are scored: the methods, and the options of `score` and `evaluate --texts`; without torch."""
+"""The options of `score` and `evaluate --texts`, each declared here alone; without torch, for the command line."""
 
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from bakeoff.config import Config
 
 Reading = Literal["forwards", "pseudo", "pseudo_words"]
 """forwards: sum_t log p(x[t] | x[< t]), not divided by the length. pseudo: the pseudo-log-likelihood, each token given
@@ -8,22 +10,28 @@ all others (Salazar et al. 2020, arXiv:1910.14659). pseudo_words: the same, each
 tokens of its word (Kauf and Ivanova 2023, arXiv:2305.10588)."""
 
 
-class ScoreOptions(NamedTuple):
-    """The columns of a file that are scored, and the part of each text."""
+class FileOptions(Config):
+    """How the texts of a file are scored."""
+
+    source_column: str | None = None
+    """For sequence-to-sequence runs: column or field of `texts` with the source; None: source."""
+    target_column: str | None = None
+    """For sequence-to-sequence runs: column or field of `texts` with the scored target; None: target."""
+    errors: Literal["strict", "replace"] = "strict"
+    """What to do with invalid UTF-8: refuse it, or replace it by U+FFFD."""
+    last_word: bool = False
+    """Score only the last word of each text (LAMBADA)."""
+    stride: int | None = None
+    """For texts longer than a row: number of new tokens in each further row; None: half a row."""
+
+
+class ScoreOptions(FileOptions):
+    """The columns of a file that are scored, how its texts are read, and the scores that each gets."""
 
     text_column: str | None = None
-    """The column with the text; None: `text`."""
-    source_column: str | None = None
-    """For a sequence-to-sequence model, the column with the source; None: `source`."""
-    target_column: str | None = None
-    """The column with the target, which is scored; None: `target`."""
-    errors: Literal["strict", "replace"] = "strict"
-    """Invalid UTF-8 is an error, or is replaced."""
-    last_word: bool = False
-    """Score the last word of each text alone."""
-    stride: int | None = None
-    """The most tokens that each row after the first scores, in texts longer than a row; None: half a row."""
+    """Column or field of `texts` with the text; None: text."""
     per: Literal["word", "token"] | None = None
-    """word or token: give the surprisals of each text's words or tokens, too."""
+    """Also give the surprisal of each word, or of each token, in bits, with its place in the text."""
     reading: Reading | None = None
-    """How texts are read; None: as by the first objective that gives texts a probability."""
+    """How texts are read: forwards; each token given all others (pseudo); the same with the later tokens of its word
+    hidden, too (pseudo_words); None: as the run's first objective has learned."""

@@ -68,12 +68,12 @@ def finetune(
         task: the kind of task, the files, their columns and the metric.
         out: directory of the fine-tuned run; it must not exist.
         config: the settings of the training.
-        seed: the seed of fresh weights, order and dropout.
+        seed: seed of everything that is random.
         tokenizer: a tokenizer.json, or a directory with one (a corpus, a run); only for a recipe.
         device: auto, cpu, cuda or mps.
         threads: the number of threads on a CPU; auto: the quickest of a short measurement; None: as many as torch has.
-        resume: go on exactly with a fine-tuning that was stopped or killed; where there is none, begin; if it is
-            finished, return its results.
+        resume: continue an interrupted training exactly where it stopped. Where there is none, it begins; where it is
+            finished, its results are given.
         progress: show a bar, or lines where there is no terminal; or a function of the figures, see `TrainingProgress`.
 
     Raises:

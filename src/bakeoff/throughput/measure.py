@@ -46,11 +46,11 @@ def speed(
     Args:
         recipes: names, files or recipes.
         lengths: lengths of rows in tokens.
-        batch_tokens: tokens of a step, which has `batch_tokens // length` rows, at least one.
-        vocabulary: size of every recipe's vocabulary; None: the recipe's.
+        batch_tokens: tokens in a step. The number of rows is this divided by their length, but at least one.
+        vocabulary: size of the vocabulary of every recipe; None: the recipe's.
         device: auto, cpu, cuda or mps.
-        seconds: seconds for each measurement of a recipe at a length.
-        most_seconds: a recipe whose step takes more seconds is not measured at greater lengths.
+        seconds: seconds for each measurement of one recipe at one length.
+        most_seconds: measure a recipe at no greater length once one step takes longer than this, in seconds.
         out: a folder for speed.json, speed.csv and speed.html; None: nothing is written.
         progress: a function that is called with a line for each length.
 

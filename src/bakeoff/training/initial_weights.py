@@ -23,15 +23,16 @@ class Start(Config):
     """Runs to take weights from: one, which may grow deeper, or one for the encoder and perhaps one for the decoder."""
 
     run: Path | None = None
-    """The run whose weights are taken; `--from`."""
+    """Run whose weights to start from."""
     grow: int | None = Field(default=None, gt=0)
-    """Number of layers that the run's stacks grow to; None: they keep their depth."""
+    """With `run`: number of layers of the new, deeper model; None: as many as the run's."""
     grow_by: GrowBy = "repeat"
-    """The way to fill the new layers: the whole stack is repeated, or each layer is repeated next to itself."""
+    """With `grow`: order of the copied layers, repeat or interleave. Layers 1 2 become 1 2 1 2, or 1 1 2 2."""
     encoder: Path | None = None
-    """The run that the encoder, the token table and the input's embedding come from."""
+    """Run to take the weights of the encoder and of the embedding from (sequence-to-sequence)."""
     decoder: Path | None = None
-    """The run that the decoder comes from; attention to the encoder stays fresh where that run has none."""
+    """Run to take the weights of the decoder from (sequence-to-sequence); attention to the encoder stays fresh where
+    that run has none."""
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:

@@ -69,21 +69,22 @@ def pretrain(
         corpus: a directory that `prepare` made, or several with weights: `wiki:0.7,novels:0.3`; None: the corpus of
             the run that is resumed.
         out: directory of the run; it must not exist, unless the run is resumed.
-        seed: seed of the weights, the order, the masks and the dropout; None: 0, or the seed of the run that is
-            resumed.
-        budget: replaces the recipe's budget; the schedule is fitted to it. A resumed run may get another budget than it
-            was begun with: its schedule then goes on as in a training of the new number of steps.
+        seed: seed of everything that is random; None: 0, or the seed of the run that is resumed.
+        budget: length of the training: tokens=5M, words=10M, epochs=2, flops=1e15, minutes=10, hours=2 or steps=1000.
+            The schedule is fitted to it, also to another one of a resumed run. None: the recipe's.
         device: auto, cpu, cuda or mps.
         threads: number of threads with which torch computes on a CPU; auto: the number that a short measurement finds
             quickest, or the number that the run was begun with; None: as many as torch has.
         start: the runs that the first weights come from; None: chance.
-        average_last: replaces the recipe's `training.average_last`; the averaged run is written to `OUT-average-N`.
-        save_at: replaces the recipe's `training.save_at`; weights are kept as finished runs in `OUT/saved`.
+        average_last: number of snapshots, the last ones, whose mean is also written, as run OUT-average-N; None: the
+            recipe's.
+        save_at: points after which to keep the weights, as runs in OUT/saved: words=1M..10M:1M,20M, steps=100,1000,
+            tokens=5M, epochs=1,2 or shares=0.1; None: the recipe's.
         early_stopping: replaces the recipe's `training.early_stopping`.
-        resume: continue the run at `out` if there is one; it must have the same settings. If there is none, a line
-            says that the training begins.
-        finish_now: end the run at `out` with the weights of its newest checkpoint: a finished run, marked as cut short,
-            without an average of last weights.
+        resume: continue the run at `out` exactly where it stopped, with the same settings; with another `budget`, train
+            it further. Where there is none, the training begins.
+        finish_now: finish an interrupted run with the weights of its newest checkpoint, marked as cut short, without a
+            mean of last weights.
         until: stop after that step, with a checkpoint: an unfinished run, which `resume` continues.
         progress: show a bar, or lines where there is no terminal; or a function that gets the notes of
             `TrainingProgress` instead.

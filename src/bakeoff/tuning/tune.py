@@ -44,15 +44,18 @@ def tune(
         recipe: the recipe, its name or its file.
         corpus: a directory that `prepare` made, or several with weights; its validation split decides.
         out: directory of all trials, of recipe.yaml with the best values, results.json and report.html.
-        over: ranges of further keys, `KEY=1e-4..1e-2` or `KEY=relu,gelu`, or lists of values by keys.
-        trials: the most trials.
-        budget: budget of one whole trial; None: the recipe's own.
-        jobs: number of trials side by side, each in its own process; auto: as many as suit this machine. The
-            number does not change the results, because the threads of a trial are fixed at the start of the search.
-        seed: the first seed of every trial.
-        seeds: number of seeds of every trial, from `seed` on; a trial's loss is the mean over its seeds.
-        for_budget: budget of a coming training: recipe.yaml gets it, with the rate transferred to it by the rule of
-            `optimization.rate_transfer`. None: the recipe's own budget stays, with the rate of the best trial.
+        over: keys to search too, with a range, KEY=0.01..0.3, or values, KEY=0.1,0.2. The learning rate is always
+            searched: in the range given here, or from an eighth of the recipe's rate to eight times that rate.
+        trials: maximal number of trials.
+        budget: budget of one complete trial, such as tokens=5M, flops=1e15, minutes=5 or steps=1000; None: the
+            recipe's.
+        jobs: number of trials that run at the same time, each in its own process; the results stay the same. auto: as
+            many as there are cores, with one thread each, for small models; one at a time for large ones; one for each
+            GPU.
+        seed: seed of everything that is random.
+        seeds: number of seeds of each trial, counted from `seed`; the loss of a trial is the mean over them.
+        for_budget: budget of the training that is planned. The resulting recipe has this budget, and the learning rate
+            is scaled to it. None: the recipe's budget and the best trial's rate.
         device: auto, cpu, cuda or mps.
         progress: function that prints a line of progress; None: nothing is shown.
         engine: engine that trains one trial at a time in this process; None: Bakeoff's.

@@ -31,11 +31,11 @@ def serve(
 
     Args:
         runs: directories of pre-trained and fine-tuned runs.
-        comparison: a finished comparison whose report is shown.
-        host: an address of this machine; 127.0.0.1 is reached from this machine alone.
-        port: the port to listen on; 0: any that is free.
-        token_file: a file with the token that requests have to bear.
-        open: whether a host that others reach may be served without a token.
+        comparison: finished comparison whose report to show.
+        host: address to listen on. 127.0.0.1 can be reached only from this machine.
+        port: port to listen on; 0 takes any free port.
+        token_file: answer only clients that send the token in this file.
+        open: answer everybody who can reach the host, without a token.
         device: auto, cpu, cuda or mps.
         limits: the bounds for requests.
         progress: called with the address once requests are answered.

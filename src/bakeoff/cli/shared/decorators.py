@@ -1,17 +1,13 @@
 """Options that several verbs share, declared once as the parameters of the function that makes a value of them."""
 
 import inspect
-import re
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, TypeVar
 
 import typer
-from pydantic.fields import FieldInfo
 
-from bakeoff.cli.shared.options import numbers_of
-from bakeoff.config import Config
 from bakeoff.display.printing import PRINTING
 
 Result = TypeVar("Result")
@@ -48,70 +44,6 @@ def taking(**makers: Callable[..., Any]) -> Callable[[Callable[..., Result]], Ca
         return taken
 
     return decorated
-
-
-def options_of(config: type[Config], *names: str, about: str = "") -> Callable[..., dict[str, Any]]:
-    """A maker for `taking`: an option for each named field of a config, with the field's type, default and docstring.
-
-    What a docstring says after `None:` is the option's default in words. Several whole numbers are typed with commas
-    between them, several files with the option repeated. The maker returns the values by the fields' names.
-
-    Args:
-        config: the config that declares the options.
-        names: its fields, in the order of the options; none: all.
-        about: words before the help of each, which say what the options are for.
-    """
-    fields = {name: config.model_fields[name] for name in names or config.model_fields}
-    numbers = [name for name, field in fields.items() if field.annotation == tuple[int, ...]]
-
-    def made(**arguments: Any) -> dict[str, Any]:
-        texts = {name: numbers_of(_dashed(name), arguments[name]) for name in numbers}
-        return {
-            name: () if arguments[name] is None and field.default == () else arguments[name]
-            for name, field in fields.items()
-        } | texts
-
-    parameters = [_option(name, field, about) for name, field in fields.items()]
-    made.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    return made
-
-
-def _option(name: str, field: FieldInfo, about: str) -> inspect.Parameter:
-    """The parameter by which typer offers a field of a config."""
-    words = re.sub("`([a-z_]+)`", lambda named: _dashed(named[1]), " ".join((field.description or "").split()))
-    if about:
-        words = f"{about}: {words[0].lower()}{words[1:]}"
-    switch: list[str] = []
-    annotation, default, metavar = field.annotation, ... if field.is_required() else field.default, None
-    if default is False:
-        switch = [_dashed(name)]  # alone, without one for the opposite
-    elif annotation == tuple[int, ...]:
-        annotation, default, metavar = str, ",".join(map(str, field.default)), "N,N"
-    elif annotation == tuple[Path, ...] or annotation == list[str] | None:
-        annotation, default, metavar = list[str] | None, None, "FILE"
-    bounds: dict[str, Any] = {} if metavar else _bounds(field)
-    option = typer.Option(*switch, help=re.sub(r"[;.] None: (.*)", r". Default: \1", words), metavar=metavar, **bounds)
-    kind = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(name, kind, annotation=Annotated[annotation, option], default=default)
-
-
-def _bounds(field: FieldInfo) -> dict[str, float]:
-    """The bounds of a number that typer can check, and that the help then shows."""
-    bounds: dict[str, float] = {}
-    for bound in field.metadata:
-        for name, value in (("min", getattr(bound, "ge", None)), ("max", getattr(bound, "le", None))):
-            bounds |= {} if value is None else {name: value}
-        if isinstance(above := getattr(bound, "gt", None), int) and int in (
-            field.annotation,
-            *get_args(field.annotation),
-        ):
-            bounds["min"] = above + 1
-    return bounds
-
-
-def _dashed(name: str) -> str:
-    """The option of a field."""
-    return f"--{name.replace('_', '-')}"
 
 
 def of_checkpoint(argument: str) -> Callable[[Callable[..., Result]], Callable[..., Result]]:

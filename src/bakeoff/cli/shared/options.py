@@ -28,18 +28,6 @@ MOST = 1024
 """The largest number of jobs or threads."""
 
 
-Jobs = Annotated[
-    str,
-    typer.Option(
-        metavar="N",
-        help=(
-            "Number of trainings that run at the same time; the results stay the same. auto: as many as there are "
-            "cores, with one thread each, for small models; one at a time for large ones; one for each GPU."
-        ),
-    ),
-]
-
-
 Threads = Annotated[
     str,
     typer.Option(
@@ -50,9 +38,6 @@ Threads = Annotated[
         ),
     ),
 ]
-
-
-Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of everything that is random.")]
 
 
 Track = Annotated[

@@ -4,9 +4,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from bakeoff.cli.shared.output_files import TABLES, require_out, save_records
 from bakeoff.cli.shared.printing import print_table, remark_unfinished, set_text
@@ -26,20 +24,6 @@ SHOWN = 60
 
 SCORES_AT_ONCE = 4096
 """Number of scores that are written at once."""
-
-
-SourceColumn = Annotated[
-    str | None,
-    typer.Option(help="For sequence-to-sequence runs: column or field of --texts with the source. Default: source."),
-]
-
-
-TargetColumn = Annotated[
-    str | None,
-    typer.Option(
-        help="For sequence-to-sequence runs: column or field of --texts with the scored target. Default: target."
-    ),
-]
 
 
 def score_texts(

@@ -51,7 +51,8 @@ def import_model(source: str | Path, out: str | Path, *, head: bool = True, pair
             OWNER/NAME@REVISION. No code of it is run, and no pickle is read.
         out: the run to make; it gets this name only when it is complete.
         head: use a task head; False: make a pre-trained run of the model without it.
-        pairs: the task reads pairs of texts, which no config.json says; for classification, multilabel and regression.
+        pairs: the model was fine-tuned on pairs of texts, which no config.json says (classification, multilabel or
+            regression).
 
     Raises:
         UserError: there is no such model; its family is not known, or a value is not supported; files are damaged or

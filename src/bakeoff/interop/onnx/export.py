@@ -56,8 +56,10 @@ def export(run: Path, out: Path, *, quantize: str | None = None, measure_on: Pat
     Args:
         run: a pre-trained or a fine-tuned run.
         out: the folder to make.
-        quantize: int8 for weights of eight bits, whose loss of accuracy and gain in speed are measured; None: float32.
-        measure_on: a file to measure on: labelled rows for a fine-tuned run, else texts; None: random rows.
+        quantize: int8 stores weights in eight bits and measures what is lost in quality and gained in speed; None:
+            float32.
+        measure_on: file to measure int8 on: labelled rows for a fine-tuned run, otherwise texts, one per line; None:
+            random rows.
 
     Raises:
         UserError: there is no such run; a library is missing; ONNX cannot express the model; onnxruntime computes other

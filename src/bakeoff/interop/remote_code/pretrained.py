@@ -15,7 +15,7 @@ from bakeoff.objectives.heads import Head
 from bakeoff.recipe import Recipe
 from bakeoff.row import Row, Source
 from bakeoff.runs.run import Run
-from bakeoff.tasks.heads.heads import natural_pooling
+from bakeoff.tasks.heads.pooling import natural_pooling
 
 
 def describe_pretrained(run: Run) -> Described:

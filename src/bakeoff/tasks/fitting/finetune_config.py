@@ -9,6 +9,7 @@ from bakeoff.config import Config
 from bakeoff.optimization.optimizers import OptimizerConfig
 from bakeoff.optimization.optimizers.adamw import AdamWConfig
 from bakeoff.optimization.schedules import LinearConfig, ScheduleBaseConfig, ScheduleConfig
+from bakeoff.tasks.heads.pooling import Pooling
 
 SEARCHED_RATES = (0.5, 1.0, 2.0, 4.0)
 """Learning rates that a search tries, as multiples of the default one."""
@@ -27,10 +28,6 @@ BESIDE = {
 
 LayerDecayRule = Literal["ulmfit", "electra", "xlnet"]
 """The ways in which published code lets lower layers learn less."""
-
-
-Pooling = Literal["cls", "mean", "max", "last"]
-"""How token vectors become one vector."""
 
 
 class FinetuneConfig(Config):
@@ -70,10 +67,10 @@ class FinetuneConfig(Config):
     L, L + 1 (Howard and Ruder 2018, arXiv:1801.06146, section 3.2; BEiT's code). electra: 0, 2 to L + 1, L + 2
     (ELECTRA's code). xlnet: 0, 0 to L - 1, 0, of the clipped gradients and not of the rates (XLNet's code)."""
     freeze: Annotated[int, Field(ge=0)] | Literal["model"] | None = None
-    """The part that keeps its weights: 0 the embedding, N the embedding and the N lowest layers, model all but the
-    head, with the dropout of the model off; null: no part."""
+    """What keeps its weights: model (all but the head; the model has no dropout then), or a number N (the embedding and
+    the lowest N layers); null: nothing."""
     reinitialise_last: int = Field(default=0, ge=0)
-    """Number of topmost layers that begin with fresh weights; the pooler does, too (Zhang et al. 2021,
+    """Number of topmost layers that start with new random weights; the pooler does, too (Zhang et al. 2021,
     arXiv:2006.05987)."""
     layers: Annotated[int, Field(gt=0)] | Literal["weighted"] = 1
     """The layers that the head reads: the states of the N last layers, side by side (BERT's features: 4), or a learned
@@ -97,7 +94,7 @@ class FinetuneConfig(Config):
     model_dropout: float | None = Field(default=None, ge=0, lt=1)
     """Dropout of the model, and of each part of it whose own dropout is not 0."""
     unshare: bool = False
-    """Layers that share parts get copies of their own before the training: at first the same function, then free to
+    """Give layers that share weights copies of their own before training: at first the same function, then free to
     differ."""
     pooling: Literal["auto"] | Pooling = "auto"
     """How a row becomes one vector: its first position through a layer, the mean or maximum of all, or its last

@@ -10,8 +10,9 @@ from bakeoff.tasks.fitting.finetune_config import (
     FinetuneConfig,
 )
 from bakeoff.tasks.heads.depths import require_layers
-from bakeoff.tasks.heads.heads import natural_pooling, writing_objective
+from bakeoff.tasks.heads.heads import writing_objective
 from bakeoff.tasks.heads.layer_reading import require_readable
+from bakeoff.tasks.heads.pooling import natural_pooling
 from bakeoff.tasks.heads.transform import transform_of
 from bakeoff.tasks.rows.inputs import check_length
 from bakeoff.tasks.task_config import TaskConfig

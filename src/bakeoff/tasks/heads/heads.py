@@ -17,21 +17,11 @@ from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.ops.dropout import dropout as drop
 from bakeoff.recipe import Recipe
 from bakeoff.row import Row, Source
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig, Pooling
+from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads.layer_reading import LayerReading
+from bakeoff.tasks.heads.pooling import Pooling
 from bakeoff.tasks.heads.transform import Transform, pretrained_transform, transform_of
 from bakeoff.tensors import load_tensors
-
-
-def natural_pooling(recipe: Recipe) -> Pooling:
-    """The pooling for which pre-training has prepared a model.
-
-    last for a causal model, whose last position alone has seen the whole row; but not for one that has read rows from
-    both sides. Else cls where an objective of sentence pairs has trained the first position, and mean otherwise.
-    """
-    if recipe.model.causal and not any(part.reads_rows for part in recipe.objective):
-        return "last"
-    return "cls" if any(part.relates_segments for part in recipe.objective) else "mean"
 
 
 def pooled(hidden: Tensor, padding_mask: Tensor | None, pooling: Pooling, start_last: bool) -> Tensor:
