@@ -1,7 +1,7 @@
 """`bakeoff show`."""
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,6 +9,11 @@ from bakeoff.cli.shared.completing import complete_recipe
 from bakeoff.cli.shared.options import Device, Json, Set
 from bakeoff.cli.shared.printing import print_json, print_table
 from bakeoff.display.terminal import tell, write
+
+if TYPE_CHECKING:
+    from bakeoff.recipe import Published
+    from bakeoff.resources.costs import Costs, StackSize
+    from bakeoff.resources.memory_need import MemoryNeed
 
 
 def show(
@@ -55,44 +60,54 @@ def show(
         return
     write(loaded.to_yaml().rstrip())  # a recipe's file: all else goes to standard error
     sys.stdout.flush()
-    parts = ", ".join(f"{name} {count:,}" for name, count in costs.parts.items())
+    tell("")
+    family = f"of the family {belongs.family}: `export --to hf` needs no code of its own"
     rows = {
-        "layers": _by_stack(
-            {
-                name: f"{stack.layers}, with {stack.parts} distinct parts applied {stack.applications} times"
-                for name, stack in costs.stacks.items()
-            }
-        ),
-        "parameters": f"{costs.parameters:,} ({parts}) with a vocabulary of {costs.vocabulary:,}",
+        "layers": _by_stack({name: _layers_text(stack) for name, stack in costs.stacks.items()}),
+        "parameters": _parameters_text(costs),
+        **({} if published is None else {"published": _published_text(published, counted.parameters)}),
+        "FLOPs a token": f"{costs.flops_per_token:,} in training, forward and backward",
+        "receptive field": _by_stack({name: _field_text(field) for name, field in costs.receptive_field.items()}),
+        "memory": _memory_text(memory),
+        "transformers": belongs.told() or family,
     }
-    if published is not None:
-        rows["published"] = (
-            f"{published.parameters:,} with a vocabulary of {published.vocabulary:,}; here {counted.parameters:,} "
-            f"with that vocabulary ({100 * (counted.parameters / published.parameters - 1):+.1f} %)"
-            + (f": {published.differs}" if published.differs else "")
-        )
-    rows["FLOPs a token"] = f"{costs.flops_per_token:,} in training, forward and backward"
-    rows["receptive field"] = _by_stack(
-        {
-            name: "the whole row" if field is None else f"{field:,} tokens, its own among them"
-            for name, field in costs.receptive_field.items()
-        }
+    print_table(rows, tell)
+
+
+def _layers_text(stack: "StackSize") -> str:
+    return f"{stack.layers}, with {stack.parts} distinct parts applied {stack.applications} times"
+
+
+def _parameters_text(costs: "Costs") -> str:
+    parts = ", ".join(f"{name} {count:,}" for name, count in costs.parts.items())
+    return f"{costs.parameters:,} ({parts}) with a vocabulary of {costs.vocabulary:,}"
+
+
+def _published_text(published: "Published", counted: int) -> str:
+    """The number of parameters that a paper states, and ours with the same vocabulary."""
+    text = (
+        f"{published.parameters:,} with a vocabulary of {published.vocabulary:,}; here {counted:,} with that "
+        f"vocabulary ({100 * (counted / published.parameters - 1):+.1f} %)"
     )
+    return f"{text}: {published.differs}" if published.differs else text
+
+
+def _field_text(field: int | None) -> str:
+    return "the whole row" if field is None else f"{field:,} tokens, its own among them"
+
+
+def _memory_text(memory: "MemoryNeed") -> str:
     needs = {"weights": memory.weights, "gradients": memory.gradients, "optimizer": memory.optimizer}
     needs[f"activations of {memory.rows:,} row{'s' if memory.rows > 1 else ''}"] = memory.activations
     if memory.remembered:
         needs["remembered rows"] = memory.remembered
     if memory.update > memory.activations:
         needs["in place of the activations the optimizer's step"] = memory.update
-    rows["memory"] = (
+    return (
         f"{memory.total / 1e9:,.2f} GB: {', '.join(f'{name} {size / 1e9:,.2f}' for name, size in needs.items())} "
         f"({memory.precision} on {memory.device}, not compiled); --batch N for other rows at once, "
         "training.micro_batch to train so"
     )
-    family = f"of the family {belongs.family}: `export --to hf` needs no code of its own"
-    rows["transformers"] = belongs.told() or family
-    tell("")
-    print_table(rows, tell)
 
 
 def _by_stack(texts: dict[str, str]) -> str:

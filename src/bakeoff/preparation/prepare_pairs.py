@@ -1,11 +1,11 @@
 """Making a corpus from pairs of texts, for translation: a first reading trains the tokenizer, a second one encodes."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -30,6 +30,8 @@ from bakeoff.tokenizer.word_counts import WordCounts
 
 _JOB = 1 << 18  # characters
 _HASHES = 1 << 64
+_Jobs = Iterator[list[tuple[int, Pair]]]
+"""Groups of pairs, each pair with the number of its split in `SPLITS`."""
 
 
 def prepare_pairs(
@@ -62,88 +64,141 @@ def prepare_pairs(
             hold some out.
     """
     asked = PreparePairsOptions.parse(options, "prepare")
-    config, seed = asked.tokenizer, asked.seed
-    reading = PairOptions(**asked.fields_of(PairOptions))
-    limits = LengthFilter(**asked.fields_of(LengthFilter))
     check_target(Path(out), overwrite)
     own_folder(work_folder(out))
-    tokenizer = None if isinstance(config, TokenizerConfig) else Tokenizer.load(config)
-    if tokenizer is not None and asked.separate_vocabularies:
-        raise UserError(f"{config}: taken as it is; leave out separate_vocabularies")
-    reader = PairReader(paths_of(source), paths_of(target), reading)
-    files = {
-        "validation": (asked.validation_source, asked.validation_target),
-        "test": (asked.test_source, asked.test_target),
-    }
-    held_out = {name: PairReader(*both, reading) for name, both in files.items() if any(both)}
-    require_apart({"pairs": reader.files, **{f"--{name}-source": split.files for name, split in held_out.items()}})
-    share = None if "validation" in held_out else asked.validation
-    samples: list[Sample | WordCounts] = []
-    if isinstance(config, TokenizerConfig):
-        if config.end_of_line:
-            raise UserError("end_of_line: the texts of pairs are no lines of one text; leave it out")
-        sides = 2 if asked.separate_vocabularies else 1
-        samples = [sample_for(config, asked.tokenizer_sample, seed) for _ in range(sides)]
-
-    with ReadingProgress(progress, reader) as shown:
-        smallest = _survey(shown.phase("reading", reader), seed, samples)
-        if smallest == _HASHES:
-            raise UserError(f"{reader.files[0]}: there is no pair here, nor in any other file that was given")
-        for split in held_out.values():
-            if not any(pair.source and pair.target for pair in split):
-                raise UserError(f"{split.files[0]}: there is no pair here to hold out")
-        records: list[dict[str, Any]] = []
-        trained: list[Tokenizer] = []
-        for sample in samples:
-            assert isinstance(config, TokenizerConfig)
-            tokenizer_of_side, record = train_tokenizer(sample, config, seed, asked.tokenizer_sample, shown)
-            trained.append(tokenizer_of_side)
-            records.append(record)
-        used = tokenizer or (TwoVocabularies(*trained) if asked.separate_vocabularies else trained[0])
-        names = (*SPLITS, TEST) if TEST in held_out else SPLITS
-        with CorpusWriter(out, used, overwrite, pairs=True, names=names) as writer:
-            # At least one of the pairs is held out, however few that would be by chance.
-            threshold = 0 if share is None else max(int(share * _HASHES), smallest + 1)
-            processes = workers_for(workers, sum(reader.sizes))
-            jobs = _jobs(shown.phase("encoding", reader), seed, threshold)
-            skips = _encode(used, jobs, [writer.splits[name] for name in SPLITS], limits, processes)
-            for name, split in held_out.items():
-                jobs = _jobs(shown.phase(f"encoding {name}", split), seed, threshold=0)
-                skips += _encode(used, jobs, [writer.splits[name]], None, processes)
+    given = _given_tokenizer(asked)
+    texts = _Texts.open(source, target, asked)
+    samples = [] if given else _samples(asked)
+    with ReadingProgress(progress, texts.pairs) as shown:
+        smallest = _survey(shown.phase("reading", texts.pairs), asked.seed, samples)
+        texts.require_pairs(smallest)
+        tokenizer, records = (given, []) if given else _train(samples, asked, shown)
+        names = (*SPLITS, TEST) if TEST in texts.held_out else SPLITS
+        with CorpusWriter(out, tokenizer, overwrite, pairs=True, names=names) as writer:
+            encoding = partial(_encode, tokenizer, processes=workers_for(workers, sum(texts.pairs.sizes)))
+            skips = texts.encode(writer.splits, encoding, smallest, shown)
+            written = sum(split.documents for split in writer.splits.values())
             return writer.finish(
-                {
-                    "sources": [
-                        SourceFile(path=str(file), bytes=size, split=name)
-                        for name, split in ((None, reader), *held_out.items())
-                        for file, size in zip(split.files, split.sizes, strict=True)
-                    ],
-                    "options": {
-                        **reading.model_dump(),
-                        **limits.model_dump(),
-                        "separate_vocabularies": isinstance(used, TwoVocabularies),
-                        "validation": share,
-                        **{name: list(map(str, split.files)) for name, split in held_out.items()},
-                        "seed": seed,
-                        "tokenizer": config.model_dump() if isinstance(config, TokenizerConfig) else str(config),
-                    },
-                    "sentence_rule": "none: a pair is a source and a target",
-                    "tokenizer_sample": dict(zip(("source", "target"), records, strict=True))
-                    if asked.separate_vocabularies
-                    else dict(*records),
-                    "originals": sum(written.documents for written in writer.splits.values()),
-                    "validation_unit": "pairs",
-                    "skips": dict(sorted(skips.items())),
-                    "versions": versions(),
-                }
+                {**texts.facts(tokenizer, records), "originals": written, "skips": dict(sorted(skips.items()))}
             )
 
 
+class _Texts(NamedTuple):
+    """The pairs of a corpus, and the options by which they are split."""
+
+    asked: PreparePairsOptions
+    pairs: PairReader
+    """The pairs that are trained on, and of which a share may be held out."""
+    held_out: dict[str, PairReader]
+    """The pairs of each split that has files for itself."""
+
+    @classmethod
+    def open(cls, source: Texts, target: Texts, asked: PreparePairsOptions) -> Self:
+        """Open the files of all splits.
+
+        Raises:
+            UserError: a file is missing, is named twice, or has no partner.
+        """
+        reading = PairOptions(**asked.fields_of(PairOptions))
+        pairs = PairReader(paths_of(source), paths_of(target), reading)
+        files = {
+            "validation": (asked.validation_source, asked.validation_target),
+            TEST: (asked.test_source, asked.test_target),
+        }
+        held_out = {name: PairReader(*both, reading) for name, both in files.items() if any(both)}
+        require_apart({"pairs": pairs.files, **{f"--{name}-source": split.files for name, split in held_out.items()}})
+        return cls(asked, pairs, held_out)
+
+    @property
+    def share(self) -> float | None:
+        """The share of the pairs that is held out; None: there are files of held-out pairs."""
+        return None if "validation" in self.held_out else self.asked.validation
+
+    def require_pairs(self, smallest: int) -> None:
+        """Refuse files without a pair; `smallest` is what `_survey` has returned."""
+        if smallest == _HASHES:
+            raise UserError(f"{self.pairs.files[0]}: there is no pair here, nor in any other file that was given")
+        for split in self.held_out.values():
+            if not any(pair.source and pair.target for pair in split):
+                raise UserError(f"{split.files[0]}: there is no pair here to hold out")
+
+    def encode(
+        self,
+        splits: Mapping[str, SplitWriter],
+        encoding: Callable[[_Jobs, list[SplitWriter], LengthFilter | None], Counter[str]],
+        smallest: int,
+        shown: ReadingProgress,
+    ) -> Counter[str]:
+        """Write all pairs to their splits; returns the number of pairs left out, by reason."""
+        # At least one of the pairs is held out, however few that would be by chance.
+        threshold = 0 if self.share is None else max(int(self.share * _HASHES), smallest + 1)
+        limits = LengthFilter(**self.asked.fields_of(LengthFilter))
+        jobs = _jobs(shown.phase("encoding", self.pairs), self.asked.seed, threshold)
+        skips = encoding(jobs, [splits[name] for name in SPLITS], limits)
+        for name, split in self.held_out.items():
+            jobs = _jobs(shown.phase(f"encoding {name}", split), self.asked.seed, threshold=0)
+            skips += encoding(jobs, [splits[name]], None)
+        return skips
+
+    def facts(self, tokenizer: Tokenizer, records: list[dict[str, Any]]) -> dict[str, Any]:
+        """What the corpus says of its making, with its tokenizer and the records of what was trained for it."""
+        asked, config = self.asked, self.asked.tokenizer
+        return {
+            "sources": [
+                SourceFile(path=str(file), bytes=size, split=name)
+                for name, split in ((None, self.pairs), *self.held_out.items())
+                for file, size in zip(split.files, split.sizes, strict=True)
+            ],
+            "options": {
+                **asked.fields_of(PairOptions),
+                **asked.fields_of(LengthFilter),
+                "separate_vocabularies": isinstance(tokenizer, TwoVocabularies),
+                "validation": self.share,
+                **{name: list(map(str, split.files)) for name, split in self.held_out.items()},
+                "seed": asked.seed,
+                "tokenizer": config.model_dump() if isinstance(config, TokenizerConfig) else str(config),
+            },
+            "sentence_rule": "none: a pair is a source and a target",
+            "tokenizer_sample": dict(zip(("source", "target"), records, strict=True))
+            if asked.separate_vocabularies
+            else dict(*records),
+            "validation_unit": "pairs",
+            "versions": versions(),
+        }
+
+
+def _given_tokenizer(asked: PreparePairsOptions) -> Tokenizer | None:
+    """The tokenizer that is used as it is; None: one is trained."""
+    if isinstance(asked.tokenizer, TokenizerConfig):
+        return None
+    tokenizer = Tokenizer.load(asked.tokenizer)
+    if asked.separate_vocabularies:
+        raise UserError(f"{asked.tokenizer}: taken as it is; leave out separate_vocabularies")
+    return tokenizer
+
+
+def _samples(asked: PreparePairsOptions) -> list[Sample | WordCounts]:
+    """An empty sample for each tokenizer that is trained."""
+    assert isinstance(asked.tokenizer, TokenizerConfig)
+    if asked.tokenizer.end_of_line:
+        raise UserError("end_of_line: the texts of pairs are no lines of one text; leave it out")
+    sides = 2 if asked.separate_vocabularies else 1
+    return [sample_for(asked.tokenizer, asked.tokenizer_sample, asked.seed) for _ in range(sides)]
+
+
+def _train(
+    samples: list[Sample | WordCounts], asked: PreparePairsOptions, shown: ReadingProgress
+) -> tuple[Tokenizer, list[dict[str, Any]]]:
+    """The tokenizer of both sides, and the record of each training."""
+    assert isinstance(asked.tokenizer, TokenizerConfig)
+    config, size = asked.tokenizer, asked.tokenizer_sample
+    trained = [train_tokenizer(sample, config, asked.seed, size, shown) for sample in samples]
+    tokenizers, records = [tokenizer for tokenizer, _ in trained], [record for _, record in trained]
+    return (TwoVocabularies(*tokenizers) if asked.separate_vocabularies else tokenizers[0]), records
+
+
 def _encode(
-    tokenizer: Tokenizer,
-    jobs: Iterator[list[tuple[int, Pair]]],
-    splits: list[SplitWriter],
-    limits: LengthFilter | None,
-    processes: int,
+    tokenizer: Tokenizer, jobs: _Jobs, splits: list[SplitWriter], limits: LengthFilter | None, *, processes: int
 ) -> Counter[str]:
     """Write pairs to their splits; returns the number of pairs left out, by reason."""
     skips: Counter[str] = Counter()
@@ -187,7 +242,7 @@ def _identity(pair: Pair, seed: int) -> int:
     return int.from_bytes(blake2b(pair.source.encode(), digest_size=8, key=key).digest(), "little")
 
 
-def _jobs(pairs: Iterable[Pair], seed: int, threshold: int) -> Iterator[list[tuple[int, Pair]]]:
+def _jobs(pairs: Iterable[Pair], seed: int, threshold: int) -> _Jobs:
     """Group pairs, each with its split, into jobs."""
     job: list[tuple[int, Pair]] = []
     length = 0

@@ -1,5 +1,6 @@
 """The description of a pre-trained run for its export with code."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -17,6 +18,9 @@ from bakeoff.row import Row, Source
 from bakeoff.runs.run import Run
 from bakeoff.tasks.heads.pooling import natural_pooling
 
+MASKED, CAUSAL, SEQUENCE_TO_SEQUENCE = "AutoModelForMaskedLM", "AutoModelForCausalLM", "AutoModelForSeq2SeqLM"
+"""The classes of transformers with a head that predicts tokens."""
+
 
 def describe_pretrained(run: Run) -> Described:
     """The description of a pre-trained run."""
@@ -25,50 +29,28 @@ def describe_pretrained(run: Run) -> Described:
     config = settings_of(recipe, tokenizer, model, length)
     config["task_head"] = {"pooling": natural_pooling(recipe), "dropout": 0.1, "layers": 1}
     tensors = {f"model.network.{name}": tensor for name, tensor in model.state_dict().items()}
-    classes: dict[str, str] = {"AutoModel": "BakeoffModel"}
+    remarks = list[str]()
     heads = _language(recipe, module)
-    head: Head | None = None
-    generation, remarks, kinds = None, list[str](), list[str]()
-    if heads:
-        head = next(iter(heads.values()))
-        settings = head_settings(head, model)
-        if settings is None:
-            heads, head = {}, None
-            remarks.append("the head that scores tokens is one of a plugin, and does not go along")
-        else:
-            config["language_head"] = settings
-            config[TRAINED_HEAD] = next(each.name for each in module.objectives if each.head is head)
-            kinds = [settings["kind"]]
-            tensors |= {f"language.{name}": tensor for name, tensor in head.state_dict().items()}
-            classes |= {name: name.replace("AutoModel", "Bakeoff") for name in heads}
-    if "AutoModelForMaskedLM" in heads:
+    head = next(iter(heads.values()), None)
+    settings = None if head is None else head_settings(head, model)
+    kinds = list[str]()
+    if head is not None and settings is None:
+        heads, head = {}, None
+        remarks.append("the head that scores tokens is one of a plugin, and does not go along")
+    if head is not None and settings is not None:
+        config["language_head"] = settings
+        config[TRAINED_HEAD] = next(each.name for each in module.objectives if each.head is head)
+        kinds = [settings["kind"]]
+        tensors |= {f"language.{name}": tensor for name, tensor in head.state_dict().items()}
+    if MASKED in heads:
         config["from_before"] = any(part.from_before for part in recipe.objective)
-    generates = "AutoModelForCausalLM" in heads or "AutoModelForSeq2SeqLM" in heads
-    if generates:
-        generation = generation_of(tokenizer)
-    if not recipe.model.sequence_to_sequence:
-        classes |= TASK_CLASSES
-    else:
+    if recipe.model.sequence_to_sequence:
         remarks.append("the classes for labels do not go along; export the fine-tuned run")
+    classes = _classes(recipe, heads)
     main = next(iter(heads), "AutoModel")
-    masked = "AutoModelForMaskedLM" in heads
-    frame: Frame = "source" if recipe.model.sequence_to_sequence else frame_of(recipe)
-    if frame == "separator" and generates and not masked:
-        frame = "opening"
-    alone = generates and not masked and not recipe.model.sequence_to_sequence
-    purpose = {"AutoModelForMaskedLM": "fill-mask", "AutoModelForCausalLM": "text-generation"}.get(main)
-    tokenizer_settings = TokenizerSettings(
-        frame,
-        recipe.model.longest_input or length,
-        config["uses_segments"],
-        generates=alone,
-        pads_before=alone,
-        cleans=not generates,
-        marks=recipe.extra_tokens,
-    )
 
     def computed(batch: Row[Tensor]) -> dict[str, Tensor]:
-        outputs = outputs_of(recipe, model, None if head is None else head, batch, config)
+        outputs = outputs_of(recipe, model, head, batch, config)
         return {name: values for name, values in outputs.items() if name in classes}
 
     return Described(
@@ -78,12 +60,41 @@ def describe_pretrained(run: Run) -> Described:
         tensors,
         classes,
         main,
-        purpose,
-        tokenizer_settings,
-        computed,
-        generation,
-        kinds,
-        remarks,
+        purpose={MASKED: "fill-mask", CAUSAL: "text-generation"}.get(main),
+        frame=_tokenizer_settings(recipe, heads, config["uses_segments"]),
+        computed=computed,
+        generation=generation_of(tokenizer) if _generates(heads) else None,
+        heads=kinds,
+        remarks=remarks,
+    )
+
+
+def _generates(heads: Mapping[str, Head]) -> bool:
+    """Whether there is a class that generates texts."""
+    return CAUSAL in heads or SEQUENCE_TO_SEQUENCE in heads
+
+
+def _classes(recipe: Recipe, heads: Mapping[str, Head]) -> dict[str, str]:
+    """Our class for each class of transformers: the model alone, with the head for tokens, and with those of tasks."""
+    classes = {"AutoModel": "BakeoffModel", **{name: name.replace("AutoModel", "Bakeoff") for name in heads}}
+    return classes if recipe.model.sequence_to_sequence else {**classes, **TASK_CLASSES}
+
+
+def _tokenizer_settings(recipe: Recipe, heads: Mapping[str, Head], uses_segments: bool) -> TokenizerSettings:
+    """The settings of the tokenizer: the marks around a text, and its side of padding."""
+    generates, masked = _generates(heads), MASKED in heads
+    frame: Frame = "source" if recipe.model.sequence_to_sequence else frame_of(recipe)
+    if frame == "separator" and generates and not masked:
+        frame = "opening"
+    alone = generates and not masked and not recipe.model.sequence_to_sequence
+    return TokenizerSettings(
+        frame,
+        recipe.model.longest_input or recipe.input.length,
+        uses_segments,
+        generates=alone,
+        pads_before=alone,
+        cleans=not generates,
+        marks=recipe.extra_tokens,
     )
 
 
@@ -96,11 +107,9 @@ def _language(recipe: Recipe, module: PretrainingModel) -> dict[str, Head]:
         if objective.name == learnt or config.directions == 2:
             continue
         if part.scoring == "masked" or part.from_before:
-            heads.setdefault("AutoModelForMaskedLM", objective.head)
+            heads.setdefault(MASKED, objective.head)
         elif part.generates:
-            heads.setdefault(
-                "AutoModelForSeq2SeqLM" if config.sequence_to_sequence else "AutoModelForCausalLM", objective.head
-            )
+            heads.setdefault(SEQUENCE_TO_SEQUENCE if config.sequence_to_sequence else CAUSAL, objective.head)
     first = next(iter(heads.values()), None)
     return {name: head for name, head in heads.items() if head is first}
 
