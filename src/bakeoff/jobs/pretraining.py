@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from bakeoff.runs.run import Run
 
 
-class Pretraining(Job):
+class PretrainingJob(Job):
     """A pre-training, up to its end or to a step at which it waits."""
 
     recipe: dict[str, Any]

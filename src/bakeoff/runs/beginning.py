@@ -3,11 +3,17 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bakeoff import checksums
 from bakeoff.durable import held, holds_something, own_folder, removed_after_an_error, write_atomically
 from bakeoff.errors import UserError
+from bakeoff.runs.checkpoint import list_checkpoints
+from bakeoff.runs.metrics_file import METRICS
 from bakeoff.unfinished import ELSEWHERE, taken
+
+if TYPE_CHECKING:
+    from bakeoff.runs.run import Run
 
 MARK = ".bakeoff-begun"
 """The file that stands in a directory while its first files are written."""
@@ -22,6 +28,18 @@ def alone_in(path: Path) -> Iterator[None]:
     """
     _make(path)
     with held(path):
+        yield
+
+
+@contextmanager
+def removed_before_a_step(run: "Run") -> Iterator[None]:
+    """Remove a run's directory after an error before the first logged step and checkpoint, since it is of no use."""
+
+    def has_steps() -> bool:
+        lines = run.metrics() if (run.home / METRICS).is_file() else []
+        return run.finished or bool(list_checkpoints(run.checkpoints)) or any(line["step"] > 0 for line in lines)
+
+    with removed_after_an_error(run.path, unless=has_steps):
         yield
 
 

@@ -2,8 +2,6 @@
 
 import json
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -12,7 +10,7 @@ import torch
 
 from bakeoff import checksums
 from bakeoff.corpus.mixture import AnyCorpus
-from bakeoff.durable import beside, remove, removed_after_an_error, write_atomically
+from bakeoff.durable import beside, remove, write_atomically
 from bakeoff.errors import WHERE_RUNS_ARE, UserError
 from bakeoff.json_files import read_json
 from bakeoff.learner.pretraining_model import PretrainingModel
@@ -131,17 +129,6 @@ class Run:
     def complete_beginning(self) -> None:
         """Do what is left of `create` where a process was killed in it."""
         complete(self.path, [*_FIRST])
-
-    @contextmanager
-    def removed_before_a_step(self) -> Iterator[None]:
-        """Remove the directory after an error before the first logged step and checkpoint, since it is of no use."""
-        with removed_after_an_error(self.path, unless=lambda: self._has_steps):
-            yield
-
-    @property
-    def _has_steps(self) -> bool:
-        lines = self.metrics() if (self.home / METRICS).is_file() else []
-        return self.finished or bool(list_checkpoints(self.checkpoints)) or any(line["step"] > 0 for line in lines)
 
     @property
     def finished(self) -> bool:

@@ -23,7 +23,7 @@ from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement, reset_peak_memory, resolve_precision
 from bakeoff.resources.thread_choice import Asked as AskedThreads
 from bakeoff.resources.threads import restoring_threads
-from bakeoff.runs.beginning import alone_in
+from bakeoff.runs.beginning import alone_in, removed_before_a_step
 from bakeoff.runs.environment import environment
 from bakeoff.runs.run import Run
 from bakeoff.signals import stop_signals
@@ -161,7 +161,7 @@ def running(settled: Settled, prepared: Prepared) -> Iterator[Run]:
         out = opened.asked.out
         with full_disk(out, lambda: "nothing was kept"), alone_in(out):
             run = Run.create(out, settled.recipe, opened.corpus.tokenizer, facts)
-    of_use = run.removed_before_a_step() if begins else nullcontext()
+    of_use = removed_before_a_step(run) if begins else nullcontext()
     with full_disk(run.path, run.what_is_kept), held(run.path), of_use:
         yield run
 

@@ -10,7 +10,7 @@ from bakeoff.corpus.mixture import open_corpus
 from bakeoff.display.progress import Shown
 from bakeoff.errors import Diverged, UserError
 from bakeoff.jobs.job import Job, Note, Outcome
-from bakeoff.jobs.pretraining import Pretraining
+from bakeoff.jobs.pretraining import PretrainingJob
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
 
@@ -18,7 +18,7 @@ WHOLE_TRIALS = {"training.save_at": None, "training.early_stopping": None}
 """Values of recipes for trials, which the search itself stops, and whose weights nobody asks for."""
 
 
-class TrialPart(Pretraining):
+class TrialPart(PretrainingJob):
     """A part of one trial, from its present step to the next evaluation."""
 
     measured_as: dict[str, Any] = Field(default={})

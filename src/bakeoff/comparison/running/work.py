@@ -10,14 +10,14 @@ from bakeoff.corpus.mixture import mixture_entries
 from bakeoff.display.progress import Shown
 from bakeoff.errors import Diverged
 from bakeoff.jobs.job import Job, Note, Outcome
-from bakeoff.jobs.pretraining import Pretraining
+from bakeoff.jobs.pretraining import PretrainingJob
 from bakeoff.recipe import Recipe
 
 LOOKED = {"looked": True}
 """The note that a training goes on as planned, after its speed was checked."""
 
 
-class ComparedPretraining(Pretraining):
+class ComparedPretraining(PretrainingJob):
     """The pre-training of one recipe and seed."""
 
     pace: Pace | None = None
