@@ -31,7 +31,7 @@ class ScoreOptions(FileOptions):
     text_column: str | None = None
     """Column or field of `texts` with the text; None: text."""
     per: Literal["word", "token"] | None = None
-    """Also give the surprisal of each word, or of each token, in bits, with its place in the text."""
+    """Also give the surprisal of each word, or of each token, in bits, with its position in the text."""
     reading: Reading | None = None
     """How texts are read: forwards; each token given all others (pseudo); the same with the later tokens of its word
     hidden, too (pseudo_words); None: as the run's first objective has learned."""
