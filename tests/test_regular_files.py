@@ -9,7 +9,7 @@ import pytest
 from bakeoff.checksums import NAME
 from bakeoff.cli import run as bakeoff
 from bakeoff.regular_files import open_regular, read_regular, require_regular
-from tests.inference.untrained_runs import untrained
+from tests.untrained_runs import untrained
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="devices and pipes with names")
 

@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from tests.inference.untrained_runs import untrained
+from tests.untrained_runs import untrained
 
 import bakeoff
 from bakeoff.cli import run as command

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from tests.conftest import sentences, shrink
-from tests.inference.untrained_runs import untrained
+from tests.untrained_runs import untrained
 
 from bakeoff.cli import run as command
 from bakeoff.errors import UserError

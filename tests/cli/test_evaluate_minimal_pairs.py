@@ -4,7 +4,7 @@ import json
 
 import pytest
 from tests.conftest import sentences
-from tests.inference.untrained_runs import untrained
+from tests.untrained_runs import untrained
 
 import bakeoff
 from bakeoff.cli import run as command

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.inference.untrained_runs import untrained
+from tests.untrained_runs import untrained
 
 from bakeoff.cli import run as command
 

@@ -9,8 +9,8 @@ import time
 
 import pytest
 from tests.conftest import sentences, shrink
-from tests.inference.untrained_runs import untrained
 from tests.test_full_disk import space
+from tests.untrained_runs import untrained
 
 from bakeoff.cli import run as command
 from bakeoff.durable import appearing

@@ -20,7 +20,7 @@ from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tensors import load_tensors
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
-from tests.inference.untrained_runs import untrained
+from tests.untrained_runs import untrained
 
 gguf = pytest.importorskip("gguf")
 

@@ -15,8 +15,8 @@ from bakeoff.interop.hugging_face.sentencepiece import unigram_of
 from bakeoff.row import Row, Source
 from bakeoff.tensors import load_tensors
 from bakeoff.tokenizer.tokenizer import Tokenizer
-from tests.inference.untrained_runs import untrained
 from tests.interop.test_gguf import prepared, read
+from tests.untrained_runs import untrained
 
 gguf = pytest.importorskip("gguf")
 

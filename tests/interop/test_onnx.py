@@ -8,7 +8,7 @@ import torch
 from bakeoff.errors import UserError
 from bakeoff.interop.export import export
 from tests.conftest import shrink
-from tests.inference.untrained_runs import untrained
+from tests.untrained_runs import untrained
 
 pytest.importorskip("onnx")
 pytest.importorskip("onnxscript")

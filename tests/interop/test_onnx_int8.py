@@ -12,7 +12,7 @@ from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig
 from tests.conftest import shrink
-from tests.inference.untrained_runs import untrained
+from tests.untrained_runs import untrained
 
 pytest.importorskip("onnx")
 pytest.importorskip("onnxscript")

@@ -7,7 +7,7 @@ import pytest
 from bakeoff.interop.export import export
 from bakeoff.recipe_files import recipe_names
 from tests.conftest import shrink
-from tests.inference.untrained_runs import untrained
+from tests.untrained_runs import untrained
 
 pytest.importorskip("onnx")
 pytest.importorskip("onnxscript")

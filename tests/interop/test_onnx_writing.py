@@ -18,7 +18,7 @@ from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.registry import parse_task
 from bakeoff.tokenizer.tokenizer import TokenizerConfig
 from tests.conftest import shrink
-from tests.inference.untrained_runs import untrained
+from tests.untrained_runs import untrained
 
 pytest.importorskip("onnx")
 pytest.importorskip("onnxscript")

@@ -11,7 +11,7 @@ from bakeoff.errors import UserError
 from bakeoff.interop.hugging_face.importing import import_model
 from bakeoff.interop.remote_code.export import written
 from bakeoff.runs.run import Run
-from tests.inference.untrained_runs import untrained
+from tests.untrained_runs import untrained
 
 NAMES = [
     "conv-light-encoder-tiny",

@@ -17,7 +17,7 @@ from bakeoff.interop.remote_code.export import written
 from bakeoff.interop.remote_code.source import model_source
 from bakeoff.recipe_files import load_recipe, recipe_names
 from bakeoff.runs.run import Run
-from tests.inference.untrained_runs import untrained
+from tests.untrained_runs import untrained
 
 pytest.importorskip("transformers")
 

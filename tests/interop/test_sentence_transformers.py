@@ -5,7 +5,7 @@ import pytest
 
 from bakeoff.errors import UserError
 from bakeoff.interop.export import export
-from tests.inference.untrained_runs import untrained
+from tests.untrained_runs import untrained
 
 
 def test_a_pooling_that_the_library_lacks_is_refused(corpus, tmp_path):

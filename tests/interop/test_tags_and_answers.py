@@ -11,9 +11,9 @@ from bakeoff.tasks.kinds.question_answering import QuestionAnsweringConfig
 from bakeoff.tasks.kinds.tagging import TaggingConfig
 from bakeoff.tasks.predict import predict, predict_file
 from tests.conftest import shrink
-from tests.inference.untrained_runs import untrained
 from tests.interop.fitted_runs import files, fitted, sentences
 from tests.interop.test_remote_code import program
+from tests.untrained_runs import untrained
 
 pytest.importorskip("transformers")
 

@@ -8,8 +8,8 @@ import bakeoff
 from bakeoff.interop.export import export
 from bakeoff.interop.hugging_face.importing import import_model
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from tests.inference.untrained_runs import untrained
 from tests.interop.fitted_runs import sentences
+from tests.untrained_runs import untrained
 
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("accelerate")

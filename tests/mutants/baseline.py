@@ -24,7 +24,7 @@ from tests.mutants.mutations import Mutant
 
 ROOT = Path(__file__).parents[2]
 TESTS = [f"tests/{name}" for name in ("ops", "models", "formats", "objectives", "batching", "optimization", "tasks")]
-TESTS += [f"tests/{name}" for name in ("training", "inference", "inspection", "published", "conformance")]
+TESTS += [f"tests/{name}" for name in ("training", "generation", "scoring", "inspection", "published", "conformance")]
 TESTS += ["tests/vectors", "tests/interop", "src/bakeoff/conformance"]
 TESTS += ["tests/test_recipe.py", "tests/comparison/test_statistics.py"]
 TESTS += ["tests/cli/test_scores.py", "tests/cli/test_evaluate_minimal_pairs.py"]

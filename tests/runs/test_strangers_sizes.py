@@ -4,7 +4,7 @@ import resource
 import shutil
 
 import pytest
-from tests.inference.untrained_runs import untrained
+from tests.untrained_runs import untrained
 
 from bakeoff.cli import run as bakeoff
 from bakeoff.errors import UserError

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from tests.inference.untrained_runs import untrained
+from tests.untrained_runs import untrained
 from typer.testing import CliRunner
 
 import bakeoff

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 from tests.conftest import sentences, shrink
-from tests.inference.untrained_runs import untrained
+from tests.untrained_runs import untrained
 
 from bakeoff.corpus.store import Corpus
 from bakeoff.errors import UserError

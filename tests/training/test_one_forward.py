@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from tests.conftest import shrink
-from tests.inference.untrained_runs import untrained
+from tests.untrained_runs import untrained
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook

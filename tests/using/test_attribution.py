@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from tests.inference.untrained_runs import untrained
+from tests.untrained_runs import untrained
 
 import bakeoff
 from bakeoff.errors import UserError

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from tests.conftest import shrink
-from tests.inference.untrained_runs import untrained
+from tests.untrained_runs import untrained
 
 import bakeoff
 from bakeoff.errors import UserError

@@ -1,7 +1,7 @@
 """Which masks are filled, and which are refused: at the edges of a row, by the tokenizer's own name, in any order."""
 
 import pytest
-from tests.inference.untrained_runs import untrained
+from tests.untrained_runs import untrained
 
 import bakeoff
 from bakeoff.errors import UserError

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.inference.untrained_runs import untrained
+from tests.untrained_runs import untrained
 
 import bakeoff
 from bakeoff.reading.text_files import in_memory

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from sklearn.feature_extraction.text import TfidfVectorizer
 from tests.conftest import sentences
-from tests.inference.untrained_runs import untrained
+from tests.untrained_runs import untrained
 
 import bakeoff
 from bakeoff.cli import run as command

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from tests.conftest import sentences
-from tests.inference.untrained_runs import untrained
+from tests.untrained_runs import untrained
 from tests.vectors.test_embed import states_of
 
 import bakeoff

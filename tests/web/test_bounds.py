@@ -18,7 +18,7 @@ from bakeoff.web.guard import _name
 from bakeoff.web.problems import LONGEST, Problem
 from bakeoff.web.requests import Fill
 from bakeoff.web.server import LOOPBACK_NAMES
-from tests.inference.untrained_runs import untrained
+from tests.untrained_runs import untrained
 from tests.web.fakes import FakeModel
 from tests.web.test_others import head, raw_socket, wait_until
 

@@ -7,7 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import bakeoff
 from bakeoff.web.metrics import OTHER, SECONDS, Metrics
-from tests.inference.untrained_runs import untrained
+from tests.untrained_runs import untrained
 from tests.web.fakes import FakeModel
 from tests.web.test_others import head, raw_socket, wait_until
 

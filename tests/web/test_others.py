@@ -11,7 +11,7 @@ import pytest
 import bakeoff
 from bakeoff.web.problems import Problem
 from bakeoff.web.worker import Job, Worker
-from tests.inference.untrained_runs import untrained
+from tests.untrained_runs import untrained
 from tests.web.fakes import FakeModel
 
 

@@ -16,7 +16,7 @@ pytest.importorskip("uvicorn")
 import bakeoff
 from bakeoff.errors import UserError
 from bakeoff.web.serve import read_token
-from tests.inference.untrained_runs import untrained
+from tests.untrained_runs import untrained
 
 
 @pytest.mark.slow

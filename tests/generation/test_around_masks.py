@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.inference.untrained_runs import untrained
+from tests.untrained_runs import untrained
 
 from bakeoff.generation.generate import MASK, encoded
 from bakeoff.generation.text_around_masks import encoded_around

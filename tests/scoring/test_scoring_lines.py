@@ -3,7 +3,7 @@
 import pytest
 import torch
 from tests.conftest import sentences
-from tests.inference.untrained_runs import untrained
+from tests.untrained_runs import untrained
 
 from bakeoff.preparation.prepare import prepare
 from bakeoff.row import Row

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from tests.conftest import sentences
-from tests.inference.untrained_runs import untrained
+from tests.untrained_runs import untrained
 
 from bakeoff.errors import UserError
 from bakeoff.row import Queries, Row

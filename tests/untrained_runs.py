@@ -1,10 +1,10 @@
 """Finished runs whose weights are random, and large enough that no token is like the other."""
 
 import torch
-from tests.conftest import shrink, without_dropout
 
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.runs.run import Run
+from tests.conftest import shrink, without_dropout
 
 
 def untrained(name, corpus, path, **changes):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 from tests.conftest import sentences
-from tests.inference.naive_scores import Naive
-from tests.inference.untrained_runs import untrained
+from tests.scoring.naive_scores import Naive
+from tests.untrained_runs import untrained
 
 import bakeoff
 from bakeoff.errors import UserError

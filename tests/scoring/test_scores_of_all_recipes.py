@@ -4,8 +4,8 @@ import math
 
 import pytest
 import torch
-from tests.inference.naive_scores import Naive
-from tests.inference.untrained_runs import untrained
+from tests.scoring.naive_scores import Naive
+from tests.untrained_runs import untrained
 
 import bakeoff
 from bakeoff.recipe_files import load_recipe, recipe_names

@@ -8,7 +8,7 @@ import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.conftest import sentences
-from tests.inference.untrained_runs import untrained
+from tests.untrained_runs import untrained
 from tokenizers import decoders, models, normalizers, trainers
 
 from bakeoff.cli import run as command

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from tests.conftest import sentences
-from tests.inference.untrained_runs import untrained
+from tests.untrained_runs import untrained
 
 from bakeoff.errors import UserError
 from bakeoff.generation.config import GenerationConfig

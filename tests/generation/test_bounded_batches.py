@@ -5,9 +5,9 @@ import sys
 
 import pytest
 from tests.conftest import sentences, shrink
-from tests.inference import answering
-from tests.inference.answering import traced
-from tests.inference.untrained_runs import untrained
+from tests.generation import answering
+from tests.generation.answering import traced
+from tests.untrained_runs import untrained
 
 from bakeoff.errors import UserError
 from bakeoff.generation import generate as generating
