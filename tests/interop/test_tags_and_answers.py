@@ -74,7 +74,7 @@ def test_the_likeliest_choice_is_ours(corpus, tmp_path):
     texts = [[row["c"], row["e"]] for row in rows[:6]]
     ours = [each.prediction for part in predict_file(FinetunedRun.open(run), path, device="cpu") for each in part][:6]
     (found,) = program([{**job, "do": "choose", "auto": "AutoModelForMultipleChoice", "texts": texts}], tmp_path)
-    assert found == [own.class_index for own in ours]
+    assert found == [own.choice for own in ours]
 
 
 def test_a_card_names_a_pipeline_only_where_transformers_has_one(tmp_path, corpus):
