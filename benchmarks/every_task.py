@@ -21,8 +21,8 @@ from bakeoff.runs.run import Run
 from bakeoff.tasks.data import load_task
 from bakeoff.tasks.datasets.named import dataset_task
 from bakeoff.tasks.finetune import finetune
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.task_config import TaskConfig
 
 

@@ -25,8 +25,8 @@ from bakeoff.interop.onnx.conversion import open_session
 from bakeoff.interop.onnx.stand_in import OnnxHead
 from bakeoff.recipe_files import load_recipe
 from bakeoff.resources.device import Placement, processor_name
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.predictions.predicting import predictions_of
 from bakeoff.tokenizer.tokenizer import Tokenizer
 

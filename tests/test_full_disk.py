@@ -15,7 +15,7 @@ from bakeoff.full_disk import DiskFull
 from bakeoff.preparation.prepare import merge_shards, prepare, prepare_shard
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetune import finetune
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.training.pretrain import pretrain

@@ -13,24 +13,31 @@ PACKAGE = ROOT / "src" / "bakeoff"
 ABOVE_ALL = {"__init__.py", "__main__.py", "py.typed", "__pycache__"}
 
 
-def rooms():
-    """The names of the table's rows, from top to bottom; rows of several names have one place."""
-    table = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("| folder of `src/bakeoff` |")[2]
+FOLDERS = ["", "/tasks"]
+"""The folders that have a table."""
+
+
+def rooms(folder):
+    """The names of the rows of a folder's table, from top to bottom; rows of several names have one place."""
+    table = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition(f"| folder of `src/bakeoff{folder}` |")[2]
     rows = [line.split("|")[1] for line in table.partition("\n\n")[0].splitlines()[2:]]
     return {name: place for place, row in enumerate(rows) for name in re.findall(r"`([^`]+)`", row)}
 
 
-def test_every_room_is_in_the_table():
-    assert {path.name for path in PACKAGE.iterdir()} - ABOVE_ALL == set(rooms())
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_every_room_is_in_the_table(folder):
+    assert {path.name for path in (PACKAGE / folder.strip("/")).iterdir()} - ABOVE_ALL == set(rooms(folder))
 
 
-def test_imports_run_from_top_to_bottom():
-    places = {name.removesuffix(".py"): place for name, place in rooms().items()}
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_imports_run_from_top_to_bottom(folder):
+    places = {name.removesuffix(".py"): place for name, place in rooms(folder).items()}
+    whole, module = PACKAGE / folder.strip("/"), f"bakeoff{folder}".replace("/", r"\.")
     back = [
-        f"{path.relative_to(PACKAGE)} imports {imported}"
-        for path in PACKAGE.rglob("*.py")
-        for imported in re.findall(r"^\s*from bakeoff\.(\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
-        if places[imported] > places.get(path.relative_to(PACKAGE).parts[0].removesuffix(".py"), len(places))
+        f"{path.relative_to(whole)} imports {imported}"
+        for path in whole.rglob("*.py")
+        for imported in re.findall(rf"^\s*from {module}\.(\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+        if places[imported] > places.get(path.relative_to(whole).parts[0].removesuffix(".py"), len(places))
     ]
     assert not back
 

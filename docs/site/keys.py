@@ -19,7 +19,7 @@ from bakeoff.models.mixers import MIXERS
 from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.recipe import Recipe
 from bakeoff.registry import Registry
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.registry import TASKS
 
 ROOTS: dict[str, type[Config]] = {

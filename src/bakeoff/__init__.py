@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from bakeoff.tasks.datasets.named import dataset_task
     from bakeoff.tasks.evaluate import evaluate
     from bakeoff.tasks.finetune import finetune
-    from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+    from bakeoff.tasks.finetune_config import FinetuneConfig
     from bakeoff.tasks.kinds.choice import ChoiceConfig
     from bakeoff.tasks.kinds.classification import ClassificationConfig
     from bakeoff.tasks.kinds.multilabel import MultilabelConfig
@@ -57,7 +57,7 @@ _HOMES = {
     "ClassificationConfig": "bakeoff.tasks.kinds.classification",
     "Context": "bakeoff.models.context",
     "EarlyStopping": "bakeoff.optimization.early_stopping",
-    "FinetuneConfig": "bakeoff.tasks.fitting.finetune_config",
+    "FinetuneConfig": "bakeoff.tasks.finetune_config",
     "GenerationConfig": "bakeoff.generation.config",
     "LoadedRun": "bakeoff.using.loaded_run",
     "MixerBaseConfig": "bakeoff.models.mixers.mixer",

@@ -15,7 +15,7 @@ from bakeoff.errors import UserError
 from bakeoff.generation.generate import generate as generate_texts
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetune import finetune
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig
 
 TEXTS = ["The river finds the old stone.", "", "The house", "  ", "a\tb", "The stone breaks the green mirror."]

@@ -16,7 +16,7 @@ from bakeoff.cli import run as command
 from bakeoff.durable import appearing
 from bakeoff.errors import UserError
 from bakeoff.tasks.finetune import finetune
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig
 
 FORMS = {

@@ -4,7 +4,7 @@ import pytest
 
 from bakeoff.comparison.plan import Plan, TaskPlan, directory_name
 from bakeoff.errors import UserError
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig
 
 PLAN = """

@@ -18,8 +18,8 @@ from bakeoff.reading.text_files import TextFile, in_memory, read_ahead
 from bakeoff.scoring import texts as scoring
 from bakeoff.tasks import predict as predicting
 from bakeoff.tasks.finetune import finetune
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.tasks.language.score_texts import open_scores
 

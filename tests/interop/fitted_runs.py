@@ -5,7 +5,7 @@ import random
 
 from bakeoff.interop.export import export
 from bakeoff.tasks.finetune import finetune
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.finetune_config import FinetuneConfig
 
 QUICK = FinetuneConfig(learning_rate=[3e-3], epochs=2, least_steps=0, evaluations=1, length=32)
 WORDS = ["one", "two", "river", "stone", "green", "window"]

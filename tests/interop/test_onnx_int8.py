@@ -9,7 +9,7 @@ import pytest
 
 from bakeoff.interop.export import export
 from bakeoff.tasks.finetune import finetune
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig
 from tests.conftest import shrink
 from tests.untrained_runs import untrained

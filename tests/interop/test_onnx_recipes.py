@@ -14,7 +14,7 @@ pytest.importorskip("onnxscript")
 pytest.importorskip("onnxruntime")
 
 from bakeoff.tasks.finetune import finetune
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig
 
 TINY = [name for name in recipe_names() if name.endswith("-tiny")]

@@ -18,8 +18,8 @@ from bakeoff.interop.onnx.stand_in import OnnxHead
 from bakeoff.resources.device import Placement
 from bakeoff.tasks.data import read_examples
 from bakeoff.tasks.finetune import finetune
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.predict import predict_file
 from bakeoff.tasks.predictions.predicting import predictions_of
 from bakeoff.tasks.registry import parse_task

@@ -13,8 +13,8 @@ from bakeoff.generation.generator import Generator
 from bakeoff.interop.export import export
 from bakeoff.row import Row, Source
 from bakeoff.tasks.finetune import finetune
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.registry import parse_task
 from bakeoff.tokenizer.tokenizer import TokenizerConfig
 from tests.conftest import shrink

@@ -3,7 +3,7 @@
 import pytest
 
 import bakeoff
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from tests.interop.elsewhere import write_wordpiece
 
 transformers = pytest.importorskip("transformers")

@@ -7,7 +7,7 @@ from tests.models.parity import SIZES, VOCABULARY, Links, assert_equal, randomis
 from tests.models.test_against_transformers import THEIR_SIZES, link_bert_blocks, link_embedding
 
 from bakeoff.row import Row
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads.heads import build_head
 from bakeoff.tasks.reading.questions import Question
 from bakeoff.tasks.rows.answer_windows import AnswerWindow, TokenSpan, window_loss

@@ -15,15 +15,15 @@ from tests.models.test_against_transformers import (
 )
 
 from bakeoff.row import Row
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads.heads import RowHead, TokenTaskHead
-from bakeoff.tasks.items import Items
 from bakeoff.tasks.kinds.choice import Choice, ChoiceConfig
 from bakeoff.tasks.kinds.classification import Classification, ClassificationConfig
 from bakeoff.tasks.kinds.multilabel import Multilabel, MultilabelConfig
 from bakeoff.tasks.kinds.regression import Regression, RegressionConfig
 from bakeoff.tasks.kinds.tagging import Tagging, TaggingConfig
 from bakeoff.tasks.rows.inputs import EncodedRows
+from bakeoff.tasks.rows.items import Items
 from bakeoff.tasks.rows.tag_windows import TagTarget
 
 transformers = pytest.importorskip("transformers")

@@ -10,7 +10,7 @@ from tests.conftest import shrink
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.recipe_files import recipe_names
 from bakeoff.row import Queries, Row, Source
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads.heads import RowHead
 
 VOCABULARY = 60

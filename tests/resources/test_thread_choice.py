@@ -13,7 +13,7 @@ from bakeoff.optimization.budget import Budget
 from bakeoff.resources import thread_choice
 from bakeoff.resources.thread_choice import SHARE, quickest
 from bakeoff.tasks.finetune import finetune
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.training.pretrain import pretrain
 

@@ -10,7 +10,7 @@ from tests.interrupting import interrupt_at
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.runs.rules import RULES
 from bakeoff.tasks.finetune import finetune
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.tasks.predict import predict
 from bakeoff.training.pretrain import pretrain

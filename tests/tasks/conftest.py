@@ -8,7 +8,7 @@ from tests.conftest import shrink
 from bakeoff.optimization.budget import Budget
 from bakeoff.preparation.prepare import prepare
 from bakeoff.recipe_files import load_recipe
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.training.pretrain import pretrain

@@ -12,13 +12,13 @@ from bakeoff.recipe_files import load_recipe
 from bakeoff.resources.device import Placement
 from bakeoff.row import Row
 from bakeoff.tasks.finetune import open_source
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.fitting.fitting import Setting
 from bakeoff.tasks.fitting.resolution import resolve_finetuning
 from bakeoff.tasks.fitting.starting_point import new_head
 from bakeoff.tasks.heads.heads import RowHead, pooled, transfer
-from bakeoff.tasks.heads.pooling import natural_pooling
 from bakeoff.tasks.kinds.classification import Classification, ClassificationConfig, LabelledText
+from bakeoff.tasks.pooling import natural_pooling
 from bakeoff.tasks.predictions.predicting import predictions_of
 from bakeoff.tasks.rows.batches import collate
 from bakeoff.tasks.rows.inputs import InputFormat

@@ -10,8 +10,8 @@ from bakeoff.overview.entries import entry_of
 from bakeoff.overview.listing import state_text
 from bakeoff.tasks.data import load_task
 from bakeoff.tasks.finetune import finetune
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.fitting.resolution import lengthened, resolve_finetuning
 
 QUIET = {"device": "cpu", "progress": False}

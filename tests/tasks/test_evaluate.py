@@ -8,8 +8,8 @@ from bakeoff.errors import UserError
 from bakeoff.preparation.prepare import prepare
 from bakeoff.tasks.evaluate import evaluate
 from bakeoff.tasks.finetune import finetune
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.tagging import TaggingConfig
 from bakeoff.tasks.predict import predict
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig

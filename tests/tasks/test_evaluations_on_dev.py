@@ -7,8 +7,8 @@ import torch
 from safetensors.torch import load_file
 
 from bakeoff.tasks.finetune import finetune
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.fitting.fitting import Fitting
 from bakeoff.tasks.fitting.trial import DevEvaluation
 from bakeoff.tasks.kinds.classification import Classification, ClassificationConfig

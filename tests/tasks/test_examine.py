@@ -12,7 +12,7 @@ from keyword_task import labelled, write_jsonl, write_tsv
 from bakeoff.cli import run as run_cli
 from bakeoff.tasks.checks.examine import check_task
 from bakeoff.tasks.finetune import finetune
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.choice import ChoiceConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.tasks.kinds.question_answering import QuestionAnsweringConfig

@@ -6,8 +6,8 @@ import pytest
 
 from bakeoff.errors import UserError
 from bakeoff.tasks.finetune import finetune
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.tagging import TaggedSentence, TaggingConfig
 from bakeoff.tasks.predict import predict_file
 

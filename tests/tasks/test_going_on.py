@@ -12,9 +12,9 @@ from bakeoff import durable
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.tasks import finetune as finetuning
 from bakeoff.tasks.finetune import finetune
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.fitting import trials
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.fitting.fitting import Fitting
 from bakeoff.trainer import loop
 

@@ -15,8 +15,8 @@ from bakeoff.cli import run as command_line
 from bakeoff.errors import UserError
 from bakeoff.tasks.evaluate import evaluate
 from bakeoff.tasks.finetune import finetune
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.choice import ChoiceConfig
 from bakeoff.tasks.kinds.regression import RegressionConfig, regression_scores
 from bakeoff.tasks.kinds.tagging import TaggedSentence, Tagging, TaggingConfig

@@ -13,10 +13,9 @@ from bakeoff.errors import UserError
 from bakeoff.row import Row
 from bakeoff.tasks.cut_rows import CutRows
 from bakeoff.tasks.data import hold_out
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads.depths import require_layers
 from bakeoff.tasks.heads.heads import RowHead
-from bakeoff.tasks.items import Items
 from bakeoff.tasks.kinds.choice import ChoiceConfig, ChoiceQuestion
 from bakeoff.tasks.kinds.classification import ClassificationConfig, LabelledText
 from bakeoff.tasks.kinds.multilabel import MultilabelConfig, TextWithLabels
@@ -31,6 +30,7 @@ from bakeoff.tasks.reading.questions import Question
 from bakeoff.tasks.rows.answer_windows import AnswerWindow
 from bakeoff.tasks.rows.batches import collate
 from bakeoff.tasks.rows.inputs import EncodedRows, InputFormat
+from bakeoff.tasks.rows.items import Items
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 COLUMNS = {"train": Path("t.tsv"), "text_column": "text", "label_column": "label"}

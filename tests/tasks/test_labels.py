@@ -15,15 +15,15 @@ from sklearn.utils.class_weight import compute_class_weight
 from bakeoff.errors import UserError
 from bakeoff.tasks.evaluate import evaluate
 from bakeoff.tasks.finetune import finetune
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
-from bakeoff.tasks.items import Items
 from bakeoff.tasks.kinds.choice import ChoiceConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig, LabelledText
 from bakeoff.tasks.kinds.multilabel import MultilabelConfig, TextWithLabels
 from bakeoff.tasks.kinds.tagging import TaggedSentence, TaggingConfig
 from bakeoff.tasks.predict import predict
 from bakeoff.tasks.rows.inputs import EncodedRows
+from bakeoff.tasks.rows.items import Items
 from bakeoff.tasks.scores.metrics import positive_scores
 from bakeoff.tasks.scores.multilabel_scores import multilabel_scores
 

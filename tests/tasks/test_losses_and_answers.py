@@ -10,9 +10,7 @@ from keyword_task import FILLERS
 from tests.conftest import shrink, without_dropout
 
 from bakeoff.resources.device import Placement
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
-from bakeoff.tasks.heads.pooling import natural_pooling
-from bakeoff.tasks.items import Items
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.choice import ChoiceConfig, ChoiceQuestion
 from bakeoff.tasks.kinds.classification import ClassificationConfig, LabelledText
 from bakeoff.tasks.kinds.multilabel import MultilabelConfig, TextWithLabels
@@ -20,12 +18,14 @@ from bakeoff.tasks.kinds.question_answering import QuestionAnsweringConfig
 from bakeoff.tasks.kinds.regression import RatedText, RegressionConfig
 from bakeoff.tasks.kinds.sequence_to_sequence import SequenceToSequenceConfig, SourceText
 from bakeoff.tasks.kinds.tagging import TaggedSentence, TaggingConfig
+from bakeoff.tasks.pooling import natural_pooling
 from bakeoff.tasks.predictions import predicting, written_texts
 from bakeoff.tasks.predictions.predicting import predictions_of
 from bakeoff.tasks.reading.gold_answers import placed
 from bakeoff.tasks.reading.questions import Question
 from bakeoff.tasks.registry import TASKS
 from bakeoff.tasks.rows.inputs import InputFormat
+from bakeoff.tasks.rows.items import Items
 from bakeoff.tasks.task import Task
 from bakeoff.tokenizer.tokenizer import Tokenizer
 

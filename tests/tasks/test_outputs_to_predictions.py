@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.conftest import shrink
 
-from bakeoff.tasks.items import Items
 from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.tasks.kinds.multilabel import MultilabelConfig, TextWithLabels
 from bakeoff.tasks.kinds.question_answering import QuestionAnswering, QuestionAnsweringConfig
@@ -17,6 +16,7 @@ from bakeoff.tasks.predictions.answer_spans import Candidate, PredictedAnswer, g
 from bakeoff.tasks.reading.questions import GoldAnswer, Question
 from bakeoff.tasks.rows.answer_windows import AnswerWindow
 from bakeoff.tasks.rows.inputs import EncodedRows, InputFormat
+from bakeoff.tasks.rows.items import Items
 from bakeoff.tasks.rows.tag_windows import tag_windows
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig

@@ -13,8 +13,8 @@ from tests.conftest import shrink
 from bakeoff.errors import UserError
 from bakeoff.tasks.evaluate import evaluate
 from bakeoff.tasks.finetune import finetune
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.question_answering import QuestionAnswering, QuestionAnsweringConfig
 from bakeoff.tasks.predict import predict, predict_file
 from bakeoff.tasks.predictions.answer_spans import Candidate, PredictedAnswer, best_spans, gathered

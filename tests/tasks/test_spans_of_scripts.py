@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bakeoff.errors import UserError
-from bakeoff.tasks.items import Items
 from bakeoff.tasks.kinds.question_answering import QuestionAnsweringConfig
 from bakeoff.tasks.kinds.tagging import Tagging, TaggingConfig
 from bakeoff.tasks.predictions.answer_spans import gathered
@@ -18,6 +17,7 @@ from bakeoff.tasks.reading.questions import Question
 from bakeoff.tasks.reading.texts_with_spans import tagged_words
 from bakeoff.tasks.reading.words_and_tags import TaggedSentence
 from bakeoff.tasks.rows.answer_windows import AnswerWindow
+from bakeoff.tasks.rows.items import Items
 from bakeoff.tasks.scores.spans import spans_of
 
 HINDI = "मैं दिल्ली में रहता हूँ"

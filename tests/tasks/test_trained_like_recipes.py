@@ -15,8 +15,8 @@ from tests.interrupting import interrupt_at
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.optimization import optimizers, schedules
 from bakeoff.tasks.finetune import finetune
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.fitting.fitting import Fitting
 from bakeoff.tasks.fitting.settling import settle
 from bakeoff.tasks.fitting.starting_point import new_head, open_source

@@ -14,8 +14,8 @@ from bakeoff.resources.device import Placement
 from bakeoff.row import Row
 from bakeoff.tasks.data import load_task
 from bakeoff.tasks.finetune import finetune
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.fitting.fitting import Fitting, Setting, TaskSplit
 from bakeoff.tasks.fitting.resolution import default_learning_rate, resolve_finetuning
 from bakeoff.tasks.fitting.starting_point import StartingPoint, new_head

@@ -15,11 +15,11 @@ from bakeoff.errors import UserError
 from bakeoff.tasks.cut_rows import CutRows, CutTexts
 from bakeoff.tasks.data import load_task
 from bakeoff.tasks.finetune import finetune
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
-from bakeoff.tasks.items import Items
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.choice import ChoiceConfig, ChoiceQuestion
 from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.tasks.rows.inputs import InputFormat
+from bakeoff.tasks.rows.items import Items
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 WORDS = [*FILLERS, *(word for group in KEYWORDS.values() for word in group)]

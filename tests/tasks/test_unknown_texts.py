@@ -8,7 +8,7 @@ from bakeoff.tasks.checks.examine import check_task
 from bakeoff.tasks.checks.hidden_text import hidden_in, hidden_notes
 from bakeoff.tasks.evaluate import evaluate
 from bakeoff.tasks.finetune import finetune
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig, LabelledText
 from bakeoff.tokenizer.tokenizer import Tokenizer
 

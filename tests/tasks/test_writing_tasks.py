@@ -20,8 +20,8 @@ from bakeoff.row import Row, Source
 from bakeoff.tasks.cut_rows import CutRows
 from bakeoff.tasks.evaluate import evaluate
 from bakeoff.tasks.finetune import finetune
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads.heads import transfer
 from bakeoff.tasks.heads.writing_head import WritingHead
 from bakeoff.tasks.kinds.sequence_to_sequence import SequenceToSequence, SequenceToSequenceConfig, SourceText

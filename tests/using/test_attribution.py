@@ -9,8 +9,8 @@ from tests.untrained_runs import untrained
 
 import bakeoff
 from bakeoff.errors import UserError
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.tasks.kinds.regression import RegressionConfig
 from bakeoff.tasks.rows.batches import collate

@@ -13,7 +13,7 @@ from tests.untrained_runs import untrained
 import bakeoff
 from bakeoff.errors import UserError
 from bakeoff.row import Queries, Row, Source
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig
 
 NAMES = ["bert-tiny", "gpt2-tiny", "xlnet-tiny", "elmo-tiny", "gpt-bert-tiny", "bart-tiny", "conv-light-encoder-tiny"]

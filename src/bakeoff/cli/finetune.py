@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @taking(
     files=files_of,
     chosen=options_from(
-        "bakeoff.tasks.fitting.finetune_config.FinetuneConfig",
+        "bakeoff.tasks.finetune_config.FinetuneConfig",
         *("unshare", "freeze", "reinitialise_last", "truncate", "search"),
         freeze={"metavar": "model|N"},
         reinitialise_last={"default": None, "min": 0, "metavar": "N"},
@@ -67,7 +67,7 @@ def finetune(
     """
     from bakeoff.overrides import parse_override
     from bakeoff.tasks.finetune import finetune as finetune_model
-    from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+    from bakeoff.tasks.finetune_config import FinetuneConfig
     from bakeoff.tracking.track import track as mirrored
 
     trained = _source(source, set, scratch=corpus is not None or tokenizer is not None)

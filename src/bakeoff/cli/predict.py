@@ -85,7 +85,6 @@ def predict(
     from bakeoff.tasks.cut_rows import CutTexts
     from bakeoff.tasks.finetuned_run import FinetunedRun
     from bakeoff.tasks.predict import predict_file, predict_parts, require_sides
-    from bakeoff.tasks.reading.other_files import reading_otherwise
     from bakeoff.tasks.reading.tables import PLAIN
 
     require_out(out)
@@ -111,7 +110,7 @@ def predict(
         if arguments[0] or pair:
             raise UserError(f"{texts}: the file has all texts to predict; give no texts beside --texts")
         settings = {**named, "errors": errors, **form}
-        table = reading_otherwise(config, settings).form
+        table = config.read_otherwise(settings).form
         predicted = predict_file(opened, texts, settings=settings, device=device, left_out=left_out, cut=cut)
     elif config.input_sides is None:
         if texts is not None or pair or named or not arguments[0]:

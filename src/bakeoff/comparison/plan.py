@@ -17,7 +17,7 @@ from bakeoff.optimization.budget import Budget
 from bakeoff.reading.hub import on_hub
 from bakeoff.tasks.datasets.dataset import describes_dataset
 from bakeoff.tasks.datasets.named import named_task
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.registry import DEFAULT_KIND, TASKS
 from bakeoff.tasks.task_config import TaskConfig
 from bakeoff.yaml_files import read_yaml

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from bakeoff.config import Config
 from bakeoff.display.wording import counted, percent
-from bakeoff.tasks.items import Items
+from bakeoff.tasks.rows.items import Items
 
 COUNTS = ("rows", "of_rows", "tokens", "of_tokens")
 """The counts of `CutRows`."""

@@ -11,8 +11,8 @@ from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
 from bakeoff.randomness.draws import key_of
 from bakeoff.randomness.order import permute
-from bakeoff.tasks.checks.likely_mistakes import in_one_split, most_of_train
 from bakeoff.tasks.examples import Example, LeftOut
+from bakeoff.tasks.label_counts import in_one_split, most_of_train
 from bakeoff.tasks.task import Task
 from bakeoff.tasks.task_config import TaskConfig
 

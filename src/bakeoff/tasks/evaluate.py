@@ -24,7 +24,6 @@ from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.language.judge_pairs import evaluate_pairs
 from bakeoff.tasks.language.score_texts import evaluate_texts, open_scores, require_pretrained
 from bakeoff.tasks.predictions.predicting import predictions_of
-from bakeoff.tasks.reading.other_files import reading_otherwise
 from bakeoff.tasks.task import Task
 from bakeoff.tasks.task_config import TaskConfig
 from bakeoff.training.stages import make_batches
@@ -96,7 +95,7 @@ def _evaluate_labels(run: str | Path, asked: EvaluateOptions, overrides: Overrid
     finetuned = FinetunedRun.open(run)
     if overrides:
         raise UserError(f"--set changes the recipe of a pre-trained run; {run} is fine-tuned")
-    config = reading_otherwise(finetuned.task, asked.reading_of_data())
+    config = finetuned.task.read_otherwise(asked.reading_of_data())
     path = Path(str(asked.data))
     (rows, left_out), task = finetuned.labelled_examples(path, config), finetuned.learned
     on, format = resolve_device(device), finetuned.format()

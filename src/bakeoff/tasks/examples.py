@@ -35,3 +35,9 @@ class LeftOut(Example):
 
     reason: str = ""
     """The reason, as it stands after "3 rows left out: the row"."""
+
+
+def sides_of(examples: Sequence[Example]) -> tuple[list[str], list[str] | None]:
+    """(N,) the first texts of N examples, and (N,) the second texts where examples are pairs, else None."""
+    firsts = [each.texts[0] for each in examples]
+    return firsts, [each.texts[1] for each in examples] if examples and len(examples[0].texts) > 1 else None

@@ -22,10 +22,10 @@ from bakeoff.runs.environment import environment
 from bakeoff.runs.records import Environment
 from bakeoff.runs.run import Run
 from bakeoff.tasks.checks.hidden_text import hidden_notes
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetune_notes import notes_before, notes_on_stopping
 from bakeoff.tasks.finetune_results import FinetuneResult
 from bakeoff.tasks.finetuned_run import FinetunedRun, write_labels, write_results
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.fitting.fitting import Fitting
 from bakeoff.tasks.fitting.settling import Settled, settle
 from bakeoff.tasks.fitting.starting_point import new_head, open_source

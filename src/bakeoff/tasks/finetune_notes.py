@@ -2,7 +2,7 @@
 
 from bakeoff.display.wording import counted, listed
 from bakeoff.tasks.cut_rows import CutRows
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.fitting.fitting import Setting, TaskSplit
 from bakeoff.tasks.fitting.settling import Settled
 from bakeoff.tasks.fitting.trial import Fit

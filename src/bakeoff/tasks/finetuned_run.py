@@ -18,8 +18,8 @@ from bakeoff.runs.records import Environment, read_metrics
 from bakeoff.runs.rules import OF_FINETUNED_RUNS, changes_since
 from bakeoff.runs.run import Run
 from bakeoff.tasks.data import read_examples
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetune_results import FinetuneResult
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads.heads import HeadedModel
 from bakeoff.tasks.registry import parse_task
 from bakeoff.tasks.rows.inputs import InputFormat

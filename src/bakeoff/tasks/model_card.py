@@ -4,8 +4,8 @@ import shlex
 from typing import Any
 
 from bakeoff.display import markdown
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetune_results import FinetuneResult
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.task_config import TaskConfig
 
 

@@ -16,7 +16,6 @@ from bakeoff.tasks.examples import LeftOut
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.heads.heads import HeadedModel
 from bakeoff.tasks.predictions.predicting import predictions_of
-from bakeoff.tasks.reading.other_files import reading_otherwise
 from bakeoff.tasks.task_config import TaskConfig
 
 TEXTS_AT_ONCE = 2048
@@ -117,7 +116,7 @@ def predict_file(
     Raises:
         UserError: there is a mistake in the file, or in the settings.
     """
-    task = reading_otherwise(run.task, settings or {})
+    task = run.task.read_otherwise(settings or {})
     if not on_hub(path):  # what is wrong with the file comes out before the work
         for _ in task.read(path, labelled=False):
             pass

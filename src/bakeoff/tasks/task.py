@@ -19,11 +19,11 @@ from torch import Tensor
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement
 from bakeoff.row import Row
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads.heads import HeadedModel, build_head
-from bakeoff.tasks.items import Items
 from bakeoff.tasks.rows.batches import collate
 from bakeoff.tasks.rows.inputs import InputFormat
+from bakeoff.tasks.rows.items import Items
 from bakeoff.tasks.scores.label_scores import LabelScore
 
 

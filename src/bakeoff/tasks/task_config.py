@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import Field
 
 from bakeoff.config import Config, Record
+from bakeoff.display.wording import listed
+from bakeoff.errors import UserError
 from bakeoff.plugins import take_parts
 from bakeoff.reading.files import TEXT, kind_of
 from bakeoff.recipe import Recipe
@@ -198,6 +200,28 @@ class TaskConfig(Config):
     def example(self, texts: Sequence[str]) -> Any:
         """An example of these texts, without a label."""
         raise NotImplementedError
+
+    def read_otherwise(self, settings: Mapping[str, Any]) -> Self:
+        """The task, set to read a file with other columns, or of another form, than the files of fine-tuning.
+
+        Args:
+            settings: columns and other settings of how a file is read, by their keys.
+
+        Raises:
+            UserError: there is no such key, or fine-tuning has decided it; a mistake in a value; or a model that has
+                learned single texts would read pairs, or the other way round.
+        """
+        known = type(self).model_fields
+        able = [key for key in known if key in self.reading or key.endswith("_column")]
+        for key in settings:
+            if key not in able:
+                reason = "was decided in fine-tuning" if key in known else f"is nothing that a task of {self.kind} has"
+                raise UserError(f"{key}: {reason}; how a file is read is said by {listed(able, 'and')}")
+        changed = self.parse({**self.model_dump(), **settings}, "settings of the file")
+        if changed.input_sides != self.input_sides:
+            learned = "single texts" if self.input_sides == 1 else "pairs of texts"
+            raise UserError(f"pair_column: the run has learned from {learned}, and reads nothing else")
+        return changed
 
     @classmethod
     def labels_of(cls, names: Sequence[str]) -> Any:

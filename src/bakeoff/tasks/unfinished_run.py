@@ -17,8 +17,8 @@ from bakeoff.recipe import Recipe
 from bakeoff.runs.checkpoint import list_checkpoints
 from bakeoff.same_settings import require_same
 from bakeoff.signals import stop_signals
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.unfinished import require_free, unfinished, unfinished_folder
 from bakeoff.yaml_files import parse_yaml
 

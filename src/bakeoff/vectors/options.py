@@ -5,7 +5,7 @@ from typing import Literal, Self
 from pydantic import model_validator
 
 from bakeoff.config import Config
-from bakeoff.tasks.heads.pooling import Pooling
+from bakeoff.tasks.pooling import Pooling
 
 
 class VectorConfig(Config):

@@ -24,7 +24,7 @@ from bakeoff.models.model import ModelConfig
 from bakeoff.recipe import Recipe
 from bakeoff.regular_files import open_regular
 from bakeoff.same_settings import differences, require_same
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.registry import TASKS
 from bakeoff.unfinished import ELSEWHERE
 

@@ -11,8 +11,8 @@ from bakeoff.interop.families.task_heads import CHOICES, SEQUENCE, HeadForm, Not
 from bakeoff.interop.links import Link
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.recipe import Recipe
-from bakeoff.tasks.heads.pooling import natural_pooling
 from bakeoff.tasks.heads.writing_head import writing_owner
+from bakeoff.tasks.pooling import natural_pooling
 from bakeoff.tasks.task_config import HeadClass
 from bakeoff.tokenizer.tokenizer import Tokenizer
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from bakeoff.errors import UserError
 from bakeoff.interop.config_reader import ConfigReader
 from bakeoff.recipe import Recipe
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.fitting.resolution import require_settings_of
 from bakeoff.tasks.registry import parse_task
 from bakeoff.tasks.rows.inputs import SHORTEST

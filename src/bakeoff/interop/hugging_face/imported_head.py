@@ -16,9 +16,9 @@ from bakeoff.interop.hugging_face.bakeoff_settings import NOT_KNOWN, BakeoffSett
 from bakeoff.interop.hugging_face.folder import Folder
 from bakeoff.interop.hugging_face.tokenizer_reading import SETTINGS, TOKENIZER
 from bakeoff.recipe import Recipe
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads.heads import HeadedModel
-from bakeoff.tasks.heads.pooling import natural_pooling
+from bakeoff.tasks.pooling import natural_pooling
 from bakeoff.tasks.reading.labels import label_text
 from bakeoff.tasks.registry import TASKS
 from bakeoff.tasks.rows.inputs import SHORTEST, InputFormat

@@ -16,7 +16,7 @@ from bakeoff.objectives.heads import Head
 from bakeoff.recipe import Recipe
 from bakeoff.row import Row, Source
 from bakeoff.runs.run import Run
-from bakeoff.tasks.heads.pooling import natural_pooling
+from bakeoff.tasks.pooling import natural_pooling
 
 MASKED, CAUSAL, SEQUENCE_TO_SEQUENCE = "AutoModelForMaskedLM", "AutoModelForCausalLM", "AutoModelForSeq2SeqLM"
 """The classes of transformers with a head that predicts tokens."""

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from unicodedata import normalize
 
-from bakeoff.tasks.examples import Example
-from bakeoff.tasks.reading.texts import sides_of
+from bakeoff.tasks.examples import Example, sides_of
 from bakeoff.text.segmentation import words
 
 

@@ -2,21 +2,19 @@
 
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from bakeoff.display.wording import counted, verb
 from bakeoff.tasks.checks.findings import SplitFinding, TaskFindings
+from bakeoff.tasks.label_counts import in_one_split, most_of_train, some_of
 from bakeoff.tokenizer.hidden import MOST_HIDDEN
 
 FEW = 10
 """The number of examples below which a label is hardly learned, and its scores are chance."""
-MOST = 0.8
-"""The share of the most frequent label from which accuracy says little."""
 CUT = 0.1
 """The share of cut rows from which a longer length is worth a thought."""
 SHARED = 0.01
 """The share of dev or test that is in train, too, from which scores are too good."""
-_NAMED = 8  # labels of a warning
 _ACCENTS = frozenset(map(chr, range(0x300, 0x370)))  # those of Latin, Greek and Cyrillic letters, no vowels of scripts
 
 
@@ -61,36 +59,10 @@ def _labels(findings: TaskFindings) -> Iterator[str]:
     counts = {split.split: {each.label: each.count for each in split.labels} for split in findings.splits}
     yield from most_of_train(counts)
     if rare := [f"{each.label} ({each.count})" for each in train.labels if each.count < FEW]:
-        yield f"{counted(len(rare), 'label')} with fewer than {FEW} examples in train: {_some(rare)}"
+        yield f"{counted(len(rare), 'label')} with fewer than {FEW} examples in train: {some_of(rare)}"
     for spelt in _spellings(findings.splits):
         yield f"the labels {spelt} differ in capitals, accents, spaces or invisible signs alone; are they one?"
     yield from in_one_split(counts)
-
-
-def most_of_train(counts: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
-    """A warning where one label is most of train.
-
-    Args:
-        counts: the number of occurrences of each label, by the name of the split.
-    """
-    train = counts["train"]
-    label = max(train, key=lambda name: train[name], default="")
-    if len(train) > 1 and (share := train[label] / sum(train.values())) >= MOST:
-        yield (
-            f"{share:.1%} of train are '{label}': a model that answers nothing else is right as often; look at other "
-            "scores than accuracy"
-        )
-
-
-def in_one_split(counts: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
-    """Warnings on labels that train or a scored split lacks; `counts` as of `most_of_train`."""
-    known = counts["train"].keys()
-    for name in ("dev", "test"):
-        labels = counts.get(name, {}).keys()
-        if missing := sorted(known - labels) if labels else []:
-            yield f"{counted(len(missing), 'label')} of train missing in {name}: {_some(missing)}"
-        if unseen := sorted(labels - known):
-            yield f"{counted(len(unseen), 'label')} of {name} missing in train: {_some(unseen)}"
 
 
 def _spellings(splits: list[SplitFinding]) -> Iterator[str]:
@@ -117,7 +89,3 @@ def _overlaps(findings: TaskFindings) -> Iterator[str]:
         split, _, other = names.partition(" in ")
         if count >= SHARED * sizes[split]:
             yield f"{other} has the texts of {count:,} of the {counted(sizes[split], 'example')} of {split}, too"
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from bakeoff.batching.by_length import shuffled_batches
 from bakeoff.resources.device import Placement
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.fitting.trial import (
     BEST,
     CHOSEN,
@@ -26,9 +26,9 @@ from bakeoff.tasks.fitting.trial import (
 )
 from bakeoff.tasks.heads.depths import freeze, with_rates
 from bakeoff.tasks.heads.heads import HeadedModel
-from bakeoff.tasks.items import Items
 from bakeoff.tasks.predictions.predicting import predictions_of
 from bakeoff.tasks.rows.inputs import InputFormat
+from bakeoff.tasks.rows.items import Items
 from bakeoff.tasks.task import HeadInputs, Task
 from bakeoff.trainer.position import Position
 from bakeoff.trainer.unit import Evaluation, Unit

@@ -2,7 +2,7 @@
 
 from bakeoff.errors import UserError
 from bakeoff.recipe import Recipe
-from bakeoff.tasks.fitting.finetune_config import (
+from bakeoff.tasks.finetune_config import (
     EPOCHS,
     LEAST_STEPS,
     SEARCHED_EPOCHS,
@@ -12,8 +12,8 @@ from bakeoff.tasks.fitting.finetune_config import (
 from bakeoff.tasks.heads.depths import require_layers
 from bakeoff.tasks.heads.heads import writing_objective
 from bakeoff.tasks.heads.layer_reading import require_readable
-from bakeoff.tasks.heads.pooling import natural_pooling
 from bakeoff.tasks.heads.transform import transform_of
+from bakeoff.tasks.pooling import natural_pooling
 from bakeoff.tasks.rows.inputs import check_length
 from bakeoff.tasks.task_config import TaskConfig
 

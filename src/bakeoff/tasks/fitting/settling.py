@@ -13,7 +13,7 @@ from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement, resolve_device, resolve_precision
 from bakeoff.tasks.cut_rows import CutRows
 from bakeoff.tasks.data import load_task
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.fitting.fitting import Setting, TaskSplit
 from bakeoff.tasks.fitting.resolution import lengthened, resolve_finetuning
 from bakeoff.tasks.fitting.starting_point import StartingPoint

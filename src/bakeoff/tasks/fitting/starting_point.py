@@ -8,8 +8,8 @@ import torch
 from bakeoff.errors import UserError
 from bakeoff.recipe import Recipe
 from bakeoff.runs.run import Run
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.fitting.fitting import Setting
 from bakeoff.tasks.heads.depths import fresh_tensors
 from bakeoff.tasks.heads.heads import HeadedModel, transfer

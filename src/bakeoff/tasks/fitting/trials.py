@@ -10,8 +10,8 @@ from bakeoff.errors import Diverged, Interrupted
 from bakeoff.runs.checkpoint import list_checkpoints
 from bakeoff.runs.run import Run
 from bakeoff.signals import stop_signals
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetune_results import TrialResult
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.fitting.fitting import Fitting, ItemBatch, Setting, TaskSplit
 from bakeoff.tasks.fitting.starting_point import StartingPoint, new_head
 from bakeoff.tasks.fitting.trial import NONE_ENDED, Fit, FittingTrial, ended_before

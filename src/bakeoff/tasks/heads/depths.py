@@ -9,7 +9,7 @@ from bakeoff.errors import UserError
 from bakeoff.models.mixers.relative_attention import RelativeAttention
 from bakeoff.models.model import ModelConfig
 from bakeoff.models.stack import Stack
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig, LayerDecayRule
+from bakeoff.tasks.finetune_config import FinetuneConfig, LayerDecayRule
 from bakeoff.tasks.heads.heads import HeadedModel
 
 

@@ -17,10 +17,10 @@ from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.ops.dropout import dropout as drop
 from bakeoff.recipe import Recipe
 from bakeoff.row import Row, Source
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads.layer_reading import LayerReading
-from bakeoff.tasks.heads.pooling import Pooling
 from bakeoff.tasks.heads.transform import Transform, pretrained_transform, transform_of
+from bakeoff.tasks.pooling import Pooling
 from bakeoff.tensors import load_tensors
 
 

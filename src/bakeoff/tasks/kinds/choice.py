@@ -18,11 +18,11 @@ from bakeoff.config import Record
 from bakeoff.errors import UserError
 from bakeoff.reading.table_reader import text_value
 from bakeoff.tasks.examples import Example, LeftOut
-from bakeoff.tasks.items import Items
 from bakeoff.tasks.reading.labels import label_text
-from bakeoff.tasks.reading.table_config import TableConfig
 from bakeoff.tasks.rows.inputs import InputFormat
+from bakeoff.tasks.rows.items import Items
 from bakeoff.tasks.scores.jackknife import Vector, of_classes
+from bakeoff.tasks.table_config import TableConfig
 from bakeoff.tasks.task import Task
 from bakeoff.tasks.task_config import TransformersHead
 

@@ -17,15 +17,14 @@ from bakeoff.config import Record
 from bakeoff.errors import UserError
 from bakeoff.reading.table_reader import text_value
 from bakeoff.tasks.baselines.tfidf import INVERSE_REGULARISATION, counted
-from bakeoff.tasks.examples import Example, LeftOut
-from bakeoff.tasks.items import Items
+from bakeoff.tasks.examples import Example, LeftOut, sides_of
 from bakeoff.tasks.reading.labels import ClassNames, label_of, label_text
-from bakeoff.tasks.reading.table_config import TableConfig
-from bakeoff.tasks.reading.texts import sides_of
 from bakeoff.tasks.rows.inputs import InputFormat
+from bakeoff.tasks.rows.items import Items
 from bakeoff.tasks.scores.jackknife import Vector
 from bakeoff.tasks.scores.label_scores import LabelCounts, LabelScore, label_scores
 from bakeoff.tasks.scores.multilabel_scores import multilabel_contributions, multilabel_scores
+from bakeoff.tasks.table_config import TableConfig
 from bakeoff.tasks.task import Learned, Task
 from bakeoff.tasks.task_config import Metric, TransformersHead
 

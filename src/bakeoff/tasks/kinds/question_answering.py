@@ -14,12 +14,12 @@ from typing_extensions import override
 from bakeoff.config import Record
 from bakeoff.errors import UserError
 from bakeoff.tasks.baselines.overlap import count_words, overlapping_answer
-from bakeoff.tasks.items import Items
 from bakeoff.tasks.predictions.answer_spans import PredictedAnswer, gathered
 from bakeoff.tasks.reading.question_remarks import remarks_on_questions, shortened
 from bakeoff.tasks.reading.questions import Question, QuestionColumns, is_layout, read_questions
 from bakeoff.tasks.rows.answer_windows import answer_windows, mean_window_loss, window_loss
 from bakeoff.tasks.rows.inputs import InputFormat
+from bakeoff.tasks.rows.items import Items
 from bakeoff.tasks.scores.answer_scores import best_threshold, mean_scores
 from bakeoff.tasks.scores.jackknife import Vector
 from bakeoff.tasks.scores.unspaced_answers import AnswerComparison, AnswerWords, comparison

@@ -17,11 +17,11 @@ from typing_extensions import override
 from bakeoff.config import Record
 from bakeoff.errors import UserError
 from bakeoff.tasks.baselines.tfidf import counted
-from bakeoff.tasks.examples import Example, LeftOut
-from bakeoff.tasks.items import Items
-from bakeoff.tasks.reading.texts import TextsConfig, sides_of
+from bakeoff.tasks.examples import Example, LeftOut, sides_of
 from bakeoff.tasks.rows.inputs import InputFormat
+from bakeoff.tasks.rows.items import Items
 from bakeoff.tasks.scores.jackknife import Vector, of_pearson, of_spearman
+from bakeoff.tasks.table_config import TextsConfig
 from bakeoff.tasks.task import Learned, Task
 from bakeoff.tasks.task_config import Metric, TransformersHead
 

@@ -20,10 +20,9 @@ from bakeoff.reading.aligned import clean
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement
 from bakeoff.tasks.examples import Example, LeftOut
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads.heads import HeadedModel
 from bakeoff.tasks.heads.writing_head import WritingHead, require_writing
-from bakeoff.tasks.items import Items
 from bakeoff.tasks.predictions.written_texts import (
     WrittenText,
     joined_targets,
@@ -33,13 +32,14 @@ from bakeoff.tasks.predictions.written_texts import (
     with_texts,
 )
 from bakeoff.tasks.reading.parallel_files import is_plain, read_pairs
-from bakeoff.tasks.reading.table_config import TableConfig
 from bakeoff.tasks.reading.tables import texts_of_table
 from bakeoff.tasks.rows.inputs import InputFormat
+from bakeoff.tasks.rows.items import Items
 from bakeoff.tasks.rows.writing import WritingBatch, WritingFormat, WritingItems, collate_targets
 from bakeoff.tasks.scores.bleu_tokens import BleuTokens, signature
 from bakeoff.tasks.scores.jackknife import Vector, of_ratios, of_sums
 from bakeoff.tasks.scores.text_scores import bleu_sums, chrf_sums, exact, rouge, text_scores
+from bakeoff.tasks.table_config import TableConfig
 from bakeoff.tasks.task import Predictions, Task
 from bakeoff.tasks.task_config import GeneratedTexts, Metric
 

@@ -17,12 +17,12 @@ from bakeoff.config import Record
 from bakeoff.errors import UserError
 from bakeoff.tasks.baselines.frequent_tags import most_frequent_tags
 from bakeoff.tasks.examples import LeftOut
-from bakeoff.tasks.items import Items
 from bakeoff.tasks.predictions.legal_tags import NO_SPANS, LegalMoves, require_tags_of_spans
 from bakeoff.tasks.reading.labels import ClassNames, label_text
 from bakeoff.tasks.reading.texts_with_spans import remarks_on_widened, spans_in_text, words_of
 from bakeoff.tasks.reading.words_and_tags import COLUMNS, Columns, TaggedSentence, has_fields, read_tagged
 from bakeoff.tasks.rows.inputs import InputFormat
+from bakeoff.tasks.rows.items import Items
 from bakeoff.tasks.rows.tag_windows import tag_windows
 from bakeoff.tasks.scores.jackknife import Vector, of_ratios
 from bakeoff.tasks.scores.label_scores import LabelScore, counts_of, label_scores

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bakeoff.tasks.items import Items
+from bakeoff.tasks.rows.items import Items
 from bakeoff.text.segmentation import whole_clusters
 
 

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from bakeoff.batching.by_length import sorted_batches
 from bakeoff.resources.device import Placement, autocast, tokens_at_once
 from bakeoff.tasks.heads.heads import HeadedModel
-from bakeoff.tasks.items import Items
 from bakeoff.tasks.rows.inputs import InputFormat
+from bakeoff.tasks.rows.items import Items
 from bakeoff.tasks.task import Predictions, Task
 
 EVALUATION_BATCH = 128

@@ -13,8 +13,8 @@ from bakeoff.lengths import by_length
 from bakeoff.reading.aligned import clean
 from bakeoff.resources.device import Placement, autocast
 from bakeoff.tasks.heads.writing_head import WritingHead
-from bakeoff.tasks.items import Items
 from bakeoff.tasks.rows.inputs import InputFormat
+from bakeoff.tasks.rows.items import Items
 from bakeoff.tasks.rows.writing import WritingFormat, collate_targets
 
 SCORES_AT_ONCE = 1 << 24

@@ -17,9 +17,9 @@ from bakeoff.errors import UserError
 from bakeoff.lengths import padded
 from bakeoff.reading.aligned import clean
 from bakeoff.row import Source, mapped
-from bakeoff.tasks.items import Items
 from bakeoff.tasks.rows.batches import MULTIPLE
 from bakeoff.tasks.rows.inputs import SHORTEST, EncodedRows, InputFormat
+from bakeoff.tasks.rows.items import Items
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 LOOKED_AT = 1000

@@ -9,7 +9,7 @@ from bakeoff.config import Config
 from bakeoff.optimization.optimizers import OptimizerConfig
 from bakeoff.optimization.optimizers.adamw import AdamWConfig
 from bakeoff.optimization.schedules import LinearConfig, ScheduleBaseConfig, ScheduleConfig
-from bakeoff.tasks.heads.pooling import Pooling
+from bakeoff.tasks.pooling import Pooling
 
 SEARCHED_RATES = (0.5, 1.0, 2.0, 4.0)
 """Learning rates that a search tries, as multiples of the default one."""

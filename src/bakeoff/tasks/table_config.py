@@ -1,18 +1,19 @@
-"""The part of the config that tasks with tables have in common: how tables are read."""
+"""The configs that kinds of tasks have in common: how tables are read, and texts or pairs with a label each."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 from typing_extensions import override
 
 from bakeoff.errors import UserError
 from bakeoff.reading.files import kind_of
 from bakeoff.reading.records import Separator
 from bakeoff.tasks.examples import LeftOut
+from bakeoff.tasks.reading.labels import by_label, label_text
 from bakeoff.tasks.reading.layouts import Layout
-from bakeoff.tasks.reading.tables import TableForm, require_table, table_rows
+from bakeoff.tasks.reading.tables import TableForm, require_table, table_rows, texts_of_table
 from bakeoff.tasks.task_config import TaskConfig
 
 
@@ -80,3 +81,63 @@ class TableConfig(TaskConfig):
             yield record
         if empty:
             raise UserError(f"{path}: the file holds no rows")
+
+
+class TextsConfig(TableConfig):
+    """Texts or pairs with a label each: .csv, .tsv or .jsonl, each plain, .gz or .zst."""
+
+    text_column: str
+    """The column with the text."""
+    pair_column: str | None = None
+    """The column with the second text, for tasks on pairs."""
+    label_column: str
+    """The column with the label: the class, or the number."""
+    label_names: dict[str, str | None] = Field(default={})
+    """Names for labels of the files, `{"0": negative, "4": positive, "2": null}`; rows whose label has null are left
+    out, and counted in the notes. A label that is not named is its own name."""
+
+    @field_validator("text_column", "pair_column", "label_column", mode="before")
+    @classmethod
+    def _numbered(cls, value: Any) -> Any:
+        """The name of a column, which may be given as a number."""
+        return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+    @field_validator("label_names", mode="before")
+    @classmethod
+    def _as_texts(cls, value: Any) -> Any:
+        """Labels and names as texts, as in `label_text`: 1.0 is 1, and true is `true`."""
+        if not isinstance(value, Mapping):
+            return value
+        return {key: None if name is None else label_text(name) for key, name in by_label(value).items()}
+
+    reads_windows: ClassVar[bool] = True
+    takes_pairs: ClassVar[bool] = True
+    reading: ClassVar[frozenset[str]] = TableConfig.reading | {"label_names"}
+
+    @property
+    @override
+    def input_sides(self) -> int:
+        return len(self.text_columns)
+
+    @property
+    @override
+    def text_columns(self) -> list[str]:
+        return [self.text_column] if self.pair_column is None else [self.text_column, self.pair_column]
+
+    def rows(self, path: Path, labelled: bool) -> Iterator[LeftOut | tuple[int, tuple[str, ...], str | None]]:
+        """The line of each row, its texts, and its label if `labelled`; or a `LeftOut` for a row that is left out.
+
+        Raises:
+            UserError: see `texts_of_table`.
+        """
+        label_column = self.label_column if labelled else None
+        for row in texts_of_table(path, self.text_column, self.pair_column, label_column, self.form):
+            if isinstance(row, LeftOut):
+                yield row
+                continue
+            line, texts, label = row
+            named = label if label is None else self.label_names.get(label, label)
+            if label is not None and named is None:
+                yield LeftOut(line, (), f"has the label '{label}'")
+            else:
+                yield line, texts, named

@@ -1,0 +1,40 @@
+"""Warnings on how many examples each label has, in train and in the other splits."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from bakeoff.display.wording import counted
+
+MOST = 0.8
+"""The share of the most frequent label from which accuracy says little."""
+_NAMED = 8  # labels of a warning
+
+
+def most_of_train(counts: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    """A warning where one label is most of train.
+
+    Args:
+        counts: the number of occurrences of each label, by the name of the split.
+    """
+    train = counts["train"]
+    label = max(train, key=lambda name: train[name], default="")
+    if len(train) > 1 and (share := train[label] / sum(train.values())) >= MOST:
+        yield (
+            f"{share:.1%} of train are '{label}': a model that answers nothing else is right as often; look at other "
+            "scores than accuracy"
+        )
+
+
+def in_one_split(counts: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    """Warnings on labels that train or a scored split lacks; `counts` as of `most_of_train`."""
+    known = counts["train"].keys()
+    for name in ("dev", "test"):
+        labels = counts.get(name, {}).keys()
+        if missing := sorted(known - labels) if labels else []:
+            yield f"{counted(len(missing), 'label')} of train missing in {name}: {some_of(missing)}"
+        if unseen := sorted(labels - known):
+            yield f"{counted(len(unseen), 'label')} of {name} missing in train: {some_of(unseen)}"
+
+
+def some_of(names: Sequence[str]) -> str:
+    """The first names of labels, and the number of the others."""
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
