@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
@@ -16,6 +16,9 @@ from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
 
 if TYPE_CHECKING:
+    from bakeoff.reading.text_files import Texts
+    from bakeoff.tasks.cut_rows import CutTexts
+    from bakeoff.tasks.finetuned_run import FinetunedRun
     from bakeoff.tasks.predict import Predicted
     from bakeoff.tasks.reading.tables import TableForm
     from bakeoff.tasks.task import Task
@@ -81,54 +84,26 @@ def predict(
     Example: bakeoff predict runs/bert-sst2 --texts reviews.csv --keep-columns --out answered.csv
     """
     from bakeoff.overrides import parse_override
-    from bakeoff.reading.hub import on_hub
     from bakeoff.tasks.cut_rows import CutTexts
     from bakeoff.tasks.finetuned_run import FinetunedRun
-    from bakeoff.tasks.predict import predict_file, predict_parts, require_sides
-    from bakeoff.tasks.reading.tables import PLAIN
 
     require_out(out)
     opened = FinetunedRun.open(run)
-    config, blank = opened.task, Blank(opened.tokenizer)
+    config, task, blank = opened.task, opened.learned, Blank(opened.tokenizer)
     left_out, cut = Counter[str](), CutTexts()
-    if pair_column is not None and config.input_sides == 1:
-        raise UserError(f"{run}: this run was fine-tuned on single texts; leave --pair-column out")
-    arguments = [list(text or [])]
     columns = {"text_column": text_column, "pair_column": pair_column}
     named = {key: column for key, column in columns.items() if column is not None}
     form = dict(parse_override(option, "--option") for option in options)
+    asked = _Asked(opened, list(text or []), pair, texts, named, form, errors)
+    if pair_column is not None and config.input_sides == 1:
+        raise UserError(f"{run}: this run was fine-tuned on single texts; leave --pair-column out")
     if form and texts is None:
         raise UserError("--option says how --texts FILE is read")
     if keep_columns and out is None and not json:
         raise UserError("--keep-columns is about predictions with names; give --out FILE or --json, too")
-    as_labelled = texts is not None and (
-        form or on_hub(texts) or config.reads_files(texts, text_column) or (not named and config.reads_its_form(texts))
-    )
     kept = _require_columns(texts, config, text_column) if keep_columns else None
-    table = PLAIN._replace(errors=errors)
-    if texts is not None and as_labelled:
-        if arguments[0] or pair:
-            raise UserError(f"{texts}: the file has all texts to predict; give no texts beside --texts")
-        settings = {**named, "errors": errors, **form}
-        table = config.read_otherwise(settings).form
-        predicted = predict_file(opened, texts, settings=settings, device=device, left_out=left_out, cut=cut)
-    elif config.input_sides is None:
-        if texts is not None or pair or named or not arguments[0]:
-            raise UserError(f"{run}: give the context and its choices, or --texts with a file as in fine-tuning")
-        predicted = predict_parts(opened, [tuple(arguments[0])], device=device, cut=cut)
-    else:
-        naming = ["--text-column", "--pair-column"][: config.input_sides]
-        wanted = [
-            column or default for column, default in zip((text_column, pair_column), config.text_columns, strict=False)
-        ]
-        if arguments[0] or pair:
-            require_sides(opened, arguments[0], pair or None)
-            arguments += [pair] if pair else []
-        inputs = texts_of(arguments, texts, wanted, bool(named), errors, naming)
-        predicted = predict_parts(opened, inputs, device=device, cut=cut)
-    task = opened.learned
-    parts = (blank.counted(part) for part in predicted)
-    records = None if kept is None else _with_columns(kept, table, task, parts)
+    parts = (blank.counted(part) for part in asked.predictions(device, left_out, cut))
+    records = None if kept is None else _with_columns(kept, asked.table, task, parts)
     if out is not None:
         count = save_records(out, records or ([_record(task, each) for each in part] for part in parts))
         tell(f"{out}: {counted(count, 'prediction')}")
@@ -142,6 +117,87 @@ def predict(
         tell(note)
     for reason, count in left_out.items():
         tell(f"{counted(count, 'row')} of {texts} left out, without a prediction: the row {reason}")
+
+
+class _Asked(NamedTuple):
+    """The texts that a run shall predict for, and how they are read."""
+
+    run: "FinetunedRun"
+    typed: list[str]
+    """Texts that are arguments."""
+    pairs: list[str]
+    """The second texts of these."""
+    file: Path | None
+    """The file of `--texts`."""
+    columns: dict[str, str]
+    """The columns that the user names, by the keys of a task's config."""
+    form: dict[str, Any]
+    """How the file is read where that differs from fine-tuning, by the same keys."""
+    errors: Literal["strict", "replace"]
+
+    @property
+    def as_labelled(self) -> bool:
+        """Whether the file is read as those of fine-tuning are."""
+        from bakeoff.reading.hub import on_hub
+
+        config, file = self.run.task, self.file
+        if file is None:
+            return False
+        if self.form or on_hub(file) or config.reads_files(file, self.columns.get("text_column")):
+            return True
+        return not self.columns and config.reads_its_form(file)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """How a file is read that is like those of fine-tuning."""
+        return {**self.columns, "errors": self.errors, **self.form}
+
+    @property
+    def table(self) -> "TableForm":
+        """The form in which the file is read as a table."""
+        from bakeoff.tasks.reading.tables import PLAIN
+
+        if self.as_labelled:
+            return self.run.task.read_otherwise(self.settings).form
+        return PLAIN._replace(errors=self.errors)
+
+    def predictions(self, device: str, left_out: Counter[str], cut: "CutTexts") -> Iterator[list["Predicted"]]:
+        """The predictions for all texts, part by part.
+
+        Args:
+            device: auto, cpu, cuda or mps.
+            left_out: gets the number of rows that are left out, by reason.
+            cut: gets what was cut.
+
+        Raises:
+            UserError: the texts are given in a way that the run cannot take.
+        """
+        from bakeoff.tasks.predict import predict_file, predict_parts
+
+        if self.file is not None and self.as_labelled:
+            if self.typed or self.pairs:
+                raise UserError(f"{self.file}: the file has all texts to predict; give no texts beside --texts")
+            settings = self.settings
+            return predict_file(self.run, self.file, settings=settings, device=device, left_out=left_out, cut=cut)
+        if self.run.task.input_sides is not None:
+            return predict_parts(self.run, self._texts(self.run.task.input_sides), device=device, cut=cut)
+        if self.file is not None or self.pairs or self.columns or not self.typed:
+            needs = "give the context and its choices, or --texts with a file as in fine-tuning"
+            raise UserError(f"{self.run.path}: {needs}")
+        return predict_parts(self.run, [tuple(self.typed)], device=device, cut=cut)
+
+    def _texts(self, sides: int) -> "Texts":
+        """The texts, or pairs of texts, of arguments or of a file."""
+        from bakeoff.tasks.predict import require_sides
+
+        naming = ["--text-column", "--pair-column"][:sides]
+        defaults = dict(zip(("text_column", "pair_column"), self.run.task.text_columns, strict=False))
+        wanted = [self.columns.get(key, default) for key, default in defaults.items()]
+        arguments = [self.typed]
+        if self.typed or self.pairs:
+            require_sides(self.run, self.typed, self.pairs or None)
+            arguments += [self.pairs] if self.pairs else []
+        return texts_of(arguments, self.file, wanted, bool(self.columns), self.errors, naming)
 
 
 def _record(task: "Task", predicted: "Predicted") -> dict[str, Any]:

@@ -1,10 +1,8 @@
 """Classification: one of several classes for a text, or for a pair of texts."""
 
 import math
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, Self
@@ -19,7 +17,7 @@ from typing_extensions import override
 
 from bakeoff.config import Record
 from bakeoff.errors import UserError
-from bakeoff.tasks.baselines.tfidf import INVERSE_REGULARISATION, counted
+from bakeoff.tasks.baselines.tfidf import METHOD, regressions_of_classes
 from bakeoff.tasks.examples import Example, LeftOut, sides_of
 from bakeoff.tasks.reading.labels import ClassNames, ClassWeights, LabelName, label_text
 from bakeoff.tasks.rows.inputs import InputFormat
@@ -254,28 +252,16 @@ class Classification(Task):
     @override
     def baselines(self, train: Sequence[LabelledText]) -> Iterator[Learned]:
         """Logistic regressions on TF-IDF of words or of characters, from strong to weak regularisation."""
-        from sklearn.exceptions import ConvergenceWarning
-        from sklearn.linear_model import LogisticRegression
+        fitted = False
+        for settings, predicted in regressions_of_classes(train, self.places_of(train)):
 
-        method, labels, fitted = "TF-IDF with logistic regression", self.indices_of(train), False
-        for name, features in counted(train) if len(set(labels)) > 1 else ():
-            rows = features(train)
-            model = LogisticRegression(max_iter=300, warm_start=True)
-            for c in INVERSE_REGULARISATION:
-                # The fit begins at the optimum of the stronger regularisation, which is near.
-                model = deepcopy(model).set_params(C=c)
-                with warnings.catch_warnings():
-                    # A fit that stops just before its optimum is kept: dev judges it like any other.
-                    warnings.simplefilter("ignore", ConvergenceWarning)
-                    model.fit(rows, labels)
+            def scored(examples: Sequence[LabelledText], predicted: Any = predicted) -> dict[str, float]:
+                return self._score(self.places_of(examples), predicted(examples))
 
-                def scored(examples: Sequence[LabelledText], model: Any = model, features: Any = features) -> Any:
-                    return self._score(self.indices_of(examples), model.predict(features(examples)).tolist())
-
-                fitted = True
-                yield Learned(method, {"features": name, "C": c}, scored)
+            fitted = True
+            yield Learned(METHOD, settings, scored)
         if not fitted:  # no text has a word or a character, or there is a single class
-            yield Learned(method, {"features": "none"}, lambda examples: self.simplest(train, examples))
+            yield Learned(METHOD, {"features": "none"}, lambda examples: self.simplest(train, examples))
 
     @override
     def line(self, example: LabelledText, prediction: PredictedClass) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing_extensions import override
 from bakeoff.config import Record
 from bakeoff.errors import UserError
 from bakeoff.reading.table_reader import text_value
-from bakeoff.tasks.baselines.tfidf import INVERSE_REGULARISATION, counted
+from bakeoff.tasks.baselines.tfidf import METHOD, regressions_of_labels
 from bakeoff.tasks.examples import Example, LeftOut, sides_of
 from bakeoff.tasks.reading.labels import ClassNames, label_of, label_text
 from bakeoff.tasks.rows.inputs import InputFormat
@@ -265,22 +265,12 @@ class Multilabel(Task):
     @override
     def baselines(self, train: Sequence[TextWithLabels]) -> Iterator[Learned]:
         """A logistic regression for each label on TF-IDF of words or of characters."""
-        from sklearn.linear_model import LogisticRegression
-        from sklearn.multiclass import OneVsRestClassifier
+        for settings, probabilities in regressions_of_labels(train, self.table(train)):
 
-        table = self.table(train).astype(int)
-        some = (table.min(0) < table.max(0)).all()  # a regression needs rows with the label and without
-        for name, features in counted(train) if some else ():
-            rows = features(train)
-            for c in INVERSE_REGULARISATION:
-                model = OneVsRestClassifier(LogisticRegression(max_iter=300, C=c)).fit(rows, table)
+            def scored(examples: Sequence[TextWithLabels], probabilities: Any = probabilities) -> dict[str, float]:
+                return self.scored(examples, probabilities(examples))
 
-                def scored(examples: Sequence[TextWithLabels], model: Any = model, features: Any = features) -> Any:
-                    # A single label has two columns: the probability of its absence, and of its presence.
-                    probabilities = model.predict_proba(features(examples))[:, -self.outputs :]
-                    return self.scored(examples, probabilities.astype(np.float32))
-
-                yield Learned("TF-IDF with logistic regression", {"features": name, "C": c}, scored)
+            yield Learned(METHOD, settings, scored)
 
     @override
     def line(self, example: TextWithLabels, prediction: NDArray[np.float32]) -> dict[str, Any]:

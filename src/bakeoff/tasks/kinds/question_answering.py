@@ -20,7 +20,7 @@ from bakeoff.tasks.reading.questions import Question, QuestionColumns, is_layout
 from bakeoff.tasks.rows.answer_windows import answer_windows, mean_window_loss, window_loss
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.rows.items import Items
-from bakeoff.tasks.scores.answer_scores import best_threshold, mean_scores
+from bakeoff.tasks.scores.answer_scores import best_threshold, scores_of_answers
 from bakeoff.tasks.scores.jackknife import Vector
 from bakeoff.tasks.scores.unspaced_answers import AnswerComparison, AnswerWords, comparison
 from bakeoff.tasks.task import Task
@@ -234,12 +234,7 @@ class QuestionAnswering(Task):
     def _scores(self, examples: Sequence[Question], texts: Sequence[str]) -> dict[str, float]:
         compare = self._comparison(examples)
         results = [compare(_right(each), text) for each, text in zip(examples, texts, strict=True)]
-        scores = mean_scores(results)
-        if not all(each.answers for each in examples):
-            for name, has in (("has_answer_", True), ("no_answer_", False)):
-                part = [right for each, right in zip(examples, results, strict=True) if bool(each.answers) == has]
-                scores |= mean_scores(part, name)
-        return scores
+        return scores_of_answers(results, [bool(each.answers) for each in examples])
 
     @override
     def simplest(self, train: Sequence[Question], test: Sequence[Question]) -> dict[str, float]:

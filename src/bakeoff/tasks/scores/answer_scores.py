@@ -49,7 +49,22 @@ def compare(right: Sequence[str], predicted: str) -> Right:
     return Right(float(wanted in map(normalised, texts)), max(word_f1(text, predicted) for text in texts))
 
 
-def mean_scores(results: Sequence[Right], prefix: str = "") -> dict[str, float]:
+def scores_of_answers(results: Sequence[Right], answerable: Sequence[bool]) -> dict[str, float]:
+    """The mean scores of predictions, and where some questions have no answer, those of the questions with and without.
+
+    Args:
+        results: (N,) how right the prediction for each question is.
+        answerable: (N,) whether the question has an answer.
+    """
+    scores = _means(results)
+    if not all(answerable):
+        for name, has in (("has_answer_", True), ("no_answer_", False)):
+            part = [right for right, each in zip(results, answerable, strict=True) if each == has]
+            scores |= _means(part, name)
+    return scores
+
+
+def _means(results: Sequence[Right], prefix: str = "") -> dict[str, float]:
     """The mean scores of some answers, each name after the prefix; empty without answers."""
     if not results:
         return {}
