@@ -41,7 +41,7 @@ from equal_models import (
 
 import bakeoff
 from bakeoff.interop.onnx.conversion import open_session
-from bakeoff.interop.onnx.stand_in import OnnxHead
+from bakeoff.interop.onnx.measuring import OnnxHead
 from bakeoff.ops.cpu.matrix_products import Float32Products
 from bakeoff.recipe_files import load_recipe
 from bakeoff.resources.device import Placement, processor_name

@@ -22,7 +22,7 @@ import torch
 
 import bakeoff
 from bakeoff.interop.onnx.conversion import open_session
-from bakeoff.interop.onnx.stand_in import OnnxHead
+from bakeoff.interop.onnx.measuring import OnnxHead
 from bakeoff.recipe_files import load_recipe
 from bakeoff.resources.device import Placement, processor_name
 from bakeoff.tasks.finetune_config import FinetuneConfig

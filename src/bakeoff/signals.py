@@ -1,8 +1,8 @@
-"""Signals that ask to stop: Ctrl-C, `kill`, a closed terminal. However many come, what is being saved is saved.
+"""Signals that ask to stop: Ctrl-C, `kill`, a closed terminal; and work in a thread that another thread may end.
 
-`timeout` signals a process and then its group, a closed terminal sends SIGHUP and SIGINT together, people press Ctrl-C
-twice. So only the first signal counts, and a Ctrl-C that comes `PATIENCE` seconds after another one: who presses it
-does not want to wait for what is saved.
+However many signals come, what is being saved is saved. `timeout` signals a process and then its group, a closed
+terminal sends SIGHUP and SIGINT together, people press Ctrl-C twice. So only the first signal counts, and a Ctrl-C that
+comes `PATIENCE` seconds after another one: who presses it does not want to wait for what is saved.
 """
 
 import _thread
@@ -12,8 +12,9 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from types import FrameType
 from typing import Any
 
@@ -228,3 +229,23 @@ def leave_closed_terminal() -> None:
                 nothing = os.open(os.devnull, os.O_RDWR)
                 os.dup2(nothing, descriptor)
                 os.close(nothing)
+
+
+_LOOK: ContextVar[Callable[[], None] | None] = ContextVar("look", default=None)
+
+
+@contextmanager
+def stopped_by(look: Callable[[], None]) -> Iterator[None]:
+    """A context in which `go_on` calls a function of this thread's own, which raises an error to end the work."""
+    before = _LOOK.set(look)
+    try:
+        yield
+    finally:
+        _LOOK.reset(before)
+
+
+def go_on() -> None:
+    """Go on, unless the work is to end: then the error of `stopped_by`'s function is raised."""
+    look = _LOOK.get()
+    if look is not None:
+        look()

@@ -27,7 +27,7 @@ from bakeoff.preparation.prepare import prepare
 from bakeoff.recipe_files import load_recipe
 from bakeoff.tasks.data import TaskData
 from bakeoff.tasks.kinds.classification import Classification, LabelledText
-from bakeoff.tasks.scores.metrics import score
+from bakeoff.tasks.scores.label_scores import score
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
 ROWS = 40

@@ -17,7 +17,7 @@ def answer(verb, run, file):
     from bakeoff.reading.text_files import TextFile
     from bakeoff.runs.run import Run
     from bakeoff.tasks.finetuned_run import FinetunedRun
-    from bakeoff.tasks.language.score_texts import open_scores
+    from bakeoff.tasks.language import open_scores
     from bakeoff.tasks.predict import predict_parts
 
     texts = TextFile(Path(file), ["text"])

@@ -11,8 +11,7 @@ from tests.conftest import shrink
 
 from bakeoff.generation.beam_search import Search, beam_search
 from bakeoff.generation.config import GenerationConfig
-from bakeoff.generation.generator import Generator
-from bakeoff.generation.prompts import source_of
+from bakeoff.generation.generator import Generator, source_of
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.row import Row
 

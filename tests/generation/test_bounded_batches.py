@@ -11,7 +11,7 @@ from tests.untrained_runs import untrained
 
 from bakeoff.errors import UserError
 from bakeoff.generation import generate as generating
-from bakeoff.generation import prompts
+from bakeoff.generation import generator
 from bakeoff.generation.config import GenerationConfig
 from bakeoff.reading import text_files
 from bakeoff.reading.text_files import TextFile, in_memory, read_ahead
@@ -21,7 +21,7 @@ from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.kinds.classification import ClassificationConfig
-from bakeoff.tasks.language.score_texts import open_scores
+from bakeoff.tasks.language import open_scores
 
 VERBS = ["predict", "generate", "evaluate"]
 
@@ -52,11 +52,11 @@ def written(path, texts):
 
 @pytest.fixture
 def windows(monkeypatch):
-    def of(most, places=prompts.POSITIONS):
+    def of(most, places=generator.POSITIONS):
         monkeypatch.setattr(predicting, "TEXTS_AT_ONCE", most)
         monkeypatch.setattr(generating, "PROMPTS_AT_ONCE", most)
         monkeypatch.setattr(scoring, "TEXTS_AT_ONCE", most)
-        monkeypatch.setattr(prompts, "POSITIONS", places)
+        monkeypatch.setattr(generator, "POSITIONS", places)
 
     return of
 

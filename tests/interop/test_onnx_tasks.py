@@ -14,7 +14,7 @@ pytest.importorskip("onnxscript")
 pytest.importorskip("onnxruntime")
 
 from bakeoff.interop.onnx.conversion import open_session
-from bakeoff.interop.onnx.stand_in import OnnxHead
+from bakeoff.interop.onnx.measuring import OnnxHead
 from bakeoff.resources.device import Placement
 from bakeoff.tasks.data import read_examples
 from bakeoff.tasks.finetune import finetune

@@ -24,7 +24,7 @@ pytest.importorskip("onnxscript")
 pytest.importorskip("onnxruntime")
 
 from bakeoff.interop.onnx.conversion import open_session
-from bakeoff.interop.onnx.stand_in import OnnxHead
+from bakeoff.interop.onnx.measuring import OnnxHead
 
 TEXTS = sentences(6, seed=1)
 

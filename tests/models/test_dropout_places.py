@@ -11,11 +11,10 @@ import pytest
 import torch
 from torch import nn
 
-from bakeoff.models.blocks.cnn import CnnBlockConfig
+from bakeoff.models.blocks.cnn import CnnBlockConfig, Highway
 from bakeoff.models.blocks.feed_forward import FeedForwardConfig
 from bakeoff.models.blocks.gated_cnn import GatedCnnBlockConfig
 from bakeoff.models.blocks.gen_cnn import GenCnnBlockConfig
-from bakeoff.models.blocks.highway import Highway
 from bakeoff.models.blocks.plain import PlainBlockConfig
 from bakeoff.models.blocks.tcn import TcnBlockConfig
 from bakeoff.models.blocks.transformer import TransformerBlockConfig

@@ -12,7 +12,7 @@ from bakeoff.recipe_files import load_recipe, recipe_names
 from bakeoff.scoring.methods import WordStarts, readings
 from bakeoff.scoring.options import ScoreOptions
 from bakeoff.scoring.windows import windows_around
-from bakeoff.tasks.language.score_texts import open_scores
+from bakeoff.tasks.language import open_scores
 from bakeoff.using.filling import filling_objective
 
 TINY = [name for name in recipe_names() if name.endswith("-tiny")]

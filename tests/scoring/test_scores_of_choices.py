@@ -20,7 +20,7 @@ from bakeoff.scoring import token_scores
 from bakeoff.scoring.minimal_pairs import score_sentences
 from bakeoff.scoring.texts import TextScores, scorer_of, scoring_objective
 from bakeoff.scoring.token_scores import ScoredText
-from bakeoff.tasks.language.score_texts import heading, open_scores
+from bakeoff.tasks.language import heading, open_scores
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
 

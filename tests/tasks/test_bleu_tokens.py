@@ -5,8 +5,7 @@ import sacrebleu
 from sacrebleu.metrics.bleu import BLEU
 
 from bakeoff.tasks.kinds.sequence_to_sequence import SequenceToSequenceConfig, SourceText
-from bakeoff.tasks.scores.bleu_tokens import chosen_tokens
-from bakeoff.tasks.scores.text_scores import bleu_sums, text_scores
+from bakeoff.tasks.scores.text_scores import bleu_sums, chosen_tokens, text_scores
 
 CHINESE = ["他昨天去了北京。", "我们在 Berlin 学习 machine learning 的理论", "天气非常好"]
 WRITTEN = ["他昨天去了上海。", "我们在 Berlin 学习 machine learning", "天气不好"]

@@ -13,7 +13,7 @@ from bakeoff.tasks.kinds.sequence_to_sequence import SequenceToSequenceConfig
 from bakeoff.tasks.kinds.tagging import TaggedSentence, Tagging, TaggingConfig
 from bakeoff.tasks.registry import TASKS
 from bakeoff.tasks.scores.jackknife import of_classes, of_pearson, of_spearman
-from bakeoff.tasks.scores.metrics import positive_scores, score
+from bakeoff.tasks.scores.label_scores import positive_scores, score
 from bakeoff.tasks.scores.multilabel_scores import multilabel_scores
 from bakeoff.tasks.scores.text_scores import text_scores
 from bakeoff.tasks.task_config import Metric, TaskConfig

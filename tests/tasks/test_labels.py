@@ -24,7 +24,7 @@ from bakeoff.tasks.kinds.tagging import TaggedSentence, TaggingConfig
 from bakeoff.tasks.predict import predict
 from bakeoff.tasks.rows.inputs import EncodedRows
 from bakeoff.tasks.rows.items import Items
-from bakeoff.tasks.scores.metrics import positive_scores
+from bakeoff.tasks.scores.label_scores import positive_scores
 from bakeoff.tasks.scores.multilabel_scores import multilabel_scores
 
 QUIET = {"device": "cpu", "progress": False}

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn import metrics as oracle
 
-from bakeoff.tasks.scores.metrics import METRICS, score
+from bakeoff.tasks.scores.label_scores import METRICS, score
 
 # scikit-learn warns where all rows are of one class; that case is meant here.
 pytestmark = pytest.mark.filterwarnings("ignore:A single label was found:UserWarning")

@@ -14,10 +14,9 @@ from bakeoff.cli import run
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.throughput import cell as cells
-from bakeoff.throughput.cell import Cell
+from bakeoff.throughput.cell import Cell, RandomText, numbered_tokenizer
 from bakeoff.throughput.measure import parse_lengths, speed
 from bakeoff.throughput.results import QUANTITIES, shown
-from bakeoff.throughput.text import RandomText, numbered_tokenizer
 
 NAMES = ["bert-tiny", "conv-light-lm-tiny"]
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from bakeoff.errors import UserError
-from bakeoff.stopping import go_on
+from bakeoff.signals import go_on
 
 
 class FakeModel:

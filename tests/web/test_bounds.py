@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import bakeoff
 from bakeoff.errors import UserError
 from bakeoff.json_files import parse_json
-from bakeoff.stopping import go_on, stopped_by
+from bakeoff.signals import go_on, stopped_by
 from bakeoff.web.guard import _name
 from bakeoff.web.problems import LONGEST, Problem
 from bakeoff.web.requests import Fill

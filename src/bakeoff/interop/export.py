@@ -1,13 +1,13 @@
 """Export of a run to other tools; the module of a form is imported when that form is asked for."""
 
+import json
 from collections.abc import Callable
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bakeoff.errors import UserError
-from bakeoff.interop.exported import Exported
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.unfinished import require_free
@@ -19,6 +19,23 @@ FORMS = {
     "gguf": "bakeoff.interop.gguf.export",
 }
 """The module of each form; its `export(run, out, **options)` writes the form."""
+
+
+class Exported(NamedTuple):
+    """An export of a run, which was reloaded and compared before its folder got its name."""
+
+    path: Path
+    """The folder that was made."""
+    form: str
+    """The form of the export: hf, onnx, sentence-transformers or gguf."""
+    loads_with: str
+    """A line of Python or shell that loads the export."""
+    largest_difference: float | None
+    """Largest difference between the outputs of the run and of the export for the same rows: absolute for hf, a share
+    of the largest number for onnx and sentence-transformers. None: outputs were not compared (gguf, int8, or the
+    library to compare with is not installed)."""
+    remarks: list[str]
+    """Sentences for the user: what the export leaves out, and what was not compared."""
 
 
 def export(run: str | Path, out: str | Path, *, to: str = "hf", **options: Any) -> Exported:
@@ -53,3 +70,8 @@ def _require_sizes(run: Path) -> None:
         UserError: there is no such run, or its weights are damaged or another recipe's.
     """
     (FinetunedRun.open(run) if FinetunedRun.at(run) else Run.open_trained(run)).require_sizes()
+
+
+def write_json(path: Path, values: Any) -> None:
+    """Write values as transformers formats its files, with sorted keys, so that equal values give equal files."""
+    path.write_text(json.dumps(values, indent=2, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -9,7 +9,7 @@ import numpy as np
 
 from bakeoff.display import markdown
 from bakeoff.errors import UserError
-from bakeoff.interop.exported import Exported, write_json
+from bakeoff.interop.export import Exported, write_json
 from bakeoff.interop.hugging_face.reloading import quiet
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun

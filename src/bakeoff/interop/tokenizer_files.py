@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 import tokenizers
 from tokenizers import normalizers, processors
 
-from bakeoff.interop.exported import write_json
+from bakeoff.interop.export import write_json
 from bakeoff.interop.families.t5 import MARKS
 from bakeoff.recipe import Recipe
 from bakeoff.tokenizer.tokenizer import Tokenizer, TwoVocabularies

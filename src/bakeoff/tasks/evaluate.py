@@ -21,8 +21,7 @@ from bakeoff.tasks.cut_rows import CutRows
 from bakeoff.tasks.data import read_examples, split_examples
 from bakeoff.tasks.evaluate_options import EvaluateOptions
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.language.judge_pairs import evaluate_pairs
-from bakeoff.tasks.language.score_texts import evaluate_texts, open_scores, require_pretrained
+from bakeoff.tasks.language import evaluate_pairs, evaluate_texts, open_scores, require_pretrained
 from bakeoff.tasks.predictions.predicting import predictions_of
 from bakeoff.tasks.task import Task
 from bakeoff.tasks.task_config import TaskConfig

@@ -1,9 +1,9 @@
-"""The weights of a run in memory."""
+"""The weights of a run in memory, and what the run is capable of."""
 
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Literal
 
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel
@@ -12,14 +12,18 @@ from bakeoff.ops.cpu.matrix_products import lay_out_for_few_rows
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import resolve_device
 from bakeoff.runs.run import Run
-from bakeoff.stopping import go_on
+from bakeoff.scoring.texts import scoring_objective
+from bakeoff.signals import go_on
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.heads.heads import HeadedModel
 from bakeoff.tokenizer.tokenizer import Tokenizer
-from bakeoff.using.capabilities import Capability, capabilities_of
+from bakeoff.using.filling import filling_objective
 from bakeoff.using.rows import IdReader
 from bakeoff.vectors.embedder import Embedder
 from bakeoff.vectors.options import VectorConfig
+
+Capability = Literal["embed", "fill", "generate", "hidden", "logits", "predict", "score", "stream", "weights_of_tokens"]
+"""The name of a method of `LoadedRun`."""
 
 
 class LoadedWeights:
@@ -97,3 +101,27 @@ class LoadedWeights:
 def _go_on(part: Any, inputs: Any) -> None:
     """End the work before a part of a layer, where somebody has asked for it."""
     go_on()
+
+
+def capabilities_of(run: Run | FinetunedRun) -> frozenset[Capability]:
+    """The methods of `LoadedRun` that work for a run."""
+    capabilities: set[Capability] = {"embed", "hidden"}
+    if isinstance(run, FinetunedRun):
+        if run.task.input_sides is not None:
+            capabilities.add("predict")
+        if run.task.one_class:
+            capabilities.add("weights_of_tokens")
+        return frozenset(capabilities)
+    recipe: Recipe = run.recipe
+    if any(each.token_targets for each in recipe.objective):
+        capabilities.add("logits")
+    if any(each.generates for each in recipe.objective):
+        capabilities |= {"generate", "stream"}
+    if filling_objective(run) is not None:
+        capabilities.add("fill")
+    try:
+        scoring_objective(run)
+        capabilities.add("score")
+    except UserError:
+        pass
+    return frozenset(capabilities)

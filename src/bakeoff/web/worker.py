@@ -4,7 +4,7 @@ A model belongs to one thread. The thread takes the request that has waited long
 into a batch and ask for the same verb with the same settings. Between two batches each text that is written piece by
 piece grows by one piece. So a request waits only for those before it, and a long text holds up nobody. What nobody
 waits for any more, because its time is over or its client has gone, is not worked on to its end: the model looks
-between its layers (`bakeoff.stopping`).
+between its layers (`bakeoff.signals`).
 """
 
 import threading
@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from bakeoff.reading.text_files import Tidier
-from bakeoff.stopping import stopped_by
+from bakeoff.signals import stopped_by
 from bakeoff.web.problems import Problem, busy, late, stopping
 
 Work = Callable[[Sequence[Any]], Sequence[Any]]

@@ -44,7 +44,7 @@ def score_texts(
     from bakeoff.runs.changed_run import parsed
     from bakeoff.scoring.totals import Totals
     from bakeoff.tasks.evaluate import opened
-    from bakeoff.tasks.language.score_texts import open_scores
+    from bakeoff.tasks.language import open_scores
 
     require_out(out, (*TABLES, ".npy"))
     changed = opened(run, overrides)
@@ -75,7 +75,7 @@ def _records(scores: "TextScores", totals: "Totals") -> Iterator[list[dict[str, 
 
     Where words or tokens were asked for, each has a record with the number of its text, from 1 on.
     """
-    from bakeoff.tasks.language.score_texts import figures_of
+    from bakeoff.tasks.language import figures_of
 
     part: list[dict[str, Any]] = []
     for each in scores:
@@ -93,7 +93,7 @@ def _records(scores: "TextScores", totals: "Totals") -> Iterator[list[dict[str, 
 def _print_scores(scores: "TextScores", changed: dict[str, Any], as_json: bool) -> None:
     """Print a table with one row per text, or one JSON object with the list `results`, one entry per line."""
     from bakeoff.scoring.totals import Totals
-    from bakeoff.tasks.language.score_texts import figures_of, heading
+    from bakeoff.tasks.language import figures_of, heading
 
     totals = Totals(scores.last_word)
     if as_json:

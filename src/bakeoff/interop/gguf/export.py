@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from bakeoff.display import markdown
 from bakeoff.display.wording import listed
 from bakeoff.errors import UserError
 from bakeoff.extras import library
-from bakeoff.interop.exported import Exported
+from bakeoff.interop.export import Exported
 from bakeoff.interop.gguf.architectures import ARCHITECTURES, Architecture, Tensors
-from bakeoff.interop.gguf.readme import readme
 from bakeoff.interop.gguf.unigram import Unigram
 from bakeoff.interop.gguf.vocabulary import ByteBpe, Vocabulary, WordPiece
 from bakeoff.interop.hugging_face.family_choice import FamilyChoice, choose
@@ -153,3 +153,37 @@ def vocabulary_of(run: Run, architecture: str, where: str) -> Vocabulary:
     """
     kinds: tuple[type[Vocabulary], ...] = (WordPiece, ByteBpe, Unigram)
     return next(kind for kind in kinds if kind.architecture == architecture)(run, where)
+
+
+FILE = "model.gguf"
+USES = {
+    "bert": f"llama-embedding -m {FILE} -p 'The town lies behind the hill.' --embd-normalize -1",
+    "gpt2": f"llama-completion -m {FILE} -p 'The town' -n 20 --temp 0 -no-cnv",
+    "t5": f"llama-completion -m {FILE} -p 'The town lies behind the hill.' -n 20 --temp 0 -no-cnv",
+}
+"""Shell commands that run a model, by architecture."""
+SAID = {
+    "gpt2": "A text begins after the token that ends documents, which llama.cpp puts there.",
+    "t5": "The prompt is what the encoder reads; llama.cpp puts the token after it that ends texts, and begins the "
+    "decoder's text. `<extra_id_0>`, `<extra_id_1>`, ... stand for gaps in it, where it has learnt to fill such.",
+}
+
+
+def readme(name: str, architecture: str, pooling: str) -> str:
+    """The text of the README.md.
+
+    Args:
+        name: the recipe's name.
+        architecture: bert, gpt2 or t5.
+        pooling: how the states of an encoder become one vector: mean or cls.
+    """
+    of_vectors = f"Vectors are the {pooling} of the last layer's states, those of `bakeoff embed --pooling {pooling}`."
+    return f"""# {markdown.text(name)} as GGUF
+
+Written by Bakeoff in float32 for llama.cpp; `llama-quantize` makes smaller ones. {SAID.get(architecture, of_vectors)} \
+Bakeoff reads texts in Unicode's NFC and with one space for any white space; give llama.cpp such texts.
+
+```
+{USES[architecture]}
+```
+"""

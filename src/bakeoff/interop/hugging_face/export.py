@@ -1,15 +1,17 @@
 """`--to hf`: a run for transformers, as a model of a known family, else with code of its own."""
 
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor
 
 from bakeoff.errors import UserError
 from bakeoff.extras import missing
-from bakeoff.interop.exported import Exported, write_json
+from bakeoff.generation.generate import never_written
+from bakeoff.interop.export import Exported, write_json
 from bakeoff.interop.families.task_heads import ANSWERS
 from bakeoff.interop.hugging_face import bakeoff_settings
 from bakeoff.interop.hugging_face.family_choice import FamilyChoice, choose
@@ -17,7 +19,6 @@ from bakeoff.interop.hugging_face.folder import CONFIG, GENERATION, WEIGHTS
 from bakeoff.interop.hugging_face.importing import LEFT
 from bakeoff.interop.hugging_face.reloading import pretrained_difference, task_difference
 from bakeoff.interop.hugging_face.task_export import head_form, require_bias, require_plain, task_config, task_tensors
-from bakeoff.interop.hugging_face.writer_export import chosen_writer, generation_of_task, remarks_of_task
 from bakeoff.interop.model_card import model_card
 from bakeoff.interop.tensors_across import give
 from bakeoff.interop.tokenizer_files import TokenizerSettings, frame_of, with_marks, write_tokenizer
@@ -200,3 +201,41 @@ def _tensors(run: Run | FinetunedRun, chosen: FamilyChoice, rows: int, dtype: to
     theirs = {name: tensor.to(dtype) for name, tensor in give(chosen.links, ours).items()}
     left = run_folder(run.path) / LEFT
     return theirs | (load_tensors(left) if left.is_file() else {})
+
+
+def chosen_writer(run: FinetunedRun, preferred: str | None) -> FamilyChoice | dict[str, str]:
+    """The family that can express the run's model and head, or the reason against each family.
+
+    Args:
+        run: a run that generates text.
+        preferred: the `model_type` that the run was imported with; None: it was not imported.
+    """
+    recipe = run.recipe
+    if not recipe.model.sequence_to_sequence or len(recipe.objective) > 1:
+        return {"any family": "it is no encoder with a decoder that has learnt to write alone"}
+    chosen = choose(recipe, run.tokenizer, preferred)
+    if not isinstance(chosen, FamilyChoice):
+        return chosen
+    head = chosen.family.writing(chosen.config["architectures"][0], recipe)
+    return chosen._replace(links=[*chosen.family.body(recipe), *head.links], head=head)
+
+
+def generation_of_task(run: FinetunedRun, named: Mapping[str, int]) -> dict[str, Any]:
+    """Keys of generation_config.json: the largest length of an answer, and tokens that are never written.
+
+    Args:
+        run: a run that generates text.
+        named: ids of the tokens that the decoder begins with, by transformers' keys.
+    """
+    size = run.tokenizer.size
+    marks = range(size, size + run.recipe.extra_tokens)
+    banned = {*never_written(run.tokenizer), *marks} - {named.get("forced_bos_token_id")}
+    longest = run.task.written.longest
+    limit = {} if longest is None else {"max_new_tokens": longest}
+    return {**limit, "suppress_tokens": sorted(banned)}
+
+
+def remarks_of_task(run: FinetunedRun) -> list[str]:
+    """Remarks for users, who have to write the task's prefix before sources, since the tokenizer does not."""
+    prefix = run.task.written.prefix
+    return [f"each source is to begin with {prefix!r} and a space"] if prefix else []

@@ -10,7 +10,7 @@ from torch import nn
 from bakeoff.errors import UserError
 from bakeoff.extras import library
 from bakeoff.generation.writer import next_token_head
-from bakeoff.interop.exported import Exported
+from bakeoff.interop.export import Exported
 from bakeoff.interop.onnx.conversion import CLOSE, check_file, convert, largest_difference, open_session
 from bakeoff.interop.onnx.graphs import Graph, OfEncoder, OfHead
 from bakeoff.interop.onnx.measuring import by_agreement, by_loss, by_metric, random_rows, rows_of, texts_of

@@ -9,17 +9,20 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
+from typing_extensions import override
 
 from bakeoff.errors import UserError
 from bakeoff.interop.onnx.conversion import drawn
 from bakeoff.interop.onnx.graphs import Graph, OfEncoder
 from bakeoff.interop.onnx.quantization import Accuracy, Feeds, Measure, agreement
-from bakeoff.interop.onnx.stand_in import OnnxHead
 from bakeoff.interop.onnx.writing_graphs import OfDecoder
 from bakeoff.lengths import by_length, padded
 from bakeoff.reading.text_files import TextFile
 from bakeoff.resources.device import Placement
+from bakeoff.row import Row
 from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.tasks.heads.heads import HeadedModel
 from bakeoff.tasks.predictions.predicting import predictions_of
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tokenizer.tokenizer import Tokenizer
@@ -180,3 +183,26 @@ def _feeds(graph: Graph, ids: NDArray[np.int64], mask: NDArray[np.int64]) -> Fee
         else:
             made[each.name] = np.zeros_like(ids) if each.integer else np.zeros(shape, np.float32)  # type: ignore[arg-type]
     return made
+
+
+class OnnxHead(HeadedModel):
+    """Logits of a batch by onnxruntime: (B, K) of rows, or (B, T, K) of tokens.
+
+    Args:
+        session: an onnxruntime session.
+    """
+
+    def __init__(self, session: Any) -> None:
+        torch.nn.Module.__init__(self)  # it has no model of its own
+        self.session = session
+        self.names = {each.name for each in session.get_inputs()}
+
+    @override
+    def forward(self, batch: Row[Tensor]) -> Tensor:
+        """The logits, float32."""
+        ids = batch.ids.numpy()
+        padding_mask = np.ones_like(ids) if batch.padding_mask is None else batch.padding_mask.numpy().astype(np.int64)
+        segments = np.zeros_like(ids) if batch.segments is None else batch.segments.numpy()
+        feeds = {"input_ids": ids, "attention_mask": padding_mask, "token_type_ids": segments}
+        logits = self.session.run(["logits"], {name: feeds[name] for name in self.names})
+        return torch.from_numpy(logits[0])

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.display.text import visible
-from bakeoff.interop.exported import write_json
+from bakeoff.interop.export import write_json
 from bakeoff.interop.model_card import model_card
 from bakeoff.interop.remote_code.comparison import compare
 from bakeoff.interop.remote_code.described import Described

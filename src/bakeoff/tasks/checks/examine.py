@@ -6,18 +6,21 @@ from copy import copy
 from dataclasses import fields
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bakeoff.errors import UserError
+from bakeoff.recipe_files import load_recipe
+from bakeoff.runs.checkpoint import run_folder
 from bakeoff.tasks.checks.findings import LabelFinding, LengthFinding, SplitFinding, TaskFindings
 from bakeoff.tasks.checks.hidden_text import hidden_in
 from bakeoff.tasks.checks.likely_mistakes import warnings_of
-from bakeoff.tasks.checks.measure import Measure, measure_of
 from bakeoff.tasks.data import Splits, read_examples, split_examples
 from bakeoff.tasks.examples import Example
+from bakeoff.tasks.fitting.starting_point import open_source
+from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.task import Task
 from bakeoff.tasks.task_config import TaskConfig
 from bakeoff.text.segmentation import words_and_signs
@@ -26,6 +29,15 @@ from bakeoff.tokenizer.hidden import HiddenText
 _SHOWN = 60  # characters of an example
 _UNCUT = 1 << 30
 _QUANTILES = (0, 50, 90, 99, 100)
+
+
+class Measure(NamedTuple):
+    """The format in which examples are measured in tokens."""
+
+    format: InputFormat
+    """The format of the rows of a model."""
+    limit: int | None
+    """The length to which rows are cut; None: unknown."""
 
 
 def check_task(
@@ -228,3 +240,30 @@ def _simplest(task: Task | None, cut: Splits | None) -> dict[str, float]:
     if task is None or cut is None:
         return {}
     return task.simplest(cut.train, cut.all["test"])
+
+
+_ROWS_OF = "bert-tiny"
+"""The recipe whose rows are measured where only a tokenizer is given: [CLS] A [SEP] B [SEP]."""
+
+
+def measure_of(source: str | None, tokenizer: str | Path | None, length: int | None) -> Measure:
+    """The format in which rows are measured.
+
+    Args:
+        source: a pre-trained run, or a recipe; None: only the tokenizer is known.
+        tokenizer: a tokenizer.json or a directory with one, for a recipe or alone.
+        length: the length to which rows will be cut; None: the recipe's, where there is one.
+
+    Raises:
+        UserError: no such run or recipe, or no tokenizer.
+    """
+    named = source or _ROWS_OF
+    if source is not None and (run_folder(Path(source)) / "recipe.yaml").is_file():
+        begun = open_source(source, tokenizer)
+    elif source is not None and Path(source).is_dir():
+        raise UserError(f"{source}: not a run; its rows are measured by a run, a recipe or --corpus DIR")
+    else:
+        begun = open_source(load_recipe(named), tokenizer)
+    recipe = begun.recipe
+    limit = recipe.input.length if source is not None else None
+    return Measure(InputFormat(begun.tokenizer, recipe, recipe.input.length), length or limit)

@@ -23,8 +23,7 @@ from bakeoff.tasks.reading.labels import ClassNames, ClassWeights, LabelName, la
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.rows.items import Items
 from bakeoff.tasks.scores.jackknife import Vector, of_classes, of_ratios
-from bakeoff.tasks.scores.label_scores import LabelScore, counts_of, label_scores
-from bakeoff.tasks.scores.metrics import positive_scores, score
+from bakeoff.tasks.scores.label_scores import LabelScore, counts_of, label_scores, positive_scores, score
 from bakeoff.tasks.table_config import TextsConfig
 from bakeoff.tasks.task import Learned, Task
 from bakeoff.tasks.task_config import Metric, TransformersHead

@@ -36,9 +36,8 @@ from bakeoff.tasks.reading.tables import texts_of_table
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.rows.items import Items
 from bakeoff.tasks.rows.writing import WritingBatch, WritingFormat, WritingItems, collate_targets
-from bakeoff.tasks.scores.bleu_tokens import BleuTokens, signature
 from bakeoff.tasks.scores.jackknife import Vector, of_ratios, of_sums
-from bakeoff.tasks.scores.text_scores import bleu_sums, chrf_sums, exact, rouge, text_scores
+from bakeoff.tasks.scores.text_scores import BleuTokens, bleu_sums, chrf_sums, exact, rouge, signature, text_scores
 from bakeoff.tasks.table_config import TableConfig
 from bakeoff.tasks.task import Predictions, Task
 from bakeoff.tasks.task_config import GeneratedTexts, Metric

@@ -7,6 +7,7 @@ lines that begin with #, else see `CommentLines`), and so are CoNLL-U's words of
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -20,7 +21,6 @@ from bakeoff.reading.records import foreign_line
 from bakeoff.reading.table_reader import text_value
 from bakeoff.reading.tables import open_table
 from bakeoff.tasks.examples import Example
-from bakeoff.tasks.reading.comment_lines import CommentLines, cells_of
 from bakeoff.tasks.reading.labels import label_text
 from bakeoff.tasks.reading.texts_with_spans import tagged_words, words_of
 
@@ -191,3 +191,48 @@ def _texts(value: Any, where: str, name: str, errors: str) -> tuple[str, ...]:
     if not isinstance(value, list):
         raise UserError(f"{where}: '{name}' holds {type(value).__name__} instead of a list")
     return tuple(text_value(each, where, name, errors) for each in value)
+
+
+def cells_of(line: str) -> list[str]:
+    """The columns of a row: between tabs, or between spaces in a row without a tab."""
+    return line.split("\t") if "\t" in line else [cell for cell in line.split(" ") if cell]
+
+
+class CommentLines:
+    """The comments of a file: lines that begin with # before the words of a sentence, and are no words themselves.
+
+    Such a line is a word where it looks like the rows of words: with as many columns, between the same signs, and with
+    a tag that one of them has. So `#nlp O` and `# SYM` are words, and `# 12` and `# text = the city` are comments.
+
+    Args:
+        lines: the file, which is read whole when a line is in doubt.
+        tag: the index of the column of tags, -1 for the last.
+    """
+
+    def __init__(self, lines: LineReader, tag: int) -> None:
+        self._lines, self._tag = lines, tag
+
+    def __contains__(self, line: str) -> bool:
+        forms, tags = self._rows
+        form, tag = self._looks(line)
+        return form not in forms or (form[1] > 1 and tag not in tags)
+
+    def _looks(self, line: str) -> tuple[tuple[bool, int], str]:
+        """Whether tabs stand between the columns of a line, their number, and the tag."""
+        cells = cells_of(line)
+        return ("\t" in line, len(cells)), cells[self._tag].strip() if -1 <= self._tag < len(cells) else ""
+
+    @cached_property
+    def _rows(self) -> tuple[set[tuple[bool, int]], set[str]]:
+        """The forms and the tags of the rows that are words in any case."""
+        forms, tags, begins = set[tuple[bool, int]](), set[str](), True
+        for _, text, _ in self._lines.whole():
+            line = text.rstrip("\r\n")
+            if not line.strip():
+                begins = True
+            elif not (begins and line.startswith(("#", "-DOCSTART-"))):
+                begins = False
+                form, tag = self._looks(line)
+                forms.add(form)
+                tags.add(tag)
+        return forms, tags

@@ -5,19 +5,24 @@ Texts are compared in NFC, as a model reads and writes them.
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import Literal
 from unicodedata import normalize
 
 import numpy as np
 import regex
 from numpy.typing import NDArray
 
-from bakeoff.tasks.scores.bleu_tokens import BleuTokens, chosen_tokens
 from bakeoff.text.segmentation import CLUSTER, IDEOGRAPHS, WORD
 
 CHRF_ORDER = 6
 """The size of the longest n-grams of characters in chrF."""
 
 _WORD = regex.compile(rf"(?=[{IDEOGRAPHS}]){CLUSTER}|{WORD}", regex.V1)
+
+
+BleuTokens = Literal["auto", "13a", "intl", "zh", "char", "none"]
+"""The tokenizer of sacrebleu's BLEU: 13a, of the WMT's script; intl, by Unicode's classes; zh, Chinese by character;
+char, any text by character; none, at white space alone; auto, the one for the script of the references."""
 
 
 def text_scores(references: Sequence[str], texts: Sequence[str], tokens: BleuTokens = "auto") -> dict[str, float]:
@@ -160,3 +165,38 @@ def longest_common(first: Sequence[str], second: Sequence[str]) -> int:
         same = row & masks.get(word, 0)
         row = ((row + same) | (row - same)) & every
     return len(first) - row.bit_count()
+
+
+_HAN = regex.compile(r"\p{Script=Han}")
+_KANA = regex.compile(r"[\p{Script=Hiragana}\p{Script=Katakana}]")
+_OTHERS = regex.compile(r"[\p{Thai}\p{Lao}\p{Tibetan}\p{Myanmar}\p{Khmer}]")  # no spaces between words either
+_SPACED_WORD = regex.compile(rf"[[\p{{L}}\p{{M}}]--{_HAN.pattern}--{_KANA.pattern}--{_OTHERS.pattern}]+", regex.V1)
+_JAPANESE = 0.1  # the least share of kana; Chinese has hardly any, and Japanese mostly these
+
+
+def chosen_tokens(tokens: BleuTokens, references: Sequence[str]) -> BleuTokens:
+    """The tokenizer for some references, never `auto`.
+
+    Args:
+        tokens: the setting of the task's config. For `auto` it is `zh` where most words of the references are Chinese,
+            each ideograph one, `char` where they are Japanese or of another script without spaces, and else `13a`.
+        references: the reference texts.
+    """
+    if tokens != "auto":
+        return tokens
+    han = kana = others = spaced = 0
+    for text in references:
+        han, kana = han + len(_HAN.findall(text)), kana + len(_KANA.findall(text))
+        others += len(_OTHERS.findall(text))
+        spaced += len(_SPACED_WORD.findall(text))
+    if han + kana + others <= spaced:
+        return "13a"
+    return "zh" if han >= others and kana < _JAPANESE * (han + kana) else "char"
+
+
+def signature(tokens: BleuTokens, references: Sequence[str]) -> str:
+    """What has to be known to compare a BLEU with another one, as sacrebleu writes it."""
+    from importlib.metadata import version
+
+    words = chosen_tokens(tokens, references)
+    return f"nrefs:1|case:mixed|eff:no|tok:{words}|smooth:exp|version:{version('sacrebleu')}"
