@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bakeoff.cli.shared.decorators import noted, taking
+from bakeoff.cli.shared.makers import options_from
 from bakeoff.cli.shared.options import Json
 from bakeoff.cli.shared.printing import print_json, print_table
 from bakeoff.cli.shared.task_options import Files, Options, files_of, task_of
@@ -23,7 +24,10 @@ _LABELS = 20
 
 
 @noted
-@taking(files=files_of)
+@taking(
+    files=files_of,
+    measured=options_from("bakeoff.tasks.checks.examine.check_task", "length", length={"min": 1}),
+)
 def check(
     directory: Annotated[
         str | None,
@@ -42,13 +46,7 @@ def check(
     tokenizer: Annotated[
         Path | None, typer.Option(help="tokenizer.json that counts the tokens, instead of --corpus.")
     ] = None,
-    length: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Maximal length of a row in tokens; longer rows are cut. Default: the length of the run's rows.",
-        ),
-    ] = None,
+    measured: dict[str, Any],
     json: Json = False,
 ) -> None:
     """Read every byte of a directory and compare it with its checksums; or look at labelled data before a training.
@@ -62,6 +60,7 @@ def check(
 
     Example: bakeoff check --dataset sst2 --data glue/SST-2 --corpus corpora/mine --length 64
     """
+    length = measured.get("length")
     if files.named:
         _check_task(files, options, directory, tokenizer or corpus, length, json)
         return

@@ -11,7 +11,7 @@ from bakeoff.cli.shared.decorators import noted, of_checkpoint, taking
 from bakeoff.cli.shared.makers import options_of
 from bakeoff.cli.shared.options import Device, Errors
 from bakeoff.cli.shared.output_files import require_out, save_records
-from bakeoff.cli.shared.texts import Blank, TextsFile, texts_of
+from bakeoff.cli.shared.texts import Blank, TextColumn, TextsFile, texts_of
 from bakeoff.display.terminal import tell, write_json
 from bakeoff.vectors.options import VectorConfig
 
@@ -30,9 +30,7 @@ def embed(
         list[str] | None, typer.Argument(help="Texts. If there are none, they are read from --texts.")
     ] = None,
     texts: TextsFile = None,
-    text_column: Annotated[
-        str | None, typer.Option(help="Column or field of --texts with the text. Default: text.")
-    ] = None,
+    text_column: TextColumn = None,
     out: Annotated[
         Path | None,
         typer.Option(

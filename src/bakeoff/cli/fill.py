@@ -10,7 +10,7 @@ from bakeoff.cli.shared.decorators import of_checkpoint
 from bakeoff.cli.shared.options import Device, Errors, Json
 from bakeoff.cli.shared.output_files import Out, require_out, save_records
 from bakeoff.cli.shared.printing import remark_unfinished
-from bakeoff.cli.shared.texts import TextsFile, on_one_line, print_json, print_lines, texts_of
+from bakeoff.cli.shared.texts import TextColumn, TextsFile, on_one_line, print_json, print_lines, texts_of
 from bakeoff.display.terminal import tell
 from bakeoff.display.wording import counted
 
@@ -28,9 +28,7 @@ def fill(
         list[str] | None, typer.Argument(help="Texts with [MASK]. If there are none, they are read from --texts.")
     ] = None,
     texts: TextsFile = None,
-    text_column: Annotated[
-        str | None, typer.Option(help="Column or field of --texts with the text. Default: text.")
-    ] = None,
+    text_column: TextColumn = None,
     k: Annotated[
         int,
         typer.Option("-k", "--k", min=1, help="Number of tokens to print for each [MASK], the most probable first."),

@@ -10,7 +10,7 @@ from bakeoff.cli.shared.makers import options_of
 from bakeoff.cli.shared.options import Device, Errors, Json
 from bakeoff.cli.shared.output_files import Out, require_out, save_records
 from bakeoff.cli.shared.printing import remark_unfinished
-from bakeoff.cli.shared.texts import Blank, TextsFile, on_one_line, print_json, print_lines, texts_of
+from bakeoff.cli.shared.texts import Blank, TextColumn, TextsFile, on_one_line, print_json, print_lines, texts_of
 from bakeoff.display.terminal import tell
 from bakeoff.display.wording import counted
 from bakeoff.generation.config import GenerationConfig
@@ -26,9 +26,7 @@ def generate(
         typer.Argument(help="Texts to continue or translate. If there are none, they are read from --texts."),
     ] = None,
     texts: TextsFile = None,
-    text_column: Annotated[
-        str | None, typer.Option(help="Column or field of --texts with the text. Default: text.")
-    ] = None,
+    text_column: TextColumn = None,
     *,
     chosen: dict[str, Any],
     out: Out = None,

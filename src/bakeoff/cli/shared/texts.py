@@ -30,6 +30,8 @@ TextsFile = Annotated[
     ),
 ]
 
+TextColumn = Annotated[str | None, typer.Option(help="Column or field of --texts with the text. Default: text.")]
+
 
 def texts_of(
     arguments: Sequence[Sequence[str]],

@@ -53,7 +53,8 @@ def check_task(
         task: the kind of task, the files and their columns.
         source: the run or recipe to be trained, whose rows are measured; None: rows of the tokenizer alone, or words.
         tokenizer: a tokenizer.json or a directory with one, for a recipe or alone.
-        length: the tokens to which rows will be cut; None: the recipe's input length, where there is a recipe.
+        length: maximal length of a row in tokens; longer rows are cut. None: the length of the run's rows, or of the
+            recipe's.
 
     Raises:
         UserError: a mistake in the other arguments.
