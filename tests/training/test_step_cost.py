@@ -6,7 +6,7 @@ from tests.conftest import PLAIN, shrink
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe_files import load_recipe
 from bakeoff.training.pretrain import pretrain
-from bakeoff.training.step_cost import step_cost
+from bakeoff.training.remarks import step_cost
 
 
 def told(name, budget, steps, tokens, flops, device="cpu", **changes):

@@ -33,11 +33,10 @@ from bakeoff.training.averaging import Snapshots, snapshot_steps, write_average
 from bakeoff.training.initial_weights import Start
 from bakeoff.training.opening import Asked, open_training
 from bakeoff.training.pretraining import Pretraining
-from bakeoff.training.remarks import changed_settings, falls_later, hidden, other_tokenizer, unread
+from bakeoff.training.remarks import changed_settings, falls_later, hidden, other_tokenizer, step_cost, unread
 from bakeoff.training.saving import Saver
 from bakeoff.training.settling import Settled, settle
 from bakeoff.training.stages import Stages, make_batches
-from bakeoff.training.step_cost import step_cost
 from bakeoff.training.summary import summary_of
 from bakeoff.training.validation import HeldOut
 
