@@ -204,8 +204,13 @@ def _hint(key: str, known: list[str], path: list[str], paths: list[tuple[str, ..
         common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(path_of_key, path, strict=False)))
         return -common, len(path_of_key)
 
-    names = list(dict.fromkeys(f"'{'.'.join(path_of_key)}'" for path_of_key in sorted(same, key=near)))[:_PLACES]
+    names = list(dict.fromkeys(_place(path_of_key) for path_of_key in sorted(same, key=near)))[:_PLACES]
     return f"; did you mean {' or '.join(names)}?" if names else nearest(key, known)
+
+
+def _place(path: tuple[str, ...]) -> str:
+    """The path of a key as a hint names it; the key alone would read as the one that is misplaced."""
+    return f"'{'.'.join(path)}'" + " at the top" * (len(path) == 1)
 
 
 def _paths(model: type[Config], values: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -25,6 +25,11 @@ _C = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG = "tag:yaml.org,2002:"
 
 
+_COLON = re.compile(r"mapping values are not allowed|.*expected ',' or")
+"""The beginning of YAML's complaints about a text with a colon and a space in it."""
+_QUOTE = '; if a text has a colon in it, quote it, "like: this"'
+
+
 class _Refused(ConstructorError):
     """A file that is valid YAML, but not what Bakeoff reads."""
 
@@ -137,7 +142,8 @@ def parse_value(text: str, where: str) -> Any:
         line = f" line {mark.line + 1}" if mark and "\n" in text else ""
         problem = " ".join(str(getattr(error, "problem", None) or error).split())
         kind = "" if isinstance(error, _Refused) else "not valid YAML: "
-        raise UserError(f"{where}{line}: {kind}{problem}") from None
+        advice = _QUOTE if _COLON.match(problem) else ""
+        raise UserError(f"{where}{line}: {kind}{problem}{advice}") from None
     except (ValueError, LookupError, TypeError) as error:  # a tag such as !!bool before something else
         raise UserError(f"{where}: not valid YAML: {error}") from None
 

@@ -173,6 +173,37 @@ def test_seeds_by_name_and_rates_in_a_list(folder):
         ("- name: sst2\n    train", "- train", "tasks.0.name: this key is required"),
         (PLAN[PLAN.index("  - name: sst2") :], "  - word\n", "tasks.0"),
         ("corpus: corpus", "corpus: [", "line"),
+        (
+            "  - bert-mini",
+            "  - {recipe: bert-mini, budget: steps=5}",
+            "recipes.0: unknown key 'budget'; did you mean 'budget' at the top",
+        ),
+        (
+            "  - bert-mini",
+            "  - {recipe: bert-mini, set: {tokenizer.kind: byte_bpe}}",
+            "recipes.0: set: tokenizer.kind "
+            "would have no effect: every recipe of a plan has the tokenizer of its corpus",
+        ),
+        ("  - bert-mini", "  - {recipe: bert-mini, set: {tokenizer: {kind: words}}}", "set: tokenizer would have no"),
+        ("  - bert-mini", "  - {recipe: bert-mini, set: {training.budget.steps: 5}}", "training.budget.steps would"),
+        ("  - bert-mini", "  - {recipe: bert-mini, set: {training.average_last: 5}}", "training.average_last would"),
+        ("  - bert-mini", "  - {recipe: bert-mini, set: {name: mine}}", "recipes.0: set: name would have no effect"),
+        (
+            "seeds: 3",
+            "seeds: 3\nsearch: {over: {training.optimizer.lr: 1e-4..1e-2}}",
+            "recipes.1.set: training.optimizer.lr would have no effect: the plan searches it",
+        ),
+        (
+            "seeds: 3",
+            "seeds: 3\nsearch: {over: {training.optimizer: [a]}}",
+            "training.optimizer.lr would have no effect",
+        ),
+        (
+            "budget: minutes=10",
+            "budget: minutes=10\ntitle: RoBERTa: kinds",
+            'if a text has a colon in it, quote it, "like',
+        ),
+        ("mine/wide.yaml", "{recipe: gpt-tiny, name: a: b}", 'if a text has a colon in it, quote it, "like: this"'),
         (PLAN, "- a\n- b\n", "expected keys and values, found list"),
         (PLAN, "", "expected keys and values, found nothing"),
     ],
@@ -184,6 +215,28 @@ def test_mistakes_are_one_line_with_file_and_key(folder, old, new, message):
     assert message in text
     assert str(folder / "plan.yaml") in text
     assert "\n" not in text
+
+
+@pytest.mark.parametrize(
+    ("search", "item"),
+    [
+        ("", "{recipe: bert-mini, set: {training.optimizer.lr: 1e-3}}"),
+        ("search: {}", "{recipe: bert-mini, set: {training.optimizer.lr: 1e-3}}"),  # is searched around it
+        (
+            "search: {over: {training.optimizer.lr: 1e-4..1e-2}}",
+            "{recipe: bert-mini, search: false, set: {training.optimizer.lr: 1}}",
+        ),
+        (
+            "search: {over: {training.optimizer.lr: 1e-4..1e-2}}",
+            "{recipe: bert-mini, set: {training.optimizer.lr_decay: 1}}",
+        ),
+        ("", "{recipe: bert-mini, set: {model.dropout: 0.1, training.schedule.warmup: 0.1}}"),
+    ],
+)
+def test_overrides_with_an_effect_are_taken(folder, search, item):
+    """Also such as say what the recipe says itself: an arm of a grid is one of these."""
+    text = PLAN.replace("bert-mini", item, 1).replace("set: {training.optimizer.lr: 3.0e-4}", "set: {model.dropout: 0}")
+    assert read(folder, f"{text}{search}\n").recipes[0].set
 
 
 def test_files_that_cannot_be_read(folder):

@@ -157,6 +157,17 @@ class Plan(Config):
             raise ValueError(f"seeds: {self.seeds} must be distinct and not negative")
         return self
 
+    @model_validator(mode="after")
+    def _effective(self) -> Self:
+        """Refuse values that the search of the same keys would replace."""
+        for index, item in enumerate(self.recipes):
+            for key in item.searched_anyway(self.search.over if self.search else ()):
+                raise ValueError(
+                    f"recipes.{index}.set: {key} would have no effect: the plan searches it; leave it out, or give the "
+                    "recipe `search: false`"
+                )
+        return self
+
     @classmethod
     def read(cls, path: str | Path) -> Self:
         """Read a plan from a YAML file, to whose folder the plan's relative paths are relative.

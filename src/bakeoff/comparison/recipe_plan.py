@@ -1,7 +1,7 @@
 """A recipe of a plan: its name, the values that the plan changes, and the weights that it starts from."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -14,6 +14,15 @@ Name = Annotated[str, Field(min_length=1, max_length=120)]
 
 YAML = (".yaml", ".yml")
 
+NO_EFFECT = {
+    "tokenizer": "every recipe of a plan has the tokenizer of its corpus; `bakeoff prepare` makes one with another",
+    "training.budget": "the plan's `budget` is that of every recipe",
+    "training.average_last": "the weights at the end are compared, and no mean of the last ones",
+    "name": "the report names a recipe by `name` beside `recipe`",
+    "paper": "it is a remark, and changes nothing that is trained",
+    "published": "it is a remark, and changes nothing that is trained",
+}
+"""Keys of a recipe whose values, and those of all keys below, a comparison does not use, with the reasons."""
 
 HUB = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*(@[\w./-]+)?")
 """A name on the Hub: OWNER/NAME, with @REVISION or not."""
@@ -31,6 +40,11 @@ def elsewhere(name: str, folder: Path) -> str | None:
     """The source of weights that a name stands for: a folder's absolute path, or a name on the Hub; None: neither."""
     path = (folder / Path(name).expanduser()).resolve()
     return str(path) if path.is_dir() else name if HUB.fullmatch(name) else None
+
+
+def within(key: str, section: str) -> bool:
+    """Whether a dotted key is a section of a recipe, or lies in it."""
+    return key == section or key.startswith(f"{section}.")
 
 
 class RecipePlan(Config):
@@ -60,6 +74,18 @@ class RecipePlan(Config):
         if values.get("name") is None and isinstance(values.get("recipe"), str):
             values = {**values, "name": label_of(values["recipe"])}
         return values
+
+    @model_validator(mode="after")
+    def _effective(self) -> Self:
+        for key in self.set:
+            for unused, reason in NO_EFFECT.items():
+                if within(key, unused):
+                    raise ValueError(f"set: {key} would have no effect: {reason}")
+        return self
+
+    def searched_anyway(self, searched: Iterable[str]) -> Iterator[str]:
+        """The keys of `set` whose values a search of these keys replaces."""
+        return (key for key in self.set if self.search and any(within(key, each) for each in searched))
 
     def resolved(self, where: str, folder: Path) -> Self:
         """The recipe's plan with absolute paths.

@@ -1,7 +1,7 @@
 """A task's data: labelled examples to learn from (train), to choose by (dev) and to report (test)."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,6 +37,8 @@ class Splits(NamedTuple):
 
     train: list[Any]
     """The examples to learn from."""
+    whole: list[Any]
+    """All examples of train, of which `train` may be a part: those by which labels are known."""
     others: dict[str, tuple[Path, list[Any]]]
     """The file and the examples of dev and of test, by the name of the split."""
     origin: str
@@ -61,7 +63,7 @@ def load_task(config: TaskConfig) -> TaskData:
     splits = split_examples(
         config, {name: read_examples(config, path) for name, path in files.items() if path is not None}
     )
-    task = config.learn(splits.train, splits.origin)
+    task = config.learn(splits.whole, splits.origin)
     notes = [*splits.notes, *task.notes]
     if config.dev is not None and config.dev == config.test:
         notes.append("dev and test are the same file: epochs and rates are chosen by the rows that are reported")
@@ -132,14 +134,46 @@ def split_examples(config: TaskConfig, read: Mapping[str, tuple[list[Any], list[
             count = len(held_out)
             notes.append(f"no {name} file: {count:,} of the {rows:,} rows of {config.train.name} held out as {name}")
     notes += _without_use(config)
+    whole = train
     if config.train_rows is not None:
         if config.train_rows > len(train):
             notes.append(
                 f"train_rows is {config.train_rows:,}, but only {counted(len(train), 'row')} can be learned from"
             )
-        train = train[: config.train_rows]
-    origin = f"{config.train}" if config.train_rows is None else f"the first {config.train_rows} rows of {config.train}"
-    return Splits(train, others, origin, notes)
+        train = some_of(train, config.train_rows, config.split_seed)
+    return Splits(train, whole, others, str(config.train), notes)
+
+
+def some_of(examples: Sequence[Example], count: int, seed: int) -> list[Any]:
+    """A number of the examples, in file order: of every stratum its share, and first of all some with every label.
+
+    The examples of a smaller number are among those of a larger one.
+
+    Args:
+        examples: labelled examples.
+        count: the number of examples wanted.
+        seed: the seed of their choice.
+    """
+    spread: list[tuple[float, int]] = []  # each example's place in its stratum, from 0 to 1, and its index
+    for index, rows in enumerate(_by_stratum(range(len(examples)), examples)):
+        order = permute(np.arange(len(rows)), len(rows), key_of(seed, index, "train_rows"), 0)
+        spread += [((place + 0.5) / len(rows), rows[which]) for place, which in enumerate(order)]
+    known: set[str] = set()
+    with_a_new_label: list[int] = []
+    others: list[int] = []
+    for _, row in sorted(spread):
+        labels = {label for label, _ in examples[row].labels}
+        (others if labels <= known else with_a_new_label).append(row)
+        known |= labels
+    return [examples[row] for row in sorted([*with_a_new_label, *others][:count])]
+
+
+def _by_stratum(rows: Iterable[int], examples: Sequence[Example]) -> list[list[int]]:
+    """The rows of each stratum, in the order of the strata's names."""
+    strata: dict[str, list[int]] = defaultdict(list)
+    for row in rows:
+        strata[examples[row].stratum].append(row)
+    return [strata[name] for name in sorted(strata)]
 
 
 def _without_use(config: TaskConfig) -> Iterator[str]:
@@ -150,7 +184,7 @@ def _without_use(config: TaskConfig) -> Iterator[str]:
         share = getattr(config, f"{name}_share")
         if share != default[f"{name}_share"].default:
             yield f"{name}_share {share:g} has no use: {name} has a file of its own, {getattr(config, name).name}"
-    if len(names) == 2 and config.split_seed != default["split_seed"].default:
+    if len(names) == 2 and config.train_rows is None and config.split_seed != default["split_seed"].default:
         yield f"split_seed {config.split_seed} has no use: dev and test have files of their own"
 
 
@@ -169,19 +203,15 @@ def hold_out(examples: Sequence[Example], share: float, seed: int, stream: str) 
     same: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for row, example in enumerate(examples):
         same[example.together].append(row)
-    by_stratum: dict[str, list[list[int]]] = defaultdict(list)
-    for rows in same.values():
-        by_stratum[examples[rows[0]].stratum].append(rows)
-    strata = sorted(by_stratum)
-    exact = np.array([share * len(by_stratum[stratum]) for stratum in strata])
+    strata = _by_stratum((rows[0] for rows in same.values()), examples)
+    exact = np.array([share * len(stratum) for stratum in strata])
     counts = np.floor(exact)
     # Largest remainders: rare classes share what rounding down has left, and the whole has the size asked for.
     counts[np.argsort(counts - exact, kind="stable")[: round(exact.sum() - counts.sum())]] += 1
     held_out: set[int] = set()
-    for index, (stratum, count) in enumerate(zip(strata, counts, strict=True)):
-        groups = by_stratum[stratum]
+    for index, (groups, count) in enumerate(zip(strata, counts, strict=True)):
         order = permute(np.arange(len(groups)), len(groups), key_of(seed, index, stream), 0)
         for group in order[: min(int(count), len(groups) - 1)]:
-            held_out.update(groups[group])
+            held_out.update(same[examples[groups[group]].together])
     stay = [example for row, example in enumerate(examples) if row not in held_out]
     return stay, [examples[row] for row in sorted(held_out)]

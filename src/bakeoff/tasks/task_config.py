@@ -72,13 +72,16 @@ class TaskConfig(Config):
     test: Path | None = None
     """File that every reported number comes from; absent: a share of train is held out."""
     train_rows: int | None = Field(default=None, gt=0)
-    """The number of rows of train to learn from, the first ones after dev and test are held out; absent: all."""
+    """The number of rows of train to learn from, after dev and test are held out; `split_seed` chooses them, of every
+    class its share and of every label one at least, if they suffice. Which labels there are says the whole of train,
+    and a larger number has the rows of a smaller one. Absent: all."""
     dev_share: float = Field(default=0.1, gt=0, lt=1)
     """The share of train that is held out as dev where there is no dev file."""
     test_share: float = Field(default=0.2, gt=0, lt=1)
     """The share of train that is held out as test where there is no test file."""
     split_seed: int = Field(default=0, ge=0)
-    """The seed of held-out splits. It belongs to the task, so that all models and seeds are tested on the same rows."""
+    """The seed of held-out splits and of `train_rows`. It belongs to the task, so that all models and seeds have the
+    same rows."""
     errors: Literal["strict", "replace"] = "strict"
     """Invalid UTF-8 is an error, or is replaced by U+FFFD."""
     encoding: Literal["utf-8", "latin-1", "windows-1252", "gb18030"] = "utf-8"

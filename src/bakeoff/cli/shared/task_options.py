@@ -111,7 +111,7 @@ def files_of(
         str | None,
         typer.Option(help="Metric that decisions on dev are made by. Default: the first metric of the task."),
     ] = None,
-    train_rows: Annotated[int | None, typer.Option(help="Train on only this many rows, the first ones.")] = None,
+    train_rows: Annotated[int | None, typer.Option(help="Train on so many rows, of each class its share.")] = None,
     errors: Errors = "strict",
 ) -> Files:
     """A task's files and columns, from the options for them."""

@@ -271,6 +271,8 @@ class PlannedTrainings:
             task.name: {
                 **{key: value for key, value in task.model_dump(mode="json").items() if key not in ("name", *files)},
                 "files": {split: _digest(path) for split, path in files.items()},
+                # Older versions took the first ones; what these have learned from is not to be mixed with it.
+                **({} if task.data.train_rows is None else {"train_rows_chosen": "of every class its share"}),
             }
             for task, files in ((task, task.files) for task in self.plan.tasks)
         }

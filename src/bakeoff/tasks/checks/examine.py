@@ -74,10 +74,10 @@ def _examine(config: TaskConfig, measure: Measure | None) -> TaskFindings:
             splits, notes = cut.all, list(cut.notes)
         except UserError as error:
             problems.append(str(error))
-    origin = str(config.train) if cut is None else cut.origin
+    origin = str(config.train)
     if "train" in splits:
         try:
-            task = config.learn(splits["train"], origin)
+            task = config.learn(splits["train"] if cut is None else cut.whole, origin)
             notes += task.notes
         except UserError as error:
             problems.append(str(error))
