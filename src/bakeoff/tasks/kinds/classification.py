@@ -252,10 +252,10 @@ class Classification(Task):
     def baselines(self, train: Sequence[LabelledText]) -> Iterator[Learned]:
         """Logistic regressions on TF-IDF of words or of characters, from strong to weak regularisation."""
         fitted = False
-        for settings, predicted in regressions_of_classes(train, self.places_of(train)):
+        for settings, predicted in regressions_of_classes(train, self.indices_of(train)):
 
             def scored(examples: Sequence[LabelledText], predicted: Any = predicted) -> dict[str, float]:
-                return self._score(self.places_of(examples), predicted(examples))
+                return self._score(self.indices_of(examples), predicted(examples))
 
             fitted = True
             yield Learned(METHOD, settings, scored)
