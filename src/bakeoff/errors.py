@@ -18,6 +18,10 @@ class Diverged(UserError):
     """A training whose loss is not a finite number any more; the same settings would most likely end there again."""
 
 
+class LostProcess(UserError):
+    """Another process of the same training has ended without a word: it was killed, or its machine failed."""
+
+
 def nearest(name: str, candidates: Iterable[str]) -> str:
     """A hint with the candidate closest to a misspelt name, e.g. ``; did you mean 'length'?``."""
     candidates = sorted(candidates)

@@ -157,8 +157,8 @@ def test_what_all_rows_of_a_batch_remember_counts_whatever_the_micro_batch(corpu
     batches = make_batches(recipe, module, corpus, seed=0)
     for step in range(12):  # until the memory is full
         parts = batches.step(step)
-        for number, part in enumerate(parts):
-            memory.keep(number, module(part, memory.before(number, part))[1])
+        for part in parts:
+            memory.keep(part.number, module(part, memory.before(part))[1])
     kept = sum(tensor.nbytes for tensor in memory.tensors().values())
     for micro_batch in (ROWS, 2):
         changed = recipe.changed({"training.micro_batch": micro_batch})

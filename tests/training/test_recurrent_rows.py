@@ -52,7 +52,7 @@ def test_rows_read_in_turn_are_one_long_row(name, corpus):
     memory = Memory(module.model)
     found = []
     for part in parts:
-        state = memory.before(0, part)
+        state = memory.before(part)
         hidden, after = module.model(Row(part.row.ids), state, remembered=part.advance, banded=False)
         memory.keep(0, after)
         found.append(hidden)

@@ -26,6 +26,10 @@ class Batch:
     """Number of tokens by which the same row of the next batch begins further on, where rows continue each other; None:
     rows stand alone, or all their tokens are remembered.
     """
+    number: int = 0
+    """Its number in the whole batch of a step, by which the model's randomness and memory find it again."""
+    first_row: int = 0
+    """Number of rows of the whole batch before its own."""
 
     def to(self, device: torch.device) -> "Batch":
         """The batch on a device."""

@@ -7,7 +7,7 @@ several texts are joined; and the result becomes tensors.
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any, TypeVar, cast
 
@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from bakeoff.batching.batch import Batch
 from bakeoff.batching.mixture_order import MixtureOrder
-from bakeoff.batching.order import Cuts, Order, Selection, ShuffledOrder
+from bakeoff.batching.order import Cuts, Order, Selection, ShuffledOrder, own_share
 from bakeoff.batching.rows import RowsWithTargets, TextRows, joined
 from bakeoff.batching.streams import StreamOrder
 from bakeoff.batching.token_batches import TokenBatch, TokenOrder
 from bakeoff.corpus.mixture import Mixture
+from bakeoff.distributed.processes import ALONE, Processes
 from bakeoff.errors import UserError
 from bakeoff.formats.example import Format, Uneven
 from bakeoff.optimization.course import Course
@@ -78,13 +79,21 @@ class Batches:
         sizes: the sizes of batches and micro-batches.
         seed: the run's seed.
         mixture: the shares of several texts; None: there is a single text.
+        processes: the processes that train together, each of which makes the rows of its own micro-batches alone.
 
     Raises:
         UserError: the rows of a mixture cannot be mixed.
     """
 
-    def __init__(self, texts: Sequence[TextRows], sizes: BatchSizes, seed: int, mixture: Mixture | None = None) -> None:
-        self.texts, self.course = texts, sizes.course()
+    def __init__(
+        self,
+        texts: Sequence[TextRows],
+        sizes: BatchSizes,
+        seed: int,
+        mixture: Mixture | None = None,
+        processes: Processes = ALONE,
+    ) -> None:
+        self.texts, self.course, self.processes = texts, sizes.course(), processes
         self.order = (
             sizes.order(texts[0].format, self.course, seed)
             if mixture is None
@@ -104,7 +113,7 @@ class Batches:
         return sum(count * text.tokens_per_example for count, text in rows)
 
     def step(self, step: int) -> list[Batch]:
-        """The micro-batches of one step. Several steps are made at a time, and the later ones are kept."""
+        """This process's micro-batches of one step. Several steps are made at a time, and the later ones are kept."""
         chunk, index = divmod(step, self.order.steps_at_once)
         if self._kept[0] != chunk:
             self._kept = (chunk, self._steps(chunk * self.order.steps_at_once))
@@ -112,11 +121,13 @@ class Batches:
 
     def _steps(self, first: int) -> list[list[Batch]]:
         """The micro-batches of each of the steps that are made together, from step `first` on."""
-        chosen = self.order.steps(first)
-        assert chosen.steps is not None
+        chosen, places = own_share(self.order.steps(first), self.processes)
         steps: list[list[Batch]] = [[] for _ in range(self.order.steps_at_once)]
-        for (begin, _), batch in zip(chosen.micro_batches, self.make(chosen), strict=True):
-            steps[int(chosen.steps[begin]) - first].append(batch)
+        if not places:
+            return steps
+        assert chosen.steps is not None
+        for (begin, _), place, batch in zip(chosen.micro_batches, places, self.make(chosen), strict=True):
+            steps[int(chosen.steps[begin]) - first].append(replace(batch, **place._asdict()))
         return steps
 
     def fixed(self, examples: int) -> list[Batch]:

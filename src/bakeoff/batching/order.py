@@ -1,5 +1,6 @@
 """Orders: the examples that the steps of a training read, and the cuts of each batch into micro-batches."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple, Protocol
@@ -7,6 +8,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from bakeoff.distributed.processes import Processes
 from bakeoff.formats.example import Format
 from bakeoff.optimization.course import Course
 from bakeoff.randomness.order import examples_of
@@ -147,3 +149,40 @@ def micro_batch_bounds(bounds: NDArray[np.int64], micro_batch: int) -> list[tupl
     return [
         (low, min(low + micro_batch, end)) for begin, end in pairwise(ends) for low in range(begin, end, micro_batch)
     ]
+
+
+class Place(NamedTuple):
+    """The place of a micro-batch in the whole batch of its step."""
+
+    number: int
+    """Its number."""
+    first_row: int
+    """Number of rows before its own."""
+
+
+def own_share(chosen: Selection, processes: Processes) -> tuple[Selection, list[Place]]:
+    """The rows of a process's share of the micro-batches of each step, and the place of each micro-batch in its step.
+
+    Args:
+        chosen: the rows of some steps, cut into their micro-batches.
+        processes: the processes that share them.
+    """
+    assert chosen.steps is not None
+    cuts = chosen.micro_batches
+    step_of = [int(chosen.steps[begin]) for begin, _ in cuts]
+    first = [step_of.index(step) for step in step_of]
+    places = [Place(index - first[index], cuts[index][0] - cuts[first[index]][0]) for index in range(len(cuts))]
+    if processes.alone:
+        return chosen, places
+    shares = {step: processes.share(count) for step, count in Counter(step_of).items()}
+    mine = [index for index, step in enumerate(step_of) if places[index].number in shares[step]]
+    rows = np.concatenate([np.arange(*cuts[index]) for index in mine] or [np.zeros(0, np.int64)])
+    ends = np.cumsum([0, *(cuts[index][1] - cuts[index][0] for index in mine)]).tolist()
+    narrowed = Selection(
+        chosen.indices[rows],
+        chosen.epochs[rows],
+        list(pairwise(ends)),
+        chosen.steps[rows],
+        None if chosen.texts is None else chosen.texts[rows],
+    )
+    return narrowed, [places[index] for index in mine]

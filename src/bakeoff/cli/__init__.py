@@ -14,8 +14,9 @@ import typer.main
 
 from bakeoff.display import terminal  # not its `show`: the verb of this name is an attribute of this package
 from bakeoff.display.printing import PRINTING
-from bakeoff.errors import Interrupted, UserError
+from bakeoff.errors import Interrupted, LostProcess, UserError
 from bakeoff.full_disk import DiskFull
+from bakeoff.machine.launch import rank_here
 from bakeoff.signals import answer_signals, signal_received, stop_answering
 
 # The base of all errors in the use of the command line; some releases of typer bring their own click.
@@ -30,6 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     _open_standard_error()
     try:
         answer_signals()
+        PRINTING.silent = rank_here() > 0
         status = _flushed(run(arguments))
         stop_answering()
     except KeyboardInterrupt:  # while an error was printed
@@ -53,7 +55,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         status = _command().main(command_line, "bakeoff", standalone_mode=False)
     except UserError as error:
         # A library may lose an interruption of an import, and then fail for what was not imported.
-        lost = signal_received() is not None and not isinstance(error, DiskFull)
+        lost = signal_received() is not None and not isinstance(error, DiskFull | LostProcess)
         return _fail("interrupted", 128 + signal.SIGINT) if lost else _fail(str(error), 2)
     except _UsageProblem as error:
         if type(error).__name__ == "NoArgsIsHelpError":
@@ -65,6 +67,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     except SystemExit as end:  # typer's answer to a closed pipe
         if isinstance(end.__context__, BrokenPipeError):
             return 128 + signal.SIGPIPE
+        if PRINTING.silent and isinstance(end.code, int):  # another process of this command says why
+            return end.code
         raise
     except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted", 128 + signal.SIGINT)

@@ -16,6 +16,7 @@ from bakeoff.cli.shared.printing import losses_text, print_json, print_table
 from bakeoff.display.terminal import ask, complain, suggest
 from bakeoff.display.wording import counted
 from bakeoff.errors import Interrupted, UserError
+from bakeoff.machine.launch import rank_here, started_together
 from bakeoff.optimization.early_stopping import EarlyStopping
 from bakeoff.optimization.save_points import SavePoints
 from bakeoff.signals import ask_anew
@@ -111,7 +112,7 @@ def pretrain(
         "progress": Remarked(() if goes_on else _remark_on_exports(loaded, begun)),
     }
     try:
-        with mirrored(out, track):
+        with mirrored(out, track if rank_here() == 0 else []):
             run = pretrain_model(loaded, corpus, out, **options)
     except Interrupted as stop:
         if (out / "summary.json").is_file() or not _wants_it_finished(stop):
@@ -183,7 +184,7 @@ def _steps(summary: dict[str, Any]) -> str:
 
 def _wants_it_finished(stop: Interrupted) -> bool:
     """Ask on a terminal, after Ctrl-C, whether the run shall end as it is; any answer but yes leaves it unfinished."""
-    if stop.signal_number != signal.SIGINT or not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if stop.signal_number != signal.SIGINT or started_together() or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     ask_anew()
     try:

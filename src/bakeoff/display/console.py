@@ -22,7 +22,7 @@ class Console(rich.console.Console):
 
     def __init__(self, stderr: bool = False, **options: Any) -> None:
         """A console on standard output, or on standard error, which `--quiet` silences."""
-        quiet = stderr and PRINTING.quiet
+        quiet = PRINTING.silent or (stderr and PRINTING.quiet)
         super().__init__(stderr=stderr, quiet=quiet, highlight=False, markup=False, emoji=False, **options)
 
     def print(self, *objects: Any, **options: Any) -> None:

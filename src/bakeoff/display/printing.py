@@ -14,10 +14,11 @@ class Printing:
 
     Attributes:
         quiet: whether progress and remarks are left out; results, questions and errors are printed all the same.
+        silent: whether nothing at all is printed, because another process of the same command prints it.
     """
 
     def __init__(self) -> None:
-        self.quiet = False
+        self.quiet = self.silent = False
         self._log: RawIOBase | None = None
         self._path = Path()
 
@@ -33,7 +34,7 @@ class Printing:
             UserError: the file cannot be written.
         """
         self.end()
-        if log is not None:
+        if log is not None and not self.silent:
             try:
                 self._log = open(log, "ab", buffering=0)  # noqa: SIM115
             except OSError as error:

@@ -16,19 +16,22 @@ from bakeoff.signals import leave_closed_terminal
 
 def show(text: str = "") -> None:
     """Print a text for people on standard output."""
-    print(visible(text, "\n\t"))
+    if not PRINTING.silent:
+        print(visible(text, "\n\t"))
     PRINTING.record(text)
 
 
 def write(text: str) -> None:
     """Print a line for programs on standard output: unchanged, or with escapes on a terminal."""
-    print(visible(text, "\n\t") if sys.stdout.isatty() else text)
+    if not PRINTING.silent:
+        print(visible(text, "\n\t") if sys.stdout.isatty() else text)
     PRINTING.record(text)
 
 
 def write_json(text: str, end: str = "\n") -> None:
     """Print JSON on standard output, with control characters as equivalent escapes."""
-    print(visible_json(text), end=end)
+    if not PRINTING.silent:
+        print(visible_json(text), end=end)
     PRINTING.record(text)
 
 
@@ -57,7 +60,8 @@ def ask(text: str) -> None:
 
 
 def _print(text: str, end: str = "\n") -> None:
-    print(visible(text, "\t"), end=end, file=LastingStream(sys.stderr), flush=True)
+    if not PRINTING.silent:
+        print(visible(text, "\t"), end=end, file=LastingStream(sys.stderr), flush=True)
 
 
 class LastingStream:

@@ -16,38 +16,35 @@ class Memory:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self._states: list[ModelState] = []  # of each micro-batch
+        self._states: dict[int, ModelState] = {}  # of each micro-batch of this process, by its number
         self._loaded: list[Tensor] = []  # of all streams, before it is known which micro-batches there are
-        self._taken = 0  # streams of these
 
-    def before(self, number: int, batch: Batch) -> ModelState:
-        """The state from which micro-batch `number` of the next batch continues."""
-        if number == len(self._states):
+    def before(self, batch: Batch) -> ModelState:
+        """The state from which a micro-batch of the next batch continues."""
+        if batch.number not in self._states:
             state = self.model.start(len(batch.row.ids))
             if self._loaded:
-                rows = slice(self._taken, self._taken + len(batch.row.ids))
-                state, self._taken = _filled(state, [tensor[rows] for tensor in self._loaded]), rows.stop
-            self._states.append(state)
-        return self._states[number]
+                rows = slice(batch.first_row, batch.first_row + len(batch.row.ids))
+                state = _filled(state, [tensor[rows] for tensor in self._loaded])
+            self._states[batch.number] = state
+        return self._states[batch.number]
 
-    def keep(self, index: int, state: ModelState) -> None:
-        """Store the state after micro-batch `index`."""
+    def keep(self, number: int, state: ModelState) -> None:
+        """Store the state after micro-batch `number`."""
         # Positions are relative. A number of tokens that grew with every step would have every step compiled anew. And
         # copied, because a slice of a tensor holds all of it.
         layers = map_state(state.layers, lambda tensor: tensor.detach().clone())
-        self._states[index] = state._replace(tokens=0, layers=layers)
+        self._states[number] = state._replace(tokens=0, layers=layers)
 
     def tensors(self) -> dict[str, Tensor]:
-        """All tensors by name, each with its B streams on the first axis, whatever the size of the micro-batches."""
-        if not self._states:
-            return {}
-        leaves = [_leaves(state) for state in self._states]
+        """The tensors of this process by name, each with its streams on the first axis, in the micro-batches' order."""
+        leaves = [_leaves(state) for _, state in sorted(self._states.items())]
         return {str(index): torch.cat(tensors) for index, tensors in enumerate(zip(*leaves, strict=True))}
 
     def load(self, tensors: dict[str, Tensor]) -> None:
         """Restore the memory from the tensors of a checkpoint, as `tensors` gave them."""
         device = self.model.device
-        self._states, self._taken = [], 0
+        self._states = {}
         self._loaded = [tensors[str(index)].to(device) for index in range(len(tensors))]
 
 

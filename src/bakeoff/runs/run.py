@@ -153,15 +153,15 @@ class Run:
         command = f"bakeoff pretrain --out {shlex.quote(str(self.home))}"
         return f"continue it with `{command} --resume`, or end it as it is with `{command} --finish-now`"
 
-    def what_is_kept(self) -> str:
-        """Advice after a failure: what the run holds, and the commands that continue or end it."""
+    def what_is_kept(self, given: str = "with more space, ") -> str:
+        """Advice after a failure: what the run holds, and the commands that continue or end it, where it is `given`."""
         if self.finished:
             return "the run itself is whole"
         checkpoints = list_checkpoints(self.checkpoints)
         if not checkpoints:
             return "no checkpoint was kept"
         step = checkpoint_step(checkpoints[-1])
-        return f"the checkpoint of step {step:,} is kept: with more space, {self.how_to_go_on}"
+        return f"the checkpoint of step {step:,} is kept: {given}{self.how_to_go_on}"
 
     def _require_pretrained(self) -> None:
         if (self.path / "labels.json").is_file():

@@ -1,7 +1,7 @@
 """Checkpoints: written to another folder, synced, then renamed, so that a reader never sees half a checkpoint."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -66,21 +66,31 @@ TRAINED = "trained"
 """The name of the file with the weights that are trained, where the module holds their running average."""
 
 
-def save_checkpoint(unit: Unit[M], run: Run, position: Position, average: RunningAverage | None = None) -> None:
-    """Write a checkpoint of a training completely or not at all, then remove all but the newest checkpoints.
+def checkpoint_tensors(unit: Unit[M], average: RunningAverage | None = None) -> dict[str, dict[str, Tensor]]:
+    """All tensors of a checkpoint, by the names of its files; all processes of the training ask for them together.
 
     The module holds the weights that are measured, those of the running average where there is one.
+    """
+    tensors = {"model": unit.module.state_dict(), "optimizer": optimizer_tensors(unit.optimizer), **unit.tensors()}
+    return tensors if average is None else {**tensors, TRAINED: average.tensors}
+
+
+def save_checkpoint(unit: Unit[M], run: Run, position: Position, tensors: Mapping[str, Mapping[str, Tensor]]) -> None:
+    """Write a checkpoint of a training completely or not at all, then remove all but the newest checkpoints.
+
+    Args:
+        unit: what is trained.
+        run: the run.
+        position: the progress.
+        tensors: the result of `checkpoint_tensors`.
     """
     final = run.checkpoints / f"step-{unit.steps_before + position.step:08d}"
     if final.exists():
         return
     partial = own_folder(run.checkpoints) / f".{final.name}.partial"
-    tensors = {"model": unit.module.state_dict(), "optimizer": optimizer_tensors(unit.optimizer), **unit.tensors()}
-    if average is not None:
-        tensors[TRAINED] = average.tensors
     with written_whole(partial, final, {**asdict(position), **unit.state(), "metrics": run.metrics_file.mark()}):
         for name, state in tensors.items():
-            save_tensors(state, partial / f"{name}.safetensors")
+            save_tensors(dict(state), partial / f"{name}.safetensors")
     for old in list_checkpoints(run.checkpoints)[:-KEPT]:
         remove(old)
 
@@ -102,9 +112,14 @@ def load_checkpoint(path: Path, unit: Unit[M], run: Run, average: RunningAverage
             average.exchange()
         state = read_state(path)
     position = Position(**{name: state[name] for name in asdict(Position()) if name in state})
-    run.metrics_file.restore(state.get("metrics"), position.step)
+
+    def restored() -> list[dict[str, Any]]:
+        run.metrics_file.restore(state.get("metrics"), position.step)
+        return run.metrics() if run.metrics_file.path.is_file() else []
+
+    lines = unit.processes.once(restored)
     with _damage_of(path):
-        unit.load(path, state, run.metrics() if run.metrics_file.path.is_file() else [])
+        unit.load(path, state, lines)
     return position
 
 

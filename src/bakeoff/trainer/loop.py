@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from itertools import islice
 from typing import Generic, NamedTuple, Protocol
 
 import torch
@@ -15,7 +16,7 @@ from bakeoff.learner.running_average import RunningAverage
 from bakeoff.resources.device import work_clock
 from bakeoff.runs.checkpoint import list_checkpoints
 from bakeoff.runs.run import Run
-from bakeoff.trainer.checkpoint import load_checkpoint, save_checkpoint
+from bakeoff.trainer.checkpoint import checkpoint_tensors, load_checkpoint, save_checkpoint
 from bakeoff.trainer.position import Position
 from bakeoff.trainer.step import optimize
 from bakeoff.trainer.unit import M, Unit
@@ -31,9 +32,9 @@ class Taken(NamedTuple):
     """A step that was taken; its figures are still on the device."""
 
     tokens: int
-    """The number of tokens of the step."""
+    """The number of tokens of the step, on all processes."""
     figures: dict[str, torch.Tensor]
-    """Each mean loss and the gradient's norm, as scalars on the device."""
+    """This process's share of each mean loss, and the gradient's norm, as scalars on the device."""
 
 
 def steps(unit: Unit[M], position: Position, last: int, average: RunningAverage | None = None) -> Iterator[Taken]:
@@ -43,7 +44,7 @@ def steps(unit: Unit[M], position: Position, last: int, average: RunningAverage 
         figures = optimize(unit, micro_batches, position.step)
         if average is not None:
             average.update()
-        tokens = sum(batch.tokens for batch in micro_batches)
+        tokens = int(unit.processes.sums([sum(batch.tokens for batch in micro_batches)])[0])
         position.flops += tokens * unit.flops(position.step)
         position.step += 1
         position.tokens += tokens
@@ -124,11 +125,12 @@ class Trainer(Generic[M]):
 
     def resume(self) -> bool:
         """Go on from the newest checkpoint; returns False, and clears the metrics, if there is none."""
-        checkpoints = list_checkpoints(self.run.checkpoints)
-        if not checkpoints:
-            self.run.metrics_file.clear()
+        processes = self.unit.processes
+        newest = processes.once(lambda: (list_checkpoints(self.run.checkpoints) or [None])[-1])
+        if newest is None:
+            processes.write(self.run.metrics_file.clear)
             return False
-        self.position = load_checkpoint(checkpoints[-1], self.unit, self.run, self.average)
+        self.position = load_checkpoint(newest, self.unit, self.run, self.average)
         self.saved_step = self.position.step
         return True
 
@@ -154,6 +156,7 @@ class Trainer(Generic[M]):
             if self.over:
                 break
             if caught is not None:
+                unit.processes.wait()  # until the first one has saved
                 raise Interrupted(f"stopped at step {position.step}; {unit.how_to_go_on}", caught)
 
     def _between_steps(self, saves: bool, stopping: Sequence[int]) -> int | None:
@@ -162,25 +165,31 @@ class Trainer(Generic[M]):
         step, tokens = position.step, self.unread[-1].tokens
         logs, evaluates = unit.logs(step), step in unit.evaluations
         keepers = [each for each in self.keepers if each.due(step, position.tokens - tokens, position.tokens)]
-        saves |= self.plan.due(time.monotonic() - self.saved_at, not self.saved_step, evaluates)
         waits = logs or evaluates or saves or bool(keepers)
         if waits or len(self.unread) >= self.read_every:
             self._read()
         if logs:
-            self.run.metrics_file.append(unit.log(position))
+            unit.processes.write(self.run.metrics_file.append, unit.log(position))
             position.begin_line()
         if evaluates:
             self.evaluate()
         for keeper in keepers:
             with self.run_weights():
                 keeper.keep(position)
-        caught = stopping[0] if stopping else None  # read once, because a signal may come at any time
+        due = self.plan.due(time.monotonic() - self.saved_at, not self.saved_step, evaluates)
+        due, caught = self._agreed(due, stopping[0] if stopping else None)  # once, because one may come at any time
+        saves |= due
         if (saves or caught is not None) and (self.plan.at_end or step < unit.steps):
             self._read()
             self.save()
-        if waits:
+        if waits or saves:
             self.read_at = self._now()
         return caught
+
+    def _agreed(self, due: bool, caught: int | None) -> tuple[bool, int | None]:
+        """Whether a checkpoint is due on the first process, and a signal that has come to any of them."""
+        everywhere = self.unit.processes.gathered([due, caught or 0])
+        return bool(everywhere[0][0]), int(max(number for _, number in everywhere)) or None
 
     def evaluate(self) -> None:
         """Evaluate the present weights, and write and show the figures."""
@@ -188,15 +197,17 @@ class Trainer(Generic[M]):
             began = time.perf_counter()
             evaluation = self.unit.evaluate(self.position)
             self.position.evaluation_seconds += time.perf_counter() - began
-        self.run.metrics_file.append(evaluation.line)
+        self.unit.processes.write(self.run.metrics_file.append, evaluation.line)
         self.shown.beside = f"  {evaluation.shown}"
         self.unit.begin()
 
     def save(self) -> None:
         """Write the metrics and then a checkpoint; a resumed training reads its evaluations from the metrics."""
-        self.run.metrics_file.sync()
+        processes = self.unit.processes
+        processes.write(self.run.metrics_file.sync)
         with self.run_weights():
-            save_checkpoint(self.unit, self.run, self.position, self.average)
+            tensors = checkpoint_tensors(self.unit, self.average)
+            processes.write(save_checkpoint, self.unit, self.run, self.position, tensors)
         self.saved_step, self.saved_at = self.position.step, time.monotonic()
 
     def take_average(self) -> None:
@@ -223,7 +234,7 @@ class Trainer(Generic[M]):
         if not self.unread:
             return
         names = list(self.unread[-1].figures)
-        rows = torch.stack([torch.stack(list(each.figures.values())) for each in self.unread]).tolist()
+        rows = self._of_all(torch.stack([torch.stack(list(each.figures.values())) for each in self.unread]).tolist())
         tokens = sum(each.tokens for each in self.unread)
         self.unread.clear()
         for step, row in enumerate(rows, position.step - len(rows) + 1):
@@ -232,10 +243,19 @@ class Trainer(Generic[M]):
             for name, value in figures.items():
                 position.sums[name] = position.sums.get(name, 0.0) + value
         before, self.read_at = self.read_at, self._now()
-        position.add(len(rows), tokens, self.read_at[0] - before[0], self.read_at[1] - before[1])
+        work = unit.processes.sums([self.read_at[1] - before[1]])[0]
+        position.add(len(rows), tokens, self.read_at[0] - before[0], work)
         weights = unit.weights(position.step - 1)
         loss = sum(weights[name] * value for name, value in zip(names, rows[-1], strict=True) if name in weights)
         left = (unit.steps - position.step) * position.seconds / position.step
         self.shown.step(position.step, loss, position.since_tokens / position.since_seconds, left)
         if self.watch is not None:
             self.watch(position)
+
+    def _of_all(self, rows: list[list[float]]) -> list[list[float]]:
+        """The figures of steps from this process's: shares of losses add up, and the norm, the last, is the same."""
+        processes = self.unit.processes
+        if processes.alone:
+            return rows
+        losses = iter(processes.sums([value for *shares, _ in rows for value in shares]))
+        return [[*islice(losses, len(row) - 1), row[-1]] for row in rows]

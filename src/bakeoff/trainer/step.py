@@ -19,29 +19,44 @@ def step_seed(seed: int, step: int, micro_batch: int) -> int:
     ) & 0x7FFFFFFFFFFFFFFF
 
 
+def whole_batch(unit: Unit[M], micro_batches: Sequence[M]) -> tuple[Sequence[M], dict[str, float]]:
+    """This process's micro-batches as parts of the whole batch, and the number of targets of each loss in all of it."""
+    counts, widths = unit.counts(micro_batches), unit.widths(micro_batches)
+    everywhere = unit.processes.gathered([*counts.values(), *widths])
+    sums, most = ([function(column) for column in zip(*everywhere, strict=True)] for function in (sum, max))
+    if not unit.processes.alone:
+        wide = tuple(int(width) for width in most[len(counts) :])
+        micro_batches = [unit.widened(batch, wide) for batch in micro_batches]
+    return micro_batches, {name: count or 1 for name, count in zip(counts, sums, strict=False)}
+
+
 def optimize(unit: Unit[M], micro_batches: Sequence[M], step: int) -> dict[str, torch.Tensor]:
-    """One optimizer step over the micro-batches of a batch.
+    """One optimizer step over the micro-batches of a batch, of which each process takes its share.
 
     Each loss is its sum over the whole batch divided once by its number of targets, however the batch is cut into
-    micro-batches. A group of the optimizer may have a multiple of the rate (`lr_multiple` of the optimizer itself,
-    `factor` of the layer's depth) and of the clipped gradient (`gradient_factor`).
+    micro-batches, and on however many processes. A group of the optimizer may have a multiple of the rate
+    (`lr_multiple` of the optimizer itself, `factor` of the layer's depth) and of the clipped gradient
+    (`gradient_factor`).
 
     Returns:
-        Each mean loss and the norm of the gradient before clipping, as scalars on the device.
+        This process's share of each mean loss, and the norm of the gradient before clipping, as scalars on the device.
     """
-    module, optimizer, device = unit.module, unit.optimizer, unit.placement.device
+    module, optimizer, device, distribution = unit.module, unit.optimizer, unit.placement.device, unit.distribution
     factor = unit.factor(step)
     for group in optimizer.param_groups:
         group["lr"] = unit.learning_rate * group.get("lr_multiple", 1.0) * factor * group.get("factor", 1.0)
-    counts, weights = unit.counts(micro_batches), unit.weights(step)
+    micro_batches, counts = whole_batch(unit, micro_batches)
+    weights = unit.weights(step)
     means = {name: torch.zeros((), device=device) for name in counts}
-    for number, batch in enumerate(micro_batches):
-        seed_torch(step_seed(unit.seed, step, number), device)
+    distribution.begin_step()
+    for batch in micro_batches:
+        seed_torch(step_seed(unit.seed, step, batch.number), device)
         loss = torch.zeros((), device=device)
-        for name, share in unit.losses(batch, number, counts).items():
+        for name, share in unit.losses(batch, counts).items():
             loss = loss + weights[name] * share
             means[name] += share.detach()
         loss.backward()
+    distribution.end_step()
     norm = torch.nn.utils.clip_grad_norm_(module.parameters(), unit.clip or math.inf)
     for group in optimizer.param_groups:
         gradients = [parameter.grad for parameter in group["params"] if parameter.grad is not None]

@@ -3,12 +3,15 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
 
+from bakeoff.distributed.processes import ALONE, Processes
+from bakeoff.distributed.replicas import Replicas
 from bakeoff.errors import Diverged
 from bakeoff.resources.device import Placement
 from bakeoff.trainer.position import Position
@@ -20,6 +23,11 @@ class MicroBatch(Protocol):
     @property
     def tokens(self) -> int:
         """The number of tokens, padding not counted."""
+        ...
+
+    @property
+    def number(self) -> int:
+        """Its number in the whole batch of a step, from 0."""
         ...
 
 
@@ -45,6 +53,8 @@ class Unit(ABC, Generic[M]):
     """The model with its heads, on the device."""
     optimizer: torch.optim.Optimizer
     """The optimizer of the module's parameters."""
+    processes: Processes = ALONE
+    """The processes that train the module together, each on its share of the micro-batches of every step."""
     placement: Placement
     """The device of the module, and the precision of its products."""
     seed: int
@@ -62,6 +72,11 @@ class Unit(ABC, Generic[M]):
     evaluations: Collection[int]
     """The steps after which the module is evaluated; 0: before the first."""
 
+    @cached_property
+    def distribution(self) -> Replicas:
+        """How the module is divided among the processes."""
+        return Replicas(self.module, self.processes)
+
     @property
     @abstractmethod
     def over(self) -> bool:
@@ -78,21 +93,28 @@ class Unit(ABC, Generic[M]):
 
     @abstractmethod
     def batches(self, step: int) -> list[M]:
-        """The micro-batches of a step, as a function of the step alone; called in a thread that stays ahead."""
+        """This process's micro-batches of a step, a function of the step alone; called in a thread that stays ahead."""
 
     @abstractmethod
     def counts(self, micro_batches: Sequence[M]) -> dict[str, float]:
-        """The number of targets of each loss in the whole batch, by which its sum is divided once."""
+        """The number of targets of each loss in some micro-batches; all those of a batch divide the sum of the loss."""
 
     @abstractmethod
-    def losses(self, batch: M, number: int, counts: dict[str, float]) -> dict[str, Tensor]:
+    def losses(self, batch: M, counts: dict[str, float]) -> dict[str, Tensor]:
         """The share of a micro-batch in each mean loss of the whole batch.
 
         Args:
             batch: the micro-batch.
-            number: its number in the batch.
-            counts: the result of `counts`.
+            counts: the number of targets of each loss in the whole batch, 1 where there is none.
         """
+
+    def widths(self, micro_batches: Sequence[M]) -> tuple[int, ...]:
+        """The sizes to which the rows of all micro-batches of a batch are padded alike, as far as these need them."""
+        return ()
+
+    def widened(self, batch: M, widths: tuple[int, ...]) -> M:
+        """A micro-batch with its rows padded to the sizes of the whole batch, see `widths`."""
+        return batch
 
     @abstractmethod
     def weights(self, step: int) -> dict[str, float]:

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from bakeoff import checksums
 from bakeoff.checksums import Damaged
+from bakeoff.distributed.processes import ALONE, Processes
 from bakeoff.durable import beside, own_folder, remove, sync
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel
@@ -59,10 +60,11 @@ class Snapshots:
         run: the run.
         module: the module.
         steps: the steps.
+        processes: the processes that train the module; the first one writes.
     """
 
-    def __init__(self, run: Run, module: nn.Module, steps: Collection[int]) -> None:
-        self.run, self.module, self.steps = run, module, set(steps)
+    def __init__(self, run: Run, module: nn.Module, steps: Collection[int], processes: Processes = ALONE) -> None:
+        self.run, self.module, self.steps, self.processes = run, module, set(steps), processes
 
     def due(self, step: int, before: int, after: int) -> bool:
         """Whether weights are kept after a step."""
@@ -70,18 +72,23 @@ class Snapshots:
 
     def keep(self, position: Position) -> None:
         """Write the weights to the file of their step, whole or not at all."""
+        self.processes.write(self._write, position, self.module.state_dict())
+
+    def _write(self, position: Position, tensors: dict[str, Tensor]) -> None:
         run = self.run
         own_folder(run.snapshots).mkdir(exist_ok=True)
         file = snapshot_file(run, position.step)
         partial = beside(file)
-        save_tensors(self.module.state_dict(), partial)
+        save_tensors(tensors, partial)
         checksums.forget(run.snapshots, [file.name])
         partial.replace(file)
         checksums.record(run.snapshots, [file.name])
         sync(run.snapshots)
 
 
-def write_average(run: Run, module: PretrainingModel, held_out: HeldOut, placement: Placement) -> Run:
+def write_average(
+    run: Run, module: PretrainingModel, held_out: HeldOut, placement: Placement, processes: Processes = ALONE
+) -> Run:
     """Write a run with the mean of a finished run's snapshots, and remove the snapshots.
 
     Args:
@@ -89,6 +96,7 @@ def write_average(run: Run, module: PretrainingModel, held_out: HeldOut, placeme
         module: the run's model; its weights are replaced by the mean.
         held_out: the held-out text, and the rows of it that the loss is measured on.
         placement: where the module is, and its precision.
+        processes: the processes that have trained it; they measure together, and the first one writes.
 
     Raises:
         UserError: a snapshot cannot be read, or something stands at the new run's place.
@@ -97,11 +105,12 @@ def write_average(run: Run, module: PretrainingModel, held_out: HeldOut, placeme
     steps = snapshot_steps(summary["steps"], count)
     module.load_state_dict(_mean(run, steps))
     counters = {name: run.metrics()[-1][name] for name in ("step", "tokens", "flops", "seconds")}
-    line = {"kind": "validation", **counters, **validate(module, held_out, placement)}
+    line = {"kind": "validation", **counters, **validate(module, held_out, placement, processes)}
     about = {**run.environment, "origin": f"{_origin(run)} after steps {', '.join(map(str, steps))}"}
     path = average_path(run.path, count)
-    averaged = write_derived(run, path, module, about, [line], {**summary, "validation": line}, MOVED)
-    remove(run.snapshots)
+    summary = {**summary, "validation": line}
+    averaged = processes.once(lambda: write_derived(run, path, module, about, [line], summary, MOVED))
+    processes.write(remove, run.snapshots)
     return averaged
 
 

@@ -7,6 +7,7 @@ import torch
 
 from bakeoff import checksums
 from bakeoff.corpus.mixture import AnyCorpus, open_corpus
+from bakeoff.distributed.processes import ALONE, Processes
 from bakeoff.durable import is_held
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
@@ -35,6 +36,7 @@ class Asked(NamedTuple):
     """Values of the recipe's `training` that are replaced."""
     resume: bool
     finish_now: bool
+    processes: Processes = ALONE
 
 
 class Opened(NamedTuple):
@@ -69,7 +71,7 @@ def open_training(asked: Asked) -> Opened:
     Raises:
         UserError: one of them is missing or damaged, or the run cannot be gone on with.
     """
-    run = _begun(asked)
+    run = asked.processes.once(lambda: _begun(asked))
     path = _corpus_path(asked, run)
     corpus = open_corpus(path)
     require_known(corpus)

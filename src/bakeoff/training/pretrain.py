@@ -1,7 +1,7 @@
 """Pre-training from a recipe and a corpus to a finished run: open, settle, prepare, fit, finish."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,11 +11,12 @@ import torch
 from bakeoff.config import differing
 from bakeoff.display.progress import Shown, TrainingProgress
 from bakeoff.display.wording import number
+from bakeoff.distributed.launch import together
 from bakeoff.durable import held, remove
-from bakeoff.errors import Interrupted
+from bakeoff.errors import Interrupted, LostProcess
 from bakeoff.full_disk import full_disk
 from bakeoff.learner.pretraining_model import PretrainingModel
-from bakeoff.machine.launch import require_one_process
+from bakeoff.machine.launch import require_torchrun, started_again
 from bakeoff.optimization.budget import Budget
 from bakeoff.optimization.early_stopping import EarlyStopping
 from bakeoff.optimization.save_points import SavePoints
@@ -63,6 +64,8 @@ def pretrain(
 ) -> Run:
     """Pre-train the model of a recipe on a corpus, into a run's directory; or go on with an interrupted run.
 
+    Processes that torchrun has started train one model together, and all of them get the run.
+
     Args:
         recipe: what to train and how; None: the recipe of the run that is resumed, or that `start` names.
         corpus: a directory that `prepare` made, or several with weights: `wiki:0.7,novels:0.3`; None: the corpus of
@@ -95,18 +98,23 @@ def pretrain(
         DiskFull: there is no space left; the last checkpoint stays.
         Interrupted: SIGINT, SIGTERM or SIGHUP came; the run is saved and can be resumed.
     """
-    require_one_process(out)
+    require_torchrun(out)
     replacements = {"average_last": average_last, "save_at": save_at, "early_stopping": early_stopping}
     changes = {key: value for key, value in replacements.items() if value is not None}
-    asked = Asked(recipe, corpus, Path(out), seed, budget, device, threads, start, changes, resume, finish_now)
-    settled = settle(open_training(asked))
-    if settled.done is not None:
-        return settled.done
-    prepared, bar = prepare(settled), TrainingProgress(settled.recipe.name, settled.steps, progress)
-    with running(settled, prepared) as run, bar as shown:
-        training = Training(run, settled, prepared, shown, watch)
-        if run.finished or training.train(until):  # else a stop at `until`
-            training.average()
+    with together() as processes:
+        device, resume = processes.device_name(device), resume or (started_again() and not finish_now)
+        where = Path(out), seed, budget, device, threads, start
+        asked = Asked(recipe, corpus, *where, changes, resume, finish_now, processes)
+        settled = settle(open_training(asked))
+        if settled.done is not None:
+            return settled.done
+        prepared = prepare(settled)
+        bar = TrainingProgress(settled.recipe.name, settled.steps, progress if processes.first else False)
+        with running(settled, prepared) as run, bar as shown:
+            training = Training(run, settled, prepared, shown, watch)
+            if run.finished or training.train(until):  # else a stop at `until`
+                training.average()
+            processes.wait()  # until the first one has written all
     return run
 
 
@@ -140,7 +148,7 @@ def prepare(settled: Settled) -> Prepared:
     module = PretrainingModel(recipe, corpus.tokenizer.size).to(device)
     if recipe.training.compile is True:
         module.compile_layers()
-    stages = Stages(recipe, module, corpus, opened.seed)
+    stages = Stages(recipe, module, corpus, opened.seed, opened.asked.processes)
     held_out = make_batches(recipe, module, corpus, opened.seed, split="validation")
     stages.first_rows()
     measured = HeldOut(corpus.validation, held_out.fixed(recipe.training.validation_examples))
@@ -153,16 +161,30 @@ def prepare(settled: Settled) -> Prepared:
 @contextmanager
 def running(settled: Settled, prepared: Prepared) -> Iterator[Run]:
     """The directory of the run, for this process alone; a new one that comes to no step is removed after an error."""
-    opened, run = settled.opened, settled.opened.run
-    begins = run is None
-    if run is None:
-        facts = {**opened.request, "steps": settled.steps, "initial_weights": prepared.taken, **prepared.here}
-        out = opened.asked.out
-        with full_disk(out, lambda: "nothing was kept"), alone_in(out):
-            run = Run.create(out, settled.recipe, opened.corpus.tokenizer, facts)
-    of_use = removed_before_a_step(run) if begins else nullcontext()
-    with full_disk(run.path, run.what_is_kept), held(run.path), of_use:
-        yield run
+    opened = settled.opened
+    with ExitStack() as stack:
+
+        def entered() -> Run:
+            run = opened.run or _created(settled, prepared)
+            stack.enter_context(held(run.path))
+            if opened.run is None:
+                stack.enter_context(removed_before_a_step(run))
+            return run
+
+        run = opened.asked.processes.once(entered)
+        try:
+            with full_disk(run.path, run.what_is_kept):
+                yield run
+        except LostProcess as error:
+            raise LostProcess(f"{run.path}: {error}; {run.what_is_kept('')}") from None
+
+
+def _created(settled: Settled, prepared: Prepared) -> Run:
+    """The directory of a new run."""
+    opened, out = settled.opened, settled.opened.asked.out
+    facts = {**opened.request, "steps": settled.steps, "initial_weights": prepared.taken, **prepared.here}
+    with full_disk(out, lambda: "nothing was kept"), alone_in(out):
+        return Run.create(out, settled.recipe, opened.corpus.tokenizer, facts)
 
 
 class Training:
@@ -185,11 +207,13 @@ class Training:
         watch: Callable[[Position], None] | None,
     ) -> None:
         self.run, self.settled, self.prepared, self.shown = run, settled, prepared, shown
-        self.opened, self.asked = settled.opened, settled.opened.asked
+        self.opened, self.asked, self.processes = settled.opened, settled.opened.asked, settled.opened.asked.processes
         recipe, (module, stages, held_out, placement, *_) = settled.recipe, prepared
-        self.unit = Pretraining(recipe, module, placement, self.opened.seed, None, stages, held_out, run)
+        seed, processes = self.opened.seed, self.processes
+        self.unit = Pretraining(recipe, module, placement, seed, None, stages, held_out, run, processes)
         self.saver = Saver(run, self.unit, self.opened.corpus)
-        snapshots = Snapshots(run, module, snapshot_steps(settled.steps, recipe.training.average_last))
+        kept = snapshot_steps(settled.steps, recipe.training.average_last)
+        snapshots = Snapshots(run, module, kept, processes)
         plan = SavePlan(60 * recipe.training.checkpoint_minutes)
         self.trainer = Trainer(self.unit, run, shown, plan, [snapshots, self.saver], watch)
 
@@ -208,10 +232,11 @@ class Training:
                 if not self.trainer.over:
                     return False
             self._finish()
-        if stopping:
+        caught = self.processes.largest(stopping[0] if stopping else 0)
+        if caught:
             average = self.settled.average
             rest = "" if average is None else f", and the same command with --resume writes {average}"
-            raise Interrupted(f"stopped when the training was over: {self.run.path} is whole{rest}", stopping[0])
+            raise Interrupted(f"stopped when the training was over: {self.run.path} is whole{rest}", caught)
         return True
 
     def _begin(self) -> None:
@@ -219,7 +244,7 @@ class Training:
         trainer, asked, taken = self.trainer, self.asked, self.prepared.taken
         resumed = self.opened.run is not None and trainer.resume()
         if not asked.finish_now:
-            self.saver.forget(trainer.position.step)
+            self.processes.write(self.saver.forget, trainer.position.step)
         for line in self.settled.changed:
             self._say(line)
         if resumed:
@@ -277,15 +302,18 @@ class Training:
             self._say(self.unit.early_stop.told(step, steps))
         self.trainer.take_average()
         self.unit.take_best()
-        self.run.finish(self.unit.module, summary_of(self.unit, self.trainer.position, self.opened.corpus))
+        summary = summary_of(self.unit, self.trainer.position, self.opened.corpus)
+        self.processes.once(lambda: self.run.finish(self.unit.module, summary))
         if self.asked.finish_now:
-            remove(self.run.snapshots)
+            self.processes.write(remove, self.run.snapshots)
             self._say(f"cut short at step {step:,} of {steps:,}")
 
     def average(self) -> None:
         """Write the mean of the last weights as a run beside the finished one, where it is asked for."""
-        if self.settled.average is None or not self.run.snapshots.exists():
+        there = self.processes.once(lambda: self.settled.average is not None and self.run.snapshots.exists())
+        if not there:
             return
-        averaged = write_average(self.run, self.unit.module, self.prepared.held_out, self.prepared.placement)
+        measured_on = self.prepared.held_out, self.prepared.placement, self.processes
+        averaged = write_average(self.run, self.unit.module, *measured_on)
         loss = averaged.summary["validation"]["loss"]
         self._say(f"the average of its last weights is {averaged.path}: held-out loss {number(loss)}")

@@ -10,7 +10,9 @@ from torch import Tensor
 from typing_extensions import override
 
 from bakeoff.batching.batch import Batch
+from bakeoff.batching.widths import Widths, widened, widths_of
 from bakeoff.display.wording import number as in_words
+from bakeoff.distributed.processes import ALONE, Processes
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.learner.recurrent_memory import Memory
 from bakeoff.recipe import Recipe
@@ -57,6 +59,7 @@ class Pretraining(Unit[Batch]):
         held_out: the held-out text, and the batches of it that the loss is measured on; left out where nothing is
             measured.
         run: the run; left out where steps are taken alone.
+        processes: the processes that train the model together.
 
     Attributes:
         last_validation: the last validation; empty before the first one.
@@ -75,9 +78,11 @@ class Pretraining(Unit[Batch]):
         stages: Stages | None = None,
         held_out: HeldOut | None = None,
         run: Run | None = None,
+        processes: Processes = ALONE,
     ) -> None:
         training = recipe.training
         self.recipe, self.module, self.placement, self.seed, self._run = recipe, module, placement, seed, run
+        self.processes = processes
         self.optimizer = optimizer or training.optimizer.build(module, placement.precision)
         self._stages, self._held_out = stages, held_out
         self.steps, self.clip = training.budget.steps or 1, training.clip
@@ -116,15 +121,24 @@ class Pretraining(Unit[Batch]):
     @override
     def counts(self, micro_batches: Sequence[Batch]) -> dict[str, float]:
         names = self.module.weights
-        return {name: max(1, sum(len(each.targets[name][0]) for each in micro_batches)) for name in names}
+        return {name: sum(len(each.targets[name][0]) for each in micro_batches) for name in names}
 
     @override
-    def losses(self, batch: Batch, number: int, counts: dict[str, float]) -> dict[str, Tensor]:
+    def widths(self, micro_batches: Sequence[Batch]) -> Widths:
+        return widths_of(micro_batches)
+
+    @override
+    def widened(self, batch: Batch, widths: Widths) -> Batch:
+        pad = 0 if self._stages is None else self._stages.pad
+        return widened(batch, widths, pad, self.recipe.model.directions)
+
+    @override
+    def losses(self, batch: Batch, counts: dict[str, float]) -> dict[str, Tensor]:
         moved = batch.to(self.placement.device)
         with self.placement.autocast():
-            sums, after = self.module(moved, None if self.memory is None else self.memory.before(number, batch))
+            sums, after = self.module(moved, None if self.memory is None else self.memory.before(batch))
         if self.memory is not None:
-            self.memory.keep(number, after)
+            self.memory.keep(batch.number, after)
         return {name: total / counts[name] for name, total in sums.items()}
 
     @override
@@ -181,7 +195,7 @@ class Pretraining(Unit[Batch]):
             Diverged: a loss is not a finite number.
         """
         assert self._held_out is not None
-        figures = validate(self.module, self._held_out, self.placement)
+        figures = validate(self.module, self._held_out, self.placement, self.processes)
         losses = {f"held-out {name}": loss for name, loss in figures["losses"].items() if loss is not None}
         self.require_finite(losses, position.step)
         return {"kind": "validation", **position.counters(self.stages.words_per_token), **figures}
@@ -202,7 +216,7 @@ class Pretraining(Unit[Batch]):
 
     @override
     def tensors(self) -> dict[str, dict[str, Tensor]]:
-        tensors = {} if self.memory is None else {MEMORY: self.memory.tensors()}
+        tensors = {} if self.memory is None else {MEMORY: self.processes.joined(self.memory.tensors())}
         return tensors if self.early_stop.best is None else {**tensors, BEST: self.early_stop.best}
 
     @override

@@ -3,6 +3,7 @@
 import math
 
 from bakeoff.corpus.mixture import AnyCorpus
+from bakeoff.distributed.processes import ALONE, Processes
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.optimization.budget import Budget
@@ -18,7 +19,13 @@ a compiled step is a little slower here and a little faster there (docs/results.
 that all seeds of a recipe are made alike."""
 
 
-def resolve_recipe(recipe: Recipe, corpus: AnyCorpus, budget: Budget | None = None, device: str = "auto") -> Recipe:
+def resolve_recipe(
+    recipe: Recipe,
+    corpus: AnyCorpus,
+    budget: Budget | None = None,
+    device: str = "auto",
+    processes: Processes = ALONE,
+) -> Recipe:
     """The recipe with everything that depends on machine and corpus decided.
 
     Decided are the steps, the warm-up, the precision, the compilation, and the tokenizer.
@@ -28,6 +35,7 @@ def resolve_recipe(recipe: Recipe, corpus: AnyCorpus, budget: Budget | None = No
         corpus: the text.
         budget: replaces the recipe's budget; None: the recipe's.
         device: device of the training.
+        processes: the processes that train together, whose common speed makes steps of minutes.
 
     Returns:
         A recipe whose training is the same whenever it is run on such a machine.
@@ -36,7 +44,7 @@ def resolve_recipe(recipe: Recipe, corpus: AnyCorpus, budget: Budget | None = No
     module = build_on_meta(recipe, corpus.tokenizer.size)
     require_memory(recipe, module.parameter_count(), on)
     tokens, flops = Stages(recipe, module, corpus, seed=0).means()
-    seconds = None if budget.minutes is None else step_times([recipe], corpus, device)[0].seconds
+    seconds = None if budget.minutes is None else step_times([recipe], corpus, device, processes=processes)[0].seconds
     steps = budget.steps_for(tokens, flops, seconds, corpus.train_tokens, _words_per_token(budget, corpus))
     compiled = recipe.training.compile
     if compiled == "auto":

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from bakeoff.corpus.mixture import AnyCorpus
 from bakeoff.durable import own_folder, remove, sync
@@ -65,8 +66,11 @@ class Saver:
 
     def keep(self, position: Position) -> None:
         """Write the present weights as a finished run for each of the points, with the metrics so far."""
-        own_folder(self.run.saved).mkdir(exist_ok=True)
         validation = self.unit.measured_here(position)
+        self.unit.processes.write(self._write, position, validation)
+
+    def _write(self, position: Position, validation: dict[str, Any]) -> None:
+        own_folder(self.run.saved).mkdir(exist_ok=True)
         lines = self.run.metrics()
         if validation not in lines:
             lines = [*lines, validation]

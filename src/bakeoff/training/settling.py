@@ -18,7 +18,7 @@ from bakeoff.training.opening import Opened
 from bakeoff.training.resolution import resolve_recipe
 from bakeoff.training.resumption import changes_budget, older_rules, require_same_request, with_budget
 from bakeoff.training.speed import stepper
-from bakeoff.training.stages import Stages
+from bakeoff.training.stages import Stages, require_work_for
 from bakeoff.unfinished import require_free
 
 
@@ -49,7 +49,8 @@ def settle(opened: Opened) -> Settled:
     Raises:
         UserError: the run was begun with other settings, its budget cannot change, or a place is taken.
     """
-    asked, run = opened.asked, opened.run
+    asked, run, processes = opened.asked, opened.run, opened.asked.processes
+    require_work_for(processes, opened.recipe if run is None else run.recipe, begun=run is not None)
     if opened.device.type == "cpu":
         recorded = None if run is None else int(run.environment["threads"])
         chosen = resolve_threads(asked.threads, recorded, lambda: _quickest_threads(opened))
@@ -57,26 +58,38 @@ def settle(opened: Opened) -> Settled:
     count = 0 if asked.finish_now else opened.recipe.training.average_last
     average = average_path(asked.out, count) if count else None
     if run is None:
-        require_no_run(asked.out)
+        processes.once(lambda: require_no_run(asked.out))
         older, changed, done = list[str](), list[str](), None
     else:
         older, changed = _gone_on_with(run, opened)
-        done = run if run.finished and _whole(run, average) else None
+        done = run if processes.once(lambda: run.finished and _whole(run, average)) else None
     if average is not None and done is None:
-        require_free(average, advice=MOVED)
-    recipe = run.recipe if run else resolve_recipe(opened.recipe, opened.corpus, asked.budget, asked.device)
+        processes.once(lambda: require_free(average, advice=MOVED))
+    recipe = run.recipe if run else _resolved(opened, asked.budget)
     return Settled(opened, recipe, average, done, changed, older)
 
 
 def _gone_on_with(run: Run, opened: Opened) -> tuple[list[str], list[str]]:
     """Rules that have changed since a run was begun, and lines on a change of its budget, which is made."""
-    without_links(run.path)
-    require_same_request(run, opened.request)
-    older, budget = older_rules(run), opened.asked.budget
-    if budget is None or not changes_budget(run, budget):
+    budget, processes = opened.asked.budget, opened.asked.processes
+
+    def compared() -> tuple[list[str], bool]:
+        without_links(run.path)
+        require_same_request(run, opened.request)
+        return older_rules(run), budget is not None and changes_budget(run, budget)
+
+    older, changes = processes.once(compared)
+    if budget is None or not changes:
         return older, []
-    longer = resolve_recipe(opened.recipe, opened.corpus, budget, opened.asked.device).training.budget.steps or 0
-    return older, with_budget(run, budget, longer)
+    longer = _resolved(opened, budget).training.budget.steps or 0
+    lines = processes.once(lambda: with_budget(run, budget, longer))
+    run.recipe = processes.once(lambda: run.recipe)
+    return older, lines
+
+
+def _resolved(opened: Opened, budget: Budget | None) -> Recipe:
+    """The recipe that is asked for, with everything decided."""
+    return resolve_recipe(opened.recipe, opened.corpus, budget, opened.asked.device, opened.asked.processes)
 
 
 def _whole(run: Run, average: Path | None) -> bool:
@@ -88,7 +101,12 @@ def _whole(run: Run, average: Path | None) -> bool:
 
 
 def _quickest_threads(opened: Opened) -> int:
-    """The number of threads that is quickest in a short measurement of the first stage's steps."""
+    """The number of threads that is quickest in a short measurement of the first stage's steps.
+
+    Of several processes each takes as many as torch has, which torchrun and OMP_NUM_THREADS say.
+    """
+    if not opened.asked.processes.alone:
+        return torch.get_num_threads()
     recipe, corpus, device = opened.recipe, opened.corpus, opened.device
     budget = opened.asked.budget or recipe.training.budget
     minutes = budget.minutes

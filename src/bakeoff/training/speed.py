@@ -10,6 +10,7 @@ import torch
 
 from bakeoff.corpus.mixture import AnyCorpus, Mixture, open_corpus
 from bakeoff.corpus.store import Corpus
+from bakeoff.distributed.processes import ALONE, Processes
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.optimization.curriculum import middles, shares
 from bakeoff.recipe import Recipe
@@ -40,9 +41,15 @@ class StepTime(NamedTuple):
 
 
 def step_times(
-    recipes: Sequence[Recipe], corpus: AnyCorpus | Path, device: str = "auto", seconds: float = MEASURE_SECONDS
+    recipes: Sequence[Recipe],
+    corpus: AnyCorpus | Path,
+    device: str = "auto",
+    seconds: float = MEASURE_SECONDS,
+    processes: Processes = ALONE,
 ) -> list[StepTime]:
     """The time of an optimizer step of each recipe, without compilation; the recipes take turns.
+
+    Several processes take the steps together, by the clock of the first.
 
     The work of a step is the median of the measured steps. The time on the clock is this work times the ratio of clock
     time to work time in the least disturbed steps; the ratio is below 1 with several threads, and other programs on the
@@ -51,12 +58,13 @@ def step_times(
     opened = corpus if isinstance(corpus, Corpus | Mixture) else open_corpus(corpus)
     on = resolve_device(device)
     stages = [_middles(recipe) for recipe in recipes]
-    steps = [stepper(stage, opened, on) for recipe_stages in stages for stage in recipe_stages]
+    steps = [stepper(stage, opened, on, processes) for recipe_stages in stages for stage in recipe_stages]
     for step in steps:
         step(0)
-    measured = iter([_undisturbed(times) for times in in_turns(steps, seconds)])
+    measured = iter([_undisturbed(times) for times in in_turns(steps, seconds, processes)])
     curricula = [shares(recipe.training.curriculum) for recipe in recipes]
-    return [_mean([(share, next(measured)) for share in curriculum]) for curriculum in curricula]
+    times = [_mean([(share, next(measured)) for share in curriculum]) for curriculum in curricula]
+    return processes.once(lambda: times)
 
 
 def _middles(recipe: Recipe) -> list[Recipe]:
@@ -81,27 +89,34 @@ def medians_in_turns(measures: Sequence[Callable[[int], float]], seconds: float)
     return [median(times) for times in in_turns(measures, seconds)]
 
 
-def in_turns(measures: Sequence[Callable[[int], Measured]], seconds: float) -> list[list[Measured]]:
+def in_turns(
+    measures: Sequence[Callable[[int], Measured]], seconds: float, processes: Processes = ALONE
+) -> list[list[Measured]]:
     """The results of each measure, called in turns until `seconds` for each of them have passed.
 
     In turns, whatever else the machine does hits all measures alike. A measure gets the number of its turn, from 1.
     """
     times: list[list[Measured]] = [[] for _ in measures]
     began, index = time.perf_counter(), 1
-    while index <= FEWEST_STEPS or time.perf_counter() - began < seconds * len(measures):
+    goes_on = True
+    while goes_on:
         for measure, results in zip(measures, times, strict=True):
             results.append(measure(index))
         index += 1
+        here = index <= FEWEST_STEPS or time.perf_counter() - began < seconds * len(measures)
+        goes_on = bool(processes.gathered([here])[0][0])  # by the clock of the first process
     return times
 
 
-def stepper(recipe: Recipe, corpus: AnyCorpus, device: torch.device) -> Callable[[int], StepTime]:
+def stepper(
+    recipe: Recipe, corpus: AnyCorpus, device: torch.device, processes: Processes = ALONE
+) -> Callable[[int], StepTime]:
     """A function that makes one optimizer step on a model of its own and returns the time it took."""
     precision = resolve_precision(recipe.training.precision, device)
     with torch.random.fork_rng(devices=[]):
         module = PretrainingModel(recipe, corpus.tokenizer.size).to(device).train()
-    unit = Pretraining(recipe, module, Placement(device, precision))
-    batches = make_batches(recipe, module, corpus, seed=0)
+    unit = Pretraining(recipe, module, Placement(device, precision), processes=processes)
+    batches = make_batches(recipe, module, corpus, seed=0, processes=processes)
 
     def step(index: int) -> StepTime:
         began, worked = time.perf_counter(), work_clock(device)

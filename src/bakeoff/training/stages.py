@@ -8,6 +8,7 @@ from bakeoff.batching.batch import Batch
 from bakeoff.batching.batches import Batches, BatchSizes
 from bakeoff.batching.rows import TargetDrawing, TextRows
 from bakeoff.corpus.mixture import AnyCorpus, Mixture, corpora_of
+from bakeoff.distributed.processes import ALONE, Processes
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.optimization.curriculum import shares, stage_at
@@ -39,8 +40,11 @@ def make_batches(
     seed: int,
     split: str = "train",
     idle: Collection[str] = (),
+    processes: Processes = ALONE,
 ) -> Batches:
     """The batches of a recipe over a split of a corpus, without targets for the objectives in `idle`.
+
+    Of each step's batch they hold the micro-batches of this one of the processes.
 
     Raises:
         UserError: the corpus holds pairs and the recipe wants a text, or the other way round; or the split has no rows
@@ -57,7 +61,7 @@ def make_batches(
         TextRows(each.split(split), each.tokenizer, recipe.input, drawing, text_seed)
         for each, text_seed in zip(corpora_of(corpus), seeds, strict=True)
     ]
-    return Batches(texts, sizes, seed, mixture)
+    return Batches(texts, sizes, seed, mixture, processes)
 
 
 def _seed_of(seed: int, number: int) -> int:
@@ -82,6 +86,33 @@ def require_rows(recipe: Recipe, corpus: AnyCorpus, device: torch.device) -> Non
     make_batches(recipe, module, corpus, seed=0, split="validation").fixed(recipe.training.validation_examples)
 
 
+def require_work_for(processes: Processes, recipe: Recipe, begun: bool) -> None:
+    """Refuse more processes than a batch has micro-batches, each of which takes one at least.
+
+    Args:
+        processes: the processes.
+        recipe: the recipe.
+        begun: whether the run has begun, and its recipe is fixed.
+
+    Raises:
+        UserError: there are more.
+    """
+    for stage in recipe.stages():
+        batch, micro_batch = stage.training.batch, stage.training.micro_batch or stage.training.batch
+        whole, part = (size if isinstance(size, int) else size.tokens for size in (batch, micro_batch))
+        unit = "rows" if isinstance(batch, int) else "tokens"
+        count = -(-whole // part) if unit == "rows" else whole // part
+        if processes.size <= count:
+            continue
+        size = max(1, whole // processes.size)
+        setting = f"--set training.micro_batch={size if unit == 'rows' else f'{{tokens: {size}}}'}, or "
+        raise UserError(
+            f"{recipe.name}: {processes.size:,} processes share the micro-batches of a batch, and its {whole:,} {unit} "
+            f"are {count:,} micro-batch{'' if count == 1 else 'es'}; "
+            f"{'' if begun or processes.size > whole else f'give {setting}'}start {max(1, count):,} at most"
+        )
+
+
 class Stages:
     """The batches of each stage of a recipe's curriculum; most recipes have a single one.
 
@@ -90,15 +121,25 @@ class Stages:
         module: its model and heads, on any device.
         corpus: the text.
         seed: the run's seed.
+        processes: the processes that train together.
     """
 
-    def __init__(self, recipe: Recipe, module: PretrainingModel, corpus: AnyCorpus, seed: int) -> None:
+    def __init__(
+        self,
+        recipe: Recipe,
+        module: PretrainingModel,
+        corpus: AnyCorpus,
+        seed: int,
+        processes: Processes = ALONE,
+    ) -> None:
+        self.pad = corpus.tokenizer.pad
         self.curriculum = recipe.training.curriculum
         self.steps = recipe.training.budget.steps
         self.words_per_token = corpus.words_per_token
         recipes, idle = recipe.stages(), recipe.idle()
         self.batches = [
-            make_batches(each, module, corpus, seed, idle=names) for each, names in zip(recipes, idle, strict=True)
+            make_batches(each, module, corpus, seed, idle=names, processes=processes)
+            for each, names in zip(recipes, idle, strict=True)
         ]
         others = [build_on_meta(each, corpus.tokenizer.size) for each in recipes[:-1]]  # the last is the recipe's
         self.modules = [*others, module]
@@ -132,7 +173,7 @@ class Stages:
         return stage_at(self.curriculum, step, self.steps)
 
     def step(self, step: int) -> list[Batch]:
-        """The batch of one step, in micro-batches of `micro_batch` rows; each stage has an order of its own."""
+        """This process's micro-batches of one step, of `micro_batch` rows; each stage has an order of its own."""
         return self.batches[self.at(step)].step(step)
 
     def flops_at(self, step: int) -> int:

@@ -11,6 +11,7 @@ from torch import Tensor
 from bakeoff.batching.batch import Batch
 from bakeoff.corpus.mixture import MixedText
 from bakeoff.corpus.split import Split
+from bakeoff.distributed.processes import ALONE, Processes
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.part import ModelState
 from bakeoff.objectives.heads import Head
@@ -30,7 +31,9 @@ class HeldOut(NamedTuple):
 
 
 @torch.no_grad()
-def validate(module: PretrainingModel, held_out: HeldOut, placement: Placement) -> dict[str, Any]:
+def validate(
+    module: PretrainingModel, held_out: HeldOut, placement: Placement, processes: Processes = ALONE
+) -> dict[str, Any]:
     """Losses in nats per target, accuracies, and for token objectives perplexity and bits per byte.
 
     Bits per byte are the mean loss in bits times the text's tokens per byte of UTF-8. For a causal model that is its
@@ -38,14 +41,18 @@ def validate(module: PretrainingModel, held_out: HeldOut, placement: Placement) 
     different tokenizers but not with causal ones. Bytes of characters that the tokenizer hides are left out. `targets`
     is the number of targets of each objective. A figure is None where it is no number: over no target, over a text of
     unknown tokens alone, or bits per byte of a text that is hidden in part; `no_number` has the reasons, by objective
-    and for bits_per_byte.
+    and for bits_per_byte. Each of several processes reads its share of the batches.
     """
     was_training = module.training
     module.eval()
     state: ModelState | None = None
     sums = {objective.name: torch.zeros(2, dtype=torch.float64) for objective in module.objectives}
     counts = dict.fromkeys(sums, 0)
-    for batch in held_out.batches:
+    shared = True
+    for number, batch in enumerate(held_out.batches):
+        shared = batch.advance is None  # rows that continue each other are read by every process
+        if shared and number % processes.size != processes.rank:
+            continue
         moved = batch.to(placement.device)
         if batch.advance is not None and state is None:
             state = module.model.start(len(batch.row.ids))
@@ -55,6 +62,8 @@ def validate(module: PretrainingModel, held_out: HeldOut, placement: Placement) 
             sums[name] += values.cpu().double()
             counts[name] += len(batch.targets[name][0])
     module.train(was_training)
+    if shared:
+        sums, counts = _of_all(sums, counts, processes)
     tokens = [name for name in sums if module.predicts_tokens[name]]
     reasons = {name: NO_TARGET for name, count in counts.items() if not count}
     if held_out.text.all_unknown:
@@ -76,6 +85,15 @@ def validate(module: PretrainingModel, held_out: HeldOut, placement: Placement) 
         },
         **({"no_number": reasons} if reasons else {}),
     }
+
+
+def _of_all(
+    sums: dict[str, Tensor], counts: dict[str, int], processes: Processes
+) -> tuple[dict[str, Tensor], dict[str, int]]:
+    """The sums and counts of all processes."""
+    values = iter(processes.sums([*torch.stack([*sums.values()]).flatten().tolist(), *counts.values()]))
+    whole = {name: torch.tensor([next(values), next(values)], dtype=torch.float64) for name in sums}
+    return whole, {name: int(next(values)) for name in counts}
 
 
 def _loss_and_hits(head: Head, rows: Tensor, labels: Tensor, table: Tensor) -> Tensor:

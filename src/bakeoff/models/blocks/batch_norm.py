@@ -18,6 +18,7 @@ class BatchNorm(nn.Module):
 
     mean: Tensor
     variance: Tensor
+    kept: Tensor
 
     def __init__(self, slots: int, width: int) -> None:
         """Statistics for each channel of each slot; with `slots` = 1 for each channel, in all slots alike."""
@@ -28,6 +29,11 @@ class BatchNorm(nn.Module):
         self.bias = nn.Parameter(torch.zeros(slots * width))
         self.register_buffer("mean", torch.zeros(slots * width))
         self.register_buffer("variance", torch.ones(slots * width))
+        self.register_buffer("kept", torch.ones(()), persistent=False)  # of the averages, where processes share a batch
+
+    def averages(self) -> list[Tensor]:
+        """The moving averages, see `bakeoff.distributed.replicas.RunningStatistics`."""
+        return [self.mean, self.variance]
 
     def forward(self, x: Tensor, padding_mask: Tensor | None) -> Tensor:
         """Normalise (S, N, D); `padding_mask` is (N), 1 for windows that end at a token and 0 for those at padding."""
@@ -36,6 +42,7 @@ class BatchNorm(nn.Module):
             mean, variance, count = self._statistics(x.float() if x.dtype == torch.bfloat16 else x, padding_mask)
             with torch.no_grad():
                 unbiased = variance * (count / (count - 1).clamp(min=1))
+                self.kept.mul_(1 - MOMENTUM)
                 self.mean.lerp_(mean.flatten().to(self.mean.dtype), MOMENTUM)
                 self.variance.lerp_(unbiased.flatten().to(self.variance.dtype), MOMENTUM)
         scale = (variance + EPSILON).rsqrt() * self.weight.view(self.slots, 1, -1)

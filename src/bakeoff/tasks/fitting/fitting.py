@@ -72,6 +72,8 @@ class ItemBatch(NamedTuple):
     """The number of their tokens."""
     targets: dict[str, float]
     """The number of targets of each loss."""
+    number: int = 0
+    """Its number in the whole batch of a step."""
 
 
 class Fitting(Unit[ItemBatch]):
@@ -142,23 +144,25 @@ class Fitting(Unit[ItemBatch]):
             self._order = (epoch, shuffled_batches(lengths, config.batch, self.seed, epoch))
         chosen = self._order[1][index]
         size = config.micro_batch or len(chosen)
-        return [self._micro_batch(chosen[begin : begin + size]) for begin in range(0, len(chosen), size)]
+        share = self.processes.share(-(-len(chosen) // size))
+        return [self._micro_batch(chosen[number * size : (number + 1) * size], number) for number in share]
 
-    def _micro_batch(self, chosen: NDArray[np.int64]) -> ItemBatch:
+    def _micro_batch(self, chosen: NDArray[np.int64], number: int) -> ItemBatch:
         items, task = self.train.items, self.setting.task
         targets = {OF_TASK: task.targets(items, chosen)}
         if self.setting.config.language_model:
             rows = items.rows(chosen)
             targets[OF_NEXT_TOKEN] = float(items.encoded.lengths[rows].sum() - len(rows))
         inputs = task.collate(items, chosen, self.setting.format)
-        return ItemBatch(inputs, chosen, int(items.lengths[chosen].sum()), targets)
+        return ItemBatch(inputs, chosen, int(items.lengths[chosen].sum()), targets, number)
 
     @override
     def counts(self, micro_batches: Sequence[ItemBatch]) -> dict[str, float]:
-        return {name: sum(each.targets[name] for each in micro_batches) or 1.0 for name in micro_batches[0].targets}
+        names = [OF_TASK, *([OF_NEXT_TOKEN] if self.setting.config.language_model else [])]
+        return {name: sum(each.targets[name] for each in micro_batches) for name in names}
 
     @override
-    def losses(self, batch: ItemBatch, number: int, counts: dict[str, float]) -> dict[str, Tensor]:
+    def losses(self, batch: ItemBatch, counts: dict[str, float]) -> dict[str, Tensor]:
         with self.placement.autocast():
             inputs = batch.inputs.to(self.placement.device)
             scores, beside = self.head.read(inputs, bool(self.setting.config.language_model))

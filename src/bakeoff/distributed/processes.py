@@ -1,0 +1,180 @@
+"""The processes that train one model together: this one's place among them, their sums and their agreements."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as torch_processes
+from torch import Tensor
+
+from bakeoff.errors import LostProcess, UserError
+
+Value = TypeVar("Value")
+
+BUCKET_BYTES = 64 << 20
+"""Bytes of tensors that are added up in one exchange; larger tensors go alone."""
+
+
+class Processes:
+    """The place of this process among those that train one model; alone, every method works for itself at once.
+
+    All processes call the methods that exchange something in the same order. Numbers and decisions are exchanged
+    between processors (gloo), tensors between the devices that they are on.
+
+    Args:
+        rank: the number of this process, from 0.
+        size: the number of processes.
+        local_rank: its number among the processes of its machine.
+    """
+
+    def __init__(self, rank: int = 0, size: int = 1, local_rank: int = 0) -> None:
+        self.rank, self.size, self.local_rank = rank, size, local_rank
+
+    @property
+    def first(self) -> bool:
+        """Whether this process writes files and speaks."""
+        return self.rank == 0
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is no other process."""
+        return self.size == 1
+
+    def share(self, count: int) -> range:
+        """The numbers of this process's part of `count` things, which are neighbours; parts are in order of ranks."""
+        return range(count * self.rank // self.size, count * (self.rank + 1) // self.size)
+
+    def device_name(self, name: str) -> str:
+        """The device of this process where the processes of a machine are asked to use `name`: each one of its own.
+
+        Raises:
+            UserError: a single device is named for several processes, or the machine has fewer devices than processes.
+        """
+        if self.alone or (name not in ("auto", "cuda", "cpu") and not name.startswith("cuda:")):
+            return name
+        if name.startswith("cuda:"):
+            raise UserError(
+                f"--device {name}: a single device, for {self.size} processes; give cuda: each takes its own"
+            )
+        if name == "cpu" or not torch.cuda.is_available():
+            return "cpu" if name == "auto" else name
+        count = torch.cuda.device_count()
+        if self.local_rank >= count:
+            raise UserError(
+                f"--device {name}: this machine has {count} of them, and process {self.local_rank} of it, counted from "
+                f"0, wants one of its own; start {count} here (torchrun --nproc-per-node {count})"
+            )
+        torch.cuda.set_device(self.local_rank)
+        return f"cuda:{self.local_rank}"
+
+    def gathered(self, numbers: Sequence[float]) -> list[list[float]]:
+        """The numbers of each process, by ranks; every process gives as many."""
+        if self.alone:
+            return [list(numbers)]
+        mine = torch.tensor(numbers, dtype=torch.float64)
+        everywhere = mine.new_empty(self.size, len(numbers))
+        with _together():
+            torch_processes.all_gather(list(everywhere.unbind()), mine)
+        return everywhere.tolist()
+
+    def sums(self, numbers: Sequence[float]) -> list[float]:
+        """The sum of each number over all processes."""
+        return [sum(column) for column in zip(*self.gathered(numbers), strict=True)]
+
+    def largest(self, number: int) -> int:
+        """The largest of the numbers of all processes."""
+        return int(max(row[0] for row in self.gathered([number])))
+
+    def sum(self, tensors: Sequence[Tensor]) -> None:
+        """Replace each tensor by its sum over all processes, which is the same everywhere to the last bit."""
+        if self.alone:
+            return
+        for bucket in _buckets(tensors):
+            flat = torch.cat([each.flatten() for each in bucket])
+            with _together():
+                torch_processes.all_reduce(flat)
+            parts = flat.split([each.numel() for each in bucket])
+            sums = [part.view_as(each) for part, each in zip(parts, bucket, strict=True)]
+            torch._foreach_copy_(bucket, sums)
+
+    def copy_first(self, tensors: Sequence[Tensor]) -> None:
+        """Replace each tensor by that of the first process."""
+        if self.alone:
+            return
+        for bucket in _buckets(tensors):
+            flat = torch.cat([each.flatten() for each in bucket])
+            with _together():
+                torch_processes.broadcast(flat, 0)
+            parts = flat.split([each.numel() for each in bucket])
+            torch._foreach_copy_(bucket, [part.view_as(each) for part, each in zip(parts, bucket, strict=True)])
+
+    def once(self, work: Callable[[], Value]) -> Value:
+        """What `work` gives on the first process, which alone does it; an error there ends all processes."""
+        if self.alone:
+            return work()
+        answer: list[Any] = [None]
+        try:
+            if self.first:
+                answer = [(work(),)]
+        finally:
+            with _together():
+                torch_processes.broadcast_object_list(answer, 0)
+        if answer[0] is None:
+            raise SystemExit(2)  # the first process says why
+        value: Value = answer[0][0]
+        return value
+
+    def write(self, work: Callable[..., object], *arguments: Any) -> None:
+        """Do work that changes files: the first process does it, and the others go on."""
+        if self.first:
+            work(*arguments)
+
+    def collected(self, value: Value) -> list[Value]:
+        """The values of all processes, by ranks."""
+        if self.alone:
+            return [value]
+        values: list[Any] = [None] * self.size
+        with _together():
+            torch_processes.all_gather_object(values, value)
+        return values
+
+    def joined(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The tensors of all processes on the CPU, one after the other along the first axis; any may have none."""
+        if self.alone:
+            return dict(tensors)
+        parts = [each for each in self.collected({name: each.cpu() for name, each in tensors.items()}) if each]
+        return {name: torch.cat([each[name] for each in parts]) for name in (parts[0] if parts else {})}
+
+    def wait(self) -> None:
+        """Wait for all processes."""
+        self.gathered([0.0])
+
+
+ALONE = Processes()
+"""A process that works for itself."""
+
+
+def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
+    """Tensors of one type and device, in their order, together `BUCKET_BYTES` at most unless a single one is larger."""
+    kinds: dict[tuple[torch.dtype, torch.device], list[Tensor]] = {}
+    for each in tensors:
+        kinds.setdefault((each.dtype, each.device), []).append(each)
+    for alike in kinds.values():
+        bucket, size = list[Tensor](), 0
+        for each in alike:
+            if bucket and size + each.nbytes > BUCKET_BYTES:
+                yield bucket
+                bucket, size = [], 0
+            bucket.append(each)
+            size += each.nbytes
+        yield bucket
+
+
+@contextmanager
+def _together() -> Iterator[None]:
+    """Exchange something with the others; where one of them is gone, this is an error of its own kind."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise LostProcess("another process of this training has ended without a word") from error

@@ -1,0 +1,88 @@
+"""What two processes do together, each started as `python -m tests.distributed.pair FOLDER`: many recipes in one go.
+
+FOLDER/plan.json has the recipes; each process writes FOLDER/RANK.json, or leaves what stopped it on standard error.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import torch
+
+from bakeoff.corpus.store import Corpus
+from bakeoff.distributed.launch import together
+from bakeoff.distributed.processes import ALONE
+from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.recipe import Recipe
+from bakeoff.resources.device import Placement
+from bakeoff.trainer.loop import steps
+from bakeoff.trainer.position import Position
+from bakeoff.training.pretraining import Pretraining
+from bakeoff.training.stages import Stages
+
+CPU = Placement(torch.device("cpu"), "float32")
+STEPS = 3
+
+
+def trained(recipe, corpus, processes):
+    """The losses of each step, the gradients of the first one, and the weights and buffers after the last."""
+    torch.manual_seed(0)
+    module = PretrainingModel(recipe, corpus.tokenizer.size)
+    stages = Stages(recipe, module, corpus, 0, processes)
+    unit = Pretraining(recipe, module, CPU, 0, None, stages, processes=processes)
+    gradients = []
+
+    def note(*_):
+        if not gradients:
+            named = module.named_parameters()
+            gradients.append({name: None if each.grad is None else each.grad.clone() for name, each in named})
+
+    unit.optimizer.register_step_pre_hook(note)
+    losses, tokens = [], []
+    for taken in steps(unit, Position(), STEPS):
+        *shares, norm = (float(each) for each in taken.figures.values())
+        losses.append([*processes.sums(shares), norm])
+        tokens.append(taken.tokens)
+    return losses, tokens, gradients[0], module.state_dict()
+
+
+def compared(recipe, corpus, alone, processes):
+    """The largest differences between one process and several, and what is not alike at all."""
+    losses, tokens, gradients, state = trained(recipe, corpus, processes)
+    alone_losses, alone_tokens, alone_gradients, alone_state = alone
+    pairs = [pair for row, other in zip(losses, alone_losses, strict=True) for pair in zip(row, other, strict=True)]
+    return {
+        "tokens": [tokens, alone_tokens],
+        "loss": max(abs(one - other) / max(abs(other), 1e-3) for one, other in pairs),
+        "missing": [name for name, each in gradients.items() if (each is None) != (alone_gradients[name] is None)],
+        "gradient": {
+            name: float((each - alone_gradients[name]).norm() / alone_gradients[name].norm().clamp(min=1e-9))
+            for name, each in gradients.items()
+            if each is not None and alone_gradients[name] is not None
+        },
+        "state": {
+            name: float((each.double() - alone_state[name].double()).abs().max())
+            for name, each in state.items()
+            if each.numel()
+        },
+    }
+
+
+def main(folder):
+    plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
+    torch.set_num_threads(1)
+    corpora = {path: Corpus.open(path) for _, path in plan.values()}
+    made = {name: (Recipe.parse(values, name), corpora[path]) for name, (values, path) in plan.items()}
+    with together() as processes:
+        alone = {  # each process has half of them
+            name: trained(*each, ALONE)
+            for number, (name, each) in enumerate(made.items())
+            if number % processes.size == processes.rank
+        }
+        everywhere = {name: each for part in processes.collected(alone) for name, each in part.items()}
+        results = {name: compared(*each, everywhere[name], processes) for name, each in made.items()}
+    (folder / f"{processes.rank}.json").write_text(json.dumps(results), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
