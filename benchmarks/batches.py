@@ -27,10 +27,10 @@ from bakeoff.corpus.manifest import SplitCounts
 from bakeoff.corpus.split import Split, map_array
 from bakeoff.corpus.store import Corpus
 from bakeoff.learner.pretraining_model import build_on_meta
+from bakeoff.machine.capacity import processor_name
 from bakeoff.preparation.prepare_pairs import prepare_pairs
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
-from bakeoff.resources.device import processor_name
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 BATCH = 32

@@ -42,9 +42,10 @@ from equal_models import (
 import bakeoff
 from bakeoff.interop.onnx.conversion import open_session
 from bakeoff.interop.onnx.measuring import OnnxHead
+from bakeoff.machine.capacity import processor_name
 from bakeoff.ops.cpu.matrix_products import Float32Products
 from bakeoff.recipe_files import load_recipe
-from bakeoff.resources.device import Placement, processor_name
+from bakeoff.resources.device import Placement
 from bakeoff.row import Row
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun

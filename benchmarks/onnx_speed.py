@@ -23,8 +23,9 @@ import torch
 import bakeoff
 from bakeoff.interop.onnx.conversion import open_session
 from bakeoff.interop.onnx.measuring import OnnxHead
+from bakeoff.machine.capacity import processor_name
 from bakeoff.recipe_files import load_recipe
-from bakeoff.resources.device import Placement, processor_name
+from bakeoff.resources.device import Placement
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.predictions.predicting import predictions_of

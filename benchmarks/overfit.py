@@ -15,10 +15,11 @@ import torch
 
 from bakeoff.corpus.store import Corpus
 from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.machine.capacity import processor_name
 from bakeoff.models.dropouts import with_dropout
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe, recipe_names
-from bakeoff.resources.device import Placement, processor_name, resolve_device, resolve_precision
+from bakeoff.resources.device import Placement, resolve_device, resolve_precision
 from bakeoff.trainer.step import optimize
 from bakeoff.training.pretraining import Pretraining
 from bakeoff.training.stages import make_batches

@@ -28,11 +28,12 @@ import transformers
 from bakeoff.batching.batches import prefetch
 from bakeoff.corpus.store import Corpus
 from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.machine.capacity import processor_name
 from bakeoff.ops.cpu.matrix_products import Float32Products
 from bakeoff.preparation.prepare import prepare
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
-from bakeoff.resources.device import Placement, autocast, processor_name, resolve_device, resolve_precision
+from bakeoff.resources.device import Placement, autocast, resolve_device, resolve_precision
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.trainer.step import optimize
 from bakeoff.training.pretraining import Pretraining

@@ -25,8 +25,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from bakeoff.machine.capacity import processor_name
 from bakeoff.ops.short_convolution import short_convolution
-from bakeoff.resources.device import processor_name, resolve_device
+from bakeoff.resources.device import resolve_device
 
 ROWS, LENGTH, WIDTH, HEADS = 8, 512, 512, 8
 CHANNELS = WIDTH // HEADS

@@ -24,11 +24,12 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
+from bakeoff.machine.capacity import processor_name
 from bakeoff.models.blocks.tcn import TcnBlockConfig
 from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.stack import Stack, StackConfig
 from bakeoff.optimization.schedules import ConstantConfig, LinearConfig
-from bakeoff.resources.device import processor_name, resolve_device
+from bakeoff.resources.device import resolve_device
 
 BATCH, HELD_OUT = 32, 1000
 LEVELS, KERNEL = 8, 8

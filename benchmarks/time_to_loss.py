@@ -31,11 +31,12 @@ from bakeoff.batching.batch import Batch
 from bakeoff.corpus.store import Corpus
 from bakeoff.durable import held, remove
 from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.machine.capacity import processor_name
 from bakeoff.optimization.budget import Budget
 from bakeoff.randomness.draws import Draws
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
-from bakeoff.resources.device import Placement, processor_name, resolve_device
+from bakeoff.resources.device import Placement, resolve_device
 from bakeoff.runs.run import Run
 from bakeoff.training.stages import make_batches
 from bakeoff.training.validation import HeldOut, validate

@@ -13,7 +13,7 @@ from bakeoff import signals
 from bakeoff.display.terminal import LastingStream
 from bakeoff.signals import kept_interrupts, stop_signals
 
-EACH = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+EACH = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1]
 
 
 def test_signals_are_noted_however_many_come_and_handlers_are_restored():
@@ -77,8 +77,15 @@ def hang_up(send):
     send(signal.SIGINT)
 
 
+def time_over(send):
+    """A queue of jobs warns, and then ends what is still there."""
+    send(signal.SIGUSR1)
+    time.sleep(0.02)
+    send(signal.SIGTERM)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(("send", "statuses"), [(twice, {143}), (hang_up, {129, 130})])
+@pytest.mark.parametrize(("send", "statuses"), [(twice, {143}), (hang_up, {129, 130}), (time_over, {138})])
 @pytest.mark.parametrize("work", ["time.sleep(60)", "import torch", "lost()", "swallowed()", "fails()"])
 def test_signals_that_come_twice_end_a_verb_in_one_line(send, statuses, work):
     code = f"""

@@ -37,7 +37,7 @@ def similar(name: str, candidates: Iterable[str], cutoff: float = 0.5) -> str:
 
 
 class Interrupted(Exception):
-    """SIGINT, SIGTERM or SIGHUP asked to stop; the work so far is saved, or nothing is left.
+    """SIGINT, SIGTERM, SIGHUP or SIGUSR1 asked to stop; the work so far is saved, or nothing is left.
 
     Args:
         message: what happened and how to go on.

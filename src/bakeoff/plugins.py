@@ -53,6 +53,11 @@ _loading = False
 """Whether `load_plugins` is at work."""
 
 
+def plugin_files() -> list[Path]:
+    """The files of the plugins of this process, which its worker processes read, too."""
+    return [Path(path) for path in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep))]
+
+
 def take_parts(registry: Registry[Any]) -> None:
     """Let plugins have parts for one more registry."""
     REGISTRIES.append(registry)

@@ -1,4 +1,4 @@
-"""Signals that ask to stop: Ctrl-C, `kill`, a closed terminal; and work in a thread that another thread may end.
+"""Signals that ask to stop: Ctrl-C, `kill`, a closed terminal, a time that ends; and work that another thread may end.
 
 However many signals come, what is being saved is saved. `timeout` signals a process and then its group, a closed
 terminal sends SIGHUP and SIGINT together, people press Ctrl-C twice. So only the first signal counts, and a Ctrl-C that
@@ -18,8 +18,12 @@ from contextvars import ContextVar
 from types import FrameType
 from typing import Any
 
-STOPPING = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
-"""Ctrl-C, `kill`, and the end of a terminal; Windows has no SIGHUP."""
+STOPPING = [
+    signal.SIGINT,
+    signal.SIGTERM,
+    *(getattr(signal, name) for name in ("SIGHUP", "SIGUSR1") if hasattr(signal, name)),
+]
+"""Ctrl-C, `kill`, the end of a terminal, and the warning of a queue of jobs; Windows lacks the last two."""
 
 PATIENCE = 3.0
 """Seconds after a Ctrl-C from which another one ends the work without saving."""
@@ -50,7 +54,7 @@ class _Answer:
         once_more = number == signal.SIGINT and self.pressed is not None and now - self.pressed >= PATIENCE
         if number == signal.SIGINT and (self.pressed is None or once_more):
             self.pressed = now
-        if number not in (signal.SIGINT, signal.SIGTERM):
+        if number == getattr(signal, "SIGHUP", None):
             leave_closed_terminal()
         lost, self.lost = self.lost, False
         if self.noting:

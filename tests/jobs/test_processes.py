@@ -48,8 +48,8 @@ def test_every_job_ends_once_behind_its_notes_in_processes_that_stay_alive_each_
         first = {notes[0]["process"]: notes[0] for notes in queue.notes.values()}
         assert {each["threads"] for each in first.values()} == {3}
         assert sorted(each["device"] for each in first.values()) in (["one"], ["two"], ["one", "two"])
-        assert set(first) <= {process.pid for process in workers.processes}
-    assert all(process.poll() is not None for process in workers.processes)
+        assert set(first) <= {each.process.pid for each in workers.processes}
+    assert not any(each.alive for each in workers.processes)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_an_error_is_told_and_the_others_save_what_they_have(tmp_path, what, err
     with pytest.raises(error, match=said):
         beside_another()
     assert (tmp_path / "saved").read_text(encoding="utf-8") == "saved"
-    assert all(process.poll() is not None for process in workers.processes)
+    assert not any(each.alive for each in workers.processes)
 
 
 def test_what_a_process_says_of_a_signal_is_an_interruption(tmp_path):

@@ -321,7 +321,11 @@ def test_a_half_written_checkpoint_is_never_read(corpus, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "number", [signal.SIGINT, *(pytest.param(each, marks=pytest.mark.slow) for each in (signal.SIGTERM, signal.SIGHUP))]
+    "number",
+    [
+        signal.SIGINT,
+        *(pytest.param(each, marks=pytest.mark.slow) for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)),
+    ],
 )
 def test_a_signal_saves_and_leaves(number, corpus, tmp_path):
     command = [sys.executable, "-m", "bakeoff", "pretrain", "bert-tiny", "--corpus", str(corpus.path), "--out"]

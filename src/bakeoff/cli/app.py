@@ -103,7 +103,8 @@ def _version(wanted: bool) -> None:
     if wanted:
         import torch
 
-        from bakeoff.resources.device import processor_name, resolve_device
+        from bakeoff.machine.capacity import processor_name
+        from bakeoff.resources.device import resolve_device
 
         device = resolve_device("auto")
         name = torch.cuda.get_device_name(device) if device.type == "cuda" else processor_name()

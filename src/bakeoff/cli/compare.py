@@ -12,7 +12,7 @@ from bakeoff.display.terminal import tell, write_json
 
 
 @noted
-@taking(options=options_from("bakeoff.comparison.execution.compare", "jobs"))
+@taking(options=options_from("bakeoff.comparison.execution.compare", "jobs", "ray", ray={"metavar": "ADDRESS"}))
 def compare(
     plan: Annotated[Path, typer.Argument(help="The plan, a YAML file (docs/comparison.md).")],
     out: Annotated[Path, typer.Option(help="Directory to write all runs and the report to.")],

@@ -17,10 +17,11 @@ from bakeoff.optimization.budget import Budget
 @taking(
     options=options_from(
         "bakeoff.tuning.tune.tune",
-        *("trials", "budget", "for_budget", "over", "jobs", "seed", "seeds"),
+        *("trials", "budget", "for_budget", "over", "jobs", "ray", "seed", "seeds"),
         trials={"min": 1, "max": 999},
         for_budget={**BUDGET, "parser": partial(Budget.parse_text, option="--for-budget")},
         over={"type": list[str], "metavar": "KEY=RANGE"},
+        ray={"metavar": "ADDRESS"},
         seeds={"min": 1, "max": 99},
     )
 )

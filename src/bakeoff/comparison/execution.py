@@ -22,12 +22,14 @@ from bakeoff.display.wording import quoted
 from bakeoff.durable import held, without_links
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.full_disk import full_disk
+from bakeoff.jobs.choice import Asked, corpus_folders
 from bakeoff.jobs.job import Workers
 from bakeoff.jobs.processes import Processes
 from bakeoff.jobs.runner import Runner, Say
 from bakeoff.json_files import read_json
 from bakeoff.machine.launch import require_one_process
-from bakeoff.resources.threads import SharedMachine, side_by_side, using_threads
+from bakeoff.reading.hub import on_hub
+from bakeoff.resources.threads import SharedMachine, using_threads
 from bakeoff.runs.records import PretrainingEnvironment
 
 FOLDERS = ("baselines", IMPORTED, "runs", "searches")
@@ -39,6 +41,7 @@ def compare(
     out: str | Path,
     *,
     jobs: int | Literal["auto"] = "auto",
+    ray: str | None = None,
     progress: Say | None = None,
     engine: Engine | None = None,
     workers: Workers | None = None,
@@ -55,6 +58,9 @@ def compare(
         jobs: number of trainings that run at the same time, each in its own process; the results stay the same. auto:
             as many as there are cores, with one thread each, for small models; one at a time for large ones; one for
             each GPU.
+        ray: Ray cluster that trains in place of this machine, on all its machines, which share the disk of `out`:
+            local, auto or HOST:PORT (docs/scale.md); `jobs` is then the most at the same time. None: this machine
+            trains.
         progress: a function that gets one line before each training.
         engine: the object that trains, one job at a time and in this process; left out: Bakeoff itself.
         workers: workers that train side by side, instead of `jobs`, see `bakeoff.jobs`; they are left running.
@@ -66,11 +72,12 @@ def compare(
             settings, and the message names what differs; or every recipe diverged. One that diverges among others is
             left out, and the report says so.
     """
-    require_one_process(out)
+    if ray is None:  # else Ray has started the others
+        require_one_process(out)
     if jobs != "auto" and jobs < 1:
         raise UserError(f"--jobs {jobs}: give at least 1")
     plan = plan if isinstance(plan, Plan) else Plan.read(plan)
-    asked = jobs if engine is None and workers is None else None
+    asked = Asked(jobs, ray) if engine is None and workers is None else None
     with full_disk(Path(out), lambda: "what was trained is kept: with more space the same command goes on"):
         return _Comparison(plan, Path(out), asked, progress, engine or Engine(), workers, report or _report).run()
 
@@ -118,13 +125,13 @@ class _Comparison:
         self,
         plan: Plan,
         out: Path,
-        jobs: int | Literal["auto"] | None,
+        asked: Asked | None,
         progress: Say | None,
         engine: Engine,
         workers: Workers | None,
         report: Callable[[Results, Path], None],
     ) -> None:
-        self.plan, self.out, self.asked, self.engine, self.report = plan, out, jobs, engine, report
+        self.plan, self.out, self.asked, self.engine, self.report = plan, out, asked, engine, report
         self.workers = workers
         self.progress = progress
         self.say: Say = progress or (lambda line: None)
@@ -192,20 +199,27 @@ class _Comparison:
         if threads is None and self.budget.begun:  # an older version's, whose runs had as many as torch
             threads = _trained_with(self.out)
         vocabulary = open_corpus(self.plan.corpus).tokenizer.size
-        jobs = None if self.asked == "auto" else self.asked
-        return side_by_side([*self.recipes.values()], vocabulary, self.plan.device, threads, jobs)
+        return self.asked.shares([*self.recipes.values()], vocabulary, self.plan.device, threads)
 
     def _workers(self, planned: PlannedTrainings) -> AbstractContextManager[Workers | None]:
         """Those who train side by side, started unless speed is to be measured first; None: one training at a time."""
         if self.workers is not None:
             return nullcontext(self.workers)
         waiting = len(self.searches.waiting) + sum(not each.finished and each.failure is None for each in planned.all())
-        if self.shared is None or self.shared.jobs == 1 or waiting < 2:
+        if self.asked is None or waiting < (2 if self.asked.ray is None else 1):
             return nullcontext()
-        workers = Processes(self.shared.devices, self.shared.threads)
-        if self.budget.minutes is None:  # else they would disturb what is measured
+        minutes = self.budget.minutes is not None
+        workers = self.asked.workers(
+            self.shared, self.out, self._read(), self.plan.device, minutes=minutes, say=self.say
+        )
+        if isinstance(workers, Processes) and not minutes:  # else they would disturb what is measured
             workers.start()
         return workers
+
+    def _read(self) -> list[Path]:
+        """The files and folders that trainings read."""
+        files = [file for task in self.plan.tasks for file in task.files.values() if file and not on_hub(file)]
+        return [*corpus_folders(str(self.plan.corpus)), *files, *(Path(start.run) for start in self.starts.values())]
 
     def _planned(self) -> PlannedTrainings:
         """All trainings of the plan, with the recipes and budgets that are known so far."""

@@ -53,6 +53,14 @@ class Job(Config):
             Interrupted: SIGINT or SIGTERM came; a checkpoint is saved.
         """
 
+    def memory(self, device: str) -> int:
+        """The memory of the machine, not of its GPU, that the job needs, counted, in bytes; 0: unknown.
+
+        Args:
+            device: cpu, cuda or mps.
+        """
+        return 0
+
     def message(self) -> Note:
         """The job in values that JSON can hold, for `job_of`."""
         kind = type(self)
@@ -84,6 +92,6 @@ class Workers(Protocol):
         """Begin a job in a free slot."""
         ...
 
-    def wait(self, noted: Callable[[Hashable, Note], None]) -> tuple[Hashable, Outcome]:
-        """Wait for the next outcome; notes on the way go to `noted`."""
+    def wait(self, noted: Callable[[Hashable, Note], None]) -> tuple[Hashable, Outcome] | None:
+        """Wait for the next outcome; notes on the way go to `noted`. None: there are more slots than before."""
         ...

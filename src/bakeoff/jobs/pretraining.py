@@ -4,8 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import override
+
 from bakeoff.display.progress import Shown
 from bakeoff.jobs.job import Job
+from bakeoff.jobs.memory import job_memory
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
 
@@ -30,6 +33,10 @@ class PretrainingJob(Job):
     def parsed(self) -> Recipe:
         """The recipe that is trained."""
         return Recipe.parse(self.recipe, str(self.out))
+
+    @override
+    def memory(self, device: str) -> int:
+        return job_memory(self.recipe, self.corpus, device)
 
     def train(self, progress: Shown, watch: Callable[[int, float], None] | None = None) -> "Run":
         """Pre-train, or go on with what an interruption left; returns the run.

@@ -1,15 +1,5 @@
-"""Worker processes of this machine, each of which does one job after the other; this is the parent's side.
+"""Worker processes of this machine, each of which does one job after the other; this is the parent's side."""
 
-They are plain subprocesses, which do not import the caller's main module. Jobs go to their standard input as lines of
-JSON, notes and outcomes come from their standard output.
-"""
-
-import contextlib
-import json
-import os
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Hashable, Sequence
 from queue import SimpleQueue
@@ -17,9 +7,9 @@ from threading import Lock, Thread
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from bakeoff.errors import Interrupted, UserError
-from bakeoff.full_disk import DiskFull
+from bakeoff.errors import UserError
 from bakeoff.jobs.job import Job, Note, Outcome
+from bakeoff.jobs.worker_process import WorkerProcess, outcome_of
 from bakeoff.signals import signals_held_back, stop_signals, tell_of_another
 
 _ASK_AGAIN = 0.3
@@ -31,7 +21,7 @@ class _Given(NamedTuple):
 
     key: Hashable
     title: str
-    line: str
+    message: Note
 
 
 class Processes:
@@ -46,9 +36,9 @@ class Processes:
 
     def __init__(self, devices: Sequence[str], threads: int) -> None:
         self.devices, self.threads = list(devices), threads
-        self.processes: list[subprocess.Popen[str]] = []
+        self.processes: list[WorkerProcess] = []
         self.attending: list[Thread] = []
-        self.busy: set[subprocess.Popen[str]] = set()
+        self.busy: set[WorkerProcess] = set()
         self.waiting: SimpleQueue[_Given | None] = SimpleQueue()
         self.heard: SimpleQueue[tuple[Hashable, Note | Outcome] | BaseException] = SimpleQueue()
         self.stopping, self.lock = False, Lock()
@@ -72,7 +62,7 @@ class Processes:
                     tell_of_another()
                 while self.busy:
                     for process in self.busy.copy():  # a training before its first step ignores it
-                        process.send_signal(signal.SIGTERM)
+                        process.ask_to_stop()
                     time.sleep(_ASK_AGAIN)
         finally:
             for process in self.processes:
@@ -82,24 +72,15 @@ class Processes:
             for thread in self.attending:
                 thread.join()
             for process in self.processes:
-                process.wait()
-                for stream in (process.stdin, process.stdout):
-                    if stream is not None:
-                        with contextlib.suppress(OSError):
-                            stream.close()
+                process.end()
 
     def start(self) -> None:
         """Start the processes unless they run; called early, it saves the seconds that they need to start."""
         if self.processes:
             return
-        environment = _environment(self.threads)
-        code = "from bakeoff.jobs.serving import serve; serve()"
         for device in self.devices:
-            command = [sys.executable, "-P", "-c", code, str(self.threads), device]
             with signals_held_back():  # until the process has its handlers, and is one of the pool
-                process = subprocess.Popen(
-                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True, encoding="utf-8"
-                )
+                process = WorkerProcess(device, self.threads)
                 self.processes.append(process)
                 thread = Thread(target=self._attend, args=(process,), daemon=True)
                 self.attending.append(thread)
@@ -108,7 +89,7 @@ class Processes:
     def begin(self, key: Hashable, job: Job) -> None:
         """Give a job to the first process that is free."""
         self.start()
-        self.waiting.put(_Given(key, job.title, json.dumps(job.message())))
+        self.waiting.put(_Given(key, job.title, job.message()))
 
     def wait(self, noted: Callable[[Hashable, Note], None]) -> tuple[Hashable, Outcome]:
         """Wait until a job is done; returns its key and its outcome.
@@ -126,7 +107,7 @@ class Processes:
                 return key, said
             noted(key, said)
 
-    def _attend(self, process: subprocess.Popen[str]) -> None:
+    def _attend(self, process: WorkerProcess) -> None:
         while (work := self.waiting.get()) is not None:
             with self.lock:
                 if self.stopping:
@@ -139,48 +120,19 @@ class Processes:
             if not alive:
                 return
 
-    def _follow(self, process: subprocess.Popen[str], work: _Given) -> bool:
+    def _follow(self, process: WorkerProcess, work: _Given) -> bool:
         """Pass on a process's messages until its job is done, and return whether the process lives."""
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            process.stdin.write(work.line + "\n")
-            process.stdin.flush()
-            for line in process.stdout:
-                said = json.loads(line) if line.endswith("\n") else {}
-                if "note" in said:
-                    self.heard.put((work.key, said["note"]))
-                elif said:
-                    self.heard.put(_answered(work, said))
-                    return True
-        except (BrokenPipeError, ValueError):  # the process was killed
-            pass
-        self.heard.put(
-            UserError(
-                f"{work.title}: its process was killed; is the machine out of memory? Give the same command again, or "
-                "fewer --jobs"
+        said = process.do(work.message, lambda note: self.heard.put((work.key, note)))
+        if said is None:
+            self.heard.put(
+                UserError(
+                    f"{work.title}: its process was killed; is the machine out of memory? Give the same command again, "
+                    "or fewer --jobs"
+                )
             )
-        )
-        return False
-
-
-def _answered(work: _Given, said: Note) -> tuple[Hashable, Outcome] | BaseException:
-    """The outcome of a job, or its error."""
-    if "outcome" in said:
-        return work.key, Outcome.parse(said["outcome"], work.title)
-    if "interrupted" in said:
-        return Interrupted(said["message"], said["interrupted"])
-    if "full" in said:
-        return DiskFull(said["full"], "")
-    if "error" in said:
-        return UserError(said["error"])
-    return RuntimeError(f"{work.title}: the process failed:\n{said['failed']}")
-
-
-def _environment(threads: int) -> dict[str, str]:
-    """The variables of this process, with `threads` threads for each numeric library, and a path to the package."""
-    environment = {**os.environ, "TOKENIZERS_PARALLELISM": "false"}
-    environment |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
-    # The package may be on a path that was added in this process.
-    environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
-    return environment
+            return False
+        try:
+            self.heard.put((work.key, outcome_of(said, work.title)))
+        except Exception as error:  # which the one that waits for the outcome raises
+            self.heard.put(error)
+        return True

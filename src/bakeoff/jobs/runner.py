@@ -112,7 +112,10 @@ class Runner:
                         self.workers.begin(key, job)
                     if not running:
                         return
-                    key, outcome = self.workers.wait(noted)
+                    ended = self.workers.wait(noted)
+                    if ended is None:
+                        continue
+                    key, outcome = ended
                     del running[key]
                     board.end(key, over=outcome.work_seconds is None)
                     queue.ended(key, outcome)

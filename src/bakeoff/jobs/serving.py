@@ -45,7 +45,7 @@ def serve() -> None:
         if device.startswith("cuda:"):
             torch.cuda.set_device(device)  # for what is asked of "the" GPU
         for line in source:
-            say(_answer(json.loads(line), device, lambda note: say({"note": note})))
+            say(said_of(json.loads(line), device, lambda note: say({"note": note})))
 
 
 def _stop_without(parent: int) -> None:
@@ -57,7 +57,14 @@ def _stop_without(parent: int) -> None:
         time.sleep(_LOOK)
 
 
-def _answer(message: Note, device: str, note: Callable[[Note], None]) -> Note:
+def said_of(message: Note, device: str, note: Callable[[Note], None]) -> Note:
+    """Do the job of a message; the last word on it, for `worker_process.outcome_of`.
+
+    Args:
+        message: the job, see `Job.message`.
+        device: the device of the job.
+        note: a function that takes the notes on the way.
+    """
     try:
         return {"outcome": job_of(message, device).carry_out(note, note).model_dump(mode="json")}
     except Interrupted as stop:

@@ -2,6 +2,7 @@
 
 import math
 import os
+import platform
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,16 @@ def usable_cores() -> int:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     shares = [share for folder in _groups() if (share := _share_of(folder)) is not None]
     return max(1, min([cores, *(math.floor(share) for share in shares)]))
+
+
+def processor_name() -> str:
+    """The processor's name in the system."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
+    except OSError:
+        names = []
+    return names[0] if names else platform.processor() or platform.machine()
 
 
 def free_memory() -> int | None:

@@ -1,6 +1,7 @@
 """Launchers that start several processes of one command: torchrun for one training, others by mistake."""
 
 import os
+from collections.abc import Mapping
 
 from bakeoff.errors import UserError
 
@@ -30,6 +31,12 @@ def rank_here() -> int:
 def started_again() -> bool:
     """Whether torchrun has started this process anew after one had failed (`--max-restarts`)."""
     return started_together() and _count("TORCHELASTIC_RESTART_COUNT") > 0
+
+
+def without_launcher(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a process that trains alone, wherever it is started."""
+    left_out = {*COUNTS, *MEETING, "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "TORCHELASTIC_RUN_ID"}
+    return {name: value for name, value in environment.items() if name not in left_out}
 
 
 def require_one_process(out: object) -> None:

@@ -1,19 +1,17 @@
 """The making of a corpus's shards on a Ray cluster whose machines share a disk."""
 
 import os
-import socket
 from pathlib import Path
 from typing import Any
 
 from bakeoff.corpus.store import Corpus
 from bakeoff.errors import UserError
-from bakeoff.extras import missing
+from bakeoff.machine.cluster import cluster, imported_ray
 from bakeoff.preparation.making import Preparation
 from bakeoff.preparation.options import PrepareOptions, Texts
 from bakeoff.preparation.progress import ShowProgress, Tally
 
 _SHARDS_A_CORE = 4  # so that cores which are done early have more to do
-_PATIENCE = 10  # seconds
 _SMALLEST = 1 << 20  # bytes on disk of a shard; below, starting it takes longer than its work
 
 
@@ -42,17 +40,12 @@ def prepare_on_ray(
     Raises:
         UserError: Ray is not installed; no cluster answers; a machine does not see the files; as of `prepare`.
     """
-    try:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        import ray
-    except ImportError:
-        raise missing("--ray needs Ray", "ray") from None
+    ray = imported_ray()
     checked = PrepareOptions.parse(options, "prepare")
     preparation = Preparation(texts, out, checked, overwrite=overwrite, progress=progress)
     if (made := preparation.made()) is not None:
         return made
-    _connect(ray, address)
-    try:
+    with cluster(ray, address):
         cores = int(ray.cluster_resources().get("CPU", 1))
         shards = preparation.shards or max(1, min(_SHARDS_A_CORE * cores, preparation.bytes // _SMALLEST))
         preparation.planned(shards)
@@ -66,26 +59,7 @@ def prepare_on_ray(
                     if error is not None:
                         raise UserError(error)
                     tally.advance()
-    except ray.exceptions.RayError as error:
-        reason = str(error).strip().splitlines()[0]
-        raise UserError(f"--ray {address}: the cluster failed ({reason}); the same command goes on from here") from None
-    finally:
-        ray.shutdown()
     return preparation.merge()
-
-
-def _connect(ray: Any, address: str) -> None:
-    try:
-        if address not in ("local", "auto"):
-            host, _, port = address.removeprefix("ray://").rpartition(":")
-            if not (host and port.isdecimal()):
-                raise UserError(f"--ray {address}: expected local, auto or HOST:PORT")
-            socket.create_connection((host, int(port)), _PATIENCE).close()  # Ray itself tries for minutes
-        local = {"include_dashboard": False} if address == "local" else {}
-        ray.init(address, log_to_driver=False, logging_level="ERROR", **local)
-    except (OSError, OverflowError, ValueError, RuntimeError) as error:
-        reason = str(error).strip().splitlines()[0].rstrip(".")
-        raise UserError(f"--ray {address}: no cluster answers ({reason}); start one with `ray start --head`") from None
 
 
 def _make(folder: str, texts: Texts, out: str | Path, shard: int, shards: int, options: PrepareOptions) -> str | None:

@@ -1,7 +1,6 @@
 """Devices and precisions of trainings."""
 
 import contextlib
-import platform
 import resource
 import sys
 import time
@@ -13,6 +12,7 @@ import torch
 
 from bakeoff.errors import UserError
 from bakeoff.machine.allocator import keep_memory, return_memory
+from bakeoff.machine.capacity import processor_name
 from bakeoff.ops.cpu.matrix_products import Float32Products
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
@@ -143,13 +143,3 @@ def work_clock(device: torch.device) -> float:
     On other devices it is the time by the clock, since the processor mostly waits.
     """
     return time.process_time() if device.type == "cpu" else time.perf_counter()
-
-
-def processor_name() -> str:
-    """The processor's name in the system."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
-    except OSError:
-        names = []
-    return names[0] if names else platform.processor() or platform.machine()

@@ -15,7 +15,7 @@ from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.machine.capacity import free_memory, usable_cores
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import resolve_device
-from bakeoff.resources.memory_need import memory_need
+from bakeoff.resources.memory_need import BYTES_PER_NUMBER, memory_need
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -26,6 +26,9 @@ work well. Below, trainings with one thread each, side by side, do more together
 
 PROCESS = 400 << 20
 """Bytes of a process without a model."""
+
+PROCESS_WITH_GPU = 3 << 30
+"""Bytes that a process without a model is assumed to take of the machine's memory, once it uses a GPU."""
 
 SPARE = 1.3
 """Factor on the counted memory, for temporary memory of single operations and for held-out rows."""
@@ -127,5 +130,16 @@ def _that_fit(recipes: Sequence[Recipe], vocabulary: int, most: int) -> int:
     if most == 1 or free is None:
         return most
     largest = max(recipes, key=lambda recipe: operations_of_a_pass(recipe, vocabulary))
-    need = PROCESS + SPARE * memory_need(largest, vocabulary, torch.device("cpu")).total
-    return max(1, min(most, int(free / need)))
+    return max(1, min(most, int(free / needed_memory(largest, vocabulary, torch.device("cpu")))))
+
+
+def needed_memory(recipe: Recipe, vocabulary: int, device: torch.device) -> int:
+    """Bytes of the machine's memory, not of its GPU, that a process needs which trains a recipe.
+
+    Of a training on a GPU the machine holds the copies of a checkpoint.
+    """
+    if device.type == "cpu":
+        return round(PROCESS + SPARE * memory_need(recipe, vocabulary, device).total)
+    module = build_on_meta(recipe, vocabulary)
+    saved = module.parameter_count() + recipe.training.optimizer.kept(module)
+    return round(PROCESS_WITH_GPU + SPARE * BYTES_PER_NUMBER * saved)

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
+from bakeoff.machine.capacity import processor_name
 from bakeoff.plugins import plugin_versions
-from bakeoff.resources.device import processor_name
 from bakeoff.runs.rules import RULES
 
 

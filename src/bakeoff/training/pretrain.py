@@ -96,7 +96,7 @@ def pretrain(
         UserError: a mistake in the arguments.
         Diverged: the loss is not a number any more; the last checkpoint stays.
         DiskFull: there is no space left; the last checkpoint stays.
-        Interrupted: SIGINT, SIGTERM or SIGHUP came; the run is saved and can be resumed.
+        Interrupted: SIGINT, SIGTERM, SIGHUP or SIGUSR1 came; the run is saved and can be resumed.
     """
     require_torchrun(out)
     replacements = {"average_last": average_last, "save_at": save_at, "early_stopping": early_stopping}

@@ -3,7 +3,7 @@
 import signal
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
@@ -12,13 +12,13 @@ from bakeoff.config import with_defaults
 from bakeoff.corpus.mixture import open_corpus
 from bakeoff.durable import held, holds_something, own_folder, remove
 from bakeoff.errors import Diverged, Interrupted
+from bakeoff.jobs.choice import Asked, corpus_folders
 from bakeoff.jobs.job import Job, Note, Outcome, Workers
-from bakeoff.jobs.processes import Processes
 from bakeoff.jobs.runner import Runner, Say
 from bakeoff.machine.capacity import usable_cores
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
-from bakeoff.resources.threads import SharedMachine, side_by_side, using_threads
+from bakeoff.resources.threads import SharedMachine, using_threads
 from bakeoff.runs.run import SEARCH
 from bakeoff.same_settings import require_same
 from bakeoff.tuning.candidates import Values, candidates, recipe_with, shown
@@ -58,7 +58,7 @@ class RecipeSearch:
         self.progress, self.say = progress, planning.say
         self.measured_as = planning.measured_as
 
-    def run(self, trials: int, jobs: int | Literal["auto"] | None, workers: Workers | None) -> TuningResults:
+    def run(self, trials: int, asked: Asked | None, workers: Workers | None) -> TuningResults:
         """Run the whole search; steps that may fail for a user's mistake come first."""
         value_sets = candidates(self.ranges, trials)
         planned = self.planning.recipes(value_sets)  # a mistake in a range is reported before all others
@@ -68,27 +68,32 @@ class RecipeSearch:
         if not (self.out / SEARCH).is_file() and holds_something(self.out, besides=SEARCH):
             checksums.require_present(self.out / SEARCH)
             raise taken(self.out, "something else", ELSEWHERE)
-        shared = self._side_by_side(jobs, value_sets)
+        shared = self._side_by_side(asked, value_sets)
         with using_threads(None if shared is None else shared.threads):
-            return self._search(trials, value_sets, shared, workers)
+            return self._search(trials, value_sets, asked, shared, workers)
 
-    def _side_by_side(self, jobs: int | Literal["auto"] | None, value_sets: list[Values]) -> SharedMachine | None:
+    def _side_by_side(self, asked: Asked | None, value_sets: list[Values]) -> SharedMachine | None:
         """Number of jobs and threads; None: one trial at a time, or the caller's workers, with present threads."""
-        if jobs is None:
+        if asked is None:
             return None
         path = self.out / SEARCH
         known = SearchJournal.read(path) if path.is_file() else None
         most = len(value_sets) * len(self.seeds)
-        several = min(usable_cores(), most) if jobs == "auto" else min(jobs, most)
+        several = min(asked.most or usable_cores(), most)
         if known is not None and known.threads is None:  # an older version's, whose trials had their share of the cores
             return SharedMachine(max(1, usable_cores() // several), [self.device] * several)
-        vocabulary, asked = open_corpus(self.corpus).tokenizer.size, None if jobs == "auto" else several
+        here = asked if asked.most is None else asked._replace(jobs=several)
         threads = None if known is None else known.threads
-        shared = side_by_side([self.recipe], vocabulary, self.device, threads, asked)
+        shared = here.shares([self.recipe], open_corpus(self.corpus).tokenizer.size, self.device, threads)
         return shared and shared._replace(devices=shared.devices[:most])
 
     def _search(
-        self, trials: int, value_sets: list[Values], shared: SharedMachine | None, workers: Workers | None
+        self,
+        trials: int,
+        value_sets: list[Values],
+        asked: Asked | None,
+        shared: SharedMachine | None,
+        workers: Workers | None,
     ) -> TuningResults:
         self.fingerprint = self.engine.fingerprint(self.corpus)
         settings = {
@@ -123,7 +128,7 @@ class RecipeSearch:
                 self.say(coming_cost(self.journal.trials, len(self.seeds), self.budget))
                 if begun:
                     self.say(f"{sum(trial.begun for trial in self.journal.trials)} of them begun before")
-                with self._workers_of_search(shared) as pool:
+                with self._workers_of_search(asked, shared) as pool:
                     runner = Runner(workers or pool, self.engine.carry_out, self.progress, "trial")
                     self.say = runner.say
                     return self._run(runner)
@@ -139,10 +144,14 @@ class RecipeSearch:
             what = "what is done is kept, and the same command goes on" if kept else "nothing was done yet"
             raise Interrupted(f"{self.out}: interrupted; {what}", number) from None
 
-    def _workers_of_search(self, shared: SharedMachine | None) -> AbstractContextManager[Workers | None]:
-        if shared is None or shared.jobs == 1:
+    def _workers_of_search(
+        self, asked: Asked | None, shared: SharedMachine | None
+    ) -> AbstractContextManager[Workers | None]:
+        if asked is None:
             return nullcontext()
-        return Processes(shared.devices, shared.threads)
+        read = [*corpus_folders(self.corpus), *([] if self.start is None else [self.start])]
+        minutes = self.budget.minutes is not None
+        return asked.workers(shared, self.out, read, self.device, minutes=minutes, say=self.say)
 
     def _known(self, path: Path, settings: dict[str, Any]) -> SearchJournal:
         """The journal of an earlier call.

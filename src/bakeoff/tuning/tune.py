@@ -5,6 +5,7 @@ from typing import Literal
 
 from bakeoff.errors import UserError
 from bakeoff.full_disk import full_disk
+from bakeoff.jobs.choice import Asked
 from bakeoff.jobs.job import Workers
 from bakeoff.jobs.runner import Say
 from bakeoff.machine.launch import require_one_process
@@ -27,6 +28,7 @@ def tune(
     trials: int = 16,
     budget: Budget | None = None,
     jobs: int | Literal["auto"] = "auto",
+    ray: str | None = None,
     seed: int = 0,
     seeds: int = 1,
     for_budget: Budget | None = None,
@@ -52,6 +54,9 @@ def tune(
         jobs: number of trials that run at the same time, each in its own process; the results stay the same. auto: as
             many as there are cores, with one thread each, for small models; one at a time for large ones; one for each
             GPU.
+        ray: Ray cluster that trains in place of this machine, on all its machines, which share the disk of `out`:
+            local, auto or HOST:PORT (docs/scale.md); `jobs` is then the most at the same time. None: this machine
+            trains.
         seed: seed of everything that is random.
         seeds: number of seeds of each trial, counted from `seed`; the loss of a trial is the mean over them.
         for_budget: budget of the training that is planned. The resulting recipe has this budget, and the learning rate
@@ -68,7 +73,8 @@ def tune(
             and the message names the difference.
         Diverged: every trial diverged.
     """
-    require_one_process(out)
+    if ray is None:  # else Ray has started the others
+        require_one_process(out)
     for option, number in (("--trials", trials), ("--seeds", seeds), ("--jobs", 1 if jobs == "auto" else jobs)):
         if number < 1:
             raise UserError(f"{option} {number}: give at least 1")
@@ -79,4 +85,4 @@ def tune(
     planning = Planning(loaded, ranges, str(corpus), trial_budget, device, engine or TrialEngine(), say)
     search = RecipeSearch(planning, Path(out), range(seed, seed + seeds), for_budget, start, progress)
     with full_disk(Path(out), lambda: "what was trained is kept: with more space the same command goes on"):
-        return search.run(trials, jobs if engine is None and workers is None else None, workers)
+        return search.run(trials, Asked(jobs, ray) if engine is None and workers is None else None, workers)

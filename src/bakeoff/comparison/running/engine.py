@@ -157,7 +157,8 @@ class Engine:
         """Facts of the machine (processor, cores, threads, memory, device, system), and versions of the libraries."""
         import torch
 
-        from bakeoff.resources.device import processor_name, resolve_device
+        from bakeoff.machine.capacity import processor_name
+        from bakeoff.resources.device import resolve_device
 
         machine = {"processor": processor_name(), "cores": str(os.cpu_count()), "threads": str(torch.get_num_threads())}
         if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:

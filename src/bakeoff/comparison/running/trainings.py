@@ -14,6 +14,7 @@ from bakeoff.durable import remove
 from bakeoff.errors import UserError
 from bakeoff.jobs.job import Job, Note, Outcome
 from bakeoff.jobs.runner import Runner
+from bakeoff.unfinished import unfinished_folder
 
 Publish = Callable[[PlannedTrainings, list[int], dict[str, Failure]], Results]
 
@@ -99,6 +100,7 @@ class Trainings:
             return ComparedPretraining(seed=planned.seed, budget=now.budgets[name], pace=pace, start=start, **common)
         # Fine-tuning is short: what an interruption left is made anew.
         planned.discard(self.out)
+        remove(unfinished_folder(planned.directory), self.out.absolute())
         source = planned.begins_from.directory if planned.initialisation == "pretrained" else None
         return ComparedFinetuning(seed=planned.random_seed, task=planned.task, source=source, **common)
 

@@ -4,14 +4,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from bakeoff.comparison.plan import TaskPlan
 from bakeoff.comparison.running.correction import Corrected, FirstTenth, Pace
 from bakeoff.corpus.mixture import mixture_entries
 from bakeoff.display.progress import Shown
 from bakeoff.errors import Diverged
 from bakeoff.jobs.job import Job, Note, Outcome
+from bakeoff.jobs.memory import job_memory
 from bakeoff.jobs.pretraining import PretrainingJob
 from bakeoff.recipe import Recipe
+from bakeoff.unfinished import unfinished_folder
 
 LOOKED = {"looked": True}
 """The note that a training goes on as planned, after its speed was checked."""
@@ -46,6 +50,10 @@ class ComparedFinetuning(Job):
     source: Path | None = None
     """The pre-trained run that it starts from; None: random weights."""
 
+    @override
+    def memory(self, device: str) -> int:
+        return job_memory(self.recipe, self.corpus, device)
+
     def carry_out(self, progress: Shown, note: Callable[[Note], None]) -> Outcome:
         """Fine-tune, until `results.json` stands in the run's directory."""
         from bakeoff.tasks.finetune import finetune
@@ -57,7 +65,14 @@ class ComparedFinetuning(Job):
             common["tokenizer"] = shared  # a run has its own, the very same
         source = self.source or Recipe.parse(self.recipe, str(self.out))
         try:
-            finetune(source, self.task.data, self.out, config=self.task.finetune, **common)
+            finetune(
+                source,
+                self.task.data,
+                self.out,
+                config=self.task.finetune,
+                resume=unfinished_folder(self.out).exists() or self.out.exists(),
+                **common,
+            )
         except Diverged as error:
             return Outcome(diverged=str(error))
         return Outcome()
