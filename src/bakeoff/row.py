@@ -8,10 +8,14 @@ vectors.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Annotated, Any, Generic, NamedTuple, TypeVar, get_type_hints
 
 import torch
 from torch import Tensor
+
+from bakeoff.machine.transfer import sent
+from bakeoff.spans import Spans
 
 Array = TypeVar("Array")
 """The type of a signal's values: an array where rows are made, a tensor in a model."""
@@ -85,6 +89,9 @@ class Row(NamedTuple, Generic[Array]):
     """
     vectors: Annotated[Array | None, Signal("TE")] = None
     """(B, T, E) vectors of the tokens from the embedding of another model, for models without a token table."""
+    spans: Spans | None = None
+    """The spans of documents and of padding, on the CPU, where the batch knows them; None: they are worked out on the
+    device from `owners`."""
     forwards: bool = False
     """The states of a model with two directions are wanted in the forward one alone."""
 
@@ -95,7 +102,7 @@ class Row(NamedTuple, Generic[Array]):
 
     def to(self, device: torch.device) -> "Row[Tensor]":
         """The rows on a device; for tensors alone."""
-        moved: Row[Tensor] = mapped(self, lambda each: each.to(device))
+        moved: Row[Tensor] = mapped(self, partial(sent, device=device))
         return moved
 
 
@@ -103,7 +110,8 @@ def turned(row: Row[Any]) -> Row[Any]:
     """Rows of tensors that are read from their ends: what is said of each token, and the wanted positions, reversed."""
     values: Iterator[Any] = (each.flip(1) if isinstance(each, Tensor) and each.dim() > 1 else each for each in row)
     wanted = None if row.wanted is None else row.ids.shape[1] - 1 - row.wanted
-    return Row(*values)._replace(wanted=wanted)
+    spans = None if row.spans is None else row.spans.turned()
+    return Row(*values)._replace(wanted=wanted, spans=spans)
 
 
 _SIGNALS: dict[type, dict[str, Signal]] = {}

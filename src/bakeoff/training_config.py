@@ -40,6 +40,9 @@ class TrainingConfig(Config):
     """auto is bfloat16 autocast where the device is fast at it, float32 elsewhere."""
     compile: Literal["auto"] | bool = "auto"
     """Compile the layers; auto does so where the training is long enough to win the compiler's time back."""
+    activation_checkpointing: bool = False
+    """Keep only the input of each layer from the forward pass, and apply the layer again in the backward pass: far less
+    memory for a third more operations, and the same results (Chen et al. 2016, arXiv:1604.06174)."""
     validations: int = Field(default=20, ge=1)
     """Measurements of the held-out loss, evenly spread, 25 steps apart at least; one more precedes the training."""
     validation_examples: int = Field(default=256, gt=0)

@@ -107,6 +107,6 @@ def test_a_row_that_is_turned_round_twice_is_the_row():
 @pytest.mark.parametrize("of", [Row, Source, Queries, Examples])
 def test_every_array_is_declared_with_its_layout(of):
     """A signal without one would be taken for a fact of the format, and lost where texts are mixed."""
-    plain = {"source", "queries", "forwards", "row", "reuse", "measured"}
+    plain = {"source", "queries", "forwards", "spans", "row", "reuse", "measured"}
     names = of._fields if hasattr(of, "_fields") else [field.name for field in fields(of)]
     assert set(names) - set(signals(of)) <= plain

@@ -1,6 +1,7 @@
 """Hot functions as their definitions say them, in loops, for the tests to compare with."""
 
 import cmath
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -29,6 +30,23 @@ def short_convolution_naive(
                         value = value + tap_weight * x[b, source, channel]
                 rows.append(value)
     return torch.stack(rows).view(batch, length, width)
+
+
+def varlen_attn_naive(query, key, value, cu_seq_q, cu_seq_k, max_q, max_k, *, scale=None, window_size=(-1, -1)):
+    """torch's `varlen_attn` by its documentation: a loop over sequences, of (tokens, heads, width)."""
+    assert cu_seq_q.dtype == cu_seq_k.dtype == torch.int32
+    assert cu_seq_q[0] == cu_seq_k[0] == 0
+    assert cu_seq_q[-1] == len(query)
+    mixed = []
+    for begin, end in pairwise(cu_seq_q.tolist()):
+        assert 0 <= end - begin <= min(max_q, max_k)
+        q, k, v = (each[begin:end].transpose(0, 1) for each in (query, key, value))
+        distance = torch.arange(end - begin) - torch.arange(end - begin)[:, None]
+        left, right = (end - begin if side < 0 else side for side in window_size)
+        seen = (distance >= -left) & (distance <= right)
+        scores = (q @ k.mT) * (q.shape[-1] ** -0.5 if scale is None else scale)
+        mixed.append((scores.masked_fill(~seen, -torch.inf).softmax(-1) @ v).transpose(0, 1))
+    return torch.cat(mixed)
 
 
 def convolution_naive(

@@ -67,3 +67,20 @@ def test_norms_and_biases_have_no_weight_decay():
     assert [tuple(p.shape) for p in decayed["params"]] == [(4, 3), (5, 4)]
     assert [tuple(p.shape) for p in free["params"]] == [(4,), (4,), (4,)]
     assert (decayed["weight_decay"], free["weight_decay"]) == (0.1, 0.0)
+
+
+def test_the_fused_pass_of_a_gpu_moves_as_the_equations_and_keeps_the_same_state():
+    """Its kernel exists for CPUs, too, where it is not used: bits stay those of earlier runs."""
+    settings = {"lr": 0.05, "betas": (0.8, 0.95), "epsilon": 1e-2, "weight_decay": 0.1, "bias_correction": False}
+    modules = [nn.Linear(3, 4).double() for _ in range(2)]
+    modules[1].load_state_dict(modules[0].state_dict())
+    plain, fused = optimizers = [AdamWConfig(**settings).build(module) for module in modules]
+    fused.move = fused.move_fused
+    for step in range(5):
+        for module, optimizer in zip(modules, optimizers, strict=True):
+            generator = torch.Generator().manual_seed(step)
+            for parameter in module.parameters():
+                parameter.grad = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+            optimizer.step()
+    torch.testing.assert_close(modules[1].state_dict(), modules[0].state_dict(), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(fused.state_dict(), plain.state_dict(), rtol=1e-12, atol=1e-12)

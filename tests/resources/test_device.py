@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from bakeoff.resources import device
-from bakeoff.resources.device import peak_memory, reset_peak_memory, resolve_precision
+from bakeoff.resources.device import peak_memory, reset_peak_memory, resolve_device, resolve_precision
 
 CPU = torch.device("cpu")
 
@@ -40,6 +40,22 @@ def test_a_torch_that_does_not_list_capabilities_is_asked_otherwise(monkeypatch,
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_a_chosen_precision_is_kept(precision):
     assert resolve_precision(precision, CPU) == precision
+
+
+@pytest.mark.parametrize(
+    ("name", "current", "index"),
+    [("auto", None, 0), ("cuda", None, 0), ("cuda", 3, 3), ("auto", 2, 2), ("cuda:1", 3, 1), ("cuda:1", None, 1)],
+)
+def test_a_gpu_has_an_index_and_multiplies_in_tf32(monkeypatch, name, current, index):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: current is not None)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: current)
+    precision = []
+    monkeypatch.setattr(torch, "set_float32_matmul_precision", precision.append)
+    assert resolve_device(name) == torch.device("cuda", index)
+    assert resolve_device(name).index == index
+    assert set(precision) == {"high"}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the system's figures")

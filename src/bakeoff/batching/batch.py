@@ -1,11 +1,13 @@
 """The batch: the tensors that models and objectives read."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import torch
 from torch import Tensor
 
+from bakeoff.machine.transfer import pinned, sent
 from bakeoff.row import Row, mapped
 
 
@@ -30,19 +32,22 @@ class Batch:
     """Its number in the whole batch of a step, by which the model's randomness and memory find it again."""
     first_row: int = 0
     """Number of rows of the whole batch before its own."""
+    parts: Mapping[str, tuple[Tensor, ...]] = field(default_factory=dict)
+    """For objectives whose heads treat rows by their labels: for each kind the (m,) indices of its labels; empty where
+    the head works them out."""
 
     def to(self, device: torch.device) -> "Batch":
-        """The batch on a device."""
-        if device.type == "cpu":
-            return self
+        """The batch on a device, without waiting for it."""
+        return self if device.type == "cpu" else self._mapped(partial(sent, device=device))
 
-        def moved(tensor: Tensor) -> Tensor:
-            if device.type != "cuda":
-                return tensor.to(device)
-            return tensor.pin_memory().to(device, non_blocking=True)
+    def pinned(self, device: torch.device) -> "Batch":
+        """The batch in memory that a device reads by itself; to be called in the thread that makes batches."""
+        return self if device.type == "cpu" else self._mapped(partial(pinned, device=device))
 
-        targets = {name: (moved(positions), moved(labels)) for name, (positions, labels) in self.targets.items()}
-        return replace(self, row=mapped(self.row, moved), targets=targets)
+    def _mapped(self, function: Callable[[Tensor], Tensor]) -> "Batch":
+        targets = {name: (function(positions), function(labels)) for name, (positions, labels) in self.targets.items()}
+        parts = {name: tuple(map(function, indices)) for name, indices in self.parts.items()}
+        return replace(self, row=mapped(self.row, function), targets=targets, parts=parts)
 
 
 def asked_everywhere(row: Row[Tensor], objective: str) -> Batch:

@@ -27,6 +27,7 @@ from bakeoff.errors import UserError
 from bakeoff.formats.example import Format, Uneven
 from bakeoff.optimization.course import Course
 from bakeoff.row import Row, mapped
+from bakeoff.spans import spans_of
 
 
 @dataclass(frozen=True)
@@ -181,7 +182,9 @@ def batches_of(rows: RowsWithTargets, micro_batches: Cuts, advance: int | None) 
                 torch.from_numpy(target.labels[low:high]),
             )
         tokens = int((row.documents > 0).sum()) + (0 if row.source is None else int(row.source.padding_mask.sum()))
-        made.append(Batch(mapped(_without_needless(row), torch.from_numpy), within, tokens, advance))
+        tensors = mapped(_without_needless(row), torch.from_numpy)
+        spans = None if tensors.owners is None else spans_of(tensors.owners)
+        made.append(Batch(tensors._replace(spans=spans), within, tokens, advance))
     return made
 
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from bakeoff.batching.batch import Batch
 from bakeoff.row import Row, Source, signals
+from bakeoff.spans import spans_of
 
 Widths = tuple[int, ...]
 """T, U and P; 0 for what rows do not have."""
@@ -52,7 +53,9 @@ def widened(batch: Batch, widths: Widths, pad: int, directions: int) -> Batch:
         unmasked = torch.ones_like(row.source.ids, dtype=torch.bool)
         row = row._replace(source=row.source._replace(padding_mask=unmasked))
     targets = {name: (wider.moved(rows, directions), labels) for name, (rows, labels) in batch.targets.items()}
-    return replace(batch, row=wider.padded(row), targets=targets)
+    row = wider.padded(row)
+    spans = None if row.owners is None else spans_of(row.owners)
+    return replace(batch, row=row._replace(spans=spans), targets=targets)
 
 
 class _Wider:

@@ -103,14 +103,12 @@ def _version(wanted: bool) -> None:
     if wanted:
         import torch
 
-        from bakeoff.machine.capacity import processor_name
-        from bakeoff.resources.device import resolve_device
+        from bakeoff.resources.device import device_name, resolve_device
 
         device = resolve_device("auto")
-        name = torch.cuda.get_device_name(device) if device.type == "cuda" else processor_name()
         show(
             f"bakeoff {metadata.version('bakeoff')}, torch {torch.__version__}, Python {platform.python_version()}, "
-            f"device {device.type} ({name})"
+            f"device {device.type} ({device_name(device)})"
         )
         raise typer.Exit
 

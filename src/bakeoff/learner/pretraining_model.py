@@ -1,6 +1,7 @@
 """The trained module of a pre-training: the model and the heads of its objectives."""
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any, cast
 
 import torch
@@ -58,12 +59,20 @@ class PretrainingModel(nn.Module):
         self.row_lengths = row_lengths(self.objectives, recipe.input.length)
         """Number of tokens of a full row's source, 0 where there is none, and of the row itself."""
         self._row_width = recipe.model.stack.output_width
+        if recipe.training.activation_checkpointing:
+            self.recompute_layers()
 
     def compile_layers(self) -> None:
         """Compile the layers of the model, and those of a generator."""
         for each in (self.model, self.generator):
             if each is not None:
                 each.compile_layers()
+
+    def recompute_layers(self) -> None:
+        """Keep the inputs of the layers of the model, and of those of a generator, alone for the backward pass."""
+        for each in (self.model, self.generator):
+            if each is not None:
+                each.recompute_layers()
 
     def forward(
         self, batch: Batch, state: ModelState | None = None, score: Score = summed_loss
@@ -92,8 +101,21 @@ class PretrainingModel(nn.Module):
                 hidden, after = self.model(row, state, remembered=batch.advance, banded=False)
             gathered |= self._gathered(hidden, targets)
         embedding_weight = self.model.embedding.weight
-        present = [each for each in self.objectives if each.name in gathered]
-        return {each.name: score(each.head, *gathered[each.name], embedding_weight) for each in present}, after
+        results = {}
+        for each in self.objectives:
+            if each.name in batch.parts and score is summed_loss:
+                results[each.name] = each.head.loss_of_parts(
+                    *gathered[each.name], embedding_weight, batch.parts[each.name]
+                )
+            elif each.name in gathered:
+                results[each.name] = score(each.head, *gathered[each.name], embedding_weight)
+        return results, after
+
+    def with_parts(self, batch: Batch) -> Batch:
+        """A batch on the CPU that says, for heads that treat rows by their labels, which rows are of which kind."""
+        heads = {each.name: each.head for each in self.objectives if each.name in batch.targets}
+        found = {name: head.parts(batch.targets[name][1]) for name, head in heads.items()}
+        return replace(batch, parts={name: parts for name, parts in found.items() if parts})
 
     def _generate(
         self, generating: Generating, row: Row[Tensor], targets: dict[str, tuple[Tensor, Tensor]]

@@ -64,6 +64,9 @@ class Context(NamedTuple):
     """
     attention_mask: Tensor | None = None
     """(B or 1, 1, T or 1, S) True where a position of the third axis may attend to one of the fourth."""
+    bounds: Tensor | None = None
+    """(N + 1,) int32 the first of the B * T positions of each document, and B * T, where attention is within documents
+    and without a mask (`ops/document_attention.py`); then `attention_mask` is None. None: it is by the mask."""
     attention_bias: Tensor | None = None
     """(1, H, T, S) bias added to the scores of attention; made by the stack, whose layers share it."""
     distances: Tensor | None = None

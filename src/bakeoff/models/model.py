@@ -51,8 +51,7 @@ class Model(nn.Module):
                 self.target_embedding = config.embedding.build(None, context)
             self.decoder = config.decoder.build(context)
         self.backward_decoder = self.config.stack.build(context) if config.directions == 2 else None
-        mixers = [block.mixer_config for stack in config.stacks().values() for block in stack.layer_blocks()]
-        self._attends = any(mixer.attends for mixer in mixers)
+        self._attends = any(stack.attention.attends for stack in self.stacks().values())
         self.query: nn.Parameter | None = None
         if config.two_streams:
             # g, what the second stream starts from; XLNet's code leaves it to TensorFlow's default for (1, 1, D).
@@ -93,6 +92,11 @@ class Model(nn.Module):
         """Compile the layers; those of the same structure share the code."""
         for stack in self.stacks().values():
             stack.compiled = True
+
+    def recompute_layers(self) -> None:
+        """Keep the inputs of layers alone for the backward pass, which applies the layers anew."""
+        for stack in self.stacks().values():
+            stack.recomputed = True
 
     def forward(
         self,
@@ -147,9 +151,14 @@ class Model(nn.Module):
 
     def _context(self, row: Row[Tensor]) -> Context:
         """The context of rows that stand by themselves."""
+        alone = row if row.documents is None else row._replace(padding_mask=None)
+        bounds = self.stack.attention.bounds(row, self)
+        if bounds is not None:
+            return Context(alone, bounds=bounds)
         shown = None if row.prefix is None else inside_prefix(row.ids, row.prefix)
-        mask = self._mask(row.padding_mask, row.documents, self.decoder is not None, shown)
-        return Context(row if row.documents is None else row._replace(padding_mask=None), mask, wanted=row.wanted)
+        return Context(
+            alone, self._mask(row.padding_mask, row.documents, self.decoder is not None, shown), wanted=row.wanted
+        )
 
     def _with_queries(self, x: Tensor, context: Context, queries: Queries[Tensor]) -> tuple[Tensor, Context]:
         """The input and context with the rows of the second stream after those of the tokens."""
@@ -181,8 +190,11 @@ class Model(nn.Module):
 
     def source_inputs(self, source: Source[Tensor]) -> tuple[Tensor, Context]:
         """The input of the encoder of a sequence-to-sequence model, and its context."""
+        assert self.encoder is not None
         row = Row(source.ids, padding_mask=source.padding_mask)
-        return self.embedding(row), Context(row, self._mask(source.padding_mask, None, False))
+        bounds = self.encoder.attention.bounds(row, self)
+        mask = None if bounds is not None else self._mask(source.padding_mask, None, False)
+        return self.embedding(row), Context(row, mask, bounds=bounds)
 
     def start(self, rows: int, in_place: bool = False) -> ModelState:
         """The state before the first token of `rows` rows, from which `forward` continues.

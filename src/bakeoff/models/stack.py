@@ -7,10 +7,11 @@ from torch import Tensor, nn
 
 from bakeoff.config import Config
 from bakeoff.errors import UserError
+from bakeoff.models.attention_needs import AttentionNeeds
 from bakeoff.models.blocks import BlockConfig
 from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.distances import DistanceTable, RelativeBias, distance_table, relative_bias
-from bakeoff.models.layer import apply_layer, apply_layer_at, compiled_layer
+from bakeoff.models.layer import apply_layer, apply_layer_at, compiled_layer, recomputing
 from bakeoff.models.layer_weighting import LayerWeighting
 from bakeoff.models.packing import at_positions, packing_of, worth_packing
 from bakeoff.models.part import Part, State
@@ -119,6 +120,7 @@ class Stack(nn.Module):
         super().__init__()
         self.config = config
         self.compiled = False
+        self.recomputed = False
         blocks = config.layer_blocks()
         owned: dict[str, list[Part]] = {}
         shared: dict[tuple[str, int], tuple[int, int]] = {}  # (name, group) -> index of the part, first layer with it
@@ -150,6 +152,7 @@ class Stack(nn.Module):
         self.norm = context.norm(width) if blocks[-1].needs_final_norm else nn.Identity()
         self.dropout = context.output_dropout
         mixers = [block.mixer_config for block in blocks]
+        self.attention = AttentionNeeds.of(mixers, contexts)
         self.bias: RelativeBias | None = relative_bias(mixers, context.causal)
         self.distances: DistanceTable | None = distance_table(mixers, contexts)
         self.weighting = LayerWeighting(sum(map(len, self.layers))) if config.layer_weights else None
@@ -162,7 +165,7 @@ class Stack(nn.Module):
         """
         context = self._with_bias(x, context)
         wanted, context = context.wanted, context._replace(wanted=None)
-        apply = compiled_layer() if self.compiled else apply_layer
+        apply = recomputing(compiled_layer() if self.compiled else apply_layer, self.recomputed and self.training)
         eager = apply is apply_layer
         if context.row.padding_mask is not None and eager and not context.queries and worth_packing(x):
             packing = packing_of(context.row.padding_mask)

@@ -11,12 +11,14 @@ from typing import Any, NamedTuple, cast
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from typing_extensions import override
 
 from bakeoff.errors import UserError
 from bakeoff.models.blocks.feed_forward import activate
 from bakeoff.models.initialisation import initialise
 from bakeoff.models.model import ModelConfig
 from bakeoff.ops.cross_entropy import cross_entropy
+from bakeoff.ops.linear_cross_entropy import linear_cross_entropy
 
 
 class Head(nn.Module):
@@ -46,6 +48,19 @@ class Head(nn.Module):
     def loss(self, rows: Tensor, labels: Tensor, embedding_weight: Tensor) -> Tensor:
         """The cross-entropy of gathered rows with their (N,) labels, summed, in nats."""
         return cross_entropy(self.scores(rows, embedding_weight).float(), labels, z_loss=self.z_loss)
+
+    def parts(self, labels: Tensor) -> tuple[Tensor, ...]:
+        """For a head that treats rows by their labels: the indices of the rows of each kind; else empty.
+
+        The labels are on the CPU, and so are the indices: where a device had to find them, it would be waited for.
+        """
+        return ()
+
+    def loss_of_parts(
+        self, rows: Tensor, labels: Tensor, embedding_weight: Tensor, parts: tuple[Tensor, ...]
+    ) -> Tensor:
+        """`loss` where the `parts` of the labels are known."""
+        raise NotImplementedError
 
     def usual_loss(self, rows: Tensor, embedding_weight: Tensor) -> Tensor:
         """The loss of rows with unknown labels, for an estimate of the memory that it takes."""
@@ -122,17 +137,22 @@ class TokenHead(Head):
 
     def scores(self, rows: Tensor, embedding_weight: Tensor) -> Tensor:
         """(N, D) hidden states and the (V, E) table to (N, V) unnormalised log-probabilities."""
+        return F.linear(self.vectors(rows), embedding_weight, self.bias)
+
+    def vectors(self, rows: Tensor) -> Tensor:
+        """(N, E) the vectors whose products with the table are the scores of (N, D) hidden states."""
         if self.scale is not None:
             rows = rows * self.scale
         if self.transform is not None:
             rows = self.transform(rows)
         if self.norm is not None and self.activation is not None:
             rows = self.norm(activate(rows, self.activation))
-        return F.linear(rows, embedding_weight, self.bias)
+        return rows
 
     def loss(self, rows: Tensor, labels: Tensor, embedding_weight: Tensor) -> Tensor:
         """The summed cross-entropy of gathered rows with their (N,) labels, smoothed or not, in nats."""
-        return cross_entropy(self.scores(rows, embedding_weight).float(), labels, self.label_smoothing, self.z_loss)
+        vectors = self.vectors(rows)
+        return linear_cross_entropy(vectors, embedding_weight, self.bias, labels, self.label_smoothing, self.z_loss)
 
 
 def tied_head(
@@ -170,7 +190,8 @@ class UntiedTokenHead(Head):
 
     def loss(self, rows: Tensor, labels: Tensor, embedding_weight: Tensor) -> Tensor:
         """The summed cross-entropy of gathered rows with their (N,) labels, smoothed or not, in nats."""
-        return cross_entropy(self.scores(rows, embedding_weight).float(), labels, self.label_smoothing, self.z_loss)
+        output = self.output
+        return linear_cross_entropy(rows, output.weight, output.bias, labels, self.label_smoothing, self.z_loss)
 
 
 class AdaptiveTokenHead(Head):
@@ -217,11 +238,23 @@ class AdaptiveTokenHead(Head):
 
         Torch's module gives the same loss, but not under autocast, and with a slower softmax.
         """
+        parts = tuple(each.to(labels.device) for each in self.parts(labels.cpu()))
+        return self.loss_of_parts(rows, labels, embedding_weight, parts)
+
+    @override
+    def parts(self, labels: Tensor) -> tuple[Tensor, ...]:
+        return tuple(((labels >= low) & (labels < high)).nonzero()[:, 0] for low, high in self.clusters)
+
+    @override
+    def loss_of_parts(
+        self, rows: Tensor, labels: Tensor, embedding_weight: Tensor, parts: tuple[Tensor, ...]
+    ) -> Tensor:
         first, total = labels, torch.zeros((), device=rows.device)
-        for i, (low, high) in enumerate(self.clusters):
-            inside = (labels >= low) & (labels < high)
-            first = torch.where(inside, self.clusters[0][0] + i, first)  # the cluster, among the frequent tokens
-            total = total + cross_entropy(self.softmax.tail[i](rows[inside]).float(), labels[inside] - low)
+        for i, ((low, high), inside) in enumerate(zip(self.clusters, parts, strict=True)):
+            # The cluster, among the frequent tokens.
+            first = torch.where((labels >= low) & (labels < high), self.clusters[0][0] + i, first)
+            within = self.softmax.tail[i](rows.index_select(0, inside))
+            total = total + cross_entropy(within.float(), labels.index_select(0, inside) - low)
         return total + cross_entropy(self.softmax.head(rows).float(), first)
 
     def usual_loss(self, rows: Tensor, embedding_weight: Tensor) -> Tensor:

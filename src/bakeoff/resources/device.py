@@ -49,6 +49,8 @@ class Placement(NamedTuple):
 def resolve_device(name: str) -> torch.device:
     """The device with a name; auto is the first of cuda, mps and cpu that is available.
 
+    A GPU of CUDA has its index: `cuda` is the process's current one. Its products of float32 are made in TF32.
+
     Raises:
         UserError: the name is unknown, or this machine or this build of torch has no such device.
     """
@@ -66,7 +68,18 @@ def resolve_device(name: str) -> torch.device:
         keep_memory()
         if "AMD" in processor_name():
             Float32Products.ask_onednn()
-    return torch.device(name)
+    if not name.startswith("cuda"):
+        return torch.device(name)
+    torch.set_float32_matmul_precision("high")  # TF32, eight times as fast on an A100; convolutions have it by default
+    if index:
+        return torch.device("cuda", int(index))
+    # A process that only gives work to others does not start CUDA, which takes memory of the GPU.
+    return torch.device("cuda", torch.cuda.current_device() if torch.cuda.is_initialized() else 0)
+
+
+def device_name(device: torch.device) -> str:
+    """The name of a GPU of CUDA, or that of the processor."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else processor_name()
 
 
 def resolve_precision(

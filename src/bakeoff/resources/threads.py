@@ -109,8 +109,8 @@ def side_by_side(
 
 def _gpus(device: str) -> list[str]:
     """The devices that a device stands for: every GPU of CUDA, unless one is named; any other device alone."""
-    named = resolve_device(device)
-    count = torch.cuda.device_count() if named.type == "cuda" and named.index is None else 1
+    any_of_them = resolve_device(device).type == "cuda" and ":" not in device
+    count = torch.cuda.device_count() if any_of_them else 1
     return [device] if count == 1 else [f"cuda:{index}" for index in range(count)]
 
 

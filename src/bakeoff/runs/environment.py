@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from bakeoff.machine.capacity import processor_name
 from bakeoff.plugins import plugin_versions
+from bakeoff.resources.device import device_name
 from bakeoff.runs.rules import RULES
 
 
@@ -15,8 +15,8 @@ def environment(device: torch.device, precision: str) -> dict[str, Any]:
     """Facts about machine, rules and versions that affect results and speed."""
     packages = ("bakeoff", "torch", "numpy", "tokenizers", "safetensors")
     return {
-        "device": str(device),
-        "device_name": torch.cuda.get_device_name(device) if device.type == "cuda" else processor_name(),
+        "device": device.type,
+        "device_name": device_name(device),
         "precision": precision,
         "threads": torch.get_num_threads(),
         "platform": platform.platform(),

@@ -22,6 +22,7 @@ from bakeoff.optimization.early_stopping import EarlyStopping
 from bakeoff.optimization.save_points import SavePoints
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement, reset_peak_memory, resolve_precision
+from bakeoff.resources.first_line import first_line
 from bakeoff.resources.thread_choice import Asked as AskedThreads
 from bakeoff.resources.threads import restoring_threads
 from bakeoff.runs.beginning import alone_in, removed_before_a_step
@@ -242,6 +243,9 @@ class Training:
     def _begin(self) -> None:
         """Go on from the newest checkpoint, if there is one, and say what is to be known."""
         trainer, asked, taken = self.trainer, self.asked, self.prepared.taken
+        if not asked.finish_now:
+            model, placement = self.unit.module.model, self.unit.placement
+            self.shown.remark(f"{self.settled.recipe.name}: on {first_line(model, placement)}")
         resumed = self.opened.run is not None and trainer.resume()
         if not asked.finish_now:
             self.processes.write(self.saver.forget, trainer.position.step)

@@ -116,7 +116,8 @@ class Pretraining(Unit[Batch]):
 
     @override
     def batches(self, step: int) -> list[Batch]:
-        return self.stages.step(step)
+        batches, device = self.stages.step(step), self.placement.device
+        return batches if device.type == "cpu" else [self.module.with_parts(each).pinned(device) for each in batches]
 
     @override
     def counts(self, micro_batches: Sequence[Batch]) -> dict[str, float]:

@@ -15,6 +15,7 @@ from bakeoff.distributed.processes import ALONE, Processes
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.part import ModelState
 from bakeoff.objectives.heads import Head
+from bakeoff.ops.linear_cross_entropy import rows_at_once
 from bakeoff.resources.device import Placement
 
 NO_TARGET = "none of the measured tokens is a target"
@@ -98,6 +99,9 @@ def _of_all(
 
 def _loss_and_hits(head: Head, rows: Tensor, labels: Tensor, table: Tensor) -> Tensor:
     """(2,) the summed loss, without smoothing or other terms of the training's, and the number of right predictions."""
-    predicted = head.log_probabilities(rows, table)
-    loss = F.nll_loss(predicted, labels, reduction="sum")
-    return torch.stack([loss, (predicted.argmax(-1) == labels).sum().to(loss.dtype)])
+    size, sums = rows_at_once(len(table)), torch.zeros(2, device=rows.device)
+    for some, right in zip(rows.split(size), labels.split(size), strict=True):
+        predicted = head.log_probabilities(some, table)
+        hits = (predicted.argmax(-1) == right).sum()
+        sums += torch.stack([F.nll_loss(predicted, right, reduction="sum"), hits.to(predicted.dtype)])
+    return sums

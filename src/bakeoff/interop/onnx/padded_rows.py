@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from bakeoff.interop.onnx.steps import with_steps
 from bakeoff.models.mixers.recurrent import Recurrent
+from bakeoff.row import Row
 
 
 class PaddedRows(nn.Module):
@@ -27,8 +28,10 @@ class PaddedRows(nn.Module):
         if cells.bidirectional:
             self.forwards, self.backwards = _one_direction(cells, ""), _one_direction(cells, "_reverse")
 
-    def forward(self, x: Tensor, padding_mask: Tensor) -> Tensor:
-        """(B, T, D) outputs, zero at padding; (B, T) `padding_mask`, whose tokens must be contiguous."""
+    def forward(self, x: Tensor, row: Row[Tensor]) -> Tensor:
+        """(B, T, D) outputs, zero at padding; the tokens of each row must be contiguous."""
+        padding_mask = row.padding_mask
+        assert padding_mask is not None
         length = x.shape[1]
         steps = torch.arange(length, device=x.device)[None]
         first = (padding_mask.long().cumsum(1) == 0).sum(1, keepdim=True)

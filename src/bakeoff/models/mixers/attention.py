@@ -12,16 +12,15 @@ from typing_extensions import override
 from bakeoff.errors import UserError
 from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.mixers.attention_heads import AttentionHeadsConfig, Gate, HeadNorm, split_heads
+from bakeoff.models.mixers.keys_and_values import chosen_queries, continued
 from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.neighbour_convolution import NeighbourConvolution
 from bakeoff.models.packing import at_positions
 from bakeoff.models.part import Part, State
 from bakeoff.ops.attention import attention
+from bakeoff.ops.document_attention import WIDEST_HEAD, WIDTHS, document_attention
 from bakeoff.ops.rotary import BASE, rotate
 from bakeoff.ops.windowed_attention import seen_pairs, windowed_attention
-
-LEAST_ROOM = 64
-"""Number of tokens for which a memory has room at the beginning."""
 
 
 class AttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
@@ -75,6 +74,16 @@ class AttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
     def attention_window(self) -> int | None:
         """W, the distance in tokens to the farthest attended token; None: there is no bound."""
         return self.window
+
+    @override
+    def needs_mask(self, context: BuildContext, training: bool) -> str | None:
+        widths = self.widths(context)
+        if self.positions == "t5":
+            return "T5's bias by distance"
+        if training and self.rate(context):
+            return "dropout of the attention weights"
+        fits = widths.key == widths.value <= WIDEST_HEAD and widths.key % WIDTHS == 0
+        return None if fits else f"heads of {widths.key} channels"
 
     @property
     def shares_distance_bias(self) -> bool:
@@ -170,7 +179,10 @@ class Attention(Part):
             "scale": self.scale,
             "dropout": self.dropout if self.training else 0.0,
         }
-        if self.window is None:
+        if context.bounds is not None:
+            attended = {"causal": self.causal, "window": self.window, "scale": self.scale}
+            mixed = document_attention(query, key, value, context.bounds, **attended)
+        elif self.window is None:
             mixed = attention(query, key, value, bias=bias, **settings)
         else:
             bias = None if bias is None else bias[..., bias.shape[-1] - key.shape[-2] :]
@@ -242,58 +254,3 @@ class Attention(Part):
             return float("inf"), 0 if self.causal else float("inf")
         left, right = super().reach()
         return self.window + left, (0 if self.causal else self.window) + right
-
-
-def continued(earlier: Tensor, new: Tensor, context: Context) -> tuple[Tensor, Tensor]:
-    """The earlier keys or values, followed by those of the next tokens.
-
-    Shapes: S tokens so far, T new ones, R positions in memory, d width of a head.
-
-    Args:
-        earlier: (B, H, S, d), or the memory (B, H, R, d) where it is written in place, of which the first S count.
-        new: (B, H, T, d).
-        context: says whether to write in place, and gives S.
-
-    Returns:
-        (B, H, S + T, d), and the state to remember: the same tensor, or the memory, twice as large where it was full.
-    """
-    if not context.in_place:
-        whole = torch.cat([earlier, new], dim=2)
-        return whole, whole
-    end = context.start + new.shape[2]
-    if end > earlier.shape[2]:
-        memory = new.new_empty(*new.shape[:2], max(LEAST_ROOM, 2 * end), new.shape[3])
-        memory[:, :, : context.start] = earlier[:, :, : context.start]
-        earlier = memory
-    earlier[:, :, context.start : end] = new
-    return earlier[:, :, :end], earlier
-
-
-def chosen_queries(
-    query: Tensor, key: Tensor, mask: Tensor | None, bias: Tensor | None, causal: bool, wanted: Tensor
-) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    """The queries at some positions, and their masks and biases.
-
-    Shapes: B batch, H heads, T length, M wanted positions of each row.
-
-    Args:
-        query: (B, H, T, d).
-        key: (B, H, T, d).
-        mask: (B or 1, 1, T or 1, T), or None.
-        bias: (1, H, T, T), or None.
-        causal: without a mask, each query sees its own position and earlier ones.
-        wanted: (B, M).
-
-    Returns:
-        (B, H, M, d), the mask (B, 1, M or 1, T) or None, the bias (B, H, M, T) or None.
-    """
-    index = wanted[:, None, :, None]
-    rows, length = len(query), key.shape[2]
-    chosen = query.gather(2, index.expand(-1, query.shape[1], -1, query.shape[-1]))
-    if mask is None and causal:
-        mask = index >= torch.arange(length, device=query.device)
-    elif mask is not None and mask.shape[2] > 1:
-        mask = mask.expand(rows, -1, -1, -1).gather(2, index.expand(-1, -1, -1, length))
-    if bias is not None:
-        bias = bias.expand(rows, -1, -1, -1).gather(2, index.expand(-1, bias.shape[1], -1, length))
-    return chosen, mask, bias

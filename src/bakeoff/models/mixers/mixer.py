@@ -23,6 +23,17 @@ class MixerBaseConfig(PartConfig):
         """The mixer for one layer."""
         raise NotImplementedError
 
+    def needs_mask(self, context: BuildContext, training: bool) -> str | None:
+        """The reason why the layer reads `Context.attention_mask`, and does not do with `Context.bounds` alone.
+
+        None: there is no such reason, or the mixer does not attend.
+
+        Args:
+            context: the layer's place in the model.
+            training: the reason in training; else outside of it, where nothing is dropped out.
+        """
+        return self.kind if self.attends else None
+
     @property
     def forgets(self) -> bool:
         """Whether the memory of a text is bounded and forgets the text's first tokens."""

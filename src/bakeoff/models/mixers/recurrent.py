@@ -4,16 +4,19 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from bakeoff.errors import UserError
+from bakeoff.machine.transfer import sent
 from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.layer import UNCOMPILED
 from bakeoff.models.part import Part, State
+from bakeoff.row import Row
+from bakeoff.spans import spans_of
 
 
 class Recurrent(Part):
-    """One layer of a recurrent network; B batch, T length, D width, N sequences, S length of the longest.
+    """One layer of a recurrent network; B batch, T length, D width.
 
     Causal models have one direction, bidirectional ones two of half the width each, side by side. A subclass names
     torch's network and the form of its state.
@@ -59,7 +62,7 @@ class Recurrent(Part):
             )
         if context.row.owners is None:
             return self.cells(x)[0], None
-        return self._by_document(x, context.row.owners), None
+        return self._by_document(x, context.row), None
 
     def go_on(self, x: Any, state: State) -> tuple[Any, State]:
         """The outputs for (B, T, D) or a packed sequence that continues from a state, and the state after them."""
@@ -77,25 +80,19 @@ class Recurrent(Part):
         y, _ = pad_packed_sequence(outputs, batch_first=True, total_length=length)
         return _at(y, back), state
 
-    def _by_document(self, x: Tensor, owners: Tensor) -> Tensor:
-        """Outputs for documents run as rows of their own; `owners` is (B, T) document ids, 0 or False for padding.
+    def _by_document(self, x: Tensor, row: Row[Tensor]) -> Tensor:
+        """Outputs for documents run as rows of their own, zeros at padding.
 
-        It is left uncompiled, because the shapes depend on where the documents end.
+        It is left uncompiled, because the shapes depend on where the documents end. A batch knows this on the CPU;
+        without `row.spans` the device is asked, and waited for.
         """
-        starts = torch.ones_like(owners, dtype=torch.bool)
-        starts[:, 1:] = owners[:, 1:] != owners[:, :-1]
-        positions = owners.flatten().nonzero()[:, 0]  # of real tokens, in the batch laid out as one row
-        sequences = starts.flatten().cumsum(0)[positions]
-        sequences, lengths = sequences.unique_consecutive(return_inverse=True, return_counts=True)[1:]
-        ends = lengths.cumsum(0)
-        steps = torch.arange(len(positions), device=x.device) - (ends - lengths)[sequences]
-        cells = sequences * int(lengths.max()) + steps  # of real tokens, in rows of one document each
-        rows = x.new_zeros(len(lengths) * int(lengths.max()), x.shape[-1])
-        rows = rows.index_copy(0, cells, x.flatten(0, 1)[positions]).unflatten(0, (len(lengths), -1))  # (N, S, D)
-        packed = pack_padded_sequence(rows, lengths.cpu(), batch_first=True, enforce_sorted=False)
-        outputs, _ = pad_packed_sequence(self.cells(packed)[0], batch_first=True)
-        y = outputs.new_zeros(x.shape[0] * x.shape[1], outputs.shape[-1])
-        return y.index_copy(0, positions, outputs.flatten(0, 1)[cells]).view(x.shape)
+        owners = row.owners
+        assert owners is not None
+        positions, sizes = (row.spans or spans_of(owners.cpu())).side_by_side()
+        positions = sent(positions, x.device)
+        states = x.flatten(0, 1)
+        outputs = self.cells(PackedSequence(states.index_select(0, positions), sizes))[0].data
+        return outputs.new_zeros(len(states), outputs.shape[-1]).index_copy(0, positions, outputs).view(x.shape)
 
     def flops_per_token(self, length: int) -> int:
         """Floating-point operations of one token's forward pass; the row's length does not matter."""

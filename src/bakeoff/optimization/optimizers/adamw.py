@@ -4,9 +4,10 @@ from typing import Literal
 
 import torch
 from torch import nn
+from typing_extensions import override
 
 from bakeoff.optimization.optimizers.base_config import MomentsConfig
-from bakeoff.optimization.optimizers.moments import Moments
+from bakeoff.optimization.optimizers.moments import Moments, UncorrectedAdamW
 
 
 class AdamWConfig(MomentsConfig):
@@ -24,8 +25,13 @@ class AdamWConfig(MomentsConfig):
         """Zero for the fused optimizer."""
         return 0 if self.bias_correction else Moments.TEMPORARIES
 
+    @override
+    def needed(self, module: nn.Module) -> int:
+        on_cpu = next(module.parameters()).device.type == "cpu"
+        return super().needed(module) if on_cpu else 0  # where it is always fused
+
     def build(self, module: nn.Module, precision: str = "float32") -> torch.optim.Optimizer:
-        """The optimizer of a module's parameters; with bias correction fused into one pass."""
+        """The optimizer of a module's parameters, fused into one pass; without bias correction on GPUs alone."""
         if not self.bias_correction:
-            return Moments(self.groups(module), self.rate, self.betas, self.epsilon, bias_correction=False)
+            return UncorrectedAdamW(self.groups(module), self.rate, self.betas, self.epsilon)
         return torch.optim.AdamW(self.groups(module), lr=self.rate, betas=self.betas, eps=self.epsilon, fused=True)

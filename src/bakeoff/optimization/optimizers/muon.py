@@ -8,11 +8,11 @@ from typing import Any, ClassVar, Literal
 import torch
 from pydantic import Field
 from torch import Tensor, nn
-from torch.optim.adamw import adamw
 
 from bakeoff.models.matrices import matrices
 from bakeoff.models.stack import Stack
 from bakeoff.optimization.optimizers.base_config import DecayConfig, DecayRate
+from bakeoff.optimization.optimizers.fused import fused_adamw
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 """a, b and c of the published code."""
@@ -68,7 +68,8 @@ class MuonConfig(DecayConfig):
         groups = [{"params": trained, "weight_decay": self.weight_decay, "matrices": True}]
         for group in self.groups(module):
             others = [parameter for parameter in group["params"] if id(parameter) not in chosen]
-            groups.append({**group, "params": others, "lr_multiple": self.rest})
+            # torch puts the counts of steps of groups that are `fused` on the device when it loads a state.
+            groups.append({**group, "params": others, "lr_multiple": self.rest, "fused": True})
         return Muon(groups, self, torch.bfloat16 if precision == "bfloat16" else torch.float32)
 
 
@@ -146,22 +147,13 @@ class Muon(torch.optim.Optimizer):
                     "exp_avg": torch.zeros_like(parameter),
                     "exp_avg_sq": torch.zeros_like(parameter),
                 }
-        states = [self.state[parameter] for parameter in parameters]
-        adamw(
+        fused_adamw(
             parameters,
-            _gradients(parameters),
-            [state["exp_avg"] for state in states],
-            [state["exp_avg_sq"] for state in states],
-            [],
-            [state["step"] for state in states],
-            fused=True,
-            amsgrad=False,
-            beta1=self.config.betas[0],
-            beta2=self.config.betas[1],
-            lr=group["lr"],
-            weight_decay=group["weight_decay"],
-            eps=self.config.epsilon,
-            maximize=False,
+            [self.state[parameter] for parameter in parameters],
+            [self.state[parameter]["step"] for parameter in parameters],
+            group,
+            self.config.betas,
+            self.config.epsilon,
         )
 
 

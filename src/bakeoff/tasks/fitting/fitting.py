@@ -1,15 +1,18 @@
 """A trial of fine-tuning, as the loop of all trainings sees it: batches, the task's loss, evaluations on dev."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.utils._pytree import tree_map_only
 from typing_extensions import override
 
 from bakeoff.batching.by_length import shuffled_batches
+from bakeoff.machine.transfer import pinned
 from bakeoff.resources.device import Placement
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.fitting.trial import (
@@ -153,7 +156,8 @@ class Fitting(Unit[ItemBatch]):
         if self.setting.config.language_model:
             rows = items.rows(chosen)
             targets[OF_NEXT_TOKEN] = float(items.encoded.lengths[rows].sum() - len(rows))
-        inputs = task.collate(items, chosen, self.setting.format)
+        collated = task.collate(items, chosen, self.setting.format)
+        inputs = tree_map_only(Tensor, partial(pinned, device=self.placement.device), collated)
         return ItemBatch(inputs, chosen, int(items.lengths[chosen].sum()), targets, number)
 
     @override

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from bakeoff.display.progress import Shown, TrainingProgress
 from bakeoff.errors import Diverged, Interrupted
+from bakeoff.resources.first_line import first_line
 from bakeoff.runs.checkpoint import list_checkpoints
 from bakeoff.runs.run import Run
 from bakeoff.signals import stop_signals
@@ -70,6 +71,7 @@ def run_trials(
             unit = Fitting(head, splits["train"], splits["dev"], trial, setting, ended)
             title = _title(source.recipe.name, trial, setting.config)
             with TrainingProgress(title, unit.steps, shown) as bar:
+                bar.remark(f"{source.recipe.name}: on {first_line(head.model, setting.placement)}")
                 trainer = Trainer(unit, run, bar, SavePlan(SAVED_BETWEEN_EVALUATIONS, SAVED_EVERY, at_end=True))
                 if trial is first and trainer.resume():
                     bar.line(f"{title}: resumed at step {trainer.position.step}")

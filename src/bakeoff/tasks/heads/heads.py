@@ -55,6 +55,8 @@ class HeadedModel(nn.Module):
     def __init__(self, recipe: Recipe, vocabulary: int) -> None:
         super().__init__()
         self.model = recipe.model.build(vocabulary + recipe.extra_tokens)
+        if recipe.training.activation_checkpointing:
+            self.model.recompute_layers()
 
     def read(self, batch: Any, language_model: bool = False) -> tuple[Tensor, Tensor | None]:
         """The outputs for a batch, and, if `language_model`, () the mean loss of the next token in its rows."""
@@ -127,7 +129,7 @@ class LinearHead(HeadedModel):
                 if batch.padding_mask is None
                 else batch.padding_mask.sum(1)
             )
-        row = Row(batch.ids, batch.segments, batch.padding_mask, source=source, prefix=prefix, wanted=wanted)
+        row = batch._replace(source=source, prefix=prefix, wanted=wanted)
         states: Tensor = self.model(row)[0] if self.reading is None else self.reading(self.model, row)
         return states
 

@@ -16,6 +16,7 @@ from typing_extensions import override
 
 from bakeoff.config import Record
 from bakeoff.errors import UserError
+from bakeoff.machine.transfer import sent
 from bakeoff.reading.table_reader import text_value
 from bakeoff.tasks.examples import Example, LeftOut
 from bakeoff.tasks.reading.labels import label_text
@@ -207,15 +208,16 @@ class Choice(Task):
 
     def _by_item(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> Tensor:
         """(items, most choices of an item) log-probabilities; -inf where an item has fewer choices."""
-        counts = torch.from_numpy(np.diff(items.bounds)[chosen]).to(scores.device)
-        index = torch.arange(int(counts.max()), device=scores.device)
-        table = scores.new_full((len(chosen), len(index)), float("-inf"))
-        table[index < counts[:, None]] = scores[:, 0]
+        counts = np.diff(items.bounds)[chosen]
+        index = np.nonzero(np.arange(counts.max()) < counts[:, None])
+        rows, columns = (sent(torch.from_numpy(each), scores.device) for each in index)
+        table = scores.new_full((len(chosen), int(counts.max())), float("-inf"))
+        table[rows, columns] = scores[:, 0]
         return table.log_softmax(-1)
 
     @override
     def loss(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> Tensor:
-        answers = torch.tensor([items.targets[item] for item in chosen], device=scores.device)
+        answers = sent(torch.tensor([items.targets[item] for item in chosen]), scores.device)
         table, share = self._by_item(scores, items, chosen), self.config.label_smoothing
         right = F.nll_loss(table, answers)
         if not share:

@@ -17,6 +17,7 @@ from typing_extensions import override
 
 from bakeoff.config import Record
 from bakeoff.errors import UserError
+from bakeoff.machine.transfer import sent
 from bakeoff.tasks.baselines.tfidf import METHOD, regressions_of_classes
 from bakeoff.tasks.examples import Example, LeftOut, sides_of
 from bakeoff.tasks.reading.labels import ClassNames, ClassWeights, LabelName, label_text
@@ -202,8 +203,8 @@ class Classification(Task):
 
     @override
     def loss(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> Tensor:
-        labels = torch.tensor([items.targets[item] for item in chosen], device=scores.device)
-        weights = None if self.weights is None else self.weights.to(scores.device)
+        labels = sent(torch.tensor([items.targets[item] for item in chosen]), scores.device)
+        weights = None if self.weights is None else sent(self.weights, scores.device)
         return F.cross_entropy(scores, labels, weights, label_smoothing=self.config.label_smoothing)
 
     @override

@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from bakeoff.config import Record
 from bakeoff.errors import UserError
+from bakeoff.machine.transfer import sent
 from bakeoff.reading.table_reader import text_value
 from bakeoff.tasks.baselines.tfidf import METHOD, regressions_of_labels
 from bakeoff.tasks.examples import Example, LeftOut, sides_of
@@ -216,8 +217,8 @@ class Multilabel(Task):
 
     @override
     def loss(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> Tensor:
-        said = torch.from_numpy(np.stack([items.targets[item] for item in chosen])).to(scores.device, scores.dtype)
-        return F.binary_cross_entropy_with_logits(scores, said)
+        said = torch.from_numpy(np.stack([items.targets[item] for item in chosen])).to(scores.dtype)
+        return F.binary_cross_entropy_with_logits(scores, sent(said, scores.device))
 
     @override
     def read_outputs(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:

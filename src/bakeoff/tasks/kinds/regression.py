@@ -16,6 +16,7 @@ from typing_extensions import override
 
 from bakeoff.config import Record
 from bakeoff.errors import UserError
+from bakeoff.machine.transfer import sent
 from bakeoff.tasks.baselines.tfidf import counted
 from bakeoff.tasks.examples import Example, LeftOut, sides_of
 from bakeoff.tasks.rows.inputs import InputFormat
@@ -163,8 +164,8 @@ class Regression(Task):
 
     @override
     def loss(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> Tensor:
-        values = torch.tensor([items.targets[item] for item in chosen], dtype=torch.float32, device=scores.device)
-        return F.mse_loss(scores[:, 0], values)
+        values = torch.tensor([items.targets[item] for item in chosen], dtype=torch.float32)
+        return F.mse_loss(scores[:, 0], sent(values, scores.device))
 
     @override
     def read_outputs(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:

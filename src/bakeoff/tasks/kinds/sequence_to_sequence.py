@@ -15,6 +15,7 @@ from typing_extensions import override
 from bakeoff.config import Record
 from bakeoff.errors import UserError
 from bakeoff.generation.config import GenerationConfig
+from bakeoff.machine.transfer import sent
 from bakeoff.ops.cross_entropy import cross_entropy
 from bakeoff.reading.aligned import clean
 from bakeoff.recipe import Recipe
@@ -224,7 +225,7 @@ class SequenceToSequence(Task):
 
     @override
     def loss(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> Tensor:
-        labels = joined_targets(items, chosen).to(scores.device)
+        labels = sent(joined_targets(items, chosen), scores.device)
         return cross_entropy(scores.float(), labels, self.config.label_smoothing) / len(labels)
 
     @override

@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from bakeoff.config import Record
 from bakeoff.errors import UserError
+from bakeoff.machine.transfer import sent
 from bakeoff.tasks.baselines.frequent_tags import most_frequent_tags
 from bakeoff.tasks.examples import LeftOut
 from bakeoff.tasks.predictions.legal_tags import NO_SPANS, LegalMoves, require_tags_of_spans
@@ -219,12 +220,12 @@ class Tagging(Task):
         """(words of the chosen items, C) log-probabilities of the tags."""
         rows = np.repeat(np.arange(len(chosen)), [len(items.targets[item].positions) for item in chosen])
         positions = np.concatenate([items.targets[item].positions for item in chosen])
-        index = torch.from_numpy(rows).to(scores.device), torch.from_numpy(positions).to(scores.device)
+        index = tuple(sent(torch.from_numpy(each), scores.device) for each in (rows, positions))
         return scores[index].log_softmax(-1)
 
     @override
     def loss(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> Tensor:
-        tags = torch.from_numpy(np.concatenate([items.targets[item].tags for item in chosen])).to(scores.device)
+        tags = sent(torch.from_numpy(np.concatenate([items.targets[item].tags for item in chosen])), scores.device)
         # No batch is without words: every window was made for some. The softmax of log-probabilities gives the same
         # probabilities.
         log_probabilities = self._of_words(scores, items, chosen)

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from bakeoff.machine.transfer import sent
 from bakeoff.tasks.reading.questions import Question
 from bakeoff.tasks.rows.inputs import EncodedRows, InputFormat
 from bakeoff.tokenizer.offsets import PlacedTokens
@@ -128,8 +129,8 @@ def window_loss(scores: Tensor, windows: Sequence[AnswerWindow]) -> Tensor:
         if window.target is not None:
             targets[row] = positions[list(window.target)]
     learned = torch.tensor([window.target is not None for window in windows], device=scores.device)
-    table = scores.masked_fill(~mask.to(scores.device)[..., None], float("-inf")).log_softmax(1)  # (B, T, 2)
-    right = table.gather(1, targets.to(scores.device)[:, None]).squeeze(1)  # (B, 2)
+    table = scores.masked_fill(~sent(mask, scores.device)[..., None], float("-inf")).log_softmax(1)  # (B, T, 2)
+    right = table.gather(1, sent(targets, scores.device)[:, None]).squeeze(1)  # (B, 2)
     return -right[learned].mean() if learned.any() else scores.sum() * 0
 
 

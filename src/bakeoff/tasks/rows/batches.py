@@ -7,6 +7,7 @@ from torch import Tensor
 
 from bakeoff.lengths import padded
 from bakeoff.row import Row
+from bakeoff.spans import spans_of
 from bakeoff.tasks.rows.inputs import EncodedRows, InputFormat
 
 MULTIPLE = 8
@@ -25,4 +26,5 @@ def collate(encoded: EncodedRows, rows: NDArray[np.int64], format: InputFormat) 
         if format.start_last:
             numbers[np.arange(len(rows)), lengths - 1] = 2
         segments = torch.from_numpy(numbers)
-    return Row(ids, segments, padding_mask)
+    spans = None if padding_mask is None else spans_of(padding_mask)
+    return Row(ids, segments, padding_mask, spans=spans)

@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from bakeoff.errors import UserError
 from bakeoff.lengths import padded
+from bakeoff.machine.transfer import sent
 from bakeoff.reading.aligned import clean
 from bakeoff.row import Source, mapped
 from bakeoff.tasks.rows.batches import MULTIPLE
@@ -44,15 +45,14 @@ class WritingBatch(NamedTuple):
 
     def to(self, device: torch.device) -> "WritingBatch":
         """The batch on a device."""
-        source = None if self.source is None else mapped(self.source, lambda part: part.to(device))
+        source = None if self.source is None else mapped(self.source, lambda part: sent(part, device))
         padding_mask = _moved(self.padding_mask, device)
-        return WritingBatch(
-            self.ids.to(device), padding_mask, source, self.prompt.to(device), self.positions.to(device)
-        )
+        ids, prompt, positions = (sent(part, device) for part in (self.ids, self.prompt, self.positions))
+        return WritingBatch(ids, padding_mask, source, prompt, positions)
 
 
 def _moved(part: Tensor | None, device: torch.device) -> Tensor | None:
-    return None if part is None else part.to(device)
+    return None if part is None else sent(part, device)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,25 @@
+"""Copies of tensors to a device that the processor does not wait for."""
+
+import torch
+from torch import Tensor
+
+ALONE = ("cuda", "meta")
+"""Kinds of devices that copy by themselves while the processor goes on; in tests meta tensors stand for those of a GPU.
+"""
+
+
+def pinned(tensor: Tensor, device: torch.device) -> Tensor:
+    """The tensor in memory from which a GPU of CUDA reads by itself; for other devices the tensor as it is.
+
+    Pinning takes the processor as long as a copy, so that it is done in the thread that makes batches.
+    """
+    return tensor.pin_memory() if device.type == "cuda" and tensor.device.type == "cpu" else tensor
+
+
+def sent(tensor: Tensor, device: torch.device) -> Tensor:
+    """The tensor on a device; what comes next on the device waits for the copy, but not the processor.
+
+    From memory that is not pinned CUDA would copy only after all work that it was given before, and let the processor
+    wait for it.
+    """
+    return pinned(tensor, device).to(device, non_blocking=device.type in ALONE)

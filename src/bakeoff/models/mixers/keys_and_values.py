@@ -1,0 +1,64 @@
+"""What attention does with its keys, values and queries apart from multiplying them: remembering, and choosing."""
+
+import torch
+from torch import Tensor
+
+from bakeoff.models.context import Context
+
+LEAST_ROOM = 64
+"""Number of tokens for which a memory has room at the beginning."""
+
+
+def continued(earlier: Tensor, new: Tensor, context: Context) -> tuple[Tensor, Tensor]:
+    """The earlier keys or values, followed by those of the next tokens.
+
+    Shapes: S tokens so far, T new ones, R positions in memory, d width of a head.
+
+    Args:
+        earlier: (B, H, S, d), or the memory (B, H, R, d) where it is written in place, of which the first S count.
+        new: (B, H, T, d).
+        context: says whether to write in place, and gives S.
+
+    Returns:
+        (B, H, S + T, d), and the state to remember: the same tensor, or the memory, twice as large where it was full.
+    """
+    if not context.in_place:
+        whole = torch.cat([earlier, new], dim=2)
+        return whole, whole
+    end = context.start + new.shape[2]
+    if end > earlier.shape[2]:
+        memory = new.new_empty(*new.shape[:2], max(LEAST_ROOM, 2 * end), new.shape[3])
+        memory[:, :, : context.start] = earlier[:, :, : context.start]
+        earlier = memory
+    earlier[:, :, context.start : end] = new
+    return earlier[:, :, :end], earlier
+
+
+def chosen_queries(
+    query: Tensor, key: Tensor, mask: Tensor | None, bias: Tensor | None, causal: bool, wanted: Tensor
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """The queries at some positions, and their masks and biases.
+
+    Shapes: B batch, H heads, T length, M wanted positions of each row.
+
+    Args:
+        query: (B, H, T, d).
+        key: (B, H, T, d).
+        mask: (B or 1, 1, T or 1, T), or None.
+        bias: (1, H, T, T), or None.
+        causal: without a mask, each query sees its own position and earlier ones.
+        wanted: (B, M).
+
+    Returns:
+        (B, H, M, d), the mask (B, 1, M or 1, T) or None, the bias (B, H, M, T) or None.
+    """
+    index = wanted[:, None, :, None]
+    rows, length = len(query), key.shape[2]
+    chosen = query.gather(2, index.expand(-1, query.shape[1], -1, query.shape[-1]))
+    if mask is None and causal:
+        mask = index >= torch.arange(length, device=query.device)
+    elif mask is not None and mask.shape[2] > 1:
+        mask = mask.expand(rows, -1, -1, -1).gather(2, index.expand(-1, -1, -1, length))
+    if bias is not None:
+        bias = bias.expand(rows, -1, -1, -1).gather(2, index.expand(-1, bias.shape[1], -1, length))
+    return chosen, mask, bias

@@ -1,0 +1,98 @@
+"""Cross-entropy with the scores of a large vocabulary, of which only some rows exist at a time.
+
+Shapes: N rows, E width, V vocabulary.
+"""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from bakeoff.ops.cross_entropy import cross_entropy
+
+MOST_SCORES = 1 << 27
+"""The largest number of scores at once, 512 MB in float32; products of fewer rows would take a GPU longer."""
+
+
+def rows_at_once(vocabulary: int) -> int:
+    """The number of rows whose scores are made at once."""
+    return max(1, MOST_SCORES // vocabulary)
+
+
+def linear_cross_entropy(
+    rows: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    labels: Tensor,
+    smoothing: float = 0.0,
+    z_loss: float = 0.0,
+) -> Tensor:
+    """`cross_entropy` of the scores W x + b, which for many rows are made in chunks.
+
+    The gradient of a chunk is made right after its scores, once, so that neither these nor the probabilities of all
+    rows ever exist at the same time; it can be taken only once. The gradient of W is added up in the precision of W.
+    Rows that make a single chunk have the loss and gradients of `cross_entropy` to the last bit.
+
+    Args:
+        rows: (N, E) hidden states.
+        weight: (V, E).
+        bias: (V,) or None.
+        labels: (N,) the columns of the true labels.
+        smoothing: share of the labels' probability that is spread evenly over all columns.
+        z_loss: weight of the squared normaliser.
+
+    Returns:
+        () the sum over the rows, in nats.
+    """
+    size = rows_at_once(len(weight))
+    if len(rows) <= size:
+        return cross_entropy(F.linear(rows, weight, bias).float(), labels, smoothing, z_loss)
+    loss: Tensor = _Chunked.apply(rows, weight, bias, labels, smoothing, z_loss, size)  # type: ignore[no-untyped-call]
+    return loss
+
+
+class _Chunked(torch.autograd.Function):
+    """The sum over chunks, with its gradients, which are made in the forward pass where they are needed."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        rows: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        labels: Tensor,
+        smoothing: float,
+        z_loss: float,
+        size: int,
+    ) -> Tensor:
+        """The sum in nats."""
+        leaves = (rows, weight, bias)
+        ctx.gradients = gradients = [
+            torch.zeros_like(leaf) if leaf is not None and needed else None
+            for leaf, needed in zip(leaves, ctx.needs_input_grad, strict=False)
+        ]
+        total = torch.zeros((), dtype=torch.float32, device=rows.device)
+        for begin in range(0, len(rows), size):
+            chunk, of_chunk = rows[begin : begin + size], labels[begin : begin + size]
+            scores = F.linear(chunk, weight, bias).requires_grad_()
+            with torch.enable_grad():
+                loss = cross_entropy(scores.float(), of_chunk, smoothing, z_loss)
+            total += loss.detach()
+            if not any(ctx.needs_input_grad[:3]):
+                continue
+            (upstream,) = torch.autograd.grad(loss, scores)
+            if gradients[0] is not None:
+                gradients[0][begin : begin + size] = upstream @ weight
+            if gradients[1] is not None:
+                gradients[1] += upstream.mT @ chunk
+            if gradients[2] is not None:
+                gradients[2] += upstream.sum(0)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
+        """The gradients of rows, weight and bias."""
+        gradients, ctx.gradients = ctx.gradients, None
+        assert gradients is not None, "the gradient was taken already, and its memory used"
+        return *(None if each is None else each.mul_(upstream[0]) for each in gradients), None, None, None, None

@@ -1,0 +1,46 @@
+"""The first line of a training: its device, its precision, and how its layers attend, so that no slow way is silent."""
+
+import torch
+
+from bakeoff.display.wording import counted
+from bakeoff.models.model import Model
+from bakeoff.ops.attention import UNFUSED_KEYS
+from bakeoff.ops.cpu.matrix_products import Float32Products
+from bakeoff.ops.document_attention import runs_on
+from bakeoff.resources.device import Placement, device_name
+
+
+def first_line(model: Model, placement: Placement) -> str:
+    """The device, the precision of products, and the attention of a model that is trained there."""
+    device, precision = placement
+    threads = f", {counted(torch.get_num_threads(), 'thread')}" if device.type == "cpu" else ""
+    products = f"{precision}, products in TF32" if (device.type, precision) == ("cuda", "float32") else precision
+    return f"{device} ({device_name(device)}){threads}, {products}; {attention_used(model, placement)}"
+
+
+def attention_used(model: Model, placement: Placement) -> str:
+    """How the layers of a model attend in training, and why not faster."""
+    needs = [stack.attention for stack in model.stacks().values() if stack.attention.attends]
+    if not needs:
+        return "no layer attends"
+    device, precision = placement
+    if device.type == "cpu":
+        return _on_cpu(model, precision)
+    reasons = [reason for each in needs if (reason := each.mask_reason(training=True)) is not None]
+    if model.config.two_streams:
+        reasons.append("a second stream")
+    if reasons:
+        return f"attention with masks, because of {reasons[0]}; whole rows without padding need none"
+    windows = any(each.windows for each in needs)
+    if runs_on(device, torch.bfloat16 if precision == "bfloat16" else torch.float32, windows):
+        return "FlashAttention, within documents and without masks"
+    missing = "float32" if precision == "float32" else "this GPU or this version of torch"
+    return f"attention with masks, because FlashAttention within documents is not for {missing}"
+
+
+def _on_cpu(model: Model, precision: str) -> str:
+    if model.config.dropout:
+        return "attention by plain products, and in evaluation by torch's fused kernel"
+    if precision == "bfloat16" or Float32Products.by_onednn:
+        return f"attention by plain products up to {UNFUSED_KEYS} tokens, else by torch's fused kernel"
+    return "attention by torch's fused kernel"
