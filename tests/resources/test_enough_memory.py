@@ -5,8 +5,9 @@ from tests.conftest import shrink
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.recipe_files import load_recipe
-from bakeoff.resources import memory_need as needs
-from bakeoff.resources.memory_need import memory_need, require_memory
+from bakeoff.resources import enough_memory as needs
+from bakeoff.resources.enough_memory import require_memory
+from bakeoff.resources.memory_need import memory_need
 from bakeoff.training.pretrain import pretrain
 
 CPU = torch.device("cpu")
@@ -30,8 +31,8 @@ def test_what_cannot_fit_is_refused_before_anything_is_made(changes, message, co
 def test_what_fits_by_the_whole_count_is_not_refused(name, monkeypatch):
     recipe = load_recipe(name)
     need, parameters = memory_need(recipe, 300, CPU), build_on_meta(recipe, 300).parameter_count()
-    monkeypatch.setattr(needs, "_memory_of", lambda device: need.total)
+    monkeypatch.setattr(needs, "memory_of", lambda device: need.total)
     require_memory(recipe, parameters, CPU)
-    monkeypatch.setattr(needs, "_memory_of", lambda device: need.weights)
+    monkeypatch.setattr(needs, "memory_of", lambda device: need.weights)
     with pytest.raises(UserError, match="weights and gradients"):
         require_memory(recipe, parameters, CPU)

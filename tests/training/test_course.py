@@ -21,7 +21,8 @@ from bakeoff.optimization.budget import Budget
 from bakeoff.optimization.course import STEPS_AT_ONCE, Course
 from bakeoff.recipe_files import load_recipe
 from bakeoff.resources import memory_need as needs
-from bakeoff.resources.memory_need import memory_need, require_memory
+from bakeoff.resources.enough_memory import require_memory
+from bakeoff.resources.memory_need import memory_need
 from bakeoff.training import speed
 from bakeoff.training.resolution import resolve_recipe
 from bakeoff.training.stages import Stages, make_batches

@@ -3,6 +3,8 @@
 Shapes: N rows, E width, V vocabulary.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -13,6 +15,17 @@ from bakeoff.ops.cross_entropy import cross_entropy
 
 MOST_SCORES = 1 << 27
 """The largest number of scores at once, 512 MB in float32; products of fewer rows would take a GPU longer."""
+
+
+@contextmanager
+def most_scores(count: int) -> Iterator[None]:
+    """A context with another largest number of scores at once, to count the memory of other numbers of rows."""
+    global MOST_SCORES
+    before, MOST_SCORES = MOST_SCORES, count
+    try:
+        yield
+    finally:
+        MOST_SCORES = before
 
 
 def rows_at_once(vocabulary: int) -> int:

@@ -1,27 +1,24 @@
-"""The memory of a training, counted with fake tensors, which have shapes and no content."""
+"""The memory of a training, counted with tensors that have shapes and no content."""
 
-import gc
-import os
-from typing import Any
+import contextlib
+from collections.abc import Iterator
+from functools import cached_property
 
 import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.multiprocessing.reductions import StorageWeakRef
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from bakeoff.batching.batch import Batch
 from bakeoff.config import Config
-from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.models.part import ModelState
-from bakeoff.objectives.heads import Head
+from bakeoff.objectives.heads import Head, TokenHead, UntiedTokenHead
 from bakeoff.objectives.masking import MaskingConfig
-from bakeoff.objectives.objective import Prefixed, TwoStream
+from bakeoff.ops import linear_cross_entropy
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import autocast, resolve_precision
-from bakeoff.row import Queries, Row, Source
+from bakeoff.resources.full_batch import Storages, full_batch
+from bakeoff.resources.gpu_stand_in import META, GpuStandIn
 
 BYTES_PER_NUMBER = 4
 """Bytes of a number: weights, gradients and the optimizer's moments are float32."""
@@ -64,6 +61,146 @@ class MemoryNeed(Config):
         return lasting + max(self.activations, self.update)
 
 
+class MemoryCount:
+    """The memory of a training for any number of rows at once.
+
+    Args:
+        recipe: the recipe.
+        vocabulary: the number of tokens.
+        device: its kind decides which operations are counted; a GPU need not be there.
+        precision: float32 or bfloat16; None: the recipe's on that device.
+    """
+
+    def __init__(self, recipe: Recipe, vocabulary: int, device: torch.device, precision: str | None = None) -> None:
+        self.device = device
+        self.precision = precision or resolve_precision(recipe.training.precision, device)
+        self.recipe = max((recipe.at(0.0), recipe.at(1.0)), key=_predicted)
+        self.module = build_on_meta(self.recipe, vocabulary).train()
+        # A GPU's operations on meta tensors need no GPU; other devices' depend on what torch chooses there.
+        self.on = META if device.type == "cuda" else device
+        self._activations: dict[bool, tuple[int, int]] = {}
+
+    def need(self, rows: int) -> MemoryNeed:
+        """The memory with `rows` rows at once."""
+        training, weights = self.recipe.training, self.module.parameter_count() * BYTES_PER_NUMBER
+        return MemoryNeed(
+            rows=rows,
+            device=self.device.type,
+            precision=self.precision,
+            weights=weights,
+            gradients=weights,
+            optimizer=training.optimizer.kept(self.module) * BYTES_PER_NUMBER
+            + (weights if training.running_average else 0),
+            activations=self._of_activations(rows),
+            remembered=self._remembered(rows),
+            update=training.optimizer.needed(self._placed) * BYTES_PER_NUMBER,
+        )
+
+    def most_rows(self, limit: float, most: int) -> int:
+        """The largest number of rows at once, up to `most`, with which a training takes at most `limit` bytes."""
+        low, high = 0, most
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if self.need(middle).total <= limit else (low, middle - 1)
+        return low
+
+    @cached_property
+    def _placed(self) -> PretrainingModel:
+        """The module where it is counted."""
+        with self._there():
+            return self.module if self.on == META else self.module.to_empty(device=self.on)
+
+    @contextlib.contextmanager
+    def _there(self) -> Iterator[None]:
+        """A context in which operations are those of the device, without content."""
+        if self.on == META:
+            with GpuStandIn(self.precision):
+                yield
+            return
+        # Parameters are made outside of this mode, and positions are plain tensors.
+        with self._fake, autocast(self.on, self.precision):
+            yield
+
+    @cached_property
+    def _fake(self) -> FakeTensorMode:
+        return FakeTensorMode(allow_non_fake_inputs=True)
+
+    def _of_activations(self, rows: int) -> int:
+        """Bytes that are held after the forward pass of `rows` rows.
+
+        They are extrapolated from two and three rows: some operations loop over rows, and the constant part must not be
+        scaled. Scores that are made in chunks are not held; those of a chunk, and their gradient, are counted.
+        """
+        scores = self._scores_of_a_row
+        chunked = rows * scores > linear_cross_entropy.MOST_SCORES
+        if chunked not in self._activations:
+            with linear_cross_entropy.most_scores(round(scores) if chunked else 1 << 62):
+                held = [self._held(count) for count in (2, 3)]
+                if self.recipe.training.activation_checkpointing:
+                    held = [each + extra for each, extra in zip(held, self._of_one_layer(held), strict=True)]
+            self._activations[chunked] = held[0], held[1] - held[0]
+        two, more = self._activations[chunked]
+        chunk = 2 * BYTES_PER_NUMBER * linear_cross_entropy.MOST_SCORES if chunked else 0
+        return two + (rows - 2) * more + chunk
+
+    def _of_one_layer(self, inputs: list[int]) -> list[int]:
+        """Bytes of the layer that the backward pass applies anew, where two and three rows hold the layers' inputs."""
+        models = [each for each in (self.module.model, self.module.generator) if each is not None]
+        stacks = [stack for each in models for stack in each.stacks().values()]
+        for stack in stacks:
+            stack.recomputed = False
+        whole = [self._held(count) for count in (2, 3)]
+        for stack in stacks:
+            stack.recomputed = True
+        layers = sum(len(stack.layers) for stack in stacks)
+        return [(each - kept) // layers for each, kept in zip(whole, inputs, strict=True)]
+
+    @cached_property
+    def _scores_of_a_row(self) -> float:
+        """The expected number of scores of a row, in the head that makes most of those that may be made in chunks."""
+        heads = {each.name: each.head for each in self.module.objectives}
+        shares, length = self.module.targets_per_token(), self.module.row_lengths[1]
+        large = [shares[name] for name, head in heads.items() if isinstance(head, TokenHead | UntiedTokenHead)]
+        return max(large, default=0.0) * length * self.module.model.vocabulary
+
+    def _remembered(self, rows: int) -> int:
+        """Bytes of the memories of all rows of a batch."""
+        if not self.recipe.input.continues:
+            return 0
+        assert isinstance(self.recipe.training.batch, int), "batches by tokens have no streams"
+        return max(rows, self.recipe.training.batch) * self._remembered_by_two // 2
+
+    @cached_property
+    def _remembered_by_two(self) -> int:
+        with self._there():
+            state = self._filled_state(2)
+        assert state is not None
+        return _bytes_of(state)
+
+    def _filled_state(self, rows: int) -> ModelState | None:
+        """The state of `rows` rows with full memories; None: rows do not continue each other."""
+        if not self.recipe.input.continues:
+            return None
+        state, before = self._placed.model.start(rows), -1
+        batch = full_batch(self.recipe, self._placed, rows, self.on)
+        with torch.no_grad():
+            while before < (size := _bytes_of(state)):
+                state, before = self._placed(batch, state, _usual_loss)[1], size
+        return state
+
+    def _held(self, rows: int) -> int:
+        """Bytes that a forward pass of so many rows holds."""
+        module = self._placed
+        with self._there():
+            state = self._filled_state(rows)
+            with Storages() as made:
+                batch = full_batch(self.recipe, module, rows, self.on)
+                losses, _ = module(batch, state, _usual_loss)  # which hold what the backward pass needs
+                held: int = made.bytes()
+            del losses
+        return held
+
+
 def memory_need(recipe: Recipe, vocabulary: int, device: torch.device, rows: int | None = None) -> MemoryNeed:
     """Count the memory of a training with `rows` rows at once.
 
@@ -71,27 +208,7 @@ def memory_need(recipe: Recipe, vocabulary: int, device: torch.device, rows: int
     """
     default = recipe.training.rows_at_once(recipe.input.length)
     rows = rows or (default if recipe.training.micro_batch else min(default, MOST_ROWS))
-    precision = resolve_precision(recipe.training.precision, device)
-    recipe = max((recipe.at(0.0), recipe.at(1.0)), key=_predicted)
-    module = build_on_meta(recipe, vocabulary).train()
-    weights = module.parameter_count() * BYTES_PER_NUMBER
-    # Parameters are made outside of this mode, and positions are plain tensors.
-    with FakeTensorMode(allow_non_fake_inputs=True):
-        module = module.to_empty(device=device)
-        activations = _activations(recipe, module, rows, device, precision)
-        remembered = _remembered(recipe, module, rows, device, precision)
-    return MemoryNeed(
-        rows=rows,
-        device=device.type,
-        precision=precision,
-        weights=weights,
-        gradients=weights,
-        optimizer=recipe.training.optimizer.kept(module) * BYTES_PER_NUMBER
-        + (weights if recipe.training.running_average else 0),
-        activations=activations,
-        remembered=remembered,
-        update=recipe.training.optimizer.needed(module) * BYTES_PER_NUMBER,
-    )
+    return MemoryCount(recipe, vocabulary, device).need(rows)
 
 
 def _predicted(recipe: Recipe) -> float:
@@ -99,161 +216,9 @@ def _predicted(recipe: Recipe) -> float:
     return sum(part.rate for part in recipe.objective if isinstance(part, MaskingConfig))
 
 
-def _activations(recipe: Recipe, module: PretrainingModel, rows: int, device: torch.device, precision: str) -> int:
-    """Bytes that are held after the forward pass of `rows` rows.
-
-    They are extrapolated from two and three rows: some operations loop over rows, and the constant part must not be
-    scaled.
-    """
-    two, three = (_held(recipe, module, count, device, precision) for count in (2, 3))
-    return two + (rows - 2) * (three - two)
-
-
-def _remembered(recipe: Recipe, module: PretrainingModel, rows: int, device: torch.device, precision: str) -> int:
-    """Bytes of the memories of all rows of a batch."""
-    state = _filled_state(recipe, module, 2, device, precision)
-    if state is None:
-        return 0
-    assert isinstance(recipe.training.batch, int), "batches by tokens have no streams"
-    streams = max(rows, recipe.training.batch)
-    return streams * _bytes_of(state) // 2
-
-
-def _filled_state(
-    recipe: Recipe, module: PretrainingModel, rows: int, device: torch.device, precision: str
-) -> ModelState | None:
-    """The state of `rows` rows with full memories; None: rows do not continue each other."""
-    if not recipe.input.continues:
-        return None
-    state, before = module.model.start(rows), -1
-    batch = full_batch(recipe, module, rows, device)
-    with torch.no_grad(), autocast(device, precision):
-        while before < (size := _bytes_of(state)):
-            state, before = module(batch, state, _usual_loss)[1], size
-    return state
-
-
 def _bytes_of(state: ModelState) -> int:
     return sum(leaf.nbytes for leaf in tree_leaves(state.layers) if isinstance(leaf, Tensor))
 
 
-def _held(recipe: Recipe, module: PretrainingModel, rows: int, device: torch.device, precision: str) -> int:
-    state = _filled_state(recipe, module, rows, device, precision)
-    with _Storages() as made:
-        batch = full_batch(recipe, module, rows, device)
-        with autocast(device, precision):
-            losses, _ = module(batch, state, _usual_loss)  # which hold what the backward pass needs
-        held: int = made.bytes()
-    del losses
-    return held
-
-
 def _usual_loss(head: Head, rows: Tensor, labels: Tensor, table: Tensor) -> Tensor:
     return head.usual_loss(rows, table)
-
-
-def full_batch(recipe: Recipe, module: PretrainingModel, rows: int, device: torch.device) -> Batch:
-    """A batch of the recipe's full size: full rows of one document each, with the expected number of targets."""
-    source_length, length = module.row_lengths
-
-    def zeros(*shape: int) -> Tensor:
-        return torch.zeros(shape, dtype=torch.int64, device=device)
-
-    targets = {name: round(rows * length * share) for name, share in module.targets_per_token().items()}
-    stream = sum(round(length * each.queries_per_token) for each in module.objectives if isinstance(each, TwoStream))
-    queries = None
-    if stream:
-        visible = torch.ones(rows, length + stream, length, dtype=torch.bool, device=device)
-        queries = Queries(zeros(rows, stream), visible)
-    row = Row(
-        zeros(rows, length),
-        segments=zeros(rows, length) if recipe.input.pairs else None,
-        source=Source(zeros(rows, source_length)) if source_length else None,
-        queries=queries,
-        backwards=zeros(rows) > 0 if recipe.input.directions == 2 else None,
-        prefix=zeros(rows) + length // 2 if any(isinstance(each, Prefixed) for each in module.objectives) else None,
-    )
-    return Batch(
-        row,
-        targets={name: (zeros(count), zeros(count)) for name, count in targets.items()},
-        tokens=rows * (source_length + length),
-        advance=length if recipe.input.continues else None,
-    )
-
-
-class _Storages(TorchDispatchMode):
-    """Recorder of the memory that operations allocate, by weak references."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.made: dict[int, tuple[StorageWeakRef, int]] = {}
-        self.given: set[int] = set()
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        for tensor in tree_leaves((args, kwargs)):
-            if isinstance(tensor, Tensor):
-                key = StorageWeakRef(tensor.untyped_storage()).cdata
-                if key not in self.made:
-                    self.given.add(key)
-        for tensor in tree_leaves(result):
-            if isinstance(tensor, Tensor):
-                reference = StorageWeakRef(tensor.untyped_storage())
-                if reference.cdata not in self.given:
-                    self.made[reference.cdata] = reference, tensor.untyped_storage().nbytes()
-        return result
-
-    def bytes(self) -> int:
-        """Bytes of recorded memory that are still held."""
-        gc.collect()
-        held = [size for reference, size in self.made.values() if not reference.expired()]
-        return sum(held)
-
-
-BYTES_OF_AN_ID = 8
-"""Bytes of a token id in a batch."""
-
-
-def require_memory(recipe: Recipe, parameters: int, device: torch.device) -> None:
-    """Refuse a training whose lower bound of memory exceeds the device's; `memory_need` counts the real need.
-
-    Args:
-        recipe: the recipe.
-        parameters: number of parameters of its model and heads.
-        device: the device of the training.
-
-    Raises:
-        UserError: weights and gradients, or these with the rows of a batch, exceed the device's memory.
-    """
-    limit = _memory_of(device)
-    if limit is None:
-        return
-    model = 2 * BYTES_PER_NUMBER * parameters
-    if model > limit:
-        raise UserError(
-            f"{recipe.name}: weights and gradients of {parameters:,} parameters take {_gigabytes(model)}, and "
-            f"{device} has {_gigabytes(limit)}; give the model smaller sizes"
-        )
-    for stage in recipe.stages():
-        length, training = stage.input.length, stage.training
-        rows, width = training.rows_at_once(length), recipe.model.stack.width
-        together = training.batch if isinstance(training.batch, int) else rows
-        batch = rows * length * width * BYTES_PER_NUMBER + together * length * BYTES_OF_AN_ID
-        if model + batch > limit:
-            raise UserError(
-                f"{recipe.name}: a batch of {together:,} rows of {length:,} tokens takes {_gigabytes(batch)} at least, "
-                f"and {device} has {_gigabytes(limit)}; give a smaller training.batch or training.micro_batch"
-            )
-
-
-def _memory_of(device: torch.device) -> int | None:
-    """The memory of a device in bytes; None: unknown."""
-    if device.type == "cuda":
-        return int(torch.cuda.get_device_properties(device).total_memory)
-    if device.type == "cpu" and hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return None
-
-
-def _gigabytes(size: int) -> str:
-    return f"{size / 1e9:,.1f} GB"

@@ -9,7 +9,7 @@ from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import resolve_device, resolve_precision
-from bakeoff.resources.memory_need import require_memory
+from bakeoff.resources.enough_memory import require_memory
 from bakeoff.training.speed import step_times
 from bakeoff.training.stages import Stages
 

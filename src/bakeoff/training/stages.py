@@ -14,7 +14,7 @@ from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.optimization.curriculum import shares, stage_at
 from bakeoff.randomness.draws import key_of
 from bakeoff.recipe import Recipe
-from bakeoff.resources.memory_need import require_memory
+from bakeoff.resources.enough_memory import require_memory
 
 
 def require_kind(recipe: Recipe, corpus: AnyCorpus) -> None:
