@@ -12,7 +12,7 @@ from bakeoff.demo import run as demo
 from bakeoff.preparation.prepare import prepare
 from bakeoff.tasks.fitting import trials
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
-from bakeoff.trainer import loop
+from bakeoff.trainer import save_plan
 from bakeoff.training.pretrain import pretrain
 from bakeoff.tuning import outputs
 from tests.conftest import shrink
@@ -56,7 +56,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(outputs, "write_report", lambda results, recipe, path: path.write_text("the report"))
     monkeypatch.setattr(trials, "SAVED_EVERY", 0.0)
     monkeypatch.setattr(trials, "SAVED_BETWEEN_EVALUATIONS", 0.0)
-    monkeypatch.setattr(loop, "FIRST_CHECKPOINT", 0.0)
+    monkeypatch.setattr(save_plan, "FIRST_CHECKPOINT", 0.0)
 
 
 @pytest.fixture(scope="module")

@@ -23,9 +23,10 @@ class TrainingConfig(Config):
     first_batch: float = Field(default=1.0, gt=0, le=1)
     """The share of `batch` that the first step has; from there batches grow evenly to the whole at the end (GPT-BERT:
     a quarter, Charpentier and Samuel 2024, arXiv:2410.24159). 1: they have one size."""
-    micro_batch: PositiveInt | TokenBatch | None = None
-    """Rows, or tokens, that go through the model at once; gradients of a batch's micro-batches are added. Absent: the
-    whole batch."""
+    micro_batch: PositiveInt | TokenBatch | Literal["auto"] | None = None
+    """Rows, or tokens, that go through the model at once; gradients of a batch's micro-batches are added. auto: as many
+    as fit the device's memory by count, and half as many from the step on that runs out of it; the run's recipe says
+    how many. Absent: the whole batch."""
     optimizer: OptimizerConfig
     """The optimizer."""
     schedule: ScheduleConfig
@@ -67,7 +68,8 @@ class TrainingConfig(Config):
 
     @model_validator(mode="after")
     def _one_unit(self) -> Self:
-        if self.micro_batch is not None and isinstance(self.micro_batch, int) != isinstance(self.batch, int):
+        in_rows = isinstance(self.micro_batch, int)
+        if self.micro_batch not in (None, "auto") and in_rows != isinstance(self.batch, int):
             raise ValueError("micro_batch: give it in rows where 'batch' is, and in tokens where 'batch' is")
         if self.running_average and self.average_last:
             raise ValueError("average_last: running_average is a mean of the weights already; set either to 0")
@@ -78,9 +80,14 @@ class TrainingConfig(Config):
             )
         return self
 
+    @property
+    def at_once(self) -> int | TokenBatch:
+        """The size of what goes through the model at once; the whole batch where nothing, or auto, says otherwise."""
+        return self.batch if self.micro_batch is None or self.micro_batch == "auto" else self.micro_batch
+
     def rows_at_once(self, length: int) -> int:
         """Rows of `length` tokens that go through the model at once."""
-        size = self.micro_batch or self.batch
+        size = self.at_once
         return size if isinstance(size, int) else max(1, size.tokens // length)
 
     def batch_share(self, progress: float) -> float:

@@ -4,9 +4,10 @@ import pytest
 import torch
 from tests.conftest import shrink
 
+from bakeoff.machine.capacity import processor_name
 from bakeoff.models.model import Model
 from bakeoff.resources import first_line as lines
-from bakeoff.resources.device import Placement, processor_name
+from bakeoff.resources.device import Placement
 
 CPU = torch.device("cpu")
 H100 = torch.device("cuda", 1)

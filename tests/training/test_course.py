@@ -20,7 +20,7 @@ from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.optimization.budget import Budget
 from bakeoff.optimization.course import STEPS_AT_ONCE, Course
 from bakeoff.recipe_files import load_recipe
-from bakeoff.resources import memory_need as needs
+from bakeoff.resources import enough_memory as enough
 from bakeoff.resources.enough_memory import require_memory
 from bakeoff.resources.memory_need import memory_need
 from bakeoff.training import speed
@@ -250,7 +250,7 @@ def test_memory_is_that_of_the_most_masks_and_of_the_largest_stage(monkeypatch):
     many = memory_need(plain.changed({"objective.0.rate": 0.45}), 3000, cpu)
     assert memory_need(shrink("bert-tiny", **FALLING), 3000, cpu).activations == many.activations
     parameters = build_on_meta(plain, 300).parameter_count()
-    monkeypatch.setattr(needs, "_memory_of", lambda device: 8 * parameters + 10_000_000)
+    monkeypatch.setattr(enough, "memory_of", lambda device: 8 * parameters + 10_000_000)
     staged = shrink("bert-tiny", **{"training.curriculum": [{"until": 0.5, "length": 16, "batch_factor": 1000}]})
     require_memory(plain, parameters, cpu)
     with pytest.raises(UserError, match="a batch of 8,000 rows of 16 tokens takes"):

@@ -5,7 +5,7 @@ several texts are joined; and the result becomes tensors.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from operator import itemgetter
@@ -205,7 +205,7 @@ def _without_needless(row: Row[NDArray[Any]]) -> Row[NDArray[Any]]:
 Made = TypeVar("Made")
 
 
-def prefetch(make: Callable[[int], Made], start: int, stop: int, depth: int = 4) -> Iterator[Made]:
+def prefetch(make: Callable[[int], Made], start: int, stop: int, depth: int = 4) -> Generator[Made, None, None]:
     """Results of `make(start)`, ..., `make(stop - 1)`, made in a thread that stays up to `depth` results ahead.
 
     An exception in the thread is raised here; leaving the loop early stops the thread after the result in progress.

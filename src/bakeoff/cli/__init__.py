@@ -1,7 +1,6 @@
 """The command line: each verb parses its arguments and calls one function of the API."""
 
 import os
-import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -16,14 +15,12 @@ from bakeoff.display import terminal  # not its `show`: the verb of this name is
 from bakeoff.display.printing import PRINTING
 from bakeoff.errors import Interrupted, LostProcess, UserError
 from bakeoff.full_disk import DiskFull
+from bakeoff.machine.allocator import ran_out
 from bakeoff.machine.launch import rank_here
 from bakeoff.signals import answer_signals, signal_received, stop_answering
 
 # The base of all errors in the use of the command line; some releases of typer bring their own click.
 _UsageProblem: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
-
-_OUT_OF_MEMORY = re.compile("can't allocate memory|out of memory", re.IGNORECASE)
-"""torch's words for a lack of memory, on a CPU and on a GPU."""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -134,7 +131,7 @@ def _failed(error: Exception) -> int:
         return 128 + signal.SIGPIPE
     if signal_received() is not None:  # which a library may turn into an error of another kind
         return _fail("interrupted", 128 + signal.SIGINT)
-    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and _OUT_OF_MEMORY.search(str(error))):
+    if ran_out(error):
         return _fail("out of memory; a smaller training.micro_batch takes less, and `bakeoff show` counts how much", 2)
     if isinstance(error, OSError):
         return _fail(f"{error.filename or 'input or output'}: {error.strerror or error}", 2)

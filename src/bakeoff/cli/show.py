@@ -40,13 +40,14 @@ def show(
     from bakeoff.resources.costs import costs_of
     from bakeoff.resources.device import resolve_device
     from bakeoff.resources.memory_need import memory_need
+    from bakeoff.resources.micro_batch import rows_that_fit
 
     loaded = load_recipe(recipe, set)
     size = vocabulary or loaded.tokenizer.size
     costs, memory = costs_of(loaded, size), memory_need(loaded, size, resolve_device(device), batch)
     published = loaded.published
     counted = costs if published is None or published.vocabulary == size else costs_of(loaded, published.vocabulary)
-    belongs = membership(loaded)
+    belongs, fits = membership(loaded), rows_that_fit(loaded, size)
     if json:
         print_json(
             {
@@ -55,6 +56,7 @@ def show(
                 "published": published and {**published.model_dump(), "counted": counted.parameters},
                 "transformers": {**belongs._asdict(), "changes": dict(belongs.changes)},
                 "memory": {**memory.model_dump(), "total": memory.total},
+                "fits": {f"{size} GB": rows for size, rows in fits.items()},
             }
         )
         return
@@ -69,6 +71,7 @@ def show(
         "FLOPs a token": f"{costs.flops_per_token:,} in training, forward and backward",
         "receptive field": _by_stack({name: _field_text(field) for name, field in costs.receptive_field.items()}),
         "memory": _memory_text(memory),
+        "fits on a GPU": _fits_text(fits, loaded.input.length),
         "transformers": belongs.told() or family,
     }
     print_table(rows, tell)
@@ -108,6 +111,12 @@ def _memory_text(memory: "MemoryNeed") -> str:
         f"({memory.precision} on {memory.device}, not compiled); --batch N for other rows at once, "
         "training.micro_batch to train so"
     )
+
+
+def _fits_text(fits: dict[int, int], length: int) -> str:
+    """The largest micro-batches of full rows on GPUs of usual sizes."""
+    sizes = ", ".join(f"{rows:,} on {size} GB" if rows else f"none on {size} GB" for size, rows in fits.items())
+    return f"rows of {length:,} tokens at once, counted in bfloat16: {sizes}; training.micro_batch=auto takes as many"
 
 
 def _by_stack(texts: dict[str, str]) -> str:

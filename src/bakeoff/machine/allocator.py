@@ -1,11 +1,25 @@
-"""Control of the C library's allocator (glibc), which keeps or returns memory that this process has freed."""
+"""Control of the C library's allocator (glibc), which keeps or returns memory that this process has freed.
+
+And the errors of a lack of memory.
+"""
 
 import contextlib
 import ctypes
 import gc
+import re
 import sys
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # names and numbers of malloc.h
+
+_OUT_OF_MEMORY = re.compile("can't allocate memory|out of memory", re.IGNORECASE)
+"""torch's words for a lack of memory, on a CPU and on a GPU."""
+
+
+def ran_out(error: BaseException) -> bool:
+    """Whether an error says that memory is exhausted, of this machine or of a GPU."""
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and bool(_OUT_OF_MEMORY.search(str(error)))
+    )
 
 
 def return_memory() -> None:

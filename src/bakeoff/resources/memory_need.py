@@ -207,7 +207,7 @@ def memory_need(recipe: Recipe, vocabulary: int, device: torch.device, rows: int
     None: the recipe's `micro_batch`, or for a recipe without one its batch, but at most `MOST_ROWS`.
     """
     default = recipe.training.rows_at_once(recipe.input.length)
-    rows = rows or (default if recipe.training.micro_batch else min(default, MOST_ROWS))
+    rows = rows or (default if recipe.training.at_once != recipe.training.batch else min(default, MOST_ROWS))
     return MemoryCount(recipe, vocabulary, device).need(rows)
 
 

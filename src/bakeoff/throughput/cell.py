@@ -18,6 +18,7 @@ from bakeoff.corpus.split import Split
 from bakeoff.errors import UserError
 from bakeoff.generation.writer import writer_of
 from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.machine.allocator import ran_out
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement, autocast, peak_memory, reset_peak_memory, resolve_precision
 from bakeoff.row import Row
@@ -110,8 +111,8 @@ class Cell:
         self.calls.clear()  # which frees the model
 
     def _give_up_memory(self, error: Exception) -> None:
-        """Give up if memory is exhausted, which torch tells by a class for devices, but by a text for the CPU."""
-        if not isinstance(error, torch.OutOfMemoryError | MemoryError) and "allocate memory" not in str(error):
+        """Give up if memory is exhausted."""
+        if not ran_out(error):
             raise error
         self._give_up("out of memory")
 

@@ -1,11 +1,10 @@
 """The loop of every training: steps, and between them figures, evaluations, checkpoints and the end."""
 
-import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
-from typing import Generic, NamedTuple, Protocol
+from typing import Generic, NamedTuple
 
 import torch
 
@@ -13,19 +12,18 @@ from bakeoff.batching.batches import prefetch
 from bakeoff.display.progress import TrainingProgress
 from bakeoff.errors import Interrupted
 from bakeoff.learner.running_average import RunningAverage
+from bakeoff.machine.allocator import ran_out
 from bakeoff.resources.device import work_clock
 from bakeoff.runs.checkpoint import list_checkpoints
 from bakeoff.runs.run import Run
 from bakeoff.trainer.checkpoint import checkpoint_tensors, load_checkpoint, save_checkpoint
 from bakeoff.trainer.position import Position
+from bakeoff.trainer.save_plan import Keeper, SavePlan
 from bakeoff.trainer.step import optimize
 from bakeoff.trainer.unit import M, Unit
 
 READ_EVERY = {"cpu": 1, "cuda": 16, "mps": 16}
 """Number of steps after which figures are read from the device; every reading waits for the device."""
-
-FIRST_CHECKPOINT = 60.0
-"""Seconds until a training's first checkpoint; a training that is killed early would else begin at its start."""
 
 
 class Taken(NamedTuple):
@@ -37,11 +35,26 @@ class Taken(NamedTuple):
     """This process's share of each mean loss, and the gradient's norm, as scalars on the device."""
 
 
-def steps(unit: Unit[M], position: Position, last: int, average: RunningAverage | None = None) -> Iterator[Taken]:
-    """Take the steps from a position up to `last`, and move the position; between them the caller does what is due."""
+def steps(
+    unit: Unit[M],
+    position: Position,
+    last: int,
+    average: RunningAverage | None = None,
+    say: Callable[[str], None] = lambda line: None,
+) -> Iterator[Taken]:
+    """Take the steps from a position up to `last`, and move the position; between them the caller does what is due.
+
+    A step that runs out of memory is taken anew in smaller micro-batches, where the unit allows for it; `say` gets a
+    line about it.
+    """
     unit.begin()
-    for micro_batches in prefetch(unit.batches, position.step, last):
-        figures = optimize(unit, micro_batches, position.step)
+    coming = prefetch(unit.batches, position.step, last)
+    while (micro_batches := next(coming, None)) is not None:
+        figures = _figures_of(unit, micro_batches, position.step, say)
+        if figures is None:
+            coming.close()
+            coming = prefetch(unit.batches, position.step, last)
+            continue
         if average is not None:
             average.update()
         tokens = int(unit.processes.sums([sum(batch.tokens for batch in micro_batches)])[0])
@@ -51,38 +64,30 @@ def steps(unit: Unit[M], position: Position, last: int, average: RunningAverage 
         yield Taken(tokens, figures)
 
 
-class SavePlan(NamedTuple):
-    """The times at which a training is saved, in seconds since it was saved last."""
+def _figures_of(
+    unit: Unit[M], micro_batches: Sequence[M], step: int, say: Callable[[str], None]
+) -> dict[str, torch.Tensor] | None:
+    """The figures of `optimize`; None: the memory ran out, and the step is to be taken in smaller micro-batches.
 
-    between: float
-    """The longest time between checkpoints; the first one comes after `FIRST_CHECKPOINT`, if that is sooner."""
-    after_evaluation: float = math.inf
-    """The time from which an evaluation is followed by a checkpoint."""
-    at_end: bool = False
-    """Whether the last step may be followed by a checkpoint; else what is made of the weights replaces it."""
-
-    def due(self, seconds: float, first: bool, evaluated: bool) -> bool:
-        """Whether a checkpoint is due.
-
-        Args:
-            seconds: time since the last one, or since the training began or was resumed.
-            first: whether there is none yet.
-            evaluated: whether this step is followed by an evaluation.
-        """
-        between = min(self.between, FIRST_CHECKPOINT) if first else self.between
-        return seconds > between or (evaluated and seconds >= self.after_evaluation)
-
-
-class Keeper(Protocol):
-    """Keeps the weights as they are after some steps."""
-
-    def due(self, step: int, before: int, after: int) -> bool:
-        """Whether weights are to be kept after a step that has read the tokens from `before` to `after`."""
-        ...
-
-    def keep(self, position: Position) -> None:
-        """Keep the present weights, those of the running average where there is one."""
-        ...
+    Raises:
+        RuntimeError, MemoryError: it ran out, and micro-batches cannot be smaller, or weights are changed already.
+    """
+    moved: list[bool] = []
+    hook = unit.optimizer.register_step_pre_hook(lambda *_: moved.append(True))
+    try:
+        return optimize(unit, micro_batches, step)
+    except (RuntimeError, MemoryError) as error:
+        line = unit.in_smaller_parts(step) if ran_out(error) and not moved else None
+        if line is None:
+            raise
+    finally:
+        hook.remove()
+    # After the exception is gone, and with it what the step has made.
+    unit.optimizer.zero_grad(set_to_none=True)
+    if unit.placement.device.type == "cuda":
+        torch.cuda.empty_cache()
+    say(line)
+    return None
 
 
 class Trainer(Generic[M]):
@@ -150,7 +155,7 @@ class Trainer(Generic[M]):
             self.evaluate()
         self.saved_at, self.read_at = time.monotonic(), self._now()
         last = position.step if self.over else max(position.step, min(until or unit.steps, unit.steps))
-        for taken in steps(unit, position, last, self.average):
+        for taken in steps(unit, position, last, self.average, self._cut):
             self.unread.append(taken)
             caught = self._between_steps(position.step == until, stopping)
             if self.over:
@@ -190,6 +195,13 @@ class Trainer(Generic[M]):
         """Whether a checkpoint is due on the first process, and a signal that has come to any of them."""
         everywhere = self.unit.processes.gathered([due, caught or 0])
         return bool(everywhere[0][0]), int(max(number for _, number in everywhere)) or None
+
+    def _cut(self, line: str) -> None:
+        """Say that micro-batches are smaller from here on, and save, so that a resumed training has the same parts."""
+        self.shown.line(line)
+        if self.position.step != self.saved_step:
+            self._read()
+            self.save()
 
     def evaluate(self) -> None:
         """Evaluate the present weights, and write and show the figures."""

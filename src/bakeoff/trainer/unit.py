@@ -95,6 +95,14 @@ class Unit(ABC, Generic[M]):
     def batches(self, step: int) -> list[M]:
         """This process's micro-batches of a step, a function of the step alone; called in a thread that stays ahead."""
 
+    def in_smaller_parts(self, step: int) -> str | None:
+        """Cut batches into smaller micro-batches from a step on that ran out of memory, and undo what it had begun.
+
+        Returns:
+            A line about it; None: they cannot be smaller, or are to stay as they are.
+        """
+        return None
+
     @abstractmethod
     def counts(self, micro_batches: Sequence[M]) -> dict[str, float]:
         """The number of targets of each loss in some micro-batches; all those of a batch divide the sum of the loss."""

@@ -60,6 +60,11 @@ class Opened(NamedTuple):
         return int(self.request["seed"])
 
     @property
+    def fits_memory(self) -> bool:
+        """Whether micro-batches are to be as large as memory allows."""
+        return self.recipe.training.micro_batch == "auto"
+
+    @property
     def trained(self) -> bool:
         """Whether weights of an earlier call are gone on with."""
         return self.run is not None and (self.run.finished or bool(list_checkpoints(self.run.checkpoints)))

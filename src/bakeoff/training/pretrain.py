@@ -29,8 +29,9 @@ from bakeoff.runs.beginning import alone_in, removed_before_a_step
 from bakeoff.runs.environment import environment
 from bakeoff.runs.run import Run
 from bakeoff.signals import stop_signals
-from bakeoff.trainer.loop import SavePlan, Trainer
+from bakeoff.trainer.loop import Trainer
 from bakeoff.trainer.position import Position
+from bakeoff.trainer.save_plan import SavePlan
 from bakeoff.training.averaging import Snapshots, snapshot_steps, write_average
 from bakeoff.training.initial_weights import Start
 from bakeoff.training.opening import Asked, open_training
@@ -211,7 +212,8 @@ class Training:
         self.opened, self.asked, self.processes = settled.opened, settled.opened.asked, settled.opened.asked.processes
         recipe, (module, stages, held_out, placement, *_) = settled.recipe, prepared
         seed, processes = self.opened.seed, self.processes
-        self.unit = Pretraining(recipe, module, placement, seed, None, stages, held_out, run, processes)
+        fits = self.opened.fits_memory
+        self.unit = Pretraining(recipe, module, placement, seed, None, stages, held_out, run, processes, fits)
         self.saver = Saver(run, self.unit, self.opened.corpus)
         kept = snapshot_steps(settled.steps, recipe.training.average_last)
         snapshots = Snapshots(run, module, kept, processes)

@@ -11,12 +11,14 @@ from typing_extensions import override
 
 from bakeoff.batching.batch import Batch
 from bakeoff.batching.widths import Widths, widened, widths_of
+from bakeoff.display.wording import counted
 from bakeoff.display.wording import number as in_words
 from bakeoff.distributed.processes import ALONE, Processes
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.learner.recurrent_memory import Memory
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement
+from bakeoff.resources.micro_batch import Size, halved, plain_size
 from bakeoff.runs.checkpoint import list_checkpoints
 from bakeoff.runs.run import Run
 from bakeoff.tensors import load_tensors
@@ -60,6 +62,7 @@ class Pretraining(Unit[Batch]):
             measured.
         run: the run; left out where steps are taken alone.
         processes: the processes that train the model together.
+        fits_memory: micro-batches were made as large as memory allows, and become smaller where it does not.
 
     Attributes:
         last_validation: the last validation; empty before the first one.
@@ -79,12 +82,13 @@ class Pretraining(Unit[Batch]):
         held_out: HeldOut | None = None,
         run: Run | None = None,
         processes: Processes = ALONE,
+        fits_memory: bool = False,
     ) -> None:
         training = recipe.training
         self.recipe, self.module, self.placement, self.seed, self._run = recipe, module, placement, seed, run
         self.processes = processes
         self.optimizer = optimizer or training.optimizer.build(module, placement.precision)
-        self._stages, self._held_out = stages, held_out
+        self._stages, self._held_out, self._fits_memory = stages, held_out, fits_memory
         self.steps, self.clip = training.budget.steps or 1, training.clip
         self.learning_rate = training.optimizer.rate
         self.average_steps = training.running_average * self.steps
@@ -118,6 +122,26 @@ class Pretraining(Unit[Batch]):
     def batches(self, step: int) -> list[Batch]:
         batches, device = self.stages.step(step), self.placement.device
         return batches if device.type == "cpu" else [self.module.with_parts(each).pinned(device) for each in batches]
+
+    @override
+    def in_smaller_parts(self, step: int) -> str | None:
+        before = self.recipe.training.at_once
+        size = halved(before) if self._fits_memory else None
+        # Memories of the parts before are written over already; and other processes would have to do the same.
+        if size is None or self.memory is not None or not self.processes.alone:
+            return None
+        self.recipe = self.recipe.changed({"training.micro_batch": plain_size(size)})
+        self._stages = self.stages.in_other_parts(self.recipe)
+        if self._run is not None:
+            change = {"from_step": step, "micro_batch": plain_size(size)}
+            environment = self._run.environment
+            changes = [*environment.get("micro_batches", []), change]
+            self._run.replace_recipe(self.recipe)
+            self._run.replace_environment({**environment, "micro_batches": changes})
+        return (
+            f"{self.recipe.name}: {self.placement.device} ran out of memory at step {step:,}, which is taken anew: "
+            f"micro-batches of {_in_words(size)} in place of {_in_words(before)} from here on"
+        )
 
     @override
     def counts(self, micro_batches: Sequence[Batch]) -> dict[str, float]:
@@ -231,3 +255,7 @@ class Pretraining(Unit[Batch]):
     def take_best(self) -> None:
         """Give the module the best weights so far, where early stopping keeps them."""
         self.early_stop.take_best(self.module)
+
+
+def _in_words(size: Size) -> str:
+    return counted(size, "row") if isinstance(size, int) else f"{size.tokens:,} tokens"

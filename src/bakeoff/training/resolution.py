@@ -10,6 +10,7 @@ from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import resolve_device, resolve_precision
 from bakeoff.resources.enough_memory import require_memory
+from bakeoff.resources.micro_batch import fitting_micro_batch, plain_size
 from bakeoff.training.speed import step_times
 from bakeoff.training.stages import Stages
 
@@ -28,7 +29,7 @@ def resolve_recipe(
 ) -> Recipe:
     """The recipe with everything that depends on machine and corpus decided.
 
-    Decided are the steps, the warm-up, the precision, the compilation, and the tokenizer.
+    Decided are the steps, the warm-up, the precision, the compilation, the micro-batch, and the tokenizer.
 
     Args:
         recipe: as written.
@@ -41,6 +42,10 @@ def resolve_recipe(
         A recipe whose training is the same whenever it is run on such a machine.
     """
     budget, on = budget or recipe.training.budget, resolve_device(device)
+    if recipe.training.micro_batch == "auto":
+        vocabulary, parts = corpus.tokenizer.size, processes.size
+        fitting = processes.once(lambda: plain_size(fitting_micro_batch(recipe, vocabulary, on, parts)))
+        recipe = recipe.changed({"training.micro_batch": fitting})
     module = build_on_meta(recipe, corpus.tokenizer.size)
     require_memory(recipe, module.parameter_count(), on)
     tokens, flops = Stages(recipe, module, corpus, seed=0).means()

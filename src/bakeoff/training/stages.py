@@ -53,7 +53,7 @@ def make_batches(
     require_kind(recipe, corpus)
     training = recipe.training
     steps = training.budget.steps if split == "train" else None
-    sizes = BatchSizes(training.batch, training.micro_batch or training.batch, steps, training.first_batch)
+    sizes = BatchSizes(training.batch, training.at_once, steps, training.first_batch)
     drawing = TargetDrawing(recipe.objective, module.objectives, idle)
     mixture = corpus if isinstance(corpus, Mixture) else None
     seeds = [seed] if mixture is None else [_seed_of(seed, number) for number in range(len(mixture.corpora))]
@@ -98,7 +98,8 @@ def require_work_for(processes: Processes, recipe: Recipe, begun: bool) -> None:
         UserError: there are more.
     """
     for stage in recipe.stages():
-        batch, micro_batch = stage.training.batch, stage.training.micro_batch or stage.training.batch
+        batch = stage.training.batch
+        micro_batch = 1 if stage.training.micro_batch == "auto" else stage.training.at_once  # which cuts it for all
         whole, part = (size if isinstance(size, int) else size.tokens for size in (batch, micro_batch))
         unit = "rows" if isinstance(batch, int) else "tokens"
         count = -(-whole // part) if unit == "rows" else whole // part
@@ -133,6 +134,7 @@ class Stages:
         processes: Processes = ALONE,
     ) -> None:
         self.pad = corpus.tokenizer.pad
+        self._of = module, corpus, seed, processes
         self.curriculum = recipe.training.curriculum
         self.steps = recipe.training.budget.steps
         self.words_per_token = corpus.words_per_token
@@ -157,6 +159,10 @@ class Stages:
             ]
             self._rise = [last - first for first, last in ends]
         self._share = recipe.training.batch_share
+
+    def in_other_parts(self, recipe: Recipe) -> "Stages":
+        """The same batches, cut as a recipe with another `training.micro_batch` says."""
+        return Stages(recipe, *self._of)
 
     def first_rows(self) -> None:
         """Make a batch of each stage, so that a corpus without rows is refused before anything is trained.

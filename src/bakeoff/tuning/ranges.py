@@ -29,6 +29,7 @@ LOGARITHMIC_FROM = 10.0
 UNSEARCHED = (
     *("name", "paper", "published", "tokenizer"),
     *(f"training.{key}" for key in ("budget", "average_last", "compile", "precision", "micro_batch")),
+    "training.activation_checkpointing",
     *(f"training.{key}" for key in ("validations", "validation_examples", "checkpoint_minutes")),
     *(f"training.{key}" for key in ("save_at", "early_stopping")),
 )

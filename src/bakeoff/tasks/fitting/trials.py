@@ -17,7 +17,8 @@ from bakeoff.tasks.fitting.fitting import Fitting, ItemBatch, Setting, TaskSplit
 from bakeoff.tasks.fitting.starting_point import StartingPoint, new_head
 from bakeoff.tasks.fitting.trial import NONE_ENDED, Fit, FittingTrial, ended_before
 from bakeoff.tasks.heads.heads import HeadedModel
-from bakeoff.trainer.loop import SavePlan, Trainer
+from bakeoff.trainer.loop import Trainer
+from bakeoff.trainer.save_plan import SavePlan
 
 SAVED_EVERY = 30.0
 """The fewest seconds between checkpoints; saving one after each evaluation would cost more than it saves."""

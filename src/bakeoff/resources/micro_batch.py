@@ -1,0 +1,90 @@
+"""How many rows go through a model at once: as many as fit into the memory of a device, by count."""
+
+import math
+
+import torch
+
+from bakeoff.batching.token_batches import TokenBatch
+from bakeoff.errors import UserError
+from bakeoff.machine.capacity import free_memory
+from bakeoff.recipe import Recipe
+from bakeoff.resources.enough_memory import memory_of
+from bakeoff.resources.memory_need import MemoryCount
+
+SHARE = 0.9
+"""The share of a device's memory that counted memory may take; the rest is for temporary memory of operations, for
+memory that is cut into pieces, and for the device's own libraries."""
+
+GPUS = (16, 24, 80, 141)
+"""Memory of usual GPUs in GB: T4 and V100, RTX 4090 and L4, A100 and H100, H200."""
+
+MOST = 65_536
+"""The largest number of rows at once that is looked for."""
+
+Size = int | TokenBatch
+
+
+def rows_that_fit(recipe: Recipe, vocabulary: int) -> dict[int, int]:
+    """The largest number of full rows at once on each of the usual `GPUS`, in bfloat16; 0: not even one."""
+    count = MemoryCount(recipe, vocabulary, torch.device("cuda"), "bfloat16")
+    return {size: count.most_rows(SHARE * size * 1e9, MOST) for size in GPUS}
+
+
+def fitting_micro_batch(recipe: Recipe, vocabulary: int, device: torch.device, processes: int = 1) -> Size | None:
+    """The largest `micro_batch` with which each stage of a training fits, in equal parts of the batch.
+
+    None: the whole batch fits, or the rows of a batch depend on each other, or the device's memory is not known.
+
+    Args:
+        recipe: the recipe.
+        vocabulary: the number of tokens.
+        device: the device of each process.
+        processes: the number of processes that share the parts of a batch evenly.
+
+    Raises:
+        UserError: a single row does not fit.
+    """
+    limit = memory_of(device) if device.type == "cuda" else free_memory() if device.type == "cpu" else None
+    if limit is None:
+        return None
+    sizes: list[Size] = []
+    for stage in recipe.stages():
+        whole, length = stage.training.batch, stage.input.length
+        most = whole if isinstance(whole, int) else max(1, whole.tokens // length)
+        count = MemoryCount(stage, vocabulary, device)
+        if not all(stack.independent_rows for stack in count.module.model.stacks().values()):
+            return None
+        rows = count.most_rows(SHARE * limit, most)
+        if rows == 0:
+            need = count.need(1).total
+            raise UserError(
+                f"{recipe.name}: a single row of {length:,} tokens takes {need / 1e9:,.1f} GB, and {device} has "
+                f"{limit / 1e9:,.1f} GB; try training.activation_checkpointing=true, a smaller input.length or model"
+            )
+        if rows < most or processes > 1:
+            sizes.append(_equal_parts(whole, math.ceil(most / rows), processes))
+    return min(sizes, key=_number, default=None)
+
+
+def halved(size: Size) -> Size | None:
+    """Half a micro-batch; None: it cannot be divided."""
+    number = _number(size)
+    return None if number == 1 else _of(size, -(-number // 2))
+
+
+def plain_size(size: Size | None) -> int | dict[str, int] | None:
+    """A size as a file has it."""
+    return size.model_dump() if isinstance(size, TokenBatch) else size
+
+
+def _equal_parts(batch: Size, least: int, processes: int) -> Size:
+    """The size of the fewest equal parts of a batch, at least so many, of which all processes have as many."""
+    return _of(batch, math.ceil(_number(batch) / (math.ceil(least / processes) * processes)))
+
+
+def _of(like: Size, number: int) -> Size:
+    return number if isinstance(like, int) else like.model_copy(update={"tokens": number})
+
+
+def _number(size: Size) -> int:
+    return size if isinstance(size, int) else size.tokens
