@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from bakeoff.training.initial_weights import Start
 
 
-START = {
+START: dict[str, dict[str, Any]] = {
     "run": {"names": ("--from",), "metavar": "RUN", "autocompletion": complete_run},
     "grow": {"min": 1, "metavar": "LAYERS"},
     "grow_by": {"metavar": "repeat|interleave"},
@@ -39,7 +39,7 @@ START = {
 
 @noted
 @taking(
-    start=options_from("bakeoff.training.initial_weights.Start", *START, **START),
+    start=options_from("bakeoff.training.initial_weights.Start", *START, **START),  # type: ignore[arg-type]
     options=options_from(
         "bakeoff.training.pretrain.pretrain",
         *("budget", "seed", "average_last", "save_at", "resume", "finish_now"),

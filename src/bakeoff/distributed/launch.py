@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import torch
 import torch.distributed as torch_processes
+from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]
+from torch.distributed.rendezvous import rendezvous
 
 from bakeoff.display.printing import PRINTING
 from bakeoff.distributed.processes import ALONE, Processes
@@ -32,7 +34,7 @@ class _Joined(NamedTuple):
     """What this process has joined."""
 
     processes: Processes
-    store: torch_processes.Store
+    store: Store
 
 
 _joined: list[_Joined] = []
@@ -55,9 +57,9 @@ def together() -> Iterator[Processes]:
     if not started_together():
         yield ALONE
         return
-    whole, rank, size = next(torch_processes.rendezvous("env://", timeout=PATIENCE))
+    whole, rank, size = next(rendezvous("env://", timeout=PATIENCE))
     # torchrun may keep the store when it starts processes anew, with all that those before have left in it.
-    store = torch_processes.PrefixStore(f"bakeoff {os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", whole)
+    store = PrefixStore(f"bakeoff {os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", whole)
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     torch_processes.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=PATIENCE)
     processes = Processes(rank, size, int(os.environ.get("LOCAL_RANK", 0)))
@@ -84,15 +86,15 @@ def together() -> Iterator[Processes]:
         _joined.clear()
 
 
-def _is_first_to_fail(store: torch_processes.Store) -> bool:
+def _is_first_to_fail(store: Store) -> bool:
     """Note that this process has failed; whether no other one had, so that this one says why."""
     try:
-        return store.add(_FAILED, 1) == 1
+        return bool(store.add(_FAILED, 1) == 1)
     except RuntimeError:  # the store is gone, with the process that has started all
         return True
 
 
-def _leave_with_others(store: torch_processes.Store, over: threading.Event) -> None:
+def _leave_with_others(store: Store, over: threading.Event) -> None:
     """End this process some seconds after another one has failed, if it still waits then."""
     while not over.wait(LOOK_EVERY):
         try:

@@ -131,7 +131,7 @@ class Trainer(Generic[M]):
     def resume(self) -> bool:
         """Go on from the newest checkpoint; returns False, and clears the metrics, if there is none."""
         processes = self.unit.processes
-        newest = processes.once(lambda: (list_checkpoints(self.run.checkpoints) or [None])[-1])
+        newest = processes.once(lambda: next(reversed(list_checkpoints(self.run.checkpoints)), None))
         if newest is None:
             processes.write(self.run.metrics_file.clear)
             return False

@@ -116,7 +116,8 @@ def _option(name: str, declared: _Declared, typed: dict[str, Any]) -> inspect.Pa
     if default is None and declared.default not in (None, ...):  # it holds where the option is left out
         typed.setdefault("show_default", str(declared.default))
     option = typer.Option(*names, help=words, **{**declared.typed, **typed})
-    described = Annotated[annotation | None if default is None else annotation, option]
+    kind: Any = annotation | None if default is None else annotation
+    described = Annotated[kind, option]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=described, default=default)
 
 

@@ -180,8 +180,9 @@ class Attention(Part):
             "dropout": self.dropout if self.training else 0.0,
         }
         if context.bounds is not None:
-            attended = {"causal": self.causal, "window": self.window, "scale": self.scale}
-            mixed = document_attention(query, key, value, context.bounds, **attended)
+            mixed = document_attention(
+                query, key, value, context.bounds, causal=self.causal, window=self.window, scale=self.scale
+            )
         elif self.window is None:
             mixed = attention(query, key, value, bias=bias, **settings)
         else:

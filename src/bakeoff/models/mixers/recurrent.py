@@ -92,7 +92,8 @@ class Recurrent(Part):
         positions = sent(positions, x.device)
         states = x.flatten(0, 1)
         outputs = self.cells(PackedSequence(states.index_select(0, positions), sizes))[0].data
-        return outputs.new_zeros(len(states), outputs.shape[-1]).index_copy(0, positions, outputs).view(x.shape)
+        together: Tensor = outputs.new_zeros(len(states), outputs.shape[-1]).index_copy(0, positions, outputs)
+        return together.view(x.shape)
 
     def flops_per_token(self, length: int) -> int:
         """Floating-point operations of one token's forward pass; the row's length does not matter."""

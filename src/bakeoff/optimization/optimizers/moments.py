@@ -44,7 +44,8 @@ class Moments(torch.optim.Optimizer):
 
     def move(self, group: dict[str, Any], parameters: list[Tensor]) -> None:
         """One update of the parameters of a group that have a gradient."""
-        updates = self._directions(group, parameters, [p.grad for p in parameters])
+        gradients = [p.grad for p in parameters if p.grad is not None]
+        updates = self._directions(group, parameters, gradients)
         self.scale(group, parameters, updates)
         torch._foreach_add_(parameters, updates, alpha=-group["lr"])
 
