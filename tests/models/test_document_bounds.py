@@ -8,9 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.ops.naive import varlen_attn_naive
 
+from bakeoff.batching.batch import Batch
+from bakeoff.batching.widths import widened
 from bakeoff.conformance.built_models import LAYOUTS, assert_close, built, layout_of, length_of, random_ids
 from bakeoff.conformance.narrow import ALIKE, narrow
 from bakeoff.models import attention_needs
+from bakeoff.models.layer import apply_layer
 from bakeoff.models.model import Model
 from bakeoff.ops import document_attention
 from bakeoff.row import Row, Source
@@ -141,6 +144,19 @@ def test_spans_are_the_runs_of_equal_numbers(owners):
     assert torch.equal(turned.padding, expected.padding)
 
 
+@pytest.mark.parametrize("padded", [True, False])
+def test_rows_that_are_widened_have_the_spans_of_the_wider_rows(padded):
+    owners = torch.tensor([[1, 1, 2, 0], [1, 2, 3, 3]])
+    own = {"padding_mask": owners > 0} if padded else {"documents": owners}
+    row = Row(torch.ones_like(owners), spans=spans_of(owners > 0 if padded else owners), **own)
+    wider = widened(Batch(row, {}), (7, 0, 0), pad=0, directions=1).row
+    expected = spans_of(wider.owners)
+    assert wider.ids.shape == (2, 7)
+    assert torch.equal(wider.spans.starts, expected.starts)
+    assert torch.equal(wider.spans.padding, expected.padding)
+    assert wider.spans.length == 7
+
+
 @given(OWNERS)
 def test_documents_side_by_side_are_their_first_tokens_then_their_second(owners):
     owners = torch.tensor(owners)
@@ -166,3 +182,23 @@ def test_bounds_of_padded_rows_are_those_of_their_spans(sides):
 
 def test_bounds_of_whole_rows_are_where_rows_begin():
     assert bounds_of_rows(3, 5, torch.device("cpu")).tolist() == [0, 5, 10, 15]
+
+
+@pytest.mark.slow
+def test_a_compiled_layer_sees_one_graph_whatever_the_documents(by_bounds):
+    """With the same number of spans, up to a power of two, nothing is compiled anew, and no graph breaks."""
+    by_bounds(True)
+    document_attention._KERNEL[:] = [document_attention.Kernel(lambda q, k, v, b, n, s, scale: q * scale + v, True)]
+    model, graphs = built("modernbert-base").model.eval(), []
+    compiled = torch.compile(
+        apply_layer, backend=lambda graph, _: graphs.append(graph) or graph.forward, fullgraph=True
+    )
+    for seed in range(3):
+        drawn = torch.randint(1, 4, (3, 24), generator=torch.Generator().manual_seed(seed))
+        documents = drawn.sort(1).values
+        x, context = model.stack_inputs(Row(random_ids(24), documents=documents, spans=spans_of(documents)))
+        for layer in model.stack.layers:
+            expected = apply_layer(layer, x, context)[0]
+            x = compiled(layer, x, context, None)[0]
+            assert torch.equal(x, expected)
+    assert len(graphs) == 3  # the first layer has no norm, and others differ by their windows

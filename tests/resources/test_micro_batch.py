@@ -34,6 +34,13 @@ def test_a_batch_is_cut_into_the_fewest_equal_parts_that_fit(memory, batch, fitt
     assert fitting_micro_batch(recipe, 160, CPU) == expected
 
 
+@pytest.mark.parametrize(("processes", "fitting", "expected"), [(3, 64, 22), (4, 20, 16), (4, 30, 16), (2, 9, 8)])
+def test_processes_get_as_many_parts_each(memory, processes, fitting, expected):
+    recipe = shrink("bert-tiny", **PLAIN, **{"training.batch": 64})
+    memory(MemoryCount(recipe, 160, CPU).need(fitting).total / SHARE + 1)
+    assert fitting_micro_batch(recipe, 160, CPU, processes) == expected
+
+
 def test_batches_by_tokens_are_cut_by_tokens(memory):
     recipe = shrink("transformer-translation-tiny", **{"training.batch": {"tokens": 3200}})
     memory(MemoryCount(recipe, 160, CPU).need(30).total / SHARE + 1)

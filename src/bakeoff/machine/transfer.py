@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-ALONE = ("cuda", "meta")
+ASYNCHRONOUS = ("cuda", "meta")
 """Kinds of devices that copy by themselves while the processor goes on; in tests meta tensors stand for those of a GPU.
 """
 
@@ -22,4 +22,4 @@ def sent(tensor: Tensor, device: torch.device) -> Tensor:
     From memory that is not pinned CUDA would copy only after all work that it was given before, and let the processor
     wait for it.
     """
-    return pinned(tensor, device).to(device, non_blocking=device.type in ALONE)
+    return pinned(tensor, device).to(device, non_blocking=device.type in ASYNCHRONOUS)

@@ -113,9 +113,13 @@ def runs_on(device: torch.device, products: torch.dtype, windows: bool) -> bool:
 def products_on(device: torch.device, weights: torch.dtype) -> torch.dtype:
     """The type in which a forward pass that is about to be made multiplies; `weights` is that of the weights."""
     kind = device.type
-    if kind != "meta" and torch.is_autocast_enabled(kind):
-        return torch.get_autocast_dtype(kind)
-    return weights
+    if kind == "meta":
+        return PRODUCTS_ON_META[-1] if PRODUCTS_ON_META else weights
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weights
+
+
+PRODUCTS_ON_META: list[torch.dtype] = []
+"""The types in which meta tensors are multiplied, the innermost last, where they stand for a GPU's under autocast."""
 
 
 @cache
@@ -153,7 +157,7 @@ def document_attention(
     assert found is not None, "runs_on has not been asked"
     rows, _, length, width = query.shape
     before = -1 if window is None else window
-    flat = [each.transpose(1, 2).flatten(0, 1) for each in (query, key, value)]  # no copies: heads are side by side
+    flat = [each.transpose(1, 2).flatten(0, 1) for each in (query, key, value)]  # copies after rotations alone
     sides = (before, 0 if causal else before)
     mixed = found.attend(flat[0], flat[1], flat[2], bounds, length, sides, width**-0.5 if scale is None else scale)
     joined: Tensor = mixed.unflatten(0, (rows, length)).transpose(1, 2)

@@ -59,6 +59,11 @@ def linear_cross_entropy(
         () the sum over the rows, in nats.
     """
     size = rows_at_once(len(weight))
+    trained = torch.is_grad_enabled() and any(each is not None and each.requires_grad for each in (rows, weight, bias))
+    if len(rows) > size and not trained:
+        parts = zip(rows.split(size), labels.split(size), strict=True)
+        losses = [linear_cross_entropy(some, weight, bias, own, smoothing, z_loss) for some, own in parts]
+        return torch.stack(losses).sum()
     if len(rows) <= size:
         return cross_entropy(F.linear(rows, weight, bias).float(), labels, smoothing, z_loss)
     loss: Tensor = _Chunked.apply(rows, weight, bias, labels, smoothing, z_loss, size)  # type: ignore[no-untyped-call]
@@ -92,15 +97,15 @@ class _Chunked(torch.autograd.Function):
             with torch.enable_grad():
                 loss = cross_entropy(scores.float(), of_chunk, smoothing, z_loss)
             total += loss.detach()
-            if not any(ctx.needs_input_grad[:3]):
-                continue
             (upstream,) = torch.autograd.grad(loss, scores)
+            del scores, loss  # or the next chunk's would be made beside them
             if gradients[0] is not None:
                 gradients[0][begin : begin + size] = upstream @ weight
             if gradients[1] is not None:
                 gradients[1] += upstream.mT @ chunk
             if gradients[2] is not None:
                 gradients[2] += upstream.sum(0)
+            del upstream
         return total
 
     @staticmethod

@@ -4,12 +4,15 @@ They need no GPU, and give the same counts wherever they are made.
 """
 
 from collections.abc import Callable
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
+
+from bakeoff.ops.document_attention import PRODUCTS_ON_META
 
 META = torch.device("meta")
 
@@ -53,6 +56,17 @@ class GpuStandIn(TorchFunctionMode):
         super().__init__()
         self.lower = precision == "bfloat16"
         self.cast: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def __enter__(self) -> Self:
+        PRODUCTS_ON_META.append(torch.bfloat16 if self.lower else torch.float32)
+        super().__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        super().__exit__(kind, error, trace)
+        PRODUCTS_ON_META.pop()
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}

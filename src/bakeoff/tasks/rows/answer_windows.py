@@ -128,10 +128,10 @@ def window_loss(scores: Tensor, windows: Sequence[AnswerWindow]) -> Tensor:
         mask[row, positions] = True
         if window.target is not None:
             targets[row] = positions[list(window.target)]
-    learned = torch.tensor([window.target is not None for window in windows], device=scores.device)
+    learned = torch.tensor([row for row, window in enumerate(windows) if window.target is not None], dtype=torch.int64)
     table = scores.masked_fill(~sent(mask, scores.device)[..., None], float("-inf")).log_softmax(1)  # (B, T, 2)
     right = table.gather(1, sent(targets, scores.device)[:, None]).squeeze(1)  # (B, 2)
-    return -right[learned].mean() if learned.any() else scores.sum() * 0
+    return -right[sent(learned, scores.device)].mean() if len(learned) else scores.sum() * 0
 
 
 def mean_window_loss(outputs: Sequence[NDArray[np.float32]], windows: Sequence[AnswerWindow]) -> float:
