@@ -1,0 +1,171 @@
+"""How fast trainings on a GPU are, and how near to what it can do; a part of gpu.py."""
+
+import time
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from gpu_checks import wait_for
+from gpu_peaks import share_of_peak
+
+from bakeoff.batching.batches import Batches, BatchSizes, prefetch
+from bakeoff.batching.rows import TargetDrawing, TextRows
+from bakeoff.conformance.narrow import narrow
+from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.recipe_files import load_recipe
+from bakeoff.resources.device import Placement, peak_memory, reset_peak_memory
+from bakeoff.resources.first_line import first_line
+from bakeoff.throughput.cell import Cell, RandomText, numbered_tokenizer
+from bakeoff.trainer.step import optimize
+from bakeoff.training.pretraining import Pretraining
+
+WHOLE_ROWS = {"input": {"format": "blocks", "isolate": False}, "model.dropout": 0.0, "training.first_batch": 1.0}
+TRAININGS = {  # recipe, rows of a step, changes
+    "bert-base at 128": ("bert-base", 512, {"input.length": 128, "objective": [{"kind": "mlm", "rate": 0.15}]}),
+    "bert-base at 512": ("bert-base", 128, {"input.length": 512, "objective": [{"kind": "mlm", "rate": 0.15}]}),
+    "gpt2-base at 1024": ("gpt2-base", 64, {"input.length": 1024}),
+    "laptop-hybrid-small": ("laptop-hybrid-small", 512, {}),
+}
+GOALS = {"bert-base at 128": 850_000, "bert-base at 512": 780_000, "gpt2-base at 1024": 550_000}
+"""Tokens a second on one H100 SXM."""
+AGAINST_LENGTH = ("laptop-conv-small", "laptop-encoder-small")
+TOKENS = 65_536
+"""Tokens of a step where speed is measured against length."""
+STEPS = 1_000_000
+
+
+def rate_of(work: Callable[[], Any], amount: float, device: torch.device, seconds: float) -> float:
+    """The amount of work a second."""
+    work()
+    wait_for(device)
+    began, count = time.perf_counter(), 0
+    while time.perf_counter() - began < seconds:
+        for _ in range(10):
+            work()
+        wait_for(device)
+        count += 10
+    return amount * count / (time.perf_counter() - began)
+
+
+def limits(device: torch.device, size: int, seconds: float) -> dict[str, Any]:
+    """What the device can do at most: products in bfloat16, and copies."""
+    a, b = (torch.randn(size, size, device=device, dtype=torch.bfloat16) for _ in range(2))
+    long, copied = (torch.empty(size * size * 4, device=device) for _ in range(2))
+    return {
+        "products, TFLOP/s": round(rate_of(lambda: a @ b, 2 * size**3, device, seconds) / 1e12, 2),
+        "copies, TB/s": round(rate_of(lambda: copied.copy_(long), 2 * long.nbytes, device, seconds) / 1e12, 3),
+    }
+
+
+def timed(step: Callable[[int], Any], device: torch.device, seconds: float, warm: int) -> tuple[float, int]:
+    """Seconds of a step, and the number of steps that were timed, after those in which things are compiled."""
+    for number in range(warm):
+        step(number)
+    wait_for(device)
+    began, count = time.perf_counter(), 0
+    while count < 2 or time.perf_counter() - began < seconds:
+        for _ in range(2):
+            step(warm + count)
+            count += 1
+        wait_for(device)
+    return (time.perf_counter() - began) / count, count
+
+
+def training(name: str, device: torch.device, seconds: float, smoke: bool, peak: float | None) -> dict[str, Any]:
+    """The speed of a training's steps, its batches made as in training, and its share of the device's peak."""
+    recipe_name, rows, changes = TRAININGS[name]
+    if smoke:
+        changes = {key: value for key, value in changes.items() if key == "objective"}
+    recipe = narrow(recipe_name).changed({**WHOLE_ROWS, **changes}) if smoke else None
+    recipe = recipe or load_recipe(recipe_name, {**WHOLE_ROWS, **changes})
+    rows = 4 if smoke else rows
+    length = recipe.input.length
+    recipe = recipe.fitted(STEPS, {"training.batch": rows, "training.curriculum": []})
+    vocabulary = 160 if smoke else recipe.tokenizer.size
+    placement = Placement(device, "bfloat16" if device.type == "cuda" else "float32")
+    reset_peak_memory(device)
+    module = PretrainingModel(recipe, vocabulary).to(device)
+    if not smoke:
+        module.compile_layers()
+    drawing = TargetDrawing(recipe.objective, module.objectives)
+    text = TextRows(RandomText(8 * rows, length, vocabulary), numbered_tokenizer(vocabulary), recipe.input, drawing, 0)
+    batches = Batches([text], BatchSizes(rows, rows, STEPS), seed=0)
+    unit: Any = Pretraining(recipe, module, placement, stages=SimpleNamespace(step=batches.step))  # type: ignore[arg-type]
+    unit.begin()
+    coming: Iterator[Any] = prefetch(unit.batches, 0, STEPS)
+    waited = []
+
+    def step(number: int) -> None:
+        began = time.perf_counter()
+        batch = next(coming)
+        waited.append(time.perf_counter() - began)
+        optimize(unit, batch, number)
+
+    each, count = timed(step, device, seconds, warm=2 if smoke else 8)
+    coming.close()  # type: ignore[attr-defined]
+    rate, flops = rows * length / each, module.flops_per_token()
+    return {
+        "on": first_line(module.model, placement),
+        "tokens/s": round(rate),
+        "FLOPs a token": flops,
+        "share of the peak": None if peak is None else round(share_of_peak(rate, flops, peak), 4),
+        "ms a step": round(1000 * each, 2),
+        "ms waiting for a batch": round(1000 * sum(waited[-count:]) / count, 3),
+        "GB at most": round(peak_memory(device) / 1e9, 2),
+    }
+
+
+def transformers_training(name: str, device: torch.device, seconds: float, smoke: bool) -> dict[str, Any]:
+    """The same shape by transformers, compiled, in bfloat16, with FlashAttention where it is installed, else SDPA."""
+    from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, BertConfig, GPT2Config
+    from transformers.utils import is_flash_attn_2_available
+
+    causal = name.startswith("gpt2")
+    rows, length = (4, 32) if smoke else (TRAININGS[name][1], TRAININGS[name][2]["input.length"])
+    small = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2} if smoke else {}
+    no_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    config = (
+        GPT2Config(resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, n_layer=2 if smoke else 12)
+        if causal
+        else BertConfig(**no_dropout, **small)
+    )
+    flash = device.type == "cuda" and is_flash_attn_2_available()
+    attention = "flash_attention_2" if flash else "sdpa"
+    of = AutoModelForCausalLM if causal else AutoModelForMaskedLM
+    reset_peak_memory(device)
+    model: Any = of.from_config(config, attn_implementation=attention).to(device).train()
+    run = model if smoke else torch.compile(model)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+    ids = torch.randint(5, config.vocab_size, (rows, length), device=device)
+    labels = ids.clone()
+    if not causal:
+        labels[torch.rand(rows, length, device=device) > 0.15] = -100
+
+    def step(number: int) -> None:
+        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda"):
+            loss = run(input_ids=ids, labels=labels).loss
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    each, _ = timed(step, device, seconds, warm=2 if smoke else 8)
+    memory = round(peak_memory(device) / 1e9, 2)
+    return {"attention": attention, "tokens/s": round(rows * length / each), "GB at most": memory}
+
+
+def against_length(length: int, device: torch.device, smoke: bool) -> dict[str, Any]:
+    """Tokens a second of a training step with convolutions and with attention, not compiled, and their ratio."""
+    rates: dict[str, Any] = {}
+    for name in AGAINST_LENGTH:
+        recipe = narrow(name) if smoke else load_recipe(name, {"model.dropout": 0.0})
+        rows, vocabulary = (2, 160) if smoke else (max(1, TOKENS // length), recipe.tokenizer.size)
+        cell = Cell(recipe, length, rows, vocabulary, device, most_seconds=20)
+        cell.prepare()
+        turns = sorted(cell.time("training", turn) for turn in range(1, 6))
+        cell.seconds = {"training": turns[2]}
+        measured = cell.result()
+        rates[name] = measured.problem or round(measured.training_tokens_per_second or 0)
+    one, other = rates.values()
+    return {**rates, "ratio": round(one / other, 2) if isinstance(one, int) and isinstance(other, int) else None}

@@ -1,0 +1,76 @@
+"""The measurement of a GPU: its table of peaks, its formula, and that all of it runs."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture(scope="module")
+def gpu():
+    sys.path.insert(0, str(BENCHMARKS))
+    try:
+        import gpu
+
+        yield gpu
+    finally:
+        sys.path.remove(str(BENCHMARKS))
+
+
+@pytest.mark.parametrize(
+    ("name", "peak"),
+    [
+        ("NVIDIA H100 80GB HBM3", 989),
+        ("NVIDIA H100 PCIe", 756),
+        ("NVIDIA H100 NVL", 835),
+        ("NVIDIA H200", 989),
+        ("NVIDIA A100-SXM4-80GB", 312),
+        ("NVIDIA A100 80GB PCIe", 312),
+        ("NVIDIA L40S", 362),
+        ("NVIDIA L4", 121),
+        ("NVIDIA GeForce RTX 4090", 165.2),
+        ("NVIDIA GeForce RTX 3090", 71),
+        ("Tesla V100-SXM2-16GB", None),
+        ("NVIDIA L40", None),
+    ],
+)
+def test_a_devices_peak_is_that_of_its_data_sheet(gpu, name, peak):
+    assert gpu.peak_of(name) == (None if peak is None else peak * 1e12)
+
+
+def test_the_share_of_the_peak_is_that_of_the_stated_goals(gpu):
+    """850,000 tokens a second of bert-base at 128 are 47 % of an H100, by 545 MFLOP a token, and so on."""
+    from gpu_peaks import share_of_peak
+
+    for rate, flops, percent in ((850_000, 545e6, 47), (780_000, 588e6, 46), (550_000, 857e6, 48)):
+        assert round(100 * share_of_peak(rate, flops, gpu.peak_of("NVIDIA H100 80GB HBM3"))) == percent
+
+
+def test_a_measurement_that_fails_or_has_no_time_does_not_end_the_others(gpu, tmp_path, capsys):
+    out = tmp_path / "gpu.json"
+    call = gpu.Call(100, out)
+    call.measure("right", 1, lambda: {"wrong": []})
+    call.measure("wrong", 1, lambda: {"wrong": ["bert"]})
+    call.measure("broken", 1, lambda: 1 / 0)
+    call.measure("late", 101, lambda: {})
+    assert call.failed == ["wrong", "broken", "late"]
+    found = json.loads(out.read_text())
+    assert found["broken"] == "failed: ZeroDivisionError: division by zero"
+    assert found["late"] == "left out: no time was left"
+    assert "right (0.0 s)" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_all_of_it_runs_on_a_cpu(tmp_path):
+    out = tmp_path / "gpu.json"
+    words = [sys.executable, str(BENCHMARKS / "gpu.py"), "--smoke", "--out", str(out)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    results = json.loads(out.read_text())
+    failed = [name for name, result in results.items() if isinstance(result, str)]
+    assert (done.returncode, failed) == (0, []), done.stdout
+    assert results["bert-base at 128"]["tokens/s"] > 0
+    assert results["resumed"]["wrong"] == results["losses against the CPU"]["wrong"] == []
