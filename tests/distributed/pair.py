@@ -13,10 +13,18 @@ from bakeoff.corpus.store import Corpus
 from bakeoff.distributed.launch import together
 from bakeoff.distributed.processes import ALONE
 from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.optimization.budget import Budget
+from bakeoff.optimization.early_stopping import EarlyStopping
+from bakeoff.optimization.save_points import SavePoints
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement
+from bakeoff.tasks.evaluate import evaluate
+from bakeoff.tasks.finetune import finetune
+from bakeoff.tasks.finetune_config import FinetuneConfig
+from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.trainer.loop import steps
 from bakeoff.trainer.position import Position
+from bakeoff.training.pretrain import pretrain
 from bakeoff.training.pretraining import Pretraining
 from bakeoff.training.stages import Stages
 
@@ -68,11 +76,26 @@ def compared(recipe, corpus, alone, processes):
     }
 
 
+def run_of(folder, each):
+    """A whole pre-training or fine-tuning, into a folder in `folder`."""
+    recipe, out, options = Recipe.parse(each["recipe"], "test"), folder / each["out"], dict(each["options"])
+    if "task" in each:
+        task, config = ClassificationConfig.parse(each["task"], "test"), FinetuneConfig.parse(each["config"], "test")
+        finetune(recipe, task, out, config=config, device="cpu", progress=False, **options)
+        return
+    options["budget"] = Budget.parse_text(options["budget"])
+    if "save_at" in options:
+        options["save_at"] = SavePoints.parse_texts(options["save_at"])
+    if "early_stopping" in options:
+        options["early_stopping"] = EarlyStopping(**options["early_stopping"])
+    pretrain(recipe, each["corpus"], out, device="cpu", progress=False, **options)
+
+
 def main(folder):
     plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
     torch.set_num_threads(1)
-    corpora = {path: Corpus.open(path) for _, path in plan.values()}
-    made = {name: (Recipe.parse(values, name), corpora[path]) for name, (values, path) in plan.items()}
+    corpora = {path: Corpus.open(path) for _, path in plan["steps"].values()}
+    made = {name: (Recipe.parse(values, name), corpora[path]) for name, (values, path) in plan["steps"].items()}
     with together() as processes:
         alone = {  # each process has half of them
             name: trained(*each, ALONE)
@@ -81,7 +104,11 @@ def main(folder):
         }
         everywhere = {name: each for part in processes.collected(alone) for name, each in part.items()}
         results = {name: compared(*each, everywhere[name], processes) for name, each in made.items()}
-    (folder / f"{processes.rank}.json").write_text(json.dumps(results), encoding="utf-8")
+        for each in plan["runs"]:
+            run_of(folder, each)
+        evaluations = [evaluate(folder / run, device="cpu", **options) for run, options in plan["evaluations"]]
+    content = {"steps": results, "evaluations": evaluations}
+    (folder / f"{processes.rank}.json").write_text(json.dumps(content), encoding="utf-8")
 
 
 if __name__ == "__main__":

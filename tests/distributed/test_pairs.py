@@ -7,9 +7,13 @@ import subprocess
 import sys
 
 import pytest
+import torch
+from safetensors.torch import load_file
 from tests.conftest import shrink
+from tests.distributed.pair import run_of
 
 from bakeoff.recipe_files import recipe_names
+from bakeoff.tasks.evaluate import evaluate
 
 TINY = [name for name in recipe_names() if name.endswith("-tiny")]
 PLAIN = {
@@ -30,23 +34,126 @@ def environments(size):
     return [os.environ | found | {"RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(size)]
 
 
-@pytest.fixture(scope="module")
-def pair(corpus, parallel_corpus, tmp_path_factory):
-    """What the two processes have found about each recipe, by its name."""
-    folder = tmp_path_factory.mktemp("pair")
-    plan = {}
-    for name in TINY:
-        recipe = shrink(name, **PLAIN)
-        text = parallel_corpus if recipe.input.parallel else corpus
-        plan[name] = recipe.model_dump(mode="json"), str(text.path)
+OPTIMIZERS = {
+    "adamw": {"lr": 1e-3, "epsilon": 1e-3},
+    "lamb": {"lr": 1e-2, "epsilon": 1e-3},
+    "sgd": {"lr": 0.05, "momentum": 0.9},
+    "nag": {"lr": 0.05},
+    "adafactor": {"lr": 1e-2},
+    "muon": {"lr": 0.01, "epsilon": 1e-3},
+}
+"""Epsilons that are large enough for tiny gradients not to turn rounding into steps."""
+BUDGET = {"budget": "steps=8"}
+WHOLE = {
+    "average": {"average_last": 2},
+    "kept": {"save_at": ["shares=0.5"], "early_stopping": {"patience": 5, "keep_best": True}},
+    "running": {},
+}
+"""Options of whole pre-trainings with what is written beside them."""
+REJOINED = ["transformer-xl-tiny", "xlnet-tiny", "gencnn-tiny"]
+"""Recipes with a memory or batch norm, which go on on another number of processes."""
+
+
+def pretraining(name, corpus, out, options=None, **changes):
+    recipe = shrink(name, **{**PLAIN, **changes})
+    values = {"recipe": recipe.model_dump(mode="json"), "corpus": str(corpus.path), "out": out}
+    return {**values, "options": {**BUDGET, **(options or {})}}
+
+
+def planned(corpus, folder):
+    """The whole trainings, by the names of their folders."""
+    labelled_file(folder / "labelled.tsv")
+    task = {"train": str(folder / "labelled.tsv"), "text_column": "text", "label_column": "label"}
+    config = {"epochs": [1], "least_steps": 0, "micro_batch": 8, "learning_rate": [1e-3], "evaluations": 3}
+    finetuning = {"recipe": shrink("bert-tiny").model_dump(mode="json"), "task": task, "config": config}
+    return [
+        *(
+            pretraining("bert-tiny", corpus, f"of-{kind}", **{"training.optimizer": {"kind": kind, **values}})
+            for kind, values in OPTIMIZERS.items()
+        ),
+        *(pretraining("gpt-tiny", corpus, name, options) for name, options in WHOLE.items() if name != "running"),
+        pretraining("gpt-tiny", corpus, "running", **{"training.running_average": 0.5}),
+        *(pretraining(name, corpus, f"two-{name}", {"until": 4}) for name in REJOINED),
+        {**finetuning, "out": "finetuned", "options": {"tokenizer": str(corpus.path)}},
+    ]
+
+
+def labelled_file(path):
+    rows = [
+        f"{word} of the {other}\t{label}" for word, label in (("red", "a"), ("blue", "b")) for other in "xyzuvw" * 8
+    ]
+    path.write_text("text\tlabel\n" + "\n".join(rows) + "\n", encoding="utf-8")
+
+
+def started(folder, **plan):
+    """Two processes that carry out a plan."""
+    plan = {"steps": {}, "runs": [], "evaluations": [], **plan}
     (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
     command = [sys.executable, "-m", "tests.distributed.pair", str(folder)]
-    started = [subprocess.Popen(command, env=each, stderr=subprocess.PIPE, text=True) for each in environments(2)]
-    complaints = [process.communicate(timeout=120)[1] for process in started]
-    assert [process.returncode for process in started] == [0, 0], "\n".join(complaints)
+    return [subprocess.Popen(command, env=each, stderr=subprocess.PIPE, text=True) for each in environments(2)]
+
+
+def ended(processes, folder):
+    """What both have found, which is the same."""
+    complaints = [process.communicate(timeout=200)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], "\n".join(complaints)
     results = [json.loads((folder / f"{rank}.json").read_text(encoding="utf-8")) for rank in range(2)]
     assert results[0] == results[1]
     return results[0]
+
+
+@pytest.fixture(scope="module")
+def pair(corpus, parallel_corpus, tmp_path_factory):
+    """What two processes have found of each recipe, by its name."""
+    folder = tmp_path_factory.mktemp("pair")
+    steps = {}
+    for name in TINY:
+        recipe = shrink(name, **PLAIN)
+        text = parallel_corpus if recipe.input.parallel else corpus
+        steps[name] = recipe.model_dump(mode="json"), str(text.path)
+    return ended(started(folder, steps=steps), folder)["steps"]
+
+
+@pytest.fixture(scope="module")
+def runs(corpus, tmp_path_factory):
+    """The folder of whole trainings by two processes, and what they have evaluated.
+
+    `alone` in it has the same runs by a single process, which also does the second half of those that go on.
+    """
+    folder = tmp_path_factory.mktemp("runs")
+    asked = planned(corpus, folder)
+    resumed = [pretraining(name, corpus, f"one-{name}", {"resume": True}) for name in REJOINED]
+    for name in REJOINED:
+        run_of(folder, pretraining(name, corpus, f"one-{name}", {"until": 4}))
+    evaluations = [("of-sgd", {"corpus": str(corpus.path)}), ("finetuned", {"data": str(folder / "labelled.tsv")})]
+    processes = started(folder, runs=[*asked, *resumed], evaluations=evaluations)
+    (folder / "alone").mkdir()
+    for each in asked:
+        whole = {name: value for name, value in each["options"].items() if name != "until"}
+        run_of(folder / "alone", {**each, "options": whole})
+    results = ended(processes, folder)
+    for name in REJOINED:
+        run_of(folder, pretraining(name, corpus, f"two-{name}", {"resume": True}))
+    return {**results, "folder": folder, "asked": evaluations}
+
+
+def require_alike(one, other, tolerance=2e-5):
+    """The weights of two runs, and the lines of their metrics."""
+    weights, others = (load_file(run / "model.safetensors") for run in (one, other))
+    assert weights.keys() == others.keys()
+    for name, weight in weights.items():
+        torch.testing.assert_close(weight, others[name], atol=tolerance, rtol=1e-4)
+    lines, other_lines = (read_lines(run / "metrics.jsonl") for run in (one, other))
+    assert [[line[key] for key in ("kind", "step")] for line in lines] == [
+        [line[key] for key in ("kind", "step")] for line in other_lines
+    ]
+    for line, other_line in zip(lines, other_lines, strict=True):
+        assert line.get("tokens") == other_line.get("tokens")
+        assert line["loss"] == pytest.approx(other_line["loss"], rel=1e-4)
+
+
+def read_lines(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 @pytest.mark.parametrize("name", TINY)
@@ -57,3 +164,38 @@ def test_two_processes_train_as_one(name, pair):
     assert result["loss"] < 2e-6
     assert max(result["gradient"].values()) < 1e-5
     assert max(result["state"].values()) < 1e-5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+def test_with_every_optimizer(kind, runs):
+    tolerance = 2e-4 if kind == "adafactor" else 2e-5  # which divides gradients by their size, however small
+    require_alike(runs["folder"] / f"of-{kind}", runs["folder"] / "alone" / f"of-{kind}", tolerance)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WHOLE)
+def test_what_is_written_beside_a_training_is_the_same(name, runs):
+    ours, alone = runs["folder"], runs["folder"] / "alone"
+    require_alike(ours / name, alone / name)
+    if name == "average":
+        require_alike(ours / "average-average-2", alone / "average-average-2")
+    if name == "kept":
+        (saved,) = (ours / name / "saved").iterdir()
+        require_alike(saved, alone / name / "saved" / saved.name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REJOINED)
+@pytest.mark.parametrize("first", ["one", "two"])
+def test_a_training_goes_on_on_another_number_of_processes(first, name, runs):
+    require_alike(runs["folder"] / f"{first}-{name}", runs["folder"] / "alone" / f"two-{name}")
+
+
+@pytest.mark.slow
+def test_fine_tuning_and_evaluation_are_those_of_one(runs):
+    ours, alone = runs["folder"], runs["folder"] / "alone"
+    require_alike(ours / "finetuned", alone / "finetuned", 2e-4)
+    (corpus, labels), (text, data) = runs["evaluations"], (options for _, options in runs["asked"])
+    assert corpus["losses"] == pytest.approx(evaluate(ours / "of-sgd", device="cpu", **text)["losses"], rel=1e-6)
+    assert labels["loss"] == pytest.approx(evaluate(ours / "finetuned", device="cpu", **data)["loss"], rel=1e-6)

@@ -68,6 +68,28 @@ class Processes:
         torch.cuda.set_device(self.local_rank)
         return f"cuda:{self.local_rank}"
 
+    def require_shares(self, where: str, batch: int, micro_batch: int, unit: str, setting: str | None) -> None:
+        """Refuse more processes than a batch has micro-batches, each of which takes one at least.
+
+        Args:
+            where: what is trained, for the message.
+            batch: the size of a batch.
+            micro_batch: the size of a micro-batch.
+            unit: rows or tokens, in which sizes are counted; there may be a last micro-batch of fewer rows.
+            setting: the option that sets the size, with {} for it; None: it is fixed.
+
+        Raises:
+            UserError: there are more.
+        """
+        count = max(1, -(-batch // micro_batch) if unit == "rows" else batch // micro_batch)
+        if self.size <= count:
+            return
+        give = "" if setting is None or self.size > batch else f"give {setting.format(batch // self.size)}, or "
+        raise UserError(
+            f"{where}: {self.size:,} processes share the micro-batches of a batch, and its {batch:,} {unit} are "
+            f"{count:,} micro-batch{'' if count == 1 else 'es'}; {give}start {count:,} at most"
+        )
+
     def gathered(self, numbers: Sequence[float]) -> list[list[float]]:
         """The numbers of each process, by ranks; every process gives as many."""
         if self.alone:
@@ -145,6 +167,22 @@ class Processes:
             return dict(tensors)
         parts = [each for each in self.collected({name: each.cpu() for name, each in tensors.items()}) if each]
         return {name: torch.cat([each[name] for each in parts]) for name in (parts[0] if parts else {})}
+
+    def rows(self, own: Tensor, count: int) -> Tensor:
+        """(count, ...) rows, of which each process gives its `part` of them, in order."""
+        if self.alone:
+            return own
+        each = -(-count // self.size)
+        mine = own if len(own) == each else torch.cat([own, own.new_zeros(each - len(own), *own.shape[1:])])
+        everywhere = own.new_empty(self.size, *mine.shape)
+        with _together():
+            torch_processes.all_gather(list(everywhere.unbind()), mine.contiguous())
+        return everywhere.flatten(0, 1)[:count]
+
+    def part(self, count: int) -> range:
+        """The numbers of this process's part of `count` rows, as `rows` joins them; the last may have fewer."""
+        each = -(-count // self.size)
+        return range(min(count, self.rank * each), min(count, (self.rank + 1) * each))
 
     def wait(self) -> None:
         """Wait for all processes."""

@@ -20,16 +20,26 @@ class RunningStatistics(Protocol):
         ...
 
 
+@runtime_checkable
+class SharedWork(Protocol):
+    """An optimizer whose step the processes share, each doing a part of it for all."""
+
+    processes: Processes
+
+
 class Replicas:
     """The copies of a module, one in each process; alone, all methods do nothing.
 
     Args:
         module: the copy of this process; its tensors become those of the first process.
+        optimizer: the optimizer of its parameters.
         processes: the processes.
     """
 
-    def __init__(self, module: nn.Module, processes: Processes) -> None:
+    def __init__(self, module: nn.Module, optimizer: torch.optim.Optimizer, processes: Processes) -> None:
         self.module, self.processes = module, processes
+        if isinstance(optimizer, SharedWork):
+            optimizer.processes = processes
         self._running = [each for each in module.modules() if isinstance(each, RunningStatistics)]
         self._before: list[Tensor] = []
         processes.copy_first([each.detach() for each in [*module.parameters(), *module.buffers()]])

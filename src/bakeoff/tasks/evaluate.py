@@ -9,6 +9,8 @@ from bakeoff.batching.batch import Batch
 from bakeoff.corpus.mixture import AnyCorpus, Mixture, open_corpus
 from bakeoff.corpus.split import Split
 from bakeoff.display.wording import listed
+from bakeoff.distributed.launch import together
+from bakeoff.distributed.processes import Processes
 from bakeoff.errors import UserError
 from bakeoff.objectives.objective import Sharing
 from bakeoff.objectives.registry import OBJECTIVES
@@ -71,8 +73,16 @@ def evaluate(run: str | Path, *, overrides: Overrides = (), device: str = "auto"
             "--minimal-pairs": {"--reading": asked.reading is not None},
         },
     )
+    with together() as processes:
+        return _evaluate(run, asked, overrides, processes.device_name(device), processes)
+
+
+def _evaluate(
+    run: str | Path, asked: EvaluateOptions, overrides: Overrides, device: str, processes: Processes
+) -> dict[str, Any]:
+    """The figures; several processes share the rows of a corpus and of labelled data."""
     if asked.data is not None:
-        return _evaluate_labels(run, asked, overrides, device)
+        return _evaluate_labels(run, asked, overrides, device, processes)
     if asked.minimal_pairs is not None:
         figures = evaluate_pairs(opened(run, overrides), asked.minimal_pairs, asked.reading, device)
     elif asked.texts is not None:
@@ -81,11 +91,14 @@ def evaluate(run: str | Path, *, overrides: Overrides = (), device: str = "auto"
         assert asked.corpus is not None
         if FinetunedRun.at(run):
             raise UserError(f"{run}: a fine-tuned run is evaluated on labelled --data, not on a corpus")
-        figures = _evaluate_text(opened(run, overrides), open_corpus(asked.corpus), asked.split, asked.examples, device)
+        corpus = open_corpus(asked.corpus)
+        figures = _evaluate_text(opened(run, overrides), corpus, asked.split, asked.examples, device, processes)
     return {**figures, **_set(overrides)}
 
 
-def _evaluate_labels(run: str | Path, asked: EvaluateOptions, overrides: Overrides, device: str) -> dict[str, Any]:
+def _evaluate_labels(
+    run: str | Path, asked: EvaluateOptions, overrides: Overrides, device: str, processes: Processes
+) -> dict[str, Any]:
     """The scores of a fine-tuned run on a labelled file."""
     if (run_folder(Path(run)) / "recipe.yaml").is_file() and not FinetunedRun.at(run):
         raise UserError(
@@ -99,7 +112,8 @@ def _evaluate_labels(run: str | Path, asked: EvaluateOptions, overrides: Overrid
     (rows, left_out), task = finetuned.labelled_examples(path, config), finetuned.learned
     on, format = resolve_device(device), finetuned.format()
     items = task.encode(rows, format)
-    predicted = predictions_of(finetuned.load(on), items, task, format, Placement(on, "float32"), labelled=True)
+    where = Placement(on, "float32"), processes
+    predicted = predictions_of(finetuned.load(on), items, task, format, *where, labelled=True)
     cut = CutRows.of(items, format.length)
     cut_notes = [cut.of_split(path.name)] if cut.rows and items.encoded.truncated else []
     notes = [*left_out, *cut_notes, *items.notes, *hidden_notes(finetuned.tokenizer, {"data": rows})]
@@ -169,7 +183,9 @@ def _set(overrides: Overrides) -> dict[str, Any]:
     return {"set": keys} if (keys := parsed(overrides)) else {}
 
 
-def _evaluate_text(run: Run, corpus: AnyCorpus, split: str, examples: int | None, device: str) -> dict[str, Any]:
+def _evaluate_text(
+    run: Run, corpus: AnyCorpus, split: str, examples: int | None, device: str, processes: Processes
+) -> dict[str, Any]:
     """The losses on a split of a corpus, on all rows or some of them, with masks that never change."""
     run.require_tokenizer_of(corpus)
     text = corpus.split(split)
@@ -189,7 +205,7 @@ def _evaluate_text(run: Run, corpus: AnyCorpus, split: str, examples: int | None
             yield batch
 
     precision = resolve_precision(run.recipe.training.precision, on)
-    figures = validate(module, HeldOut(text, counted()), Placement(on, precision))
+    figures = validate(module, HeldOut(text, counted()), Placement(on, precision), processes)
     whole = some is None and not any(isinstance(each, Sharing) for each in module.objectives)
     return {
         "run": str(run.path),

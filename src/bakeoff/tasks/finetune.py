@@ -10,10 +10,13 @@ import torch
 
 from bakeoff.display.progress import Shown
 from bakeoff.display.wording import counted, listed
+from bakeoff.distributed.launch import together
 from bakeoff.durable import write_atomically
+from bakeoff.errors import LostProcess
 from bakeoff.full_disk import full_disk
 from bakeoff.json_files import read_json
 from bakeoff.learner.pretraining_model import build_on_meta
+from bakeoff.machine.launch import require_torchrun, started_again
 from bakeoff.reading.hub import on_hub
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement
@@ -32,6 +35,7 @@ from bakeoff.tasks.fitting.settling import Settled, settle
 from bakeoff.tasks.fitting.starting_point import new_head, open_source
 from bakeoff.tasks.fitting.trial import Fit
 from bakeoff.tasks.fitting.trials import Fitted, planned_trials, run_trials
+from bakeoff.tasks.heads.heads import HeadedModel
 from bakeoff.tasks.model_card import model_card
 from bakeoff.tasks.predictions.predicting import predictions_of
 from bakeoff.tasks.task_config import TaskConfig
@@ -64,6 +68,8 @@ def finetune(
 ) -> FinetuneResult:
     """Fine-tune a model on labelled data. Dev decides everything, test is scored once.
 
+    Processes that torchrun has started train one model together, and all of them get its results.
+
     Args:
         source: a run, whose architecture and weights are taken, pre-trained or fine-tuned already (of that one the
             head, too, where its labels are the task's), or a recipe, to train from scratch.
@@ -83,34 +89,68 @@ def finetune(
         Diverged: the loss is not a number any more, with every learning rate.
         Interrupted: SIGINT or SIGTERM came; it can be resumed.
     """
-    out, done = Path(out), resume and done_already(Path(out))
-    if not done:
-        require_no_run(out)
-    settled = settle(open_source(source, tokenizer), task, config or FinetuneConfig(), seed, device)
-    asked = settled.asked()
-    if done:
-        require_same_inputs(out, out, asked, f"what is there is finished: {ELSEWHERE}")
-        return FinetunedRun.open(out).results
-    _choose_threads(settled, threads, _threads_of_unfinished(out) if resume else None)
-    run = settled.source.run
-    machine = {"seed": seed, "source": None if run is None else str(run.path), **environment(*settled.placement)}
-    with full_disk(out, lambda: what_is_kept(out)), resumable(out, asked, resume) as folder, ExitStack() as stack:
-        _write_settings(folder, settled, machine)
-        fitted = run_trials(settled.source, settled.splits, settled.setting, folder, progress)
-        stack.enter_context(saved_if_interrupted(fitted.save))
-        return _finish(folder, out, settled, fitted, machine)
+    require_torchrun(out)
+    with together() as processes:
+        path, resume = Path(out), resume or started_again()
+        done = processes.once(lambda: resume and done_already(path))
+        if not done:
+            processes.once(lambda: require_no_run(path))
+        where = seed, processes.device_name(device), processes
+        settled = settle(open_source(source, tokenizer), task, config or FinetuneConfig(), *where)
+        if done:
+            advice = f"what is there is finished: {ELSEWHERE}"
+            processes.once(lambda: require_same_inputs(path, path, settled.asked(), advice))
+            return FinetunedRun.open(path).results
+        _choose_threads(settled, threads, processes.once(lambda: _threads_of_unfinished(path) if resume else None))
+        result = _fitted(settled, path, resume, progress)
+        processes.wait()  # until the first one has given the folder its name
+    return result
 
 
-def _finish(folder: Path, out: Path, settled: Settled, fitted: Fitted, machine: dict[str, Any]) -> FinetuneResult:
+def _fitted(settled: Settled, out: Path, resume: bool, progress: Shown) -> FinetuneResult:
+    """Train, score and write; the first process writes."""
+    run, processes = settled.source.run, settled.setting.processes
+    source = None if run is None else str(run.path)
+    machine = {"seed": settled.setting.seed, "source": source, **environment(*settled.placement)}
+    with full_disk(out, lambda: what_is_kept(out)), ExitStack() as stack:
+
+        def entered() -> Path:
+            folder = stack.enter_context(resumable(out, settled.asked(), resume))
+            _write_settings(folder, settled, machine)
+            return folder
+
+        folder = processes.once(entered)
+        try:
+            fitted = run_trials(settled.source, settled.splits, settled.setting, folder, progress)
+            stack.enter_context(saved_if_interrupted(fitted.save))
+            predictions = _predictions(settled, fitted.head)
+            return processes.once(lambda: _finish(folder, out, settled, fitted, predictions, machine))
+        except LostProcess as error:
+            raise LostProcess(f"{out}: {error}; {what_is_kept(out, '')}") from None
+
+
+def _predictions(settled: Settled, head: HeadedModel) -> dict[str, list[Any]]:
+    """The predictions for dev and test."""
+    setting = settled.setting
+    # Reported numbers are computed in float32, as in `predict`, to depend on the machine as little as possible.
+    where = Placement(setting.placement.device, "float32"), setting.processes
+    return {
+        name: predictions_of(head, settled.splits[name].items, setting.task, setting.format, *where).predictions
+        for name in ("dev", "test")
+    }
+
+
+def _finish(
+    folder: Path,
+    out: Path,
+    settled: Settled,
+    fitted: Fitted,
+    predictions: dict[str, list[Any]],
+    machine: dict[str, Any],
+) -> FinetuneResult:
     """Score dev and test, and write the results, the predictions and the weights."""
     head, best, setting, splits = fitted.head, fitted.best, settled.setting, settled.splits
     task, config = setting.task, setting.config
-    # Reported numbers are computed in float32, as in `predict`, to depend on the machine as little as possible.
-    exact = Placement(settled.placement.device, "float32")
-    predictions = {
-        name: predictions_of(head, splits[name].items, task, setting.format, exact).predictions
-        for name in ("dev", "test")
-    }
     learned = task.resolve(splits["dev"].examples, predictions["dev"])
     write_labels(folder, learned)
     test, train, epoch_steps = splits["test"].examples, splits["train"], config.epoch_steps(settled.items)
@@ -168,7 +208,9 @@ def _choose_threads(settled: Settled, asked: Asked, kept: int | None) -> None:
 
 
 def _quickest_threads(settled: Settled) -> int:
-    """The quickest number of threads in a short measurement, on another head."""
+    """The quickest number of threads in a short measurement, on another head; of several processes torch's."""
+    if not settled.setting.processes.alone:
+        return torch.get_num_threads()
     setting, source, train = settled.setting, settled.source, settled.splits["train"]
     trials, epoch_steps = planned_trials(setting.config), setting.config.epoch_steps(settled.items)
     steps = epoch_steps * sum(trial.epochs for trial in trials)

@@ -12,7 +12,7 @@ from bakeoff.config import with_defaults
 from bakeoff.durable import own_folder, remove, sync, write_atomically
 from bakeoff.errors import Diverged, Interrupted, UserError
 from bakeoff.json_files import read_json
-from bakeoff.machine.launch import require_one_process
+from bakeoff.machine.launch import require_torchrun
 from bakeoff.recipe import Recipe
 from bakeoff.runs.checkpoint import list_checkpoints
 from bakeoff.same_settings import require_same
@@ -24,12 +24,13 @@ from bakeoff.yaml_files import parse_yaml
 
 
 def require_no_run(out: Path) -> None:
-    """Refuse a directory that holds something, or that several processes of a launcher would write to.
+    """Refuse a directory that holds something, or that several processes would write to which know nothing of others.
 
     Raises:
-        UserError: `out` is not empty, or not a directory; or a launcher has started more than this process.
+        UserError: `out` is not empty, or not a directory; or another launcher than torchrun has started several
+            processes.
     """
-    require_one_process(out)
+    require_torchrun(out)
     require_free(out, "a fine-tuned run" if FinetunedRun.at(out) else "something else")
 
 
@@ -128,10 +129,10 @@ def done_already(out: Path) -> bool:
     return FinetunedRun.at(out) and (out / ASKED).is_file()
 
 
-def what_is_kept(out: Path) -> str:
-    """A sentence for an error: what is left of the fine-tuning of `out`, and what to type."""
+def what_is_kept(out: Path, given: str = "with more space, ") -> str:
+    """A sentence for an error: what is left of the fine-tuning of `out`, and what to type where it is `given`."""
     if _has_checkpoint(out):
-        return "a checkpoint is kept: with more space, the same command with --resume goes on"
+        return f"a checkpoint is kept: {given}the same command with --resume goes on"
     return "nothing of this fine-tuning was kept"
 
 

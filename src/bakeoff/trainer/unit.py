@@ -75,7 +75,7 @@ class Unit(ABC, Generic[M]):
     @cached_property
     def distribution(self) -> Replicas:
         """How the module is divided among the processes."""
-        return Replicas(self.module, self.processes)
+        return Replicas(self.module, self.optimizer, self.processes)
 
     @property
     @abstractmethod

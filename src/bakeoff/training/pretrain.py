@@ -4,9 +4,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import torch
 
 from bakeoff.config import differing
 from bakeoff.display.progress import Shown, TrainingProgress
@@ -15,18 +12,15 @@ from bakeoff.distributed.launch import together
 from bakeoff.durable import held, remove
 from bakeoff.errors import Interrupted, LostProcess
 from bakeoff.full_disk import full_disk
-from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.machine.launch import require_torchrun, started_again
 from bakeoff.optimization.budget import Budget
 from bakeoff.optimization.early_stopping import EarlyStopping
 from bakeoff.optimization.save_points import SavePoints
 from bakeoff.recipe import Recipe
-from bakeoff.resources.device import Placement, reset_peak_memory, resolve_precision
 from bakeoff.resources.first_line import first_line
 from bakeoff.resources.thread_choice import Asked as AskedThreads
 from bakeoff.resources.threads import restoring_threads
 from bakeoff.runs.beginning import alone_in, removed_before_a_step
-from bakeoff.runs.environment import environment
 from bakeoff.runs.run import Run
 from bakeoff.signals import stop_signals
 from bakeoff.trainer.loop import Trainer
@@ -35,13 +29,12 @@ from bakeoff.trainer.save_plan import SavePlan
 from bakeoff.training.averaging import Snapshots, snapshot_steps, write_average
 from bakeoff.training.initial_weights import Start
 from bakeoff.training.opening import Asked, open_training
+from bakeoff.training.preparing import Prepared, prepare
 from bakeoff.training.pretraining import Pretraining
 from bakeoff.training.remarks import changed_settings, falls_later, hidden, other_tokenizer, step_cost, unread
 from bakeoff.training.saving import Saver
 from bakeoff.training.settling import Settled, settle
-from bakeoff.training.stages import Stages, make_batches
 from bakeoff.training.summary import summary_of
-from bakeoff.training.validation import HeldOut
 
 
 @restoring_threads
@@ -118,46 +111,6 @@ def pretrain(
                 training.average()
             processes.wait()  # until the first one has written all
     return run
-
-
-class Prepared(NamedTuple):
-    """All that is built before there is a directory, so that a mistake leaves none."""
-
-    module: PretrainingModel
-    """The model with its heads, with the weights with which the training begins."""
-    stages: Stages
-    """The batches of the training text."""
-    held_out: HeldOut
-    """The rows of the held-out text that the loss is measured on."""
-    placement: Placement
-    here: dict[str, Any]
-    """Machine and versions."""
-    taken: dict[str, Any] | None
-    """What the module has from other runs; None: nothing."""
-
-
-def prepare(settled: Settled) -> Prepared:
-    """Build the module and its batches.
-
-    Raises:
-        UserError: the corpus has no rows for the recipe, or weights of other runs do not fit.
-    """
-    opened, recipe = settled.opened, settled.recipe
-    corpus, device = opened.corpus, opened.device
-    placement = Placement(device, resolve_precision(recipe.training.precision, device))
-    reset_peak_memory(device)
-    torch.manual_seed(opened.seed)
-    module = PretrainingModel(recipe, corpus.tokenizer.size).to(device)
-    if recipe.training.compile is True:
-        module.compile_layers()
-    stages = Stages(recipe, module, corpus, opened.seed, opened.asked.processes)
-    held_out = make_batches(recipe, module, corpus, opened.seed, split="validation")
-    stages.first_rows()
-    measured = HeldOut(corpus.validation, held_out.fixed(recipe.training.validation_examples))
-    here = environment(*placement)
-    start = None if opened.trained else opened.asked.start
-    taken = None if start is None else start.load(module, corpus)
-    return Prepared(module, stages, measured, placement, here, taken)
 
 
 @contextmanager

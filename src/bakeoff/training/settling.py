@@ -18,7 +18,7 @@ from bakeoff.training.opening import Opened
 from bakeoff.training.resolution import resolve_recipe
 from bakeoff.training.resumption import changes_budget, older_rules, require_same_request, with_budget
 from bakeoff.training.speed import stepper
-from bakeoff.training.stages import Stages, require_work_for
+from bakeoff.training.stages import Stages, require_shares
 from bakeoff.unfinished import require_free
 
 
@@ -50,7 +50,7 @@ def settle(opened: Opened) -> Settled:
         UserError: the run was begun with other settings, its budget cannot change, or a place is taken.
     """
     asked, run, processes = opened.asked, opened.run, opened.asked.processes
-    require_work_for(processes, opened.recipe if run is None else run.recipe, begun=run is not None)
+    require_shares(processes, opened.recipe if run is None else run.recipe, begun=run is not None)
     if opened.device.type == "cpu":
         recorded = None if run is None else int(run.environment["threads"])
         chosen = resolve_threads(asked.threads, recorded, lambda: _quickest_threads(opened))

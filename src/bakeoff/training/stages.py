@@ -86,13 +86,8 @@ def require_rows(recipe: Recipe, corpus: AnyCorpus, device: torch.device) -> Non
     make_batches(recipe, module, corpus, seed=0, split="validation").fixed(recipe.training.validation_examples)
 
 
-def require_work_for(processes: Processes, recipe: Recipe, begun: bool) -> None:
-    """Refuse more processes than a batch has micro-batches, each of which takes one at least.
-
-    Args:
-        processes: the processes.
-        recipe: the recipe.
-        begun: whether the run has begun, and its recipe is fixed.
+def require_shares(processes: Processes, recipe: Recipe, begun: bool) -> None:
+    """Refuse more processes than a batch of a recipe has micro-batches; `begun`: the run has, and its recipe is fixed.
 
     Raises:
         UserError: there are more.
@@ -100,18 +95,12 @@ def require_work_for(processes: Processes, recipe: Recipe, begun: bool) -> None:
     for stage in recipe.stages():
         batch = stage.training.batch
         micro_batch = 1 if stage.training.micro_batch == "auto" else stage.training.at_once  # which cuts it for all
-        whole, part = (size if isinstance(size, int) else size.tokens for size in (batch, micro_batch))
-        unit = "rows" if isinstance(batch, int) else "tokens"
-        count = -(-whole // part) if unit == "rows" else whole // part
-        if processes.size <= count:
-            continue
-        size = max(1, whole // processes.size)
-        setting = f"--set training.micro_batch={size if unit == 'rows' else f'{{tokens: {size}}}'}, or "
-        raise UserError(
-            f"{recipe.name}: {processes.size:,} processes share the micro-batches of a batch, and its {whole:,} {unit} "
-            f"are {count:,} micro-batch{'' if count == 1 else 'es'}; "
-            f"{'' if begun or processes.size > whole else f'give {setting}'}start {max(1, count):,} at most"
-        )
+        if isinstance(batch, int) and isinstance(micro_batch, int):
+            sizes = batch, micro_batch, "rows", None if begun else "--set training.micro_batch={}"
+        else:
+            whole, part = (size if isinstance(size, int) else size.tokens for size in (batch, micro_batch))
+            sizes = whole, part, "tokens", None if begun else "--set 'training.micro_batch={{tokens: {}}}'"
+        processes.require_shares(recipe.name, *sizes)
 
 
 class Stages:

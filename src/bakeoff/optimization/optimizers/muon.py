@@ -9,6 +9,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from bakeoff.distributed.processes import ALONE
 from bakeoff.models.matrices import matrices
 from bakeoff.models.stack import Stack
 from bakeoff.optimization.optimizers.base_config import DecayConfig, DecayRate
@@ -96,7 +97,12 @@ class Muon(torch.optim.Optimizer):
         groups: the matrices, in groups with `matrices`, and groups of other parameters.
         config: the settings.
         dtype: type of the numbers in the iterations.
+
+    Attributes:
+        processes: the processes that share the matrices of one shape, each with the same gradients.
     """
+
+    processes = ALONE
 
     def __init__(self, groups: Iterable[dict[str, Any]], config: MuonConfig, dtype: torch.dtype) -> None:
         super().__init__(groups, {"lr": config.rate, "lr_multiple": 1.0, "matrices": False})
@@ -130,14 +136,22 @@ class Muon(torch.optim.Optimizer):
     def _move(self, parameters: list[Tensor], directions: list[Tensor], rate: float) -> None:
         """Move parameters whose directions are (R, C) matrices of one shape; temporary memory is freed at the end."""
         rows, columns = directions[0].shape
-        # Tall matrices stay tall: products read a transposed matrix as fast as another, copies do not.
-        together = torch.empty(len(directions), rows, columns, dtype=self.dtype, device=directions[0].device)
-        torch._foreach_copy_(list(together.unbind()), directions)
-        orthogonalized = orthogonal(together, self.config.iterations).to(parameters[0].dtype)
+        orthogonalized = self._orthogonalized(directions).to(parameters[0].dtype)
         updates = [
             update.view_as(parameter) for update, parameter in zip(orthogonalized.unbind(), parameters, strict=True)
         ]
         torch._foreach_add_(parameters, updates, alpha=-rate * math.sqrt(max(1, rows / columns)))
+
+    def _orthogonalized(self, directions: list[Tensor]) -> Tensor:
+        """(N, R, C) orthogonal matrices of N directions; each process makes its part of them, and gets the others."""
+        part = self.processes.part(len(directions))
+        own = directions[part.start : part.stop]
+        # Tall matrices stay tall: products read a transposed matrix as fast as another, copies do not.
+        together = torch.empty(len(own), *directions[0].shape, dtype=self.dtype, device=directions[0].device)
+        if own:
+            torch._foreach_copy_(list(together.unbind()), own)
+            together = orthogonal(together, self.config.iterations)
+        return self.processes.rows(together, len(directions))
 
     def _step_adamw(self, group: dict[str, Any], parameters: list[Tensor]) -> None:
         for parameter in parameters:

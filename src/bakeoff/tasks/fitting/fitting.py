@@ -12,6 +12,7 @@ from torch.utils._pytree import tree_map_only
 from typing_extensions import override
 
 from bakeoff.batching.by_length import shuffled_batches
+from bakeoff.distributed.processes import ALONE, Processes
 from bakeoff.machine.transfer import pinned
 from bakeoff.resources.device import Placement
 from bakeoff.tasks.finetune_config import FinetuneConfig
@@ -62,6 +63,8 @@ class Setting(NamedTuple):
     """The seed of weights, order and dropout."""
     placement: Placement
     """The device of the head, and the precision of its products."""
+    processes: Processes = ALONE
+    """The processes that train the head together."""
 
 
 class ItemBatch(NamedTuple):
@@ -108,6 +111,7 @@ class Fitting(Unit[ItemBatch]):
         self.module = self.head = head
         self.train, self.dev, self.trial, self.setting, self.ended = train, dev, trial, setting, ended
         self.seed, self.placement, config = setting.seed, setting.placement, setting.config
+        self.processes = setting.processes
         freeze(head, config)
         optimizer = config.optimizer_at(trial.learning_rate).build(head, setting.placement.precision)
         self.optimizer = with_rates(optimizer, head, config.layer_decay, config.layer_decay_rule)
@@ -207,7 +211,8 @@ class Fitting(Unit[ItemBatch]):
 
     def _evaluate_dev(self, step: int) -> DevEvaluation:
         task, format, dev = self.setting.task, self.setting.format, self.dev
-        predicted = predictions_of(self.head, dev.items, task, format, self.placement, labelled=True, in_training=True)
+        where = self.placement, self.processes
+        predicted = predictions_of(self.head, dev.items, task, format, *where, labelled=True, in_training=True)
         assert predicted.loss is not None
         resolved = task.resolve(dev.examples, predicted.predictions)
         return DevEvaluation(step, resolved.score(dev.examples, predicted.predictions), predicted.loss)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bakeoff.digests import digest
+from bakeoff.distributed.processes import ALONE, Processes
 from bakeoff.models.dropouts import with_dropout
 from bakeoff.models.layer_map import unshared
 from bakeoff.recipe import Recipe
@@ -70,7 +71,14 @@ class Settled(NamedTuple):
         }
 
 
-def settle(source: StartingPoint, task: TaskConfig, config: FinetuneConfig, seed: int, device: str) -> Settled:
+def settle(
+    source: StartingPoint,
+    task: TaskConfig,
+    config: FinetuneConfig,
+    seed: int,
+    device: str,
+    processes: Processes = ALONE,
+) -> Settled:
     """Read the data, and decide on everything that depends on it, on the model and on the machine.
 
     Raises:
@@ -88,7 +96,9 @@ def settle(source: StartingPoint, task: TaskConfig, config: FinetuneConfig, seed
     splits = {name: TaskSplit(part, data.task.encode(part, format)) for name, part in examples.items()}
     cut = {name: CutRows.of(split.items, format.length) for name, split in splits.items()}
     planned, config = config.epochs, lengthened(config, len(splits["train"].items.owners))
-    setting = Setting(config, data.task, format, seed, placement)
+    sizes = config.batch, config.micro_batch or config.batch, "rows"
+    processes.require_shares(source.recipe.name, *sizes, "--option micro_batch={}")
+    setting = Setting(config, data.task, format, seed, placement, processes)
     return Settled(source, setting, splits, cut, planned, data.notes)
 
 

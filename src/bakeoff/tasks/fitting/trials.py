@@ -62,8 +62,8 @@ def run_trials(
         Diverged: no training came to an end.
         Interrupted: a signal came; the folder has a checkpoint.
     """
-    run, planned = Run(folder), planned_trials(setting.config)
-    checkpoints = list_checkpoints(run.checkpoints)
+    run, planned, processes = Run(folder), planned_trials(setting.config), setting.processes
+    checkpoints = processes.once(lambda: list_checkpoints(run.checkpoints))
     ended = ended_before(checkpoints[-1]) if checkpoints else NONE_ENDED
     first, *others = planned[len(ended.trials) :]  # a checkpoint belongs to a training that had not ended
     with stop_signals() as stopping:
@@ -71,7 +71,7 @@ def run_trials(
             head, transferred = new_head(source, setting)
             unit = Fitting(head, splits["train"], splits["dev"], trial, setting, ended)
             title = _title(source.recipe.name, trial, setting.config)
-            with TrainingProgress(title, unit.steps, shown) as bar:
+            with TrainingProgress(title, unit.steps, shown if processes.first else False) as bar:
                 bar.remark(f"{source.recipe.name}: on {first_line(head.model, setting.placement)}")
                 trainer = Trainer(unit, run, bar, SavePlan(SAVED_BETWEEN_EVALUATIONS, SAVED_EVERY, at_end=True))
                 if trial is first and trainer.resume():
@@ -83,9 +83,10 @@ def run_trials(
             ended = ended.and_then(result, None if score is None else unit.best, position.step, setting.task)
         assert ended.best is not None
         trainer.unit.module.load_state_dict(ended.best.weights)
-        if stopping:
+        if caught := processes.largest(stopping[0] if stopping else 0):
             trainer.save()
-            raise Interrupted("stopped when the training was over; the same command with --resume goes on", stopping[0])
+            processes.wait()
+            raise Interrupted("stopped when the training was over; the same command with --resume goes on", caught)
     return Fitted(unit.head.eval(), ended.best, transferred, ended.trials, trainer.save)
 
 

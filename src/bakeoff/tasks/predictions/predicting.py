@@ -5,6 +5,7 @@ import torch
 from numpy.typing import NDArray
 
 from bakeoff.batching.by_length import sorted_batches
+from bakeoff.distributed.processes import ALONE, Processes
 from bakeoff.resources.device import Placement, autocast, tokens_at_once
 from bakeoff.tasks.heads.heads import HeadedModel
 from bakeoff.tasks.rows.inputs import InputFormat
@@ -25,10 +26,14 @@ def predictions_of(
     task: Task,
     format: InputFormat,
     placement: Placement,
+    processes: Processes = ALONE,
     labelled: bool = False,
     in_training: bool = False,
 ) -> Predictions:
     """The predictions to the examples of items, and their mean loss where they are `labelled`.
+
+    Of several processes each reads its share of the items, and all get all predictions; what a task predicts by itself,
+    texts say, each of them predicts.
 
     With `in_training`, at an evaluation on dev, the predictions hold no more than the metric needs.
     """
@@ -36,20 +41,27 @@ def predictions_of(
     head.eval()
     predictions = task.predict(head, items, format, placement, in_training)
     if predictions is None:
-        predictions = _by_numbers(head, items, task, format, placement, labelled)
+        predictions = _by_numbers(head, items, task, format, placement, processes, labelled)
     head.train(was_training)
     return predictions
 
 
 def _by_numbers(
-    head: HeadedModel, items: Items, task: Task, format: InputFormat, placement: Placement, labelled: bool
+    head: HeadedModel,
+    items: Items,
+    task: Task,
+    format: InputFormat,
+    placement: Placement,
+    processes: Processes,
+    labelled: bool,
 ) -> Predictions:
-    outputs: list[NDArray[np.float32] | None] = [None] * len(items.owners)
+    outputs: dict[int, NDArray[np.float32]] = {}
     tokens = tokens_at_once(placement.device, EVALUATION_TOKENS)
-    for chosen in sorted_batches(items.lengths, tokens, EVALUATION_BATCH):
+    for chosen in sorted_batches(items.lengths, tokens, EVALUATION_BATCH)[processes.rank :: processes.size]:
         with autocast(placement.device, placement.precision):
             scores = head(task.collate(items, chosen, format).to(placement.device))
         for item, output in zip(chosen, task.read_outputs(scores, items, chosen), strict=True):
-            outputs[item] = output
-    complete = [output for output in outputs if output is not None]
+            outputs[int(item)] = output
+    everywhere = {item: output for part in processes.collected(outputs) for item, output in part.items()}
+    complete = [everywhere[item] for item in sorted(everywhere)]
     return Predictions(task.decode(complete, items), task.mean_loss(complete, items) if labelled else None)

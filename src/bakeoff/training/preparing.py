@@ -1,0 +1,52 @@
+"""What is built for a pre-training before there is a directory: the module, its batches, its first weights."""
+
+from typing import Any, NamedTuple
+
+import torch
+
+from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.resources.device import Placement, reset_peak_memory, resolve_precision
+from bakeoff.runs.environment import environment
+from bakeoff.training.settling import Settled
+from bakeoff.training.stages import Stages, make_batches
+from bakeoff.training.validation import HeldOut
+
+
+class Prepared(NamedTuple):
+    """All that is built before there is a directory, so that a mistake leaves none."""
+
+    module: PretrainingModel
+    """The model with its heads, with the weights with which the training begins."""
+    stages: Stages
+    """The batches of the training text."""
+    held_out: HeldOut
+    """The rows of the held-out text that the loss is measured on."""
+    placement: Placement
+    here: dict[str, Any]
+    """Machine and versions."""
+    taken: dict[str, Any] | None
+    """What the module has from other runs; None: nothing."""
+
+
+def prepare(settled: Settled) -> Prepared:
+    """Build the module and its batches.
+
+    Raises:
+        UserError: the corpus has no rows for the recipe, or weights of other runs do not fit.
+    """
+    opened, recipe = settled.opened, settled.recipe
+    corpus, device = opened.corpus, opened.device
+    placement = Placement(device, resolve_precision(recipe.training.precision, device))
+    reset_peak_memory(device)
+    torch.manual_seed(opened.seed)
+    module = PretrainingModel(recipe, corpus.tokenizer.size).to(device)
+    if recipe.training.compile is True:
+        module.compile_layers()
+    stages = Stages(recipe, module, corpus, opened.seed, opened.asked.processes)
+    held_out = make_batches(recipe, module, corpus, opened.seed, split="validation")
+    stages.first_rows()
+    measured = HeldOut(corpus.validation, held_out.fixed(recipe.training.validation_examples))
+    here = environment(*placement)
+    start = None if opened.trained else opened.asked.start
+    taken = None if start is None else start.load(module, corpus)
+    return Prepared(module, stages, measured, placement, here, taken)
