@@ -13,6 +13,7 @@ from bakeoff.config import Config
 from bakeoff.corpus.store import MANIFEST, Corpus
 from bakeoff.errors import UserError
 from bakeoff.json_files import MOST_OF_LINES
+from bakeoff.machine.limits import Limits
 from bakeoff.recipe_files import load_recipe
 from bakeoff.regular_files import require_regular
 from bakeoff.runs.checkpoint import list_checkpoints
@@ -54,6 +55,8 @@ class DirectoryFindings(Config):
     """All files of the directory, in groups."""
     remarks: list[str] = Field(default=[])
     """Remarks on a corpus: its unknown tokens, and the characters that they hide."""
+    limits: Limits
+    """The limits of its disk and of open files, which work that goes on there runs into."""
 
     @property
     def problems(self) -> list[str]:
@@ -81,7 +84,7 @@ def check(path: str | Path, progress: Callable[[FileGroup], None] | None = None)
             progress(group)
     damaged = any(group.problems for group in groups)
     remarks = _remarks(path) if kind == "corpus" and not damaged else []
-    return DirectoryFindings(path=str(path), kind=kind, groups=groups, remarks=remarks)
+    return DirectoryFindings(path=str(path), kind=kind, groups=groups, remarks=remarks, limits=Limits.of(path))
 
 
 def _remarks(path: Path) -> list[str]:

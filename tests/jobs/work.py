@@ -8,6 +8,7 @@ import torch
 
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.jobs.job import Job, Outcome
+from bakeoff.jobs.remaining import Load
 from bakeoff.jobs.runner import Runner
 from bakeoff.signals import stop_signals
 
@@ -71,6 +72,12 @@ class Counting:
         self.waiting.remove(ready[0])
         self.running.add(ready[0])
         return ready[0], made(self.kind, ready[0])
+
+    def load(self, key):
+        return Load("number", "", key)
+
+    def ahead(self):
+        return map(self.load, self.waiting)
 
     def noted(self, key, note):
         assert key in self.running

@@ -86,8 +86,10 @@ def _check_directory(directory: Path, json: bool) -> None:
         show(
             f"{directory}: a {findings.kind}; {listed:,} of {files:,} files are what was written" + _rest(files, listed)
         )
-        for remark in findings.remarks:
-            show(remark)
+        for line in (*findings.remarks, findings.limits.text()):
+            show(line)
+        for problem in findings.limits.problems:
+            show(f"ATTENTION: {problem}")
 
 
 def _rest(files: int, listed: int) -> str:

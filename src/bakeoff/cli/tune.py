@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from bakeoff.cli.shared.decorators import noted, taking
+from bakeoff.cli.shared.forecast import DryRun, print_forecast
 from bakeoff.cli.shared.makers import BUDGET, options_from
 from bakeoff.cli.shared.options import Device, Json, Set, refuse_tokenizer
 from bakeoff.display.terminal import tell, write_json
@@ -35,6 +36,7 @@ def tune(
     options: dict[str, Any],
     set: Set = [],  # noqa: B006
     device: Device = "auto",
+    dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
     """Search the learning rate of a recipe, and other keys, for the lowest held-out loss.
@@ -50,14 +52,13 @@ def tune(
     from bakeoff.tuning.tune import tune as search
 
     refuse_tokenizer(set)
-    results = search(
-        load_recipe(recipe, set),
-        corpus,
-        out,
-        device=device,
-        progress=tell,
-        **options,
-    )
+    arguments: dict[str, Any] = {"device": device, "progress": tell, **options}
+    if dry_run:
+        from bakeoff.tuning.forecast import forecast_search
+
+        print_forecast(forecast_search(load_recipe(recipe, set), corpus, out, **arguments), json)
+        return
+    results = search(load_recipe(recipe, set), corpus, out, **arguments)
     if json:
         write_json(results.model_dump_json(indent=2))
     else:

@@ -21,10 +21,13 @@ class Board:
         say: prints a line; None: nothing is shown.
         total: number of trainings, with those that wait.
         what: the noun for one training in the display, in the singular, such as `trial`.
+        left: says how much time is left for all trainings; empty: unknown.
     """
 
-    def __init__(self, say: Callable[[str], None] | None, total: int, what: str) -> None:
-        self.print, self.total, self.what, self.done = say, total, what, 0
+    def __init__(
+        self, say: Callable[[str], None] | None, total: int, what: str, left: Callable[[], str] = lambda: ""
+    ) -> None:
+        self.print, self.total, self.what, self.left, self.done = say, total, what, left, 0
         self.titles: dict[Hashable, str] = {}
         self.figures: dict[Hashable, str] = {}
         self.tasks: dict[Hashable, TaskID] = {}
@@ -61,7 +64,7 @@ class Board:
         if self.bars:
             if key in self.tasks:
                 self.bars.remove_task(self.tasks.pop(key))
-            self.bars.update(self.all, completed=self.done)
+            self.bars.update(self.all, completed=self.done, figures=self.left())
 
     def hear(self, key: Hashable, note: dict[str, Any]) -> None:
         """Show a note of a training's `TrainingProgress`; a remark that several trainings make is shown once."""
@@ -79,11 +82,18 @@ class Board:
             self.bars.update(self.tasks[key], completed=note["done"], total=note["total"], figures=note["figures"])
         self.figures[key] = f"{title}: step {note['done']}/{note['total']}  {note['figures']}"
         if self.pace.due():
-            for line in (f"{self.done} of {counted(self.total, self.what)} done", *self.figures.values()):
+            if self.bars:
+                self.bars.update(self.all, figures=self.left())
+            for line in (self.whole(), *self.figures.values()):
                 if self.bars:
                     PRINTING.record(line)
                 else:
                     self.say(line)
+
+    def whole(self) -> str:
+        """The number of trainings that are done, and the time that is left for the others, in words."""
+        left = self.left()
+        return f"{self.done} of {counted(self.total, self.what)} done" + (f", {left}" if left else "")
 
     def say(self, line: str) -> None:
         """Print a line, with the bars out of its way."""

@@ -13,6 +13,10 @@ Note = dict[str, Any]
 """What a job says while it runs, in values that JSON can hold: progress for the display, or a word for its queue."""
 
 
+BEGUN: Note = {"begun": True}
+"""The note of workers that a job begins only now, after it has waited for a machine."""
+
+
 class Outcome(Config):
     """The outcome of a training, or of a part of one; without any value it has simply finished."""
 

@@ -1,11 +1,13 @@
 """The runner: gives the jobs of a queue to workers, and shows their progress."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
+from functools import partial
 from typing import Any, Protocol
 
 from bakeoff.display.board import Board
-from bakeoff.display.progress import Remarked, Shown
-from bakeoff.jobs.job import Job, Note, Outcome, Workers
+from bakeoff.display.progress import Remarked, Shown, duration
+from bakeoff.jobs.job import BEGUN, Job, Note, Outcome, Workers
+from bakeoff.jobs.remaining import Load, Remaining
 
 Say = Callable[[str], None]
 """A function that prints a line of progress."""
@@ -19,6 +21,14 @@ class Queue(Protocol):
 
     def next(self) -> tuple[Hashable, Job] | None:
         """The job that begins now, with its key; None: none can begin before another one has ended."""
+        ...
+
+    def load(self, key: Hashable) -> Load:
+        """What a job that waits or runs will take."""
+        ...
+
+    def ahead(self) -> Iterable[Load]:
+        """The loads of the jobs that have not begun, as far as they are known."""
         ...
 
     def noted(self, key: Hashable, note: Note) -> None:
@@ -76,6 +86,7 @@ class Runner:
         self.workers: Workers = workers or InThisProcess(carry_out, say is not None)
         self.side_by_side, self.print, self.what = workers is not None, say, what
         self.board: Board | None = None
+        self.remaining = Remaining()
 
     def say(self, line: str) -> None:
         """Print a line, with the bars, if there are any, out of its way."""
@@ -96,10 +107,16 @@ class Runner:
         """
         running: dict[Hashable, Job] = {}
         # One job after the other has the display of a single training.
-        with Board(self.print if self.side_by_side else None, total, self.what) as board:
+        left = partial(self._left, queue)
+        with Board(self.print if self.side_by_side else None, total, self.what, left) as board:
             self.board = board if self.side_by_side else None
 
             def noted(key: Hashable, note: dict[str, Any]) -> None:
+                if note == BEGUN:
+                    self.remaining.begin(key, queue.load(key))
+                    return
+                if "done" in note:
+                    self.remaining.hear(key, note["done"], note["total"])
                 board.hear(key, note)
                 queue.noted(key, note)
 
@@ -109,6 +126,7 @@ class Runner:
                         key, job = entry
                         running[key] = job
                         board.begin(key, job.title)
+                        self.remaining.begin(key, queue.load(key))
                         self.workers.begin(key, job)
                     if not running:
                         return
@@ -117,7 +135,19 @@ class Runner:
                         continue
                     key, outcome = ended
                     del running[key]
-                    board.end(key, over=outcome.work_seconds is None)
+                    over = outcome.work_seconds is None
+                    self.remaining.end(key, over)
+                    board.end(key, over)
                     queue.ended(key, outcome)
+                    if not self.side_by_side and board.done < total and board.pace.due():
+                        self.say(board.whole())
             finally:
                 self.board = None
+
+    def _left(self, queue: Queue) -> str:
+        """The time that is left for all jobs of a queue, in words; empty: unknown."""
+        estimate = self.remaining.seconds(queue.ahead(), self.workers.slots)
+        if estimate is None:
+            return ""
+        seconds, whole = estimate
+        return f"{'about' if whole else 'more than'} {duration(seconds)} left for all"

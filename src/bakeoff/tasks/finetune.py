@@ -1,7 +1,6 @@
 """Fine-tuning: from a pre-trained run, or from scratch, to a model that does a task, and its scores."""
 
 import json
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -30,11 +29,12 @@ from bakeoff.tasks.cut_rows import CutRows
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetune_results import FinetuneResult
 from bakeoff.tasks.finetuned_run import FinetunedRun, write_labels, write_results
-from bakeoff.tasks.fitting.fitting import Fitting, Setting, TaskSplit
+from bakeoff.tasks.fitting.expected import step_of, steps_of
+from bakeoff.tasks.fitting.fitting import Setting, TaskSplit
 from bakeoff.tasks.fitting.settling import Settled, settle
-from bakeoff.tasks.fitting.starting_point import new_head, open_source
+from bakeoff.tasks.fitting.starting_point import open_source
 from bakeoff.tasks.fitting.trial import Fit
-from bakeoff.tasks.fitting.trials import Fitted, planned_trials, run_trials
+from bakeoff.tasks.fitting.trials import Fitted, run_trials
 from bakeoff.tasks.heads.heads import HeadedModel
 from bakeoff.tasks.model_card import model_card
 from bakeoff.tasks.predictions.predicting import predictions_of
@@ -47,7 +47,6 @@ from bakeoff.tasks.unfinished_run import (
     saved_if_interrupted,
     what_is_kept,
 )
-from bakeoff.trainer.step import NORM, optimize
 from bakeoff.unfinished import ELSEWHERE, unfinished_folder
 from bakeoff.yaml_files import dump_yaml
 
@@ -211,19 +210,11 @@ def _quickest_threads(settled: Settled) -> int:
     """The quickest number of threads in a short measurement, on another head; of several processes torch's."""
     if not settled.setting.processes.alone:
         return torch.get_num_threads()
-    setting, source, train = settled.setting, settled.source, settled.splits["train"]
-    trials, epoch_steps = planned_trials(setting.config), setting.config.epoch_steps(settled.items)
-    steps = epoch_steps * sum(trial.epochs for trial in trials)
-    tokens = int(train.items.lengths.sum()) / epoch_steps
+    source, train = settled.source, settled.splits["train"]
+    tokens = int(train.items.lengths.sum()) / settled.setting.config.epoch_steps(settled.items)
     flops = build_on_meta(source.recipe, source.tokenizer.size).flops_per_token()
-
-    def begin() -> Callable[[int], float]:
-        unit = Fitting(new_head(source, setting)[0], train, settled.splits["dev"], trials[0], setting)
-        unit.begin()
-        return lambda step: float(optimize(unit, unit.batches(step % unit.steps), step)[NORM])
-
     default = default_threads(source.recipe, source.tokenizer.size)
-    return quickest(begin, tokens * flops, lambda seconds: steps * seconds, default)
+    return quickest(lambda: step_of(settled), tokens * flops, lambda seconds: steps_of(settled) * seconds, default)
 
 
 def _write_settings(folder: Path, settled: Settled, machine: dict[str, Any]) -> None:

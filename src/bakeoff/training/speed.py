@@ -22,6 +22,9 @@ from bakeoff.training.stages import make_batches
 MEASURE_SECONDS = 5.0
 """Seconds of measurement of each recipe, after its first step, which is slower."""
 
+FORECAST_SECONDS = 1.0
+"""Seconds of measurement of each recipe for a forecast, which steps do not depend on."""
+
 Measured = TypeVar("Measured")
 
 LEAST_DISTURBED = 10

@@ -54,6 +54,20 @@ def chosen(losses: Sequence[float | None], most: int) -> list[int]:
     return sorted(index for _, index in sorted(finite)[:most])
 
 
+def later_parts(evaluations_of: Sequence[Sequence[int]], evaluation: int) -> list[int]:
+    """The steps of each part of a trial that may follow an evaluation, if as many trials as possible go on.
+
+    Args:
+        evaluations_of: for each trial, the steps of its evaluations.
+        evaluation: the index of the evaluation.
+    """
+    parts: list[int] = []
+    for later in range(evaluation + 1, len(evaluations_of[0])):
+        each = sorted((steps[later] - steps[later - 1] for steps in evaluations_of), reverse=True)
+        parts += each[: going_on(len(evaluations_of), later - 1)]
+    return parts
+
+
 def most_work(evaluations_of: Sequence[Sequence[int]]) -> float:
     """The highest cost of all trials together, in full trainings.
 

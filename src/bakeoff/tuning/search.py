@@ -14,6 +14,7 @@ from bakeoff.durable import held, holds_something, own_folder, remove
 from bakeoff.errors import Diverged, Interrupted
 from bakeoff.jobs.choice import Asked, corpus_folders
 from bakeoff.jobs.job import Job, Note, Outcome, Workers
+from bakeoff.jobs.remaining import Load
 from bakeoff.jobs.runner import Runner, Say
 from bakeoff.machine.capacity import usable_cores
 from bakeoff.optimization.budget import Budget
@@ -24,7 +25,7 @@ from bakeoff.same_settings import require_same
 from bakeoff.tuning.candidates import Values, candidates, recipe_with, shown
 from bakeoff.tuning.engine import TrialPart
 from bakeoff.tuning.findings import best, cautions, coming_cost
-from bakeoff.tuning.halving import chosen, going_on
+from bakeoff.tuning.halving import chosen, going_on, later_parts
 from bakeoff.tuning.outputs import budget_change, recipe_for_budget, write_outputs
 from bakeoff.tuning.planning import Planning
 from bakeoff.tuning.results import SearchJournal, SeedRun, Trial, TuningResults
@@ -68,11 +69,11 @@ class RecipeSearch:
         if not (self.out / SEARCH).is_file() and holds_something(self.out, besides=SEARCH):
             checksums.require_present(self.out / SEARCH)
             raise taken(self.out, "something else", ELSEWHERE)
-        shared = self._side_by_side(asked, value_sets)
+        shared = self.shares(asked, value_sets)
         with using_threads(None if shared is None else shared.threads):
             return self._search(trials, value_sets, asked, shared, workers)
 
-    def _side_by_side(self, asked: Asked | None, value_sets: list[Values]) -> SharedMachine | None:
+    def shares(self, asked: Asked | None, value_sets: list[Values]) -> SharedMachine | None:
         """Number of jobs and threads; None: one trial at a time, or the caller's workers, with present threads."""
         if asked is None:
             return None
@@ -128,7 +129,7 @@ class RecipeSearch:
                 self.say(coming_cost(self.journal.trials, len(self.seeds), self.budget))
                 if begun:
                     self.say(f"{sum(trial.begun for trial in self.journal.trials)} of them begun before")
-                with self._workers_of_search(asked, shared) as pool:
+                with nullcontext() if asked is None else self._workers_of_search(asked, shared) as pool:
                     runner = Runner(workers or pool, self.engine.carry_out, self.progress, "trial")
                     self.say = runner.say
                     return self._run(runner)
@@ -144,11 +145,7 @@ class RecipeSearch:
             what = "what is done is kept, and the same command goes on" if kept else "nothing was done yet"
             raise Interrupted(f"{self.out}: interrupted; {what}", number) from None
 
-    def _workers_of_search(
-        self, asked: Asked | None, shared: SharedMachine | None
-    ) -> AbstractContextManager[Workers | None]:
-        if asked is None:
-            return nullcontext()
+    def _workers_of_search(self, asked: Asked, shared: SharedMachine | None) -> AbstractContextManager[Workers | None]:
         read = [*corpus_folders(self.corpus), *([] if self.start is None else [self.start])]
         minutes = self.budget.minutes is not None
         return asked.workers(shared, self.out, read, self.device, minutes=minutes, say=self.say)
@@ -184,7 +181,7 @@ class RecipeSearch:
                 for index, seed in enumerate(self.seeds)
                 if self.journal.trials[number].waits_for(index, evaluation)
             ]
-            self.evaluation, self.waiting = evaluation, iter(waiting)
+            self.evaluation, self.waiting = evaluation, waiting
             runner.run(self, len(waiting))
         return self._publish()
 
@@ -205,8 +202,19 @@ class RecipeSearch:
 
     def next(self) -> tuple[tuple[int, int], Job] | None:
         """See `bakeoff.jobs.runner.Queue`; a job's key is the number of the trial, and the seed."""
-        key = next(self.waiting, None)
+        key = self.waiting.pop(0) if self.waiting else None
         return None if key is None else (key, self._part(*key))
+
+    def load(self, key: Any) -> Load:
+        """See `bakeoff.jobs.runner.Queue`."""
+        marks = [0, *self.journal.trials[key[0]].evaluations]
+        return Load("trial", self.recipe.name, marks[self.evaluation + 1] - marks[self.evaluation])
+
+    def ahead(self) -> list[Load]:
+        """See `bakeoff.jobs.runner.Queue`; of later evaluations as many trials as may go on."""
+        later = later_parts([trial.evaluations for trial in self.journal.trials], self.evaluation)
+        loads = [Load("trial", self.recipe.name, steps) for steps in later for _ in self.seeds]
+        return [*map(self.load, self.waiting), *loads]
 
     def noted(self, key: Any, note: Note) -> None:
         """See `bakeoff.jobs.runner.Queue`."""

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.comparison.results import Failure, Results
-from bakeoff.comparison.running.planned import PlannedPretraining, PlannedTrainings
+from bakeoff.comparison.running.planned import PlannedFinetuning, PlannedPretraining, PlannedTrainings
 from bakeoff.comparison.running.schedule import Schedule
 from bakeoff.comparison.running.spendable import Spendable
 from bakeoff.comparison.running.work import LOOKED, ComparedFinetuning, ComparedPretraining
@@ -13,6 +13,7 @@ from bakeoff.display.wording import quoted
 from bakeoff.durable import remove
 from bakeoff.errors import UserError
 from bakeoff.jobs.job import Job, Note, Outcome
+from bakeoff.jobs.remaining import Load
 from bakeoff.jobs.runner import Runner
 from bakeoff.unfinished import unfinished_folder
 
@@ -64,6 +65,16 @@ class Trainings:
         """See `bakeoff.jobs.runner.Queue`; a job's key is its index in the schedule."""
         index = self.schedule.next(longest_first=self.runner.side_by_side)
         return None if index is None else (index, self._begin(index))
+
+    def load(self, key: Any) -> Load:
+        """See `bakeoff.jobs.runner.Queue`."""
+        planned = self.schedule.trainings[key]
+        task = f" on {planned.task.name}" if isinstance(planned, PlannedFinetuning) else ""
+        return Load("fine-tuning" if task else "pre-training", planned.recipe.name + task)
+
+    def ahead(self) -> list[Load]:
+        """See `bakeoff.jobs.runner.Queue`."""
+        return [self.load(index) for index in self.schedule.waiting]
 
     def noted(self, key: Any, note: Note) -> None:
         """See `bakeoff.jobs.runner.Queue`."""

@@ -13,7 +13,7 @@ from bakeoff.jobs.cluster.machines import Shared
 from bakeoff.jobs.cluster.mailbox import Mailbox
 from bakeoff.jobs.cluster.roll_call import require_machines
 from bakeoff.jobs.cluster.task import Lost, on_machine
-from bakeoff.jobs.job import Job, Note, Outcome
+from bakeoff.jobs.job import BEGUN, Job, Note, Outcome
 from bakeoff.jobs.runner import Say
 from bakeoff.jobs.worker_process import outcome_of
 from bakeoff.machine.cluster import cause, cluster, imported_ray, on_node, reason
@@ -172,13 +172,7 @@ class RayWorkers:
     def _room(self) -> int:
         """Number of jobs that the cluster has room for, at least 1."""
         self.refreshed = time.monotonic()
-        room = 0.0
-        for machine in self._machines():
-            cores = machine.get("CPU", 0)
-            of_cores = max(1, cores // self.threads) if cores else 0
-            of_memory = max(1, machine.get("memory", 0) // self.largest) if self.largest else math.inf
-            room += min(of_cores, of_memory, machine.get("GPU", 0) if self.device == "cuda" else math.inf)
-        return max(1, int(room))
+        return max(1, room_for(self._machines(), self.threads, self.largest, self.device == "cuda"))
 
     def _hear(self, key: Hashable, note: Note, noted: Callable[[Hashable, Note], None]) -> None:
         given = next((each for other, each in self.given.values() if other == key), None)
@@ -186,6 +180,7 @@ class RayWorkers:
             return
         if "machine" in note:
             given.attempts += 1
+            noted(key, BEGUN)
             if given.attempts > 1:
                 noted(key, {"line": f"{given.job.title}: its machine was lost; it goes on on {note['machine']}"})
             return
@@ -237,3 +232,33 @@ class RayWorkers:
             waiting = [*self.given]
             while waiting:
                 _, waiting = self.ray.wait(waiting, timeout=POLL)
+
+
+def room_for(machines: Iterable[dict[str, float]], threads: int, memory: int, gpus: bool) -> int:
+    """Number of jobs that machines have room for at once.
+
+    Args:
+        machines: the resources of each machine, by Ray's names.
+        threads: number of threads of a job.
+        memory: bytes of memory of a job; 0: unknown.
+        gpus: whether a job has a GPU.
+    """
+    room = 0.0
+    for machine in machines:
+        cores = machine.get("CPU", 0)
+        of_cores = max(1, cores // threads) if cores else 0  # a job with more threads is slow, and the same
+        of_memory = max(1, machine.get("memory", 0) // memory) if memory else math.inf
+        room += min(of_cores, of_memory, machine.get("GPU", 0) if gpus else math.inf)
+    return int(room)
+
+
+def room_on(address: str, threads: int, memory: int, gpus: bool) -> int:
+    """Number of jobs that a cluster has room for at once, at least 1; see `room_for`.
+
+    Raises:
+        UserError: Ray is not installed, or no cluster answers.
+    """
+    ray = imported_ray()
+    with cluster(ray, address):
+        machines = [each["Resources"] for each in ray.nodes() if each["Alive"]]
+    return max(1, room_for(machines, threads, memory, gpus))

@@ -1,0 +1,147 @@
+"""What a comparison will cost, before it begins: `compare --dry-run`."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from statistics import fmean
+from tempfile import TemporaryDirectory
+from typing import Literal
+
+from bakeoff.comparison.plan import Plan
+from bakeoff.comparison.running.engine import Engine
+from bakeoff.comparison.running.opened import Opened
+from bakeoff.comparison.running.planned import PlannedFinetuning, PlannedPretraining
+from bakeoff.comparison.running.starts import IMPORTED
+from bakeoff.corpus.mixture import open_corpus
+from bakeoff.jobs.choice import Asked, corpus_folders
+from bakeoff.jobs.forecast import Forecast, Size, Work
+from bakeoff.jobs.runner import Say
+from bakeoff.json_files import read_json
+from bakeoff.machine.limits import Limits
+from bakeoff.optimization.budget import Budget
+from bakeoff.resources.threads import using_threads
+from bakeoff.runs.records import Summary
+from bakeoff.runs.run import SEARCH
+from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.tasks.fitting.expected import expected_seconds
+from bakeoff.training.resolution import resolve_recipe
+from bakeoff.training.speed import FORECAST_SECONDS, step_times
+from bakeoff.tuning.forecast import trial_work
+from bakeoff.tuning.halving import evaluations
+from bakeoff.tuning.results import SearchJournal, Trial
+
+
+def forecast_comparison(
+    plan: Plan | str | Path,
+    out: str | Path,
+    *,
+    jobs: int | Literal["auto"] = "auto",
+    ray: str | None = None,
+    progress: Say | None = None,
+) -> Forecast:
+    """What `compare` will cost with the same arguments, by short measurements or by trainings that are done.
+
+    Nothing is written; what is done already in `out` is not counted.
+
+    Raises:
+        UserError: a mistake in the plan that `compare` would refuse before its first training.
+    """
+    plan = plan if isinstance(plan, Plan) else Plan.read(plan)
+    say, asked = progress or (lambda line: None), Asked(jobs, ray)
+    with TemporaryDirectory() as aside:
+        imported = None if (Path(out) / IMPORTED).is_dir() else Path(aside)
+        opened = Opened(plan, Path(out), asked, Engine(), None, say, imported)
+        with using_threads(None if opened.shared is None else opened.shared.threads):
+            opened.searches.require_possible()
+            opened.recipes |= opened.searches.chosen
+            counted = _Counted(opened)
+            works = [work for name in opened.recipes for work in counted.of(name)]
+        return Forecast.of(works, asked, opened.shared, plan.device, counted.speed, Limits.of(Path(out)))
+
+
+class _Counted:
+    """The work of each recipe.
+
+    Args:
+        opened: the comparison.
+    """
+
+    def __init__(self, opened: Opened) -> None:
+        self.opened, self.plan, self.speed = opened, opened.plan, list[str]()
+        self.corpus = open_corpus(self.plan.corpus)
+        trainings = list(opened.planned().all())
+        self.pretrainings = [each for each in trainings if isinstance(each, PlannedPretraining)]
+        self.finetunings = [each for each in trainings if isinstance(each, PlannedFinetuning)]
+
+    def of(self, name: str) -> Iterable[Work]:
+        """The trials, pre-trainings and fine-tunings of a recipe; nothing of one that is left out."""
+        pretrainings = [each for each in self.pretrainings if each.recipe.name == name]
+        finetunings = [each for each in self.finetunings if each.recipe.name == name]
+        if any(each.failure is not None for each in (*pretrainings, *finetunings)):
+            return
+        size = Size.of(self.opened.recipes[name], self.corpus.tokenizer.size, self.plan.device)
+        done = sum(each.finished for each in pretrainings)
+        steps, seconds = self._pretraining(name, pretrainings)
+        yield from self._trials(name, steps, seconds, size)
+        yield self._work("pre-training", name, len(pretrainings), done, seconds, size)
+        for task in self.plan.tasks:
+            of_task = [each for each in finetunings if each.task.name == task.name]
+            finished = [each for each in of_task if each.finished]
+            seconds = self._finetuning(name, of_task, finished)
+            yield self._work("fine-tuning", name, len(of_task), len(finished), seconds, size)
+
+    @staticmethod
+    def _work(what: str, name: str, jobs: int, done: int, seconds: float, size: Size) -> Work:
+        bytes_ = {"kept": size.weights, "running": size.running, "memory": size.memory}
+        return Work(what=what, of=name, jobs=jobs - done, done=done, seconds=seconds, **bytes_)
+
+    def _pretraining(self, name: str, trainings: Sequence[PlannedPretraining]) -> tuple[int, float]:
+        """Steps and seconds of a pre-training."""
+        recipe, budget = self.opened.recipes[name], Budget.parse_text(self.opened.budget.by_recipe([name])[name])
+        ended = [Summary.check(read_json(path), str(path)) for path in _markers(trainings)]
+        if ended:
+            steps, seconds = ended[0]["steps"], fmean(each["seconds"] for each in ended)
+            self.speed.append(f"{name} {1000 * seconds / max(1, steps):.3g} ms a step in its trainings here")
+            return steps, seconds
+        if self.opened.budget.minutes is not None:
+            facts = self.opened.budget.facts
+            self.speed.append(f"{name} by its budget")
+            return facts.steps.get(name, 0), 60 * self.opened.budget.minutes
+        steps = resolve_recipe(recipe, self.corpus, budget, self.plan.device).training.budget.steps or 1
+        self.opened.say(f"measuring the speed of {name}")
+        (time,) = step_times([recipe], self.corpus, self.plan.device, FORECAST_SECONDS)
+        self.speed.append(f"{name} {1000 * time.seconds:.3g} ms a step, measured now")
+        return steps, steps * time.seconds
+
+    def _trials(self, name: str, steps: int, seconds: float, size: Size) -> Iterable[Work]:
+        """The trials of a recipe's search, if it has one that is not done."""
+        search = self.plan.search
+        if search is None or name not in self.opened.searches.waiting:
+            return
+        path = self.opened.searches.planned[name].directory / SEARCH
+        if path.is_file():
+            trials = SearchJournal.read(path).trials
+        else:
+            each = max(1, round(steps * search.share)) if steps else 100  # of minutes only the shares are known
+            validations = self.opened.recipes[name].training.validations
+            marks = evaluations(validations, [each] * search.trials)
+            trials = [
+                Trial(number=number, values={}, steps=each, evaluations=marks[number])
+                for number in range(search.trials)
+            ]
+        yield trial_work(name, trials, search.seeds, seconds * search.share, size)
+
+    def _finetuning(
+        self, name: str, trainings: Sequence[PlannedFinetuning], finished: Sequence[PlannedFinetuning]
+    ) -> float:
+        """Seconds of a fine-tuning on a task."""
+        if finished:
+            return fmean(FinetunedRun.open(each.directory).results.seconds for each in finished)
+        task, recipe = trainings[0].task, self.opened.recipes[name]
+        folder = corpus_folders(str(self.plan.corpus))[0]  # the corpora of a mixture have one tokenizer
+        self.opened.say(f"measuring the speed of {trainings[0].title}")
+        return expected_seconds(recipe, folder, task.data, task.finetune, self.plan.device)
+
+
+def _markers(trainings: Sequence[PlannedPretraining]) -> list[Path]:
+    """The files with the figures of the trainings that are done."""
+    return [each.directory / each.marker for each in trainings if each.finished]

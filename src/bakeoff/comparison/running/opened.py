@@ -1,0 +1,143 @@
+"""A comparison whose plan is checked: all that is known of it before anything is written or trained."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from bakeoff import checksums
+from bakeoff.comparison.plan import Plan
+from bakeoff.comparison.results import FIGURES, RESULTS
+from bakeoff.comparison.running.engine import Engine
+from bakeoff.comparison.running.planned import PlannedTrainings
+from bakeoff.comparison.running.searches import Searches
+from bakeoff.comparison.running.spendable import BUDGET, Spendable
+from bakeoff.comparison.running.starts import IMPORTED, Starts
+from bakeoff.corpus.mixture import open_corpus
+from bakeoff.display.wording import quoted
+from bakeoff.durable import without_links
+from bakeoff.errors import UserError
+from bakeoff.jobs.choice import Asked, corpus_folders
+from bakeoff.jobs.job import Workers
+from bakeoff.jobs.runner import Say
+from bakeoff.json_files import read_json
+from bakeoff.reading.hub import on_hub
+from bakeoff.resources.threads import SharedMachine
+from bakeoff.runs.records import PretrainingEnvironment
+
+FOLDERS = ("baselines", IMPORTED, "runs", "searches")
+"""The folders of a comparison, which a start that was killed may have left before there was a budget."""
+
+
+def _trained_with(out: Path) -> int | None:
+    """The number of threads of a comparison's runs, which is the same for all; None: there is no run yet."""
+    for path in sorted((out / "runs").glob("*/seed-*/pretrain/environment.json")):
+        return int(PretrainingEnvironment.check(read_json(path), str(path))["threads"])
+    return None
+
+
+def _require_unused_place(out: Path) -> None:
+    """Refuse to write into a corpus or a run, over results that no comparison has written, and through a link.
+
+    Raises:
+        UserError: the directory is a corpus, a run or a file, or holds such results or a link.
+        Damaged: the comparison's budget is lost.
+    """
+    try:
+        names = {path.name for path in out.iterdir()} if out.exists() else set()
+    except NotADirectoryError:
+        raise UserError(f"{out}: a file; choose another --out") from None
+    if names & {"recipe.yaml", "corpus.json"}:
+        raise UserError(f"{out}: holds something else already; choose another --out")
+    if BUDGET not in names:  # no comparison has begun here
+        checksums.require_present(out / BUDGET)
+        taken = [name for name in FOLDERS if name in names and not (out / name).is_dir()]
+        for name in sorted({*taken, *names & {*RESULTS, FIGURES}}):
+            if (out / name).is_symlink():
+                continue  # and is named as a link below
+            raise UserError(f"{out / name}: is there already, and not from a comparison; choose another --out")
+    without_links(out)
+
+
+class Opened:
+    """A comparison whose plan is checked.
+
+    Args:
+        plan: the plan.
+        out: the comparison's directory.
+        asked: who trains; None: `workers`, or the engine itself.
+        engine: the engine.
+        workers: the caller's workers.
+        say: a function that shows one line of progress.
+        imported: the directory for models that have to be imported first; None: `out`.
+
+    Attributes:
+        recipes: the recipes, by label, with the values that finished searches have chosen.
+        corpus: the facts of the corpus.
+        starts: the runs that recipes start from, by label.
+        budget: the budget of each recipe.
+        shared: the trainings' shares of the machine; None: one at a time, with the threads that torch has.
+        searches: the searches.
+
+    Raises:
+        UserError: a mistake in the plan, or a directory that is taken.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        out: Path,
+        asked: Asked | None,
+        engine: Engine,
+        workers: Workers | None,
+        say: Say,
+        imported: Path | None = None,
+    ) -> None:
+        self.plan, self.out, self.asked, self.engine, self.workers, self.say = plan, out, asked, engine, workers, say
+        _require_unused_place(out)
+        starts = Starts(plan, imported or out, engine, say)
+        self.recipes = {item.name: starts.recipe(item) for item in plan.recipes}
+        self.require_finetunable()
+        self.corpus = engine.corpus(plan.corpus, list(self.recipes.values()), plan.device)
+        self.starts = starts.facts(self.recipes)
+        self.budget = Spendable(plan.budget, out, say)
+        self.shared = self._side_by_side()
+        self.searches = Searches(plan, out, self.recipes, self.corpus.fingerprint, engine, say, self.starts)
+
+    def require_finetunable(self) -> None:
+        """Refuse recipes that cannot be fine-tuned as the plan says.
+
+        Raises:
+            UserError: a recipe cannot be fine-tuned on a task.
+        """
+        for name, recipe in self.recipes.items():
+            for task in self.plan.tasks:
+                try:
+                    self.engine.check(recipe, task)
+                except UserError as error:
+                    raise UserError(f"task {quoted(task.name)}, recipe {quoted(name)}: {error}") from None
+
+    def planned(self) -> PlannedTrainings:
+        """All trainings of the plan, with the recipes and budgets that are known so far."""
+        dumped = {name: recipe.model_dump(mode="json") for name, recipe in self.recipes.items()}
+        budgets = self.budget.by_recipe(self.recipes)
+        return PlannedTrainings(self.plan, self.out, dumped, self.corpus.fingerprint, budgets, self.starts)
+
+    def step_times(self, names: list[str]) -> Sequence[tuple[float, float]]:
+        """Seconds of a step, and of its work, of recipes by their labels, measured."""
+        return self.engine.step_times([self.recipes[name] for name in names], self.plan.corpus, self.plan.device)
+
+    def read(self) -> list[Path]:
+        """The files and folders that trainings read."""
+        files = [file for task in self.plan.tasks for file in task.files.values() if file and not on_hub(file)]
+        return [*corpus_folders(str(self.plan.corpus)), *files, *(Path(start.run) for start in self.starts.values())]
+
+    def _side_by_side(self) -> SharedMachine | None:
+        """The trainings' shares of the machine; None: one at a time, with the threads that torch has."""
+        if self.workers is not None:
+            return SharedMachine(self.workers.threads, [self.plan.device] * self.workers.slots)
+        if self.asked is None:
+            return None
+        threads = self.budget.facts.threads
+        if threads is None and self.budget.begun:  # an older version's, whose runs had as many as torch
+            threads = _trained_with(self.out)
+        vocabulary = open_corpus(self.plan.corpus).tokenizer.size
+        return self.asked.shares([*self.recipes.values()], vocabulary, self.plan.device, threads)

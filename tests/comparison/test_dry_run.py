@@ -1,0 +1,136 @@
+"""What a comparison or a search will cost, before it begins: what is counted is what is then trained."""
+
+import json
+
+import pytest
+import yaml
+from tests.conftest import shrink
+from typer.testing import CliRunner
+
+from bakeoff.cli.app import app
+from bakeoff.comparison import forecast as of_comparison
+from bakeoff.comparison.execution import compare
+from bakeoff.comparison.forecast import forecast_comparison
+from bakeoff.errors import UserError
+from bakeoff.optimization.budget import Budget
+from bakeoff.tuning import forecast as of_search
+from bakeoff.tuning.forecast import forecast_search
+from bakeoff.tuning.halving import most_work
+from bakeoff.tuning.results import SearchJournal
+from bakeoff.tuning.tune import tune
+
+NAMES = ("gpt-tiny", "laptop-conv-tiny")
+
+
+@pytest.fixture(autouse=True)
+def quickly(monkeypatch):
+    for module in (of_comparison, of_search):
+        monkeypatch.setattr(module, "FORECAST_SECONDS", 0.01)
+
+
+@pytest.fixture
+def write(corpus, tmp_path):
+    def write(**changes):
+        for name in NAMES:
+            (tmp_path / f"{name}.yaml").write_text(shrink(name).to_yaml())
+        rows = "".join(f"the {'old' if i % 2 else 'quiet'} river {i % 5}\t{i % 2}\n" for i in range(20))
+        (tmp_path / "rows.tsv").write_text("text\tlabel\n" + rows)
+        task = dict.fromkeys(("train", "dev", "test"), "rows.tsv") | {"finetune": {"epochs": 1, "least_steps": 0}}
+        plan = {
+            "corpus": str(corpus.path),
+            "budget": "steps=10",
+            "seeds": 2,
+            "recipes": [f"{name}.yaml" for name in NAMES],
+            "tasks": [{"name": "mood", "text_column": "text", "label_column": "label", **task}],
+            "device": "cpu",
+            **changes,
+        }
+        (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan))
+        return tmp_path / "plan.yaml"
+
+    return write
+
+
+def counts(forecast):
+    return [(work.what, work.of, work.jobs, work.done) for work in forecast.works]
+
+
+@pytest.mark.slow
+def test_what_is_counted_is_what_is_trained_and_nothing_is_written(write, tmp_path):
+    plan, out = write(), tmp_path / "out"
+    before = sorted(tmp_path.rglob("*"))
+    forecast = forecast_comparison(plan, out, jobs=1)
+    assert sorted(tmp_path.rglob("*")) == before
+    assert counts(forecast) == [
+        (what, name, jobs, 0) for name in NAMES for what, jobs in (("pre-training", 2), ("fine-tuning", 4))
+    ]
+    assert all(line.endswith("measured now") for line in forecast.speed)
+    assert 0 < forecast.seconds == sum(work.jobs * work.seconds for work in forecast.works)
+    compare(write(seeds=1), out, jobs=1, report=lambda results, path: None)
+    trained = [path.parent.name for path in (out / "runs").rglob("model.safetensors")]
+    assert len(trained) * 2 == sum(work.jobs for work in forecast.works)
+    sizes = sum(path.stat().st_size for path in (out / "runs").rglob("model.safetensors"))
+    assert forecast.kept / 2 == pytest.approx(sizes, rel=0.2)  # a head is another than the one of pre-training
+    again = forecast_comparison(write(), out, jobs=1)
+    assert counts(again) == [
+        (what, name, jobs, jobs) for name in NAMES for what, jobs in (("pre-training", 1), ("fine-tuning", 2))
+    ]
+    assert all(line.endswith("in its trainings here") for line in again.speed)
+    assert again.kept * 2 == forecast.kept
+
+
+@pytest.mark.slow
+def test_a_search_costs_what_its_journal_then_has(write, corpus, tmp_path):
+    write()
+    options = {"trials": 5, "budget": Budget(steps=60), "device": "cpu", "jobs": 1}
+    forecast = forecast_search(tmp_path / "gpt-tiny.yaml", corpus.path, tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
+    assert counts(forecast) == [("trial", "gpt-tiny", 5, 0)]
+    tune(tmp_path / "gpt-tiny.yaml", corpus.path, tmp_path / "out", **options)
+    trials = SearchJournal.read(tmp_path / "out/search.json").trials
+    spent = sum(trial.step for trial in trials)
+    most = most_work([trial.evaluations for trial in trials]) * 60
+    assert spent <= most < 5 * 60
+    (speed,) = forecast.speed
+    seconds = float(speed.split()[1]) / 1000
+    assert forecast.seconds == pytest.approx(most * seconds, rel=0.02)
+    again = forecast_search(tmp_path / "gpt-tiny.yaml", corpus.path, tmp_path / "out", **options)
+    assert again.works[0].done > 0
+    assert again.speed[0].endswith("steps of its trials here")
+
+
+def test_trials_of_a_comparison_are_counted(write, tmp_path):
+    plan = write(budget="steps=200", search={"trials": 4, "budget": "50 %"})
+    forecast = forecast_comparison(plan, tmp_path / "out", jobs=1)
+    trials = [work for work in forecast.works if work.what == "trial"]
+    assert [(work.of, work.jobs) for work in trials] == [(name, 4) for name in NAMES]
+    pretrainings = {work.of: work.seconds for work in forecast.works if work.what == "pre-training"}
+    for work in trials:  # three of four are stopped at the latest at their half
+        whole = 0.5 * pretrainings[work.of]
+        assert whole < work.jobs * work.seconds < 4 * whole
+
+
+def test_minutes_are_the_minutes(write, tmp_path):
+    forecast = forecast_comparison(write(budget="minutes=3"), tmp_path / "out", jobs=1)
+    assert [work.seconds for work in forecast.works if work.what == "pre-training"] == [180.0, 180.0]
+    assert all(line.endswith("by its budget") for line in forecast.speed)
+
+
+def test_a_mistake_of_the_plan_is_refused_as_in_the_comparison(write, tmp_path):
+    plan = write(recipes=["gpt-tiny.yaml", {"recipe": "bert-tiny", "set": {"model.encoder.layer": 3}}])
+    with pytest.raises(UserError) as here:
+        compare(plan, tmp_path / "out")
+    with pytest.raises(UserError) as there:
+        forecast_comparison(plan, tmp_path / "out")
+    assert str(here.value) == str(there.value)
+
+
+def test_the_command_line_prints_rows_or_json(write, tmp_path):
+    arguments = ["compare", str(write()), "--out", str(tmp_path / "out"), "--jobs", "1", "--dry-run"]
+    printed = CliRunner().invoke(app, arguments)
+    assert printed.exit_code == 0
+    assert [line.split()[0] for line in printed.stdout.splitlines()] == ["jobs", "time", "speed", "disk", "memory"]
+    printed = json.loads(CliRunner().invoke(app, [*arguments, "--json"]).stdout)
+    assert printed["seconds"] >= 0
+    assert [work["of"] for work in printed["works"]] == [name for name in NAMES for _ in range(2)]
+    assert not (tmp_path / "out").exists()
