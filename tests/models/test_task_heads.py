@@ -125,7 +125,7 @@ def test_a_number_for_each_choice(batch, training):
     head = row_head(1)
     links = linked_bert(head, theirs, training)
     answers = torch.tensor([2, 0])
-    ids, segments, padding_mask = (part.view(2, 3, LENGTH) for part in batch)
+    ids, segments, padding_mask = (part.view(2, 3, LENGTH) for part in batch[:3])
     expected = theirs(ids, padding_mask.long(), segments, labels=answers)
     scores = head(batch)
     task = Choice(ChoiceConfig(**FILES, choices="choices"))

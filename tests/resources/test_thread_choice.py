@@ -106,7 +106,7 @@ def test_a_resumed_run_keeps_its_threads(corpus, tmp_path, monkeypatch):
 def test_minutes_are_measured_with_the_threads_that_were_found(corpus, tmp_path, monkeypatch):
     seen = []
 
-    def measured(*arguments):
+    def measured(*arguments, **options):
         seen.append(torch.get_num_threads())
         raise UserError("measured")
 

@@ -157,7 +157,7 @@ def test_losses_under_another_objective_are_measured_under_the_recipes_own(corpu
 
 def test_minutes_become_steps_once(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr("bakeoff.training.speed.MEASURE_SECONDS", 0.01)
-    monkeypatch.setattr("bakeoff.training.resolution.step_times", lambda *arguments: [_Time(0.5)])
+    monkeypatch.setattr("bakeoff.training.resolution.step_times", lambda *arguments, **options: [_Time(0.5)])
     lines = []
     budget, over = Budget(minutes=0.1), {RATE: [1e-3, 2e-3]}
     tune(RECIPE, corpus.path, tmp_path / "out", over=over, budget=budget, device="cpu", jobs=1, progress=lines.append)

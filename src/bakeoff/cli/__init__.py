@@ -58,7 +58,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         if type(error).__name__ == "NoArgsIsHelpError":
             terminal.show(error.format_message())
             return 0
-        return _fail(" ".join(error.format_message().split()), 2)
+        return _fail(" ".join(error.format_message().split()).replace(": Value error, ", ": "), 2)  # pydantic's words
     except Interrupted as error:
         return _fail(str(error), 128 + error.signal_number)
     except SystemExit as end:  # typer's answer to a closed pipe

@@ -49,8 +49,11 @@ class Kernel(NamedTuple):
     """Whether tokens may see a window alone."""
 
 
-WIDEST_HEAD, WIDTHS = 256, 8
-"""The largest width of a head that the kernel takes, and the number of which every width is a multiple."""
+WIDEST_HEAD = 256
+"""The largest width of a head that the kernel takes."""
+
+WIDTHS = 8
+"""The number of which the width of a head has to be a multiple for the kernel."""
 
 
 def adapted(attend: Callable[..., Any]) -> Kernel | None:
