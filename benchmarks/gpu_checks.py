@@ -11,7 +11,7 @@ from bakeoff.conformance.narrow import narrow, without_dropout
 from bakeoff.conformance.texts import digit_pairs, sentences
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.ops.attention import attention
-from bakeoff.ops.document_attention import document_attention, runs_on
+from bakeoff.ops.document_attention import Demands, document_attention, why_not
 from bakeoff.preparation.prepare import prepare
 from bakeoff.preparation.prepare_pairs import prepare_pairs
 from bakeoff.recipe import Recipe
@@ -108,8 +108,12 @@ def steps_without_waits(corpora: Corpora, device: torch.device, names: list[str]
 
 def documents_against_masks(device: torch.device, rows: int, length: int) -> dict[str, Any]:
     """The largest difference of attention within documents from attention with a mask, in bfloat16."""
-    if not runs_on(device, torch.bfloat16, windows=True):
-        return {"kernel": "not on this device"}
+    reasons = {
+        f"dropout {dropout}": why_not(device, torch.bfloat16, Demands(windows=True, dropout=dropout, width=64))
+        for dropout in (False, True)
+    }
+    if any(reasons.values()):
+        return {"wrong": reasons if device.type == "cuda" else [], "kernels": reasons}
     owners = (torch.arange(length) * 7 // length + 1).repeat(rows, 1)
     drawn = [torch.randn(rows, 4, length, 64, device=device, dtype=torch.bfloat16) for _ in range(3)]
     worst = {}

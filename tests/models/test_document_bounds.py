@@ -22,10 +22,15 @@ from bakeoff.spans import bounds_of_padded, bounds_of_rows, spans_of
 
 def attends_by_bounds(name):
     stacks = built(name).model.stacks().values()
-    return any(stack.attention.attends and stack.attention.outside is None for stack in stacks)
+    return any(stack.attention_needs.attends and stack.attention_needs.mask_reason is None for stack in stacks)
 
 
 NAMES = [name for name in ALIKE if attends_by_bounds(name) and not narrow(name).model.two_streams]
+
+
+def refused(device, products, demands):
+    """The kernel here has no dropout."""
+    return "dropout" if demands.dropout else None
 
 
 @pytest.fixture
@@ -38,8 +43,9 @@ def by_bounds(monkeypatch):
         return varlen_attn_naive(*arguments, scale=scale, window_size=window_size)
 
     def use(used):
-        monkeypatch.setattr(document_attention, "_KERNEL", [document_attention.adapted(attend)])
-        monkeypatch.setattr(attention_needs, "runs_on", lambda *_: used)
+        kernels = {False: document_attention.adapted(attend), True: None}
+        monkeypatch.setattr(document_attention, "_KERNELS", kernels)
+        monkeypatch.setattr(attention_needs, "why_not", refused if used else lambda *_: "not asked for")
         return calls
 
     return use
@@ -74,7 +80,7 @@ def test_tokens_have_the_states_and_gradients_that_masks_give(name, layout, by_b
         states.append(hidden.detach()[placed.padding_mask])
         gradients.append({key: each.grad.clone() for key, each in module.named_parameters() if each.grad is not None})
     module.zero_grad()
-    windows = any(stack.attention.windows for stack in module.model.stacks().values())
+    windows = any(stack.attention_needs.demands.windows for stack in module.model.stacks().values())
     attends = layout != "plain" or windows or module.model.config.sequence_to_sequence
     assert bool(calls) == attends
     assert_close(states[1], states[0])
@@ -185,10 +191,12 @@ def test_bounds_of_whole_rows_are_where_rows_begin():
 
 
 @pytest.mark.slow
+@torch.no_grad()
 def test_a_compiled_layer_sees_one_graph_whatever_the_documents(by_bounds):
     """With the same number of spans, up to a power of two, nothing is compiled anew, and no graph breaks."""
     by_bounds(True)
-    document_attention._KERNEL[:] = [document_attention.Kernel(lambda q, k, v, b, n, s, scale: q * scale + v, True)]
+    plain = document_attention.Kernel(lambda q, k, v, b, n, s, scale, dropout: q * scale + v, True)
+    document_attention._KERNELS[False] = plain
     model, graphs = built("modernbert-base").model.eval(), []
     compiled = torch.compile(
         apply_layer, backend=lambda graph, _: graphs.append(graph) or graph.forward, fullgraph=True

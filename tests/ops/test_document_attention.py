@@ -1,10 +1,12 @@
 """torch's kernel for sequences of any lengths is called rightly by each signature that it has had."""
 
 import inspect
+from contextlib import nullcontext
 
 import pytest
 import torch
 from tests.ops.naive import varlen_attn_naive
+from torch.nn.attention.varlen import varlen_attn
 
 from bakeoff.ops import document_attention as ops
 from bakeoff.ops.attention import attention
@@ -34,9 +36,9 @@ def documents_of(bounds, rows, length):
 @pytest.mark.parametrize(("causal", "window"), [(False, None), (True, None), (False, 2), (True, 2)])
 def test_every_signature_attends_within_documents(monkeypatch, attend, scale, causal, window):
     found = ops.adapted(attend)
-    monkeypatch.setattr(ops, "_KERNEL", [found])
+    monkeypatch.setattr(ops, "_KERNELS", {False: found})
     if window is not None and not found.windows:
-        assert not ops.runs_on(torch.device("meta"), torch.bfloat16, windows=True)
+        assert "no windows" in ops.why_not(torch.device("meta"), torch.bfloat16, demands(windows=True))
         return
     query, key, value = drawn()
     mixed = ops.document_attention(query, key, value, BOUNDS, causal=causal, window=window, scale=scale)
@@ -47,34 +49,120 @@ def test_every_signature_attends_within_documents(monkeypatch, attend, scale, ca
     torch.testing.assert_close(mixed, attention(query, key, value, mask=mask, scale=scale))
 
 
-def test_this_torchs_signature_is_known():
-    from torch.nn.attention.varlen import varlen_attn
+def demands(windows=False, dropout=False, width=8):
+    return ops.Demands(windows, dropout, width)
 
-    assert ops.kernel() is not None, inspect.signature(varlen_attn)
+
+@pytest.mark.parametrize("dropout", [False, True])
+def test_this_torchs_signatures_are_known(dropout):
+    assert ops.kernel(dropout) is not None, inspect.signature(varlen_attn)
+
+
+def test_the_operation_below_is_called_as_varlen_attn_calls_it(monkeypatch):
+    """On meta tensors, forwards and backwards: causal is a window of (-1, 0), as in torch's `varlen_attn`."""
+    calls = []
+    operation = torch.ops.aten._flash_attention_forward.default
+
+    class Noted:
+        _schema = operation._schema
+
+        def __call__(self, *arguments, **options):
+            calls.append((arguments[7:], options))
+            return operation(*arguments, **options)
+
+    monkeypatch.setattr(ops, "_KERNELS", {True: ops.adapted_with_dropout(Noted())})
+    leaves = [torch.empty(2, 3, 7, 8, dtype=torch.bfloat16, device="meta", requires_grad=True) for _ in range(3)]
+    bounds = BOUNDS.to("meta")
+    for causal, window, sides in (
+        (True, None, (-1, 0)),
+        (True, 4, (4, 0)),
+        (False, 4, (4, 4)),
+        (False, None, (-1, -1)),
+    ):
+        mixed = ops.document_attention(*leaves, bounds, causal=causal, window=window, dropout=0.1)
+        assert mixed.shape == (2, 3, 7, 8)
+        assert [each.shape for each in torch.autograd.grad(mixed.sum(), leaves)] == [(2, 3, 7, 8)] * 3
+        rest, options = calls[-1]
+        assert rest == (0.1, sides == (-1, 0), False)
+        assert (options["window_size_left"], options["window_size_right"]) == sides
 
 
 def test_an_unknown_signature_is_not_called():
     assert ops.adapted(lambda query, key, value, sequences: query) is None
+    assert ops.adapted_with_dropout(torch.ops.aten.relu.default) is None
 
 
 @pytest.mark.parametrize(
-    ("device", "products", "capability", "runs"),
+    ("device", "products", "capability", "reason"),
     [
-        ("cuda", torch.bfloat16, (9, 0), True),
-        ("cuda", torch.bfloat16, (8, 0), True),
-        ("cuda", torch.bfloat16, (7, 5), False),
-        ("cuda", torch.float32, (9, 0), False),
-        ("cuda", torch.float16, (9, 0), False),
-        ("cpu", torch.bfloat16, (9, 0), False),
-        ("mps", torch.bfloat16, (9, 0), False),
+        ("cuda", torch.bfloat16, (9, 0), None),
+        ("cuda", torch.bfloat16, (8, 0), None),
+        ("cuda", torch.bfloat16, (7, 5), "no FlashAttention"),
+        ("cuda", torch.float32, (9, 0), "bfloat16"),
+        ("cuda", torch.float16, (9, 0), "bfloat16"),
+        ("cpu", torch.bfloat16, (9, 0), "GPUs of CUDA"),
+        ("mps", torch.bfloat16, (9, 0), "GPUs of CUDA"),
     ],
 )
-def test_it_runs_in_bfloat16_on_gpus_since_ampere(monkeypatch, device, products, capability, runs):
-    ops._has_flash.cache_clear()
+def test_it_runs_in_bfloat16_on_gpus_since_ampere(monkeypatch, device, products, capability, reason):
+    ops._failure.cache_clear()
     monkeypatch.setattr(torch.backends.cuda, "is_flash_attention_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: capability)
-    assert ops.runs_on(torch.device(device), products, windows=True) == runs
-    ops._has_flash.cache_clear()
+    monkeypatch.setattr(torch.random, "fork_rng", lambda _: nullcontext())
+    monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())
+    monkeypatch.setattr(ops, "trial", lambda *_: None)
+    found = ops.why_not(torch.device(device), products, demands(windows=True))
+    assert found is None if reason is None else reason in found
+    ops._failure.cache_clear()
+
+
+def dropping(query, key, value, bounds, longest, sides, scale, dropout):
+    mixed = varlen_attn_naive(query, key, value, bounds, bounds, longest, longest, scale=scale, window_size=sides)
+    return mixed * (torch.rand_like(mixed) >= dropout) / (1 - dropout) if dropout else mixed
+
+
+def without_windows(query, key, value, bounds, longest, sides, scale, dropout):
+    sides = (-1, min(sides[1], 0))
+    return varlen_attn_naive(query, key, value, bounds, bounds, longest, longest, scale=scale, window_size=sides)
+
+
+def wrong_gradient(query, key, value, *rest):
+    return dropping(query, key.detach() + 0 * key, value, *rest)
+
+
+def infinite(query, key, value, bounds, longest, sides, scale, dropout):
+    return dropping(query, key, value, bounds, longest, sides, scale, 0.0) / (dropout == 0.0)
+
+
+def broken(*arguments):
+    raise RuntimeError("no kernel image is available\nfor this device")
+
+
+@pytest.mark.parametrize(
+    ("attend", "windows", "dropout", "reason"),
+    [
+        (dropping, True, True, None),
+        (dropping, False, False, None),
+        (without_windows, True, False, "differs from attention with masks"),
+        (without_windows, False, False, None),
+        (wrong_gradient, False, False, "differs from attention with masks"),
+        (infinite, False, True, "not finite"),
+        (infinite, False, False, None),
+        (broken, False, False, "failed here (no kernel image is available)"),
+    ],
+)
+def test_a_kernel_is_tried_once_against_masks(monkeypatch, attend, windows, dropout, reason):
+    """Here on a CPU, with kernels that are right or wrong in one way; the random numbers of a training stay."""
+    ops._failure.cache_clear()
+    monkeypatch.setattr(ops, "_KERNELS", {dropout: ops.Kernel(attend, windows=True)})
+    monkeypatch.setattr(torch.backends.cuda, "is_flash_attention_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (9, 0))
+    before = torch.random.get_rng_state()
+    with torch.inference_mode():
+        found = ops._failure(torch.device("cpu"), demands(windows, dropout, 16))
+    assert found is None if reason is None else reason in found
+    assert torch.equal(torch.random.get_rng_state(), before)
+    ops._failure.cache_clear()
 
 
 def test_a_pass_multiplies_in_the_type_of_autocast_or_of_the_weights():

@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 from bakeoff.optimization.optimizers import AdamWConfig, LambConfig
+from bakeoff.optimization.optimizers.moments import UncorrectedAdamW
 
 
 def in_numpy(weight, gradients, lr, decay, betas, epsilon, *, adapted, corrected):
@@ -84,3 +85,13 @@ def test_the_fused_pass_of_a_gpu_moves_as_the_equations_and_keeps_the_same_state
             optimizer.step()
     torch.testing.assert_close(modules[1].state_dict(), modules[0].state_dict(), rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(fused.state_dict(), plain.state_dict(), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(("device", "fused"), [("cpu", False), ("meta", True)])
+def test_the_fused_pass_is_for_gpus_alone(monkeypatch, device, fused):
+    passes = []
+    monkeypatch.setattr(UncorrectedAdamW, "move_fused", lambda *_: passes.append(device))
+    module = nn.Linear(3, 4).to(device)
+    module.weight.grad = torch.ones_like(module.weight)
+    AdamWConfig(lr=1.0, bias_correction=False).build(module).step()
+    assert bool(passes) == fused

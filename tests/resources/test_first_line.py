@@ -6,6 +6,7 @@ from tests.conftest import shrink
 
 from bakeoff.machine.capacity import processor_name
 from bakeoff.models.model import Model
+from bakeoff.ops import document_attention
 from bakeoff.resources import first_line as lines
 from bakeoff.resources.device import Placement
 
@@ -16,7 +17,11 @@ H100 = torch.device("cuda", 1)
 @pytest.fixture
 def gpu(monkeypatch):
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "NVIDIA H100 80GB HBM3")
-    monkeypatch.setattr(lines, "runs_on", lambda device, products, _: device == H100 and products == torch.bfloat16)
+    ask = document_attention.why_not
+    meta = torch.device("meta")
+    answers = {H100: lambda *rest: ask(meta, *rest)}
+    other = "this GPU has no FlashAttention"
+    monkeypatch.setattr(lines, "why_not", lambda device, *rest: answers.get(device, lambda *_: other)(*rest))
 
 
 def model(name, **changes) -> Model:
@@ -37,9 +42,9 @@ def test_on_a_cpu_it_names_the_processor_and_the_threads():
     ("name", "changes", "precision", "expected"),
     [
         ("bert-tiny", {"dropout": 0.0}, "bfloat16", "bfloat16; FlashAttention, within documents and without masks"),
-        ("bert-tiny", {"dropout": 0.1}, "bfloat16", "with masks, because of dropout of the attention weights"),
+        ("bert-tiny", {"dropout": 0.1}, "bfloat16", "bfloat16; FlashAttention, within documents and without masks"),
         ("t5-tiny", {"dropout": 0.0}, "bfloat16", "with masks, because of T5's bias by distance"),
-        ("xlnet-tiny", {"dropout": 0.0}, "bfloat16", "with masks, because of relative_attention"),
+        ("xlnet-tiny", {"dropout": 0.0}, "bfloat16", "with masks, because of a second stream"),
         ("conv-light-encoder-tiny", {}, "bfloat16", "no layer attends"),
         ("lstm-lm-tiny", {}, "float32", "float32, products in TF32; no layer attends"),
     ],
@@ -51,9 +56,11 @@ def test_on_a_gpu_it_says_what_keeps_from_the_quickest_attention(name, changes, 
 
 
 def test_a_gpu_or_a_precision_without_it_is_named(gpu):
-    other = torch.device("cuda", 0)
     found = [
-        lines.attention_used(model("bert-tiny", dropout=0.0), Placement(other, each))
-        for each in ("float32", "bfloat16")
+        lines.attention_used(model("bert-tiny"), Placement(device, precision))
+        for device, precision in ((H100, "float32"), (torch.device("cuda", 0), "bfloat16"))
     ]
-    assert [line.rpartition(" is not for ")[2] for line in found] == ["float32", "this GPU or this version of torch"]
+    assert [line.partition("because ")[2].partition(";")[0] for line in found] == [
+        "FlashAttention within documents multiplies in bfloat16",
+        "this GPU has no FlashAttention",
+    ]

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from bakeoff.conformance.device_spy import META, spying
-from bakeoff.conformance.narrow import narrow, without_dropout
+from bakeoff.conformance.narrow import narrow
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.model import Model
 from bakeoff.resources.device import Placement
@@ -51,11 +51,11 @@ def test_a_step_waits_for_nothing_and_mixes_no_devices(unit):
 
 def test_a_step_in_bfloat16_attends_without_a_mask(name, corpus, parallel_corpus, monkeypatch):
     """Where no layer needs one, packed and padded rows and windows go through torch's kernel for documents."""
-    unit = on_meta(without_dropout(narrow(name)), corpus, parallel_corpus, torch.bfloat16)
+    unit = on_meta(narrow(name), corpus, parallel_corpus, torch.bfloat16)
     model, batch = unit.module.model, unit.batches(0)[0]
-    attention = [stack.attention for stack in model.stacks().values()]
+    attention = [stack.attention_needs for stack in model.stacks().values()]
     row = batch.row
-    if not any(each.attends for each in attention) or any(each.in_training for each in attention):
+    if not any(each.attends for each in attention) or any(each.mask_reason for each in attention):
         pytest.skip("no layer attends, or one needs a mask")
     if row.queries is not None or row.prefix is not None or unit.memory is not None:
         pytest.skip("its rows need a mask")

@@ -7,6 +7,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from bakeoff.models.attention_needs import document_bounds
 from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.embedding import Embedding
 from bakeoff.models.initialisation import (
@@ -51,7 +52,8 @@ class Model(nn.Module):
                 self.target_embedding = config.embedding.build(None, context)
             self.decoder = config.decoder.build(context)
         self.backward_decoder = self.config.stack.build(context) if config.directions == 2 else None
-        self._attends = any(stack.attention.attends for stack in self.stacks().values())
+        blocks = (block for stack in config.stacks().values() for block in stack.layer_blocks())
+        self._attends = any(block.mixer_config.attends for block in blocks)
         self.query: nn.Parameter | None = None
         if config.two_streams:
             # g, what the second stream starts from; XLNet's code leaves it to TensorFlow's default for (1, 1, D).
@@ -152,13 +154,12 @@ class Model(nn.Module):
     def _context(self, row: Row[Tensor]) -> Context:
         """The context of rows that stand by themselves."""
         alone = row if row.documents is None else row._replace(padding_mask=None)
-        bounds = self.stack.attention.bounds(row, self)
+        bounds = document_bounds(self.stack, row)
         if bounds is not None:
             return Context(alone, bounds=bounds)
         shown = None if row.prefix is None else inside_prefix(row.ids, row.prefix)
-        return Context(
-            alone, self._mask(row.padding_mask, row.documents, self.decoder is not None, shown), wanted=row.wanted
-        )
+        mask = self._mask(row.padding_mask, row.documents, self.decoder is not None, shown)
+        return Context(alone, mask, wanted=row.wanted)
 
     def _with_queries(self, x: Tensor, context: Context, queries: Queries[Tensor]) -> tuple[Tensor, Context]:
         """The input and context with the rows of the second stream after those of the tokens."""
@@ -190,9 +191,8 @@ class Model(nn.Module):
 
     def source_inputs(self, source: Source[Tensor]) -> tuple[Tensor, Context]:
         """The input of the encoder of a sequence-to-sequence model, and its context."""
-        assert self.encoder is not None
         row = Row(source.ids, padding_mask=source.padding_mask)
-        bounds = self.encoder.attention.bounds(row, self)
+        bounds = document_bounds(self.stacks()["encoder"], row)
         mask = None if bounds is not None else self._mask(source.padding_mask, None, False)
         return self.embedding(row), Context(row, mask, bounds=bounds)
 

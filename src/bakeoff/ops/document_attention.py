@@ -13,6 +13,8 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from bakeoff.ops.attention import attention
+
 
 class Attend(Protocol):
     """Attention over sequences that are laid out one after the other."""
@@ -26,6 +28,7 @@ class Attend(Protocol):
         longest: int,
         sides: tuple[int, int],
         scale: float,
+        dropout: float,
     ) -> Tensor:
         """(B * T, H, D) of queries, keys and values of that shape.
 
@@ -37,6 +40,7 @@ class Attend(Protocol):
             longest: no document has more tokens.
             sides: the numbers of tokens before a token and after it that it sees; -1: all.
             scale: factor of the products of queries and keys.
+            dropout: rate of the weights' dropout.
         """
         ...
 
@@ -49,28 +53,54 @@ class Kernel(NamedTuple):
     """Whether tokens may see a window alone."""
 
 
+class Demands(NamedTuple):
+    """What the layers of a stack demand of a kernel."""
+
+    windows: bool
+    """Some attend within a window."""
+    dropout: bool
+    """Some drop weights of attention out."""
+    width: int
+    """The largest width of a head."""
+
+
 WIDEST_HEAD = 256
 """The largest width of a head that the kernel takes."""
 
 WIDTHS = 8
-"""The number of which the width of a head has to be a multiple for the kernel."""
+"""The number of which every width of a head is a multiple."""
 
 
 def adapted(attend: Callable[..., Any]) -> Kernel | None:
-    """A function of torch's with one of its known signatures; None: it has another one.
+    """Torch's `varlen_attn` with one of its known signatures; None: it has another one.
 
-    torch 2.10 says `is_causal`, and has neither windows nor another scale; later versions say `window_size`.
+    torch 2.10 says `is_causal`, and has neither windows nor another scale; later versions say `window_size`. None of
+    them drops weights out.
     """
     known = inspect.signature(attend).parameters
 
     def with_window(
-        query: Tensor, key: Tensor, value: Tensor, bounds: Tensor, longest: int, sides: tuple[int, int], scale: float
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        bounds: Tensor,
+        longest: int,
+        sides: tuple[int, int],
+        scale: float,
+        dropout: float,
     ) -> Tensor:
         mixed: Tensor = attend(query, key, value, bounds, bounds, longest, longest, scale=scale, window_size=sides)
         return mixed
 
     def with_causal(
-        query: Tensor, key: Tensor, value: Tensor, bounds: Tensor, longest: int, sides: tuple[int, int], scale: float
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        bounds: Tensor,
+        longest: int,
+        sides: tuple[int, int],
+        scale: float,
+        dropout: float,
     ) -> Tensor:
         assert sides in ((-1, -1), (-1, 0)), "there are no windows"
         query = query * (scale * query.shape[-1] ** 0.5)  # its own scale is 1 / sqrt(D)
@@ -82,35 +112,114 @@ def adapted(attend: Callable[..., Any]) -> Kernel | None:
     return Kernel(with_causal, windows=False) if "is_causal" in known else None
 
 
-_KERNEL: list[Kernel | None] = []  # a list, which is read by what is compiled as it is
+def adapted_with_dropout(attend: Any) -> Kernel | None:
+    """The operation below `varlen_attn`, which drops weights out; None: it has not the arguments that are known."""
+    known = {argument.name for argument in attend._schema.arguments}
+    if not {"cum_seq_q", "max_q", "dropout_p", "is_causal", "scale", "window_size_left", "window_size_right"} <= known:
+        return None
+
+    def with_dropout(
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        bounds: Tensor,
+        longest: int,
+        sides: tuple[int, int],
+        scale: float,
+        dropout: float,
+    ) -> Tensor:
+        ends, lengths = (bounds, bounds), (longest, longest)
+        window = {"window_size_left": sides[0], "window_size_right": sides[1]}
+        mixed = attend(query, key, value, *ends, *lengths, dropout, sides == (-1, 0), False, scale=scale, **window)
+        result: Tensor = mixed[0]
+        return result
+
+    return Kernel(with_dropout, windows=True)
 
 
-def kernel() -> Kernel | None:
-    """`varlen_attn` of torch, looked for when it is first asked for; None: this version has none that is known."""
-    if not _KERNEL:
+_KERNELS: dict[bool, Kernel | None] = {}  # by whether they drop weights out; what is compiled reads it as it is
+
+
+def kernel(dropout: bool) -> Kernel | None:
+    """A kernel of torch's that drops weights out or not, looked for when it is first asked for; None: there is none."""
+    if dropout not in _KERNELS:
         try:
-            from torch.nn.attention.varlen import varlen_attn
-        except ImportError:
-            _KERNEL.append(None)
-        else:
-            _KERNEL.append(adapted(varlen_attn))
-    return _KERNEL[0]
+            if dropout:
+                _KERNELS[dropout] = adapted_with_dropout(torch.ops.aten._flash_attention_forward.default)
+            else:
+                from torch.nn.attention.varlen import varlen_attn
+
+                _KERNELS[dropout] = adapted(varlen_attn)
+        except (ImportError, AttributeError):
+            _KERNELS[dropout] = None
+    return _KERNELS[dropout]
 
 
-def runs_on(device: torch.device, products: torch.dtype, windows: bool) -> bool:
-    """Whether a forward pass can attend by the kernel: on a GPU that has it, in bfloat16.
+def why_not(device: torch.device, products: torch.dtype, demands: Demands) -> str | None:
+    """The reason why a forward pass cannot attend by a kernel; None: it can, on a GPU that has it, in bfloat16.
 
     Args:
         device: the device of the pass; meta tensors stand for those of a GPU.
         products: the type in which the pass multiplies.
-        windows: some layers attend within a window.
+        demands: those of its layers.
     """
-    if device.type not in ("cuda", "meta") or products != torch.bfloat16:
-        return False
-    found = kernel()
-    if found is None or (windows and not found.windows):
-        return False
-    return device.type == "meta" or _has_flash(device)
+    if device.type not in ("cuda", "meta"):
+        return "FlashAttention within documents is for GPUs of CUDA"
+    if products != torch.bfloat16:
+        return "FlashAttention within documents multiplies in bfloat16"
+    found = kernel(demands.dropout)
+    if found is None:
+        what = "for dropout of the weights " if demands.dropout else ""
+        return f"this version of torch has no kernel {what}within documents"
+    if demands.windows and not found.windows:
+        return "this version of torch has no windows within documents"
+    return None if device.type == "meta" else _failure(device, demands)
+
+
+@cache
+def _failure(device: torch.device, demands: Demands) -> str | None:
+    """Why a GPU cannot attend by the kernel, which is tried once against masks."""
+    if not (torch.backends.cuda.is_flash_attention_available() and torch.cuda.get_device_capability(device) >= (8, 0)):
+        return "this GPU has no FlashAttention"
+    devices = [device] if device.type == "cuda" else []
+    with torch.inference_mode(False), torch.random.fork_rng(devices), torch.autocast(device.type, enabled=False):
+        try:
+            return trial(device, demands)
+        except Exception as error:  # whatever it is, there is another way
+            return f"FlashAttention within documents failed here ({str(error).strip().splitlines()[0]})"
+
+
+def trial(device: torch.device, demands: Demands) -> str | None:
+    """Compare a kernel with attention by masks on documents of some lengths; what differs, None: nothing does."""
+    drawn = torch.Generator().manual_seed(0)
+    shape, bounds = (2, 2, 48, demands.width), torch.tensor([0, 7, 7, 40, 48, 48, 90, 96], dtype=torch.int32)
+    leaves = [torch.randn(shape, generator=drawn).to(device, torch.bfloat16).requires_grad_() for _ in range(3)]
+    upstream = torch.randn(shape, generator=drawn).to(device, torch.bfloat16)
+    owners = torch.searchsorted(bounds.long(), torch.arange(96), right=True).view(2, 48)
+    distance = torch.arange(48) - torch.arange(48)[:, None]
+    dropped = (0.0, 0.5) if demands.dropout else (0.0,)
+    with torch.enable_grad():
+        for causal in (False, True):
+            for window in (None, 5) if demands.windows else (None,):
+                inside = (owners[:, :, None] == owners[:, None]) & (distance.abs() <= (window or 48))
+                mask = (inside & (distance <= 0) if causal else inside)[:, None].to(device)
+                plain = attention(*(each.float() for each in leaves), mask=mask)
+                expected = torch.autograd.grad(plain, leaves, upstream.float())
+                for rate in dropped:
+                    ends = bounds.to(device)
+                    mixed = _attend(*leaves, ends, demands.dropout, causal, window, None, rate)
+                    found = torch.autograd.grad(mixed, leaves, upstream)
+                    if not all(bool(each.isfinite().all()) for each in (mixed, *found)):
+                        return "FlashAttention within documents gives numbers that are not finite here"
+                    pairs = zip((mixed, *found), (plain, *expected), strict=True)
+                    if not rate and not all(_close(one, other) for one, other in pairs):
+                        return "FlashAttention within documents differs from attention with masks here"
+    return None
+
+
+def _close(one: Tensor, other: Tensor) -> bool:
+    """Whether two results are equal up to the precision of bfloat16."""
+    return bool((one.float() - other.float()).norm() <= 0.03 * other.float().norm())
 
 
 def products_on(device: torch.device, weights: torch.dtype) -> torch.dtype:
@@ -125,12 +234,6 @@ PRODUCTS_ON_META: list[torch.dtype] = []
 """The types in which meta tensors are multiplied, the innermost last, where they stand for a GPU's under autocast."""
 
 
-@cache
-def _has_flash(device: torch.device) -> bool:
-    """Whether a GPU has FlashAttention, which is for those since Ampere."""
-    return torch.backends.cuda.is_flash_attention_available() and torch.cuda.get_device_capability(device) >= (8, 0)
-
-
 def document_attention(
     query: Tensor,
     key: Tensor,
@@ -140,6 +243,7 @@ def document_attention(
     causal: bool,
     window: int | None = None,
     scale: float | None = None,
+    dropout: float = 0.0,
 ) -> Tensor:
     """`attention`, in which a query sees the keys of its document alone.
 
@@ -152,16 +256,32 @@ def document_attention(
         causal: no query sees a later key.
         window: a query sees keys at most so many positions away; None: at any distance.
         scale: factor of the products; 1 / sqrt(D) where absent.
+        dropout: rate of the weights' dropout; 0 outside training.
 
     Returns:
         (B, H, T, D).
     """
-    found = _KERNEL[0]
-    assert found is not None, "runs_on has not been asked"
+    return _attend(query, key, value, bounds, dropout > 0, causal, window, scale, dropout)
+
+
+def _attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bounds: Tensor,
+    dropping: bool,
+    causal: bool,
+    window: int | None,
+    scale: float | None,
+    dropout: float,
+) -> Tensor:
+    """`document_attention` by the kernel that drops weights out or by the other one."""
+    found = _KERNELS[dropping]
+    assert found is not None, "why_not has not been asked"
     rows, _, length, width = query.shape
     before = -1 if window is None else window
     flat = [each.transpose(1, 2).flatten(0, 1) for each in (query, key, value)]  # copies after rotations alone
-    sides = (before, 0 if causal else before)
-    mixed = found.attend(flat[0], flat[1], flat[2], bounds, length, sides, width**-0.5 if scale is None else scale)
+    sides, factor = (before, 0 if causal else before), width**-0.5 if scale is None else scale
+    mixed = found.attend(flat[0], flat[1], flat[2], bounds, length, sides, factor, dropout)
     joined: Tensor = mixed.unflatten(0, (rows, length)).transpose(1, 2)
     return joined

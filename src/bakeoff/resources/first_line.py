@@ -6,7 +6,7 @@ from bakeoff.display.wording import counted
 from bakeoff.models.model import Model
 from bakeoff.ops.attention import UNFUSED_KEYS
 from bakeoff.ops.cpu.matrix_products import Float32Products
-from bakeoff.ops.document_attention import runs_on
+from bakeoff.ops.document_attention import why_not
 from bakeoff.resources.device import Placement, device_name
 
 
@@ -20,22 +20,20 @@ def first_line(model: Model, placement: Placement) -> str:
 
 def attention_used(model: Model, placement: Placement) -> str:
     """How the layers of a model attend in training, and why not faster."""
-    needs = [stack.attention for stack in model.stacks().values() if stack.attention.attends]
+    needs = [stack.attention_needs for stack in model.stacks().values() if stack.attention_needs.attends]
     if not needs:
         return "no layer attends"
     device, precision = placement
     if device.type == "cpu":
         return _on_cpu(model, precision)
-    reasons = [reason for each in needs if (reason := each.mask_reason(training=True)) is not None]
     if model.config.two_streams:
-        reasons.append("a second stream")
+        return "attention with masks, because of a second stream"
+    products = torch.bfloat16 if precision == "bfloat16" else torch.float32
+    static = [f"of {each.mask_reason}" for each in needs if each.mask_reason is not None]
+    reasons = static or [why for each in needs if (why := why_not(device, products, each.demands)) is not None]
     if reasons:
-        return f"attention with masks, because of {reasons[0]}; whole rows without padding need none"
-    windows = any(each.windows for each in needs)
-    if runs_on(device, torch.bfloat16 if precision == "bfloat16" else torch.float32, windows):
-        return "FlashAttention, within documents and without masks"
-    missing = "float32" if precision == "float32" else "this GPU or this version of torch"
-    return f"attention with masks, because FlashAttention within documents is not for {missing}"
+        return f"attention with masks, because {reasons[0]}; whole rows without padding need none"
+    return "FlashAttention, within documents and without masks"
 
 
 def _on_cpu(model: Model, precision: str) -> str:

@@ -11,7 +11,9 @@ from typing import Any
 
 DROPPED_CALLS = frozenset({"initialise", "scale_residuals", "scale_feed_forward", "zero_branches"})
 """Calls that initialise weights; an exported model loads its weights."""
-DROPPED_TARGETS = frozenset({"self.initial", "self.glorot", "self.compiled", "self.recomputed", "self.flops_per_row"})
+DROPPED_TARGETS = frozenset(
+    f"self.{name}" for name in ("initial", "glorot", "compiled", "recomputed", "attention_needs", "flops_per_row")
+)
 """Attributes that serve training and counts of operations alone."""
 DROPPED_DECORATORS = frozenset({"override", "model_validator", "field_validator"})
 COMPILING = "torch.compiler.is_compiling()"

@@ -76,12 +76,18 @@ class AttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
         return self.window
 
     @override
-    def needs_mask(self, context: BuildContext, training: bool) -> str | None:
+    def attention_dropout(self, context: BuildContext) -> float:
+        return self.rate(context)
+
+    @override
+    def widest_head(self, context: BuildContext) -> int:
+        return max(self.widths(context))
+
+    @override
+    def needs_mask(self, context: BuildContext) -> str | None:
         widths = self.widths(context)
         if self.positions == "t5":
             return "T5's bias by distance"
-        if training and self.rate(context):
-            return "dropout of the attention weights"
         fits = widths.key == widths.value <= WIDEST_HEAD and widths.key % WIDTHS == 0
         return None if fits else f"heads of {widths.key} channels"
 
@@ -173,23 +179,17 @@ class Attention(Part):
         mask = context.attention_mask
         if context.wanted is not None:
             query, mask, bias = chosen_queries(query, key, mask, bias, self.causal, context.wanted)
-        settings: dict[str, Any] = {
-            "mask": mask,
-            "causal": self.causal,
-            "scale": self.scale,
-            "dropout": self.dropout if self.training else 0.0,
-        }
+        rate = self.dropout if self.training else 0.0
+        settings: dict[str, Any] = {"causal": self.causal, "scale": self.scale, "dropout": rate}
         if context.bounds is not None:
-            mixed = document_attention(
-                query, key, value, context.bounds, causal=self.causal, window=self.window, scale=self.scale
-            )
+            mixed = document_attention(query, key, value, context.bounds, window=self.window, **settings)
         elif self.window is None:
-            mixed = attention(query, key, value, bias=bias, **settings)
+            mixed = attention(query, key, value, mask=mask, bias=bias, **settings)
         else:
             bias = None if bias is None else bias[..., bias.shape[-1] - key.shape[-2] :]
             if context.gaps is not None and mask is not None:
-                settings["mask"] = mask[..., mask.shape[-1] - key.shape[-2] :]
-            mixed = windowed_attention(query, key, value, self.window, bias=bias, **settings)
+                mask = mask[..., mask.shape[-1] - key.shape[-2] :]
+            mixed = windowed_attention(query, key, value, self.window, mask=mask, bias=bias, **settings)
         mixed = mixed.transpose(1, 2).flatten(-2)
         if context.wanted is not None:
             x = x if self.gate is None else at_positions(x, context.wanted, context.packing)

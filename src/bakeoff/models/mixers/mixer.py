@@ -23,16 +23,20 @@ class MixerBaseConfig(PartConfig):
         """The mixer for one layer."""
         raise NotImplementedError
 
-    def needs_mask(self, context: BuildContext, training: bool) -> str | None:
+    def needs_mask(self, context: BuildContext) -> str | None:
         """The reason why the layer reads `Context.attention_mask`, and does not do with `Context.bounds` alone.
 
         None: there is no such reason, or the mixer does not attend.
-
-        Args:
-            context: the layer's place in the model.
-            training: the reason in training; else outside of it, where nothing is dropped out.
         """
         return self.kind if self.attends else None
+
+    def attention_dropout(self, context: BuildContext) -> float:
+        """The rate at which weights of attention are dropped out in training, where bounds may stand for a mask."""
+        return 0.0
+
+    def widest_head(self, context: BuildContext) -> int:
+        """The largest width of a head, where bounds may stand for a mask."""
+        return 0
 
     @property
     def forgets(self) -> bool:
