@@ -12,7 +12,9 @@ import torch
 from bakeoff.corpus.store import Corpus
 from bakeoff.distributed.launch import together
 from bakeoff.distributed.processes import ALONE
+from bakeoff.distributed.shards import shard, whole_tensor
 from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.models.stack import parts_in
 from bakeoff.optimization.budget import Budget
 from bakeoff.optimization.early_stopping import EarlyStopping
 from bakeoff.optimization.save_points import SavePoints
@@ -36,6 +38,8 @@ def trained(recipe, corpus, processes):
     """The losses of each step, the gradients of the first one, and the weights and buffers after the last."""
     torch.manual_seed(0)
     module = PretrainingModel(recipe, corpus.tokenizer.size)
+    if processes.shards:
+        shard(module, parts_in(module), processes, CPU.device)
     stages = Stages(recipe, module, corpus, 0, processes)
     unit = Pretraining(recipe, module, CPU, 0, None, stages, processes=processes)
     gradients = []
@@ -43,7 +47,9 @@ def trained(recipe, corpus, processes):
     def note(*_):
         if not gradients:
             named = module.named_parameters()
-            gradients.append({name: None if each.grad is None else each.grad.clone() for name, each in named})
+            gradients.append(
+                {name: None if each.grad is None else whole_tensor(each.grad).clone() for name, each in named}
+            )
 
     unit.optimizer.register_step_pre_hook(note)
     losses, tokens = [], []
@@ -51,7 +57,7 @@ def trained(recipe, corpus, processes):
         *shares, norm = (float(each) for each in taken.figures.values())
         losses.append([*processes.sums(shares), norm])
         tokens.append(taken.tokens)
-    return losses, tokens, gradients[0], module.state_dict()
+    return losses, tokens, gradients[0], {name: whole_tensor(each) for name, each in module.state_dict().items()}
 
 
 def compared(recipe, corpus, alone, processes):
@@ -103,7 +109,8 @@ def main(folder):
             if number % processes.size == processes.rank
         }
         everywhere = {name: each for part in processes.collected(alone) for name, each in part.items()}
-        results = {name: compared(*each, everywhere[name], processes) for name, each in made.items()}
+        several = processes.dividing(plan["shards"])
+        results = {name: compared(*each, everywhere[name], several) for name, each in made.items()}
         for each in plan["runs"]:
             run_of(folder, each)
         evaluations = [evaluate(folder / run, device="cpu", **options) for run, options in plan["evaluations"]]

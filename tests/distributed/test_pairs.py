@@ -54,6 +54,16 @@ REJOINED = ["transformer-xl-tiny", "xlnet-tiny", "gencnn-tiny"]
 """Recipes with a memory or batch norm, which go on on another number of processes."""
 
 
+DIVIDED = [
+    ("bert-tiny", "adamw", 0.0),
+    ("albert-tiny", "lamb", 0.5),
+    ("t5-tiny", "sgd", 0.0),
+    ("gpt-tiny", "muon", 0.0),
+    ("laptop-encoder-tiny", "adafactor", 0.0),
+]
+"""Recipes, their optimizers and shares of a running average, whose weights are divided among the processes."""
+
+
 def pretraining(name, corpus, out, options=None, **changes):
     recipe = shrink(name, **{**PLAIN, **changes})
     values = {"recipe": recipe.model_dump(mode="json"), "corpus": str(corpus.path), "out": out}
@@ -65,6 +75,13 @@ def planned(corpus, folder):
     labelled_file(folder / "labelled.tsv")
     task = {"train": str(folder / "labelled.tsv"), "text_column": "text", "label_column": "label"}
     config = {"epochs": [1], "least_steps": 0, "micro_batch": 8, "learning_rate": [1e-3], "evaluations": 3}
+    divided = [
+        (
+            (name, corpus),
+            {"training.optimizer": {"kind": kind, **OPTIMIZERS[kind]}, "training.running_average": average},
+        )
+        for name, kind, average in DIVIDED
+    ]
     finetuning = {"recipe": shrink("bert-tiny").model_dump(mode="json"), "task": task, "config": config}
     return [
         *(
@@ -74,6 +91,11 @@ def planned(corpus, folder):
         *(pretraining("gpt-tiny", corpus, name, options) for name, options in WHOLE.items() if name != "running"),
         pretraining("gpt-tiny", corpus, "running", **{"training.running_average": 0.5}),
         *(pretraining(name, corpus, f"two-{name}", {"until": 4}) for name in REJOINED),
+        *(pretraining(*each, f"shards-{each[0]}", {"shard": True}, **changes) for each, changes in divided),
+        *(
+            pretraining(*each, f"divided-{each[0]}", {"shard": True, "until": 4}, **changes)
+            for each, changes in divided
+        ),
         {**finetuning, "out": "finetuned", "options": {"tokenizer": str(corpus.path)}},
     ]
 
@@ -87,7 +109,7 @@ def labelled_file(path):
 
 def started(folder, **plan):
     """Two processes that carry out a plan."""
-    plan = {"steps": {}, "runs": [], "evaluations": [], **plan}
+    plan = {"steps": {}, "shards": False, "runs": [], "evaluations": [], **plan}
     (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
     command = [sys.executable, "-m", "tests.distributed.pair", str(folder)]
     return [subprocess.Popen(command, env=each, stderr=subprocess.PIPE, text=True) for each in environments(2)]
@@ -102,16 +124,28 @@ def ended(processes, folder):
     return results[0]
 
 
-@pytest.fixture(scope="module")
-def pair(corpus, parallel_corpus, tmp_path_factory):
-    """What two processes have found of each recipe, by its name."""
-    folder = tmp_path_factory.mktemp("pair")
+def all_recipes(corpus, parallel_corpus):
+    """Every family, with its corpus."""
     steps = {}
     for name in TINY:
         recipe = shrink(name, **PLAIN)
         text = parallel_corpus if recipe.input.parallel else corpus
         steps[name] = recipe.model_dump(mode="json"), str(text.path)
-    return ended(started(folder, steps=steps), folder)["steps"]
+    return steps
+
+
+@pytest.fixture(scope="module")
+def pair(corpus, parallel_corpus, tmp_path_factory):
+    """What two processes have found of each recipe, by its name."""
+    folder = tmp_path_factory.mktemp("pair")
+    return ended(started(folder, steps=all_recipes(corpus, parallel_corpus)), folder)["steps"]
+
+
+@pytest.fixture(scope="module")
+def sharing_pair(corpus, parallel_corpus, tmp_path_factory):
+    """The same of two processes that divide the weights, one of which has fewer micro-batches."""
+    folder = tmp_path_factory.mktemp("sharing")
+    return ended(started(folder, steps=all_recipes(corpus, parallel_corpus), shards=True), folder)["steps"]
 
 
 @pytest.fixture(scope="module")
@@ -129,9 +163,12 @@ def runs(corpus, tmp_path_factory):
     processes = started(folder, runs=[*asked, *resumed], evaluations=evaluations)
     (folder / "alone").mkdir()
     for each in asked:
-        whole = {name: value for name, value in each["options"].items() if name != "until"}
+        whole = {name: value for name, value in each["options"].items() if name not in ("until", "shard")}
         run_of(folder / "alone", {**each, "options": whole})
     results = ended(processes, folder)
+    for each in asked:
+        if each["options"].pop("shard", False) and each["options"].pop("until", None):
+            run_of(folder, {**each, "options": {**each["options"], "resume": True}})
     for name in REJOINED:
         run_of(folder, pretraining(name, corpus, f"two-{name}", {"resume": True}))
     return {**results, "folder": folder, "asked": evaluations}
@@ -158,7 +195,16 @@ def read_lines(path):
 
 @pytest.mark.parametrize("name", TINY)
 def test_two_processes_train_as_one(name, pair):
-    result = pair[name]
+    require_as_one(pair[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TINY)
+def test_processes_that_divide_the_weights_train_as_one(name, sharing_pair):
+    require_as_one(sharing_pair[name])
+
+
+def require_as_one(result):
     assert result["tokens"][0] == result["tokens"][1]
     assert not result["missing"]
     assert result["loss"] < 2e-6
@@ -199,3 +245,12 @@ def test_fine_tuning_and_evaluation_are_those_of_one(runs):
     (corpus, labels), (text, data) = runs["evaluations"], (options for _, options in runs["asked"])
     assert corpus["losses"] == pytest.approx(evaluate(ours / "of-sgd", device="cpu", **text)["losses"], rel=1e-6)
     assert labels["loss"] == pytest.approx(evaluate(ours / "finetuned", device="cpu", **data)["loss"], rel=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "kind", "_"), DIVIDED)
+@pytest.mark.parametrize("place", ["shards", "divided"])
+def test_divided_weights_are_written_whole(place, name, kind, _, runs):
+    """Also where one process goes on from the checkpoint of several that have divided them."""
+    tolerance = 5e-4 if kind == "adafactor" else 5e-5
+    require_alike(runs["folder"] / f"{place}-{name}", runs["folder"] / "alone" / f"shards-{name}", tolerance)

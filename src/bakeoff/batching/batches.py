@@ -131,6 +131,13 @@ class Batches:
             steps[int(chosen.steps[begin]) - first].append(replace(batch, **place._asdict()))
         return steps
 
+    def spare(self) -> Batch:
+        """The first micro-batch of the first step, whichever process would have it."""
+        chosen = self.order.steps(0)
+        begin, end = chosen.micro_batches[0]
+        rows = [None if each is None else each[begin:end] for each in (chosen.steps, chosen.texts)]
+        return self.make(Selection(chosen.indices[begin:end], chosen.epochs[begin:end], [(0, end - begin)], *rows))[0]
+
     def fixed(self, examples: int) -> list[Batch]:
         """Batches of examples spread evenly over the split, with the same draws for every seed."""
         return [batch for chosen in self.order.spread(examples) for batch in self.make(chosen)]

@@ -42,7 +42,7 @@ START: dict[str, dict[str, Any]] = {
     start=options_from("bakeoff.training.initial_weights.Start", *START, **START),  # type: ignore[arg-type]
     options=options_from(
         "bakeoff.training.pretrain.pretrain",
-        *("budget", "seed", "average_last", "save_at", "resume", "finish_now"),
+        *("budget", "seed", "average_last", "save_at", "resume", "finish_now", "shard"),
         average_last={"min": 0, "max": 100, "metavar": "N"},
         save_at={"type": list[str], "default": [], "metavar": "UNIT=POINTS"},
     ),

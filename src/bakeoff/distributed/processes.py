@@ -26,10 +26,26 @@ class Processes:
         rank: the number of this process, from 0.
         size: the number of processes.
         local_rank: its number among the processes of its machine.
+        shards: whether they divide the weights of the model among them, instead of having copies.
     """
 
-    def __init__(self, rank: int = 0, size: int = 1, local_rank: int = 0) -> None:
-        self.rank, self.size, self.local_rank = rank, size, local_rank
+    def __init__(self, rank: int = 0, size: int = 1, local_rank: int = 0, shards: bool = False) -> None:
+        self.rank, self.size, self.local_rank, self.shards = rank, size, local_rank, shards
+
+    def dividing(self, shards: bool) -> "Processes":
+        """The same processes, which divide the weights of a model among them where `shards` asks for it.
+
+        Raises:
+            UserError: it does, and there is a single process.
+        """
+        if not shards:
+            return self
+        if self.alone:
+            raise UserError(
+                "--shard divides a model among several processes, and this is one; start them by torchrun "
+                "--nproc-per-node N"
+            )
+        return Processes(self.rank, self.size, self.local_rank, shards=True)
 
     @property
     def first(self) -> bool:

@@ -1,5 +1,7 @@
 """A module of which every process holds a copy: equal at the beginning, and moved by the same sums of gradients."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -34,7 +36,12 @@ class Replicas:
         module: the copy of this process; its tensors become those of the first process.
         optimizer: the optimizer of its parameters.
         processes: the processes.
+
+    Attributes:
+        equal_passes: whether all processes have to make the same number of passes.
     """
+
+    equal_passes = False
 
     def __init__(self, module: nn.Module, optimizer: torch.optim.Optimizer, processes: Processes) -> None:
         self.module, self.processes = module, processes
@@ -42,7 +49,20 @@ class Replicas:
             optimizer.processes = processes
         self._running = [each for each in module.modules() if isinstance(each, RunningStatistics)]
         self._before: list[Tensor] = []
-        processes.copy_first([each.detach() for each in [*module.parameters(), *module.buffers()]])
+        self._make_equal()
+
+    def _make_equal(self) -> None:
+        """Give all copies the tensors of the first process."""
+        self.processes.copy_first([each.detach() for each in [*self.module.parameters(), *self.module.buffers()]])
+
+    @contextmanager
+    def passing(self, counts: bool) -> Iterator[None]:
+        """A context of a pass; one that does not count leaves running statistics as they were."""
+        kept = [] if counts else [each for module in self._running for each in [module.kept, *module.averages()]]
+        before = [each.clone() for each in kept]
+        yield
+        for each, value in zip(kept, before, strict=True):
+            each.copy_(value)
 
     def begin_step(self) -> None:
         """Note what running statistics are before a step."""

@@ -38,7 +38,7 @@ class Memory:
 
     def tensors(self) -> dict[str, Tensor]:
         """The tensors of this process by name, each with its streams on the first axis, in the micro-batches' order."""
-        leaves = [_leaves(state) for _, state in sorted(self._states.items())]
+        leaves = [_leaves(state) for number, state in sorted(self._states.items()) if number >= 0]  # not a spare one's
         return {str(index): torch.cat(tensors) for index, tensors in enumerate(zip(*leaves, strict=True))}
 
     def load(self, tensors: dict[str, Tensor]) -> None:

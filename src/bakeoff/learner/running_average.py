@@ -6,6 +6,8 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
+from bakeoff.distributed.shards import of_one_kind, placed_like
+
 
 class RunningAverage:
     """a <- a + (w - a) / n after every step, where w are the weights and a begins as w.
@@ -28,7 +30,9 @@ class RunningAverage:
     @torch.no_grad()
     def update(self) -> None:
         """Move the average towards the module's weights."""
-        torch._foreach_lerp_(list(self.tensors.values()), list(self._trained().values()), self.rate)
+        averages, trained = list(self.tensors.values()), list(self._trained().values())
+        for alike in of_one_kind(averages):
+            torch._foreach_lerp_([averages[index] for index in alike], [trained[index] for index in alike], self.rate)
 
     @torch.no_grad()
     def exchange(self) -> None:
@@ -54,7 +58,7 @@ class RunningAverage:
             KeyError: a tensor is missing.
         """
         for name, tensor in self.tensors.items():
-            tensor.copy_(tensors[name])
+            tensor.copy_(placed_like(tensors[name], tensor))
 
     def _trained(self) -> dict[str, Tensor]:
         return {name: each.detach() for name, each in self.module.state_dict().items() if each.is_floating_point()}

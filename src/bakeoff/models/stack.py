@@ -284,6 +284,12 @@ class Stack(nn.Module):
         return sum(left for left, _ in reaches), sum(right for _, right in reaches)
 
 
+def parts_in(module: nn.Module) -> list[Part]:
+    """The distinct parts of the layers of all stacks in a module."""
+    stacks = [each for each in module.modules() if isinstance(each, Stack)]
+    return [part for stack in stacks for name in stack.parts for part in stack.parts_named(name)]
+
+
 def _require_same_shapes(name: str, first: int, first_part: nn.Module, second: int, second_part: nn.Module) -> None:
     shapes = {key: tuple(value.shape) for key, value in first_part.state_dict().items()}
     others = {key: tuple(value.shape) for key, value in second_part.state_dict().items()}

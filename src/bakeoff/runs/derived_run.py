@@ -1,10 +1,11 @@
 """A finished run that is made of another run: a mean of its weights, or its weights at some point."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bakeoff.learner.pretraining_model import PretrainingModel
+from torch import Tensor
+
 from bakeoff.runs.run import Run
 from bakeoff.unfinished import unfinished
 
@@ -12,7 +13,7 @@ from bakeoff.unfinished import unfinished
 def write_derived(
     run: Run,
     path: Path,
-    module: PretrainingModel,
+    weights: Mapping[str, Tensor],
     environment: dict[str, Any],
     lines: Sequence[dict[str, Any]],
     summary: dict[str, Any],
@@ -23,7 +24,7 @@ def write_derived(
     Args:
         run: the run that it comes from, whose recipe and tokenizer it has.
         path: the place of the new run.
-        module: the weights.
+        weights: its weights.
         environment: the content of its environment.json.
         lines: the lines of its metrics.jsonl.
         summary: its summary.
@@ -37,5 +38,5 @@ def write_derived(
         for line in lines:
             made.metrics_file.append(line)
         made.metrics_file.sync()
-        made.finish(module, summary, path)
+        made.finish(weights, summary, path)
     return Run(path)

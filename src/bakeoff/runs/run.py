@@ -2,11 +2,13 @@
 
 import json
 import shlex
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
 import torch
+from torch import Tensor
 
 from bakeoff import checksums
 from bakeoff.corpus.mixture import AnyCorpus
@@ -261,13 +263,13 @@ class Run:
         for folder in (self.path, self.snapshots):
             checksums.verify_all(folder)
 
-    def finish(self, module: PretrainingModel, summary: dict[str, Any], path: Path | None = None) -> None:
+    def finish(self, weights: Mapping[str, Tensor], summary: dict[str, Any], path: Path | None = None) -> None:
         """Write the weights, the model card and, last, the summary, which marks the run as finished.
 
         `path` is the final path of the run, if it will be moved; None: it will not.
         """
         partial = beside(self.path / "model.safetensors")
-        save_tensors(module.state_dict(), partial)
+        save_tensors(dict(weights), partial)
         checksums.forget(self.path, [*_LAST, "summary.json"])  # left by an attempt that was killed in this method
         partial.replace(self.path / "model.safetensors")
         write_atomically(self.path / "README.md", model_card(path or self.path, self.recipe, self.environment, summary))

@@ -14,13 +14,14 @@ from torch import Tensor
 from bakeoff import checksums
 from bakeoff.checksums import Damaged
 from bakeoff.config import Record
+from bakeoff.distributed.shards import load_whole, placed_like, whole
 from bakeoff.durable import own_folder, remove, sync
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
 from bakeoff.learner.running_average import RunningAverage
 from bakeoff.runs.checkpoint import list_checkpoints
 from bakeoff.runs.run import Run
-from bakeoff.tensors import fill, load_tensors, save_tensors
+from bakeoff.tensors import load_tensors, require_shapes, save_tensors
 from bakeoff.trainer.position import Position
 from bakeoff.trainer.unit import M, Unit
 
@@ -72,7 +73,9 @@ def checkpoint_tensors(unit: Unit[M], average: RunningAverage | None = None) -> 
     The module holds the weights that are measured, those of the running average where there is one.
     """
     tensors = {"model": unit.module.state_dict(), "optimizer": optimizer_tensors(unit.optimizer), **unit.tensors()}
-    return tensors if average is None else {**tensors, TRAINED: average.tensors}
+    if average is not None:
+        tensors[TRAINED] = average.tensors
+    return {name: whole(each, unit.processes) for name, each in tensors.items()}
 
 
 def save_checkpoint(unit: Unit[M], run: Run, position: Position, tensors: Mapping[str, Mapping[str, Tensor]]) -> None:
@@ -105,7 +108,8 @@ def load_checkpoint(path: Path, unit: Unit[M], run: Run, average: RunningAverage
         UserError: the checkpoint is damaged, or cannot be read.
     """
     with _damage_of(path):
-        fill(unit.module, path / "model.safetensors")
+        require_shapes(path / "model.safetensors", unit.module)
+        load_whole(unit.module, load_tensors(path / "model.safetensors"))
         fill_optimizer(unit.optimizer, path / "optimizer.safetensors")
         if average is not None:  # the module holds the average
             average.load(load_tensors(path / f"{TRAINED}.safetensors"))
@@ -169,8 +173,9 @@ def fill_optimizer(optimizer: torch.optim.Optimizer, path: Path) -> None:
         UserError: the file is damaged.
         ValueError: the file holds the state of another optimizer.
     """
+    parameters = [each for group in optimizer.param_groups for each in group["params"]]
     states: dict[int, dict[str, Tensor]] = {}
     for name, tensor in load_tensors(path).items():
         index, _, key = name.partition(".")
-        states.setdefault(int(index), {})[key] = tensor  # ValueError if no number
+        states.setdefault(int(index), {})[key] = placed_like(tensor, parameters[int(index)])  # ValueError if no number
     optimizer.load_state_dict({"state": states, "param_groups": optimizer.state_dict()["param_groups"]})

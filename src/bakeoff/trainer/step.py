@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 import torch
 
+from bakeoff.distributed.shards import whole_tensor
 from bakeoff.randomness.seeding import seed_torch
-from bakeoff.trainer.unit import M, Unit
+from bakeoff.trainer.unit import SPARE, M, Unit
 
 NORM = "gradient_norm"
 """The name of the gradient's norm among the figures of a step."""
@@ -20,13 +21,18 @@ def step_seed(seed: int, step: int, micro_batch: int) -> int:
 
 
 def whole_batch(unit: Unit[M], micro_batches: Sequence[M]) -> tuple[Sequence[M], dict[str, float]]:
-    """This process's micro-batches as parts of the whole batch, and the number of targets of each loss in all of it."""
+    """This process's micro-batches as parts of the whole batch, and the number of targets of each loss in all of it.
+
+    Where all processes have to make the same number of passes, micro-batches that count for nothing are among them.
+    """
     counts, widths = unit.counts(micro_batches), unit.widths(micro_batches)
-    everywhere = unit.processes.gathered([*counts.values(), *widths])
+    everywhere = unit.processes.gathered([*counts.values(), len(micro_batches), *widths])
     sums, most = ([function(column) for column in zip(*everywhere, strict=True)] for function in (sum, max))
     if not unit.processes.alone:
-        wide = tuple(int(width) for width in most[len(counts) :])
-        micro_batches = [unit.widened(batch, wide) for batch in micro_batches]
+        passes, *wide = map(int, most[len(counts) :])
+        lacking = passes - len(micro_batches) if unit.distribution.equal_passes else 0
+        micro_batches = [*micro_batches, *([unit.spare(micro_batches)] * lacking)]
+        micro_batches = [unit.widened(batch, tuple(wide)) for batch in micro_batches]
     return micro_batches, {name: count or 1 for name, count in zip(counts, sums, strict=False)}
 
 
@@ -51,13 +57,15 @@ def optimize(unit: Unit[M], micro_batches: Sequence[M], step: int) -> dict[str, 
     distribution.begin_step()
     for batch in micro_batches:
         seed_torch(step_seed(unit.seed, step, batch.number), device)
+        counted = float(batch.number != SPARE)
         loss = torch.zeros((), device=device)
-        for name, share in unit.losses(batch, counts).items():
-            loss = loss + weights[name] * share
-            means[name] += share.detach()
-        loss.backward()
+        with distribution.passing(counts=bool(counted)):
+            for name, share in unit.losses(batch, counts).items():
+                loss = loss + counted * weights[name] * share
+                means[name] += counted * share.detach()
+            loss.backward()
     distribution.end_step()
-    norm = torch.nn.utils.clip_grad_norm_(module.parameters(), unit.clip or math.inf)
+    norm = whole_tensor(torch.nn.utils.clip_grad_norm_(module.parameters(), unit.clip or math.inf))
     for group in optimizer.param_groups:
         gradients = [parameter.grad for parameter in group["params"] if parameter.grad is not None]
         if gradients and (multiple := group.get("gradient_factor", 1.0)) != 1:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from bakeoff.distributed.processes import ALONE, Processes
 from bakeoff.distributed.replicas import Replicas
+from bakeoff.distributed.shards import Shards
 from bakeoff.errors import Diverged
 from bakeoff.resources.device import Placement
 from bakeoff.trainer.position import Position
@@ -32,6 +33,9 @@ class MicroBatch(Protocol):
 
 
 M = TypeVar("M", bound=MicroBatch)
+
+SPARE = -1
+"""The number of a micro-batch that counts for nothing: its losses have no weight, and it leaves no trace."""
 
 
 class Evaluation(NamedTuple):
@@ -75,7 +79,8 @@ class Unit(ABC, Generic[M]):
     @cached_property
     def distribution(self) -> Replicas:
         """How the module is divided among the processes."""
-        return Replicas(self.module, self.optimizer, self.processes)
+        kind = Shards if self.processes.shards else Replicas
+        return kind(self.module, self.optimizer, self.processes)
 
     @property
     @abstractmethod
@@ -123,6 +128,10 @@ class Unit(ABC, Generic[M]):
     def widened(self, batch: M, widths: tuple[int, ...]) -> M:
         """A micro-batch with its rows padded to the sizes of the whole batch, see `widths`."""
         return batch
+
+    @abstractmethod
+    def spare(self, micro_batches: Sequence[M]) -> M:
+        """A micro-batch, numbered `SPARE`, that this process reads while others have more than its `micro_batches`."""
 
     @abstractmethod
     def weights(self, step: int) -> dict[str, float]:

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from bakeoff import checksums
 from bakeoff.checksums import Damaged
 from bakeoff.distributed.processes import ALONE, Processes
+from bakeoff.distributed.shards import load_whole, whole
 from bakeoff.durable import beside, own_folder, remove, sync
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel
@@ -72,7 +73,7 @@ class Snapshots:
 
     def keep(self, position: Position) -> None:
         """Write the weights to the file of their step, whole or not at all."""
-        self.processes.write(self._write, position, self.module.state_dict())
+        self.processes.write(self._write, position, whole(self.module.state_dict(), self.processes))
 
     def _write(self, position: Position, tensors: dict[str, Tensor]) -> None:
         run = self.run
@@ -103,13 +104,14 @@ def write_average(
     """
     count, summary = run.recipe.training.average_last, run.summary
     steps = snapshot_steps(summary["steps"], count)
-    module.load_state_dict(_mean(run, steps))
+    load_whole(module, _mean(run, steps))
     counters = {name: run.metrics()[-1][name] for name in ("step", "tokens", "flops", "seconds")}
     line = {"kind": "validation", **counters, **validate(module, held_out, placement, processes)}
     about = {**run.environment, "origin": f"{_origin(run)} after steps {', '.join(map(str, steps))}"}
     path = average_path(run.path, count)
     summary = {**summary, "validation": line}
-    averaged = processes.once(lambda: write_derived(run, path, module, about, [line], summary, MOVED))
+    weights = whole(module.state_dict(), processes)
+    averaged = processes.once(lambda: write_derived(run, path, weights, about, [line], summary, MOVED))
     processes.write(remove, run.snapshots)
     return averaged
 

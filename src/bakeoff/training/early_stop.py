@@ -7,11 +7,17 @@ from typing import Any
 from torch import Tensor, nn
 
 from bakeoff.display.wording import counted
+from bakeoff.distributed.shards import load_whole
 from bakeoff.optimization.early_stopping import EarlyStopping
 from bakeoff.tensors import load_tensors
 
 BEST = "best"
 """The name, before `.safetensors`, of a checkpoint's file with the best weights so far."""
+
+
+def _kept(tensor: Tensor) -> Tensor:
+    """A copy of a tensor on the CPU; of one that is divided among processes this one's part, where it is."""
+    return tensor.clone() if hasattr(tensor, "full_tensor") else tensor.cpu().clone()
 
 
 class EarlyStop:
@@ -56,7 +62,7 @@ class EarlyStop:
             return validation
         best_index = self.config.best(self.losses)
         if self._keeps and best_index == len(self.losses) - 1:
-            self.best = {name: tensor.detach().cpu().clone() for name, tensor in module.state_dict().items()}
+            self.best = {name: _kept(tensor.detach()) for name, tensor in module.state_dict().items()}
         assert best_index is not None
         noted = {**validation, "best_step": self.validations[best_index]["step"], "stops": self.over}
         self.validations[-1] = noted
@@ -82,7 +88,7 @@ class EarlyStop:
     def take_best(self, module: nn.Module) -> None:
         """Give a module the best weights, if they are kept."""
         if self.best is not None:
-            module.load_state_dict(self.best)
+            load_whole(module, self.best)
 
     def told(self, step: int, steps: int) -> str:
         """The sentence about a training that was ended here, at a step of so many."""

@@ -4,7 +4,9 @@ from typing import Any, NamedTuple
 
 import torch
 
+from bakeoff.distributed.shards import shard
 from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.models.stack import parts_in
 from bakeoff.resources.device import Placement, reset_peak_memory, resolve_precision
 from bakeoff.runs.environment import environment
 from bakeoff.training.settling import Settled
@@ -40,7 +42,7 @@ def prepare(settled: Settled) -> Prepared:
     reset_peak_memory(device)
     torch.manual_seed(opened.seed)
     module = PretrainingModel(recipe, corpus.tokenizer.size).to(device)
-    if recipe.training.compile is True:
+    if recipe.training.compile is True and not opened.asked.processes.shards:  # which gather between parts
         module.compile_layers()
     stages = Stages(recipe, module, corpus, opened.seed, opened.asked.processes)
     held_out = make_batches(recipe, module, corpus, opened.seed, split="validation")
@@ -49,4 +51,6 @@ def prepare(settled: Settled) -> Prepared:
     here = environment(*placement)
     start = None if opened.trained else opened.asked.start
     taken = None if start is None else start.load(module, corpus)
+    if opened.asked.processes.shards:
+        shard(module, parts_in(module), opened.asked.processes, device)
     return Prepared(module, stages, measured, placement, here, taken)

@@ -9,6 +9,7 @@ from bakeoff.config import differing
 from bakeoff.display.progress import Shown, TrainingProgress
 from bakeoff.display.wording import number
 from bakeoff.distributed.launch import together
+from bakeoff.distributed.shards import whole
 from bakeoff.durable import held, remove
 from bakeoff.errors import Interrupted, LostProcess
 from bakeoff.full_disk import full_disk
@@ -54,6 +55,7 @@ def pretrain(
     resume: bool = False,
     finish_now: bool = False,
     until: int | None = None,
+    shard: bool = False,
     progress: Shown = True,
     watch: Callable[[Position], None] | None = None,
 ) -> Run:
@@ -82,6 +84,8 @@ def pretrain(
             it further. Where there is none, the training begins.
         finish_now: finish an interrupted run with the weights of its newest checkpoint, marked as cut short, without a
             mean of last weights.
+        shard: with torchrun, divide the weights of the model and the state of its optimizer among the processes, for
+            models that one device cannot hold; they are gathered part by part (FSDP2).
         until: stop after that step, with a checkpoint: an unfinished run, which `resume` continues.
         progress: show a bar, or lines where there is no terminal; or a function that gets the notes of
             `TrainingProgress` instead.
@@ -96,7 +100,8 @@ def pretrain(
     require_torchrun(out)
     replacements = {"average_last": average_last, "save_at": save_at, "early_stopping": early_stopping}
     changes = {key: value for key, value in replacements.items() if value is not None}
-    with together() as processes:
+    with together() as all_processes:
+        processes = all_processes.dividing(shard)
         device, resume = processes.device_name(device), resume or (started_again() and not finish_now)
         where = Path(out), seed, budget, device, threads, start
         asked = Asked(recipe, corpus, *where, changes, resume, finish_now, processes)
@@ -262,7 +267,8 @@ class Training:
         self.trainer.take_average()
         self.unit.take_best()
         summary = summary_of(self.unit, self.trainer.position, self.opened.corpus)
-        self.processes.once(lambda: self.run.finish(self.unit.module, summary))
+        weights = whole(self.unit.module.state_dict(), self.processes)
+        self.processes.once(lambda: self.run.finish(weights, summary))
         if self.asked.finish_now:
             self.processes.write(remove, self.run.snapshots)
             self._say(f"cut short at step {step:,} of {steps:,}")

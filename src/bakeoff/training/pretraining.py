@@ -1,6 +1,7 @@
 """What a pre-training trains: the model on the objectives of its recipe, batch by batch of the corpus."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from bakeoff.runs.run import Run
 from bakeoff.tensors import load_tensors
 from bakeoff.trainer.position import Position
 from bakeoff.trainer.step import NORM
-from bakeoff.trainer.unit import Evaluation, Unit
+from bakeoff.trainer.unit import SPARE, Evaluation, Unit
 from bakeoff.training.early_stop import BEST, EarlyStop
 from bakeoff.training.stages import Stages
 from bakeoff.training.validation import HeldOut, validate
@@ -120,7 +121,11 @@ class Pretraining(Unit[Batch]):
 
     @override
     def batches(self, step: int) -> list[Batch]:
-        batches, device = self.stages.step(step), self.placement.device
+        return self._sent_ahead(self.stages.step(step))
+
+    def _sent_ahead(self, batches: list[Batch]) -> list[Batch]:
+        """Batches with what the device needs of them, in memory that it reads from by itself."""
+        device = self.placement.device
         return batches if device.type == "cpu" else [self.module.with_parts(each).pinned(device) for each in batches]
 
     @override
@@ -165,6 +170,12 @@ class Pretraining(Unit[Batch]):
         if self.memory is not None:
             self.memory.keep(batch.number, after)
         return {name: total / counts[name] for name, total in sums.items()}
+
+    @override
+    def spare(self, micro_batches: Sequence[Batch]) -> Batch:
+        if not micro_batches:
+            micro_batches = self._sent_ahead([self.stages.spare()])
+        return replace(micro_batches[-1], number=SPARE)
 
     @override
     def weights(self, step: int) -> dict[str, float]:

@@ -4,7 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from bakeoff.corpus.mixture import AnyCorpus
+from bakeoff.distributed.shards import whole
 from bakeoff.durable import own_folder, remove, sync
 from bakeoff.errors import UserError
 from bakeoff.optimization.save_points import SavePoint
@@ -67,9 +70,10 @@ class Saver:
     def keep(self, position: Position) -> None:
         """Write the present weights as a finished run for each of the points, with the metrics so far."""
         validation = self.unit.measured_here(position)
-        self.unit.processes.write(self._write, position, validation)
+        weights = whole(self.unit.module.state_dict(), self.unit.processes)
+        self.unit.processes.write(self._write, position, validation, weights)
 
-    def _write(self, position: Position, validation: dict[str, Any]) -> None:
+    def _write(self, position: Position, validation: dict[str, Any], weights: dict[str, Tensor]) -> None:
         own_folder(self.run.saved).mkdir(exist_ok=True)
         lines = self.run.metrics()
         if validation not in lines:
@@ -79,7 +83,7 @@ class Saver:
             path = self.run.saved / point.folder
             remove(path)  # of a course that was given up, see `forget`
             saved = {**summary, "saved_at": str(point)}
-            write_derived(self.run, path, self.unit.module, self.run.environment, lines, saved, "move it")
+            write_derived(self.run, path, weights, self.run.environment, lines, saved, "move it")
 
     def forget(self, step: int) -> None:
         """Remove what was saved after a step from which the training goes on, and what a kill left half-written."""

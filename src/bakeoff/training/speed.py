@@ -11,7 +11,9 @@ import torch
 from bakeoff.corpus.mixture import AnyCorpus, Mixture, open_corpus
 from bakeoff.corpus.store import Corpus
 from bakeoff.distributed.processes import ALONE, Processes
+from bakeoff.distributed.shards import shard
 from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.models.stack import parts_in
 from bakeoff.optimization.curriculum import middles, shares
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement, resolve_device, resolve_precision, work_clock
@@ -118,6 +120,8 @@ def stepper(
     precision = resolve_precision(recipe.training.precision, device)
     with torch.random.fork_rng(devices=[]):
         module = PretrainingModel(recipe, corpus.tokenizer.size).to(device).train()
+    if processes.shards:
+        shard(module, parts_in(module), processes, device)
     unit = Pretraining(recipe, module, Placement(device, precision), processes=processes)
     batches = make_batches(recipe, module, corpus, seed=0, processes=processes)
 

@@ -171,6 +171,10 @@ class Stages:
         """This process's micro-batches of one step, of `micro_batch` rows; each stage has an order of its own."""
         return self.batches[self.at(step)].step(step)
 
+    def spare(self) -> Batch:
+        """The first micro-batch of the training, for a process that has none in a step."""
+        return self.batches[0].spare()
+
     def flops_at(self, step: int) -> int:
         """Floating-point operations of one token in a step of a training whose budget is in steps."""
         assert self.steps is not None

@@ -1,7 +1,8 @@
 """The loss on held-out text, always the same rows with the same masks."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 
 import torch
@@ -50,16 +51,14 @@ def validate(
     sums = {objective.name: torch.zeros(2, dtype=torch.float64) for objective in module.objectives}
     counts = dict.fromkeys(sums, 0)
     shared = True
-    for number, batch in enumerate(held_out.batches):
-        shared = batch.advance is None  # rows that continue each other are read by every process
-        if shared and number % processes.size != processes.rank:
-            continue
+    for batch, counted in _own(held_out.batches, processes):
+        shared = batch.advance is None
         moved = batch.to(placement.device)
         if batch.advance is not None and state is None:
             state = module.model.start(len(batch.row.ids))
         with placement.autocast():
             measured, state = module(moved, state, _loss_and_hits)
-        for name, values in measured.items():
+        for name, values in measured.items() if counted else ():
             sums[name] += values.cpu().double()
             counts[name] += len(batch.targets[name][0])
     module.train(was_training)
@@ -86,6 +85,21 @@ def validate(
         },
         **({"no_number": reasons} if reasons else {}),
     }
+
+
+def _own(batches: Iterable[Batch], processes: Processes) -> Iterator[tuple[Batch, bool]]:
+    """This process's share of batches, and whether each counts; rows that continue each other are read by all.
+
+    Where processes have to make the same number of passes, one that has no batch left reads one of the others'.
+    """
+    coming = iter(batches)
+    while group := list(islice(coming, processes.size)):
+        if group[0].advance is not None:
+            yield from ((batch, True) for batch in group)
+        elif processes.rank < len(group):
+            yield group[processes.rank], True
+        elif processes.shards:
+            yield group[0], False
 
 
 def _of_all(

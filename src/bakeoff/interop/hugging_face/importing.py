@@ -112,7 +112,7 @@ def import_model(source: str | Path, out: str | Path, *, head: bool = True, pair
             if kept:
                 save_tensors(kept, partial / LEFT)
             module = _filled(recipe, tokenizer, taken)
-            run.finish(module, _summary(recipe, module), path=out)
+            run.finish(module.state_dict(), _summary(recipe, module), path=out)
     return Run(out) if task_head is None else FinetunedRun.open(out)
 
 

@@ -10,6 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from bakeoff.distributed.processes import ALONE
+from bakeoff.distributed.shards import placed_like, whole_tensor
 from bakeoff.models.matrices import matrices
 from bakeoff.models.stack import Stack
 from bakeoff.optimization.optimizers.base_config import DecayConfig, DecayRate
@@ -136,9 +137,11 @@ class Muon(torch.optim.Optimizer):
     def _move(self, parameters: list[Tensor], directions: list[Tensor], rate: float) -> None:
         """Move parameters whose directions are (R, C) matrices of one shape; temporary memory is freed at the end."""
         rows, columns = directions[0].shape
-        orthogonalized = self._orthogonalized(directions).to(parameters[0].dtype)
+        whole = [whole_tensor(each) for each in directions]
+        orthogonalized = self._orthogonalized(whole).to(parameters[0].dtype)
         updates = [
-            update.view_as(parameter) for update, parameter in zip(orthogonalized.unbind(), parameters, strict=True)
+            placed_like(update.view(parameter.shape), parameter)
+            for update, parameter in zip(orthogonalized.unbind(), parameters, strict=True)
         ]
         torch._foreach_add_(parameters, updates, alpha=-rate * math.sqrt(max(1, rows / columns)))
 

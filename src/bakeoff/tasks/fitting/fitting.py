@@ -35,7 +35,7 @@ from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.rows.items import Items
 from bakeoff.tasks.task import HeadInputs, Task
 from bakeoff.trainer.position import Position
-from bakeoff.trainer.unit import Evaluation, Unit
+from bakeoff.trainer.unit import SPARE, Evaluation, Unit
 
 OF_TASK, OF_NEXT_TOKEN = "task", "language_model"
 """The names of the losses: of the task's labels, and of the next token in its texts."""
@@ -178,6 +178,12 @@ class Fitting(Unit[ItemBatch]):
         if beside is not None:
             means[OF_NEXT_TOKEN] = beside
         return {name: mean * (batch.targets[name] / counts[name]) for name, mean in means.items()}
+
+    @override
+    def spare(self, micro_batches: Sequence[ItemBatch]) -> ItemBatch:
+        first = np.arange(min(len(self.train.items.owners), self.setting.config.micro_batch or 1))
+        batch = micro_batches[-1] if micro_batches else self._micro_batch(first, SPARE)
+        return batch._replace(number=SPARE)
 
     @override
     def weights(self, step: int) -> dict[str, float]:

@@ -1,0 +1,117 @@
+"""A module whose weights are divided among the processes, which gather those of a part while they need them (FSDP2)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, cast
+
+import torch
+from torch import Tensor, nn
+from typing_extensions import override
+
+from bakeoff.distributed.processes import Processes
+from bakeoff.distributed.replicas import Replicas
+
+if TYPE_CHECKING:
+    from torch.distributed.tensor import DTensor
+
+
+class Shards(Replicas):
+    """A module that `shard` has divided; its gradients are summed, and divided alike, after each part's backward pass.
+
+    Every pass of one process is a pass of all, so that a process with fewer micro-batches than others reads one more
+    that counts for nothing.
+    """
+
+    equal_passes = True
+
+    def __init__(self, module: nn.Module, optimizer: torch.optim.Optimizer, processes: Processes) -> None:
+        super().__init__(module, optimizer, processes)
+        if isinstance(
+            optimizer, torch.optim.SGD
+        ):  # whose fused form, unlike AdamW's, torch has not for divided tensors
+            for group in optimizer.param_groups:
+                group["fused"], group["foreach"] = False, True
+
+    @override
+    def _make_equal(self) -> None:
+        """Nothing: `shard` has begun with the weights of the first process."""
+
+    @override
+    def _sum_gradients(self) -> None:
+        """Nothing: they are summed in the backward pass."""
+
+
+def shard(module: nn.Module, parts: Iterable[nn.Module], processes: Processes, device: torch.device) -> None:
+    """Divide the weights of a module among processes; each part is gathered by itself, and what is left with the whole.
+
+    Args:
+        module: the module, with the weights that it begins with, on the device; its `forward` is its only entry.
+        parts: modules in it whose forward passes follow each other.
+        processes: the processes, each with the same module.
+        device: their devices are of its type.
+    """
+    # Imported here because few processes divide a module, and it takes longer than all else.
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import FSDPModule, fully_shard
+
+    processes.copy_first([each.detach() for each in [*module.parameters(), *module.buffers()]])
+    mesh = init_device_mesh(device.type, (processes.size,))
+    for part in parts:
+        if any(True for _ in part.parameters()):
+            fully_shard(part, mesh=mesh)
+    fully_shard(module, mesh=mesh)
+    for each in module.modules():
+        if isinstance(each, FSDPModule):
+            each.set_gradient_divide_factor(1.0)  # losses are divided by the counts of the whole batch already
+            each.set_force_sum_reduction_for_comms(True)  # gloo cannot take the mean
+
+
+def whole(tensors: Mapping[str, Tensor], processes: Processes) -> dict[str, Tensor]:
+    """Tensors put together from the parts of all processes, on the CPU of the first; others get what they have whole.
+
+    All processes ask for them together, with the same names in the same order.
+    """
+    made = {}
+    for name, tensor in tensors.items():
+        put_together = whole_tensor(tensor)
+        if put_together is tensor:
+            made[name] = tensor
+        elif processes.first:
+            made[name] = put_together.cpu()
+    return made
+
+
+def whole_tensor(tensor: Tensor) -> Tensor:
+    """A tensor put together from the parts of all processes, which ask for it together; one that is whole, as it is."""
+    return cast("DTensor", tensor).full_tensor() if hasattr(tensor, "full_tensor") else tensor
+
+
+def placed_like(tensor: Tensor, like: Tensor) -> Tensor:
+    """This process's part of a whole tensor, where `like` is divided; else the tensor itself.
+
+    What has another shape than `like`, such as the means of its rows, is kept whole by every process.
+    """
+    if not hasattr(like, "full_tensor") or hasattr(tensor, "full_tensor") or not tensor.dim():
+        return tensor
+    from torch.distributed.tensor import Replicate, distribute_tensor
+
+    divided = cast("DTensor", like)
+    placements = divided.placements if tensor.shape == like.shape else [Replicate()] * len(divided.placements)
+    return distribute_tensor(tensor.to(like.device), divided.device_mesh, placements, src_data_rank=None)
+
+
+def load_whole(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Give a module, divided or not, its tensors from whole ones.
+
+    Raises:
+        KeyError: one is missing.
+    """
+    state = module.state_dict()
+    module.load_state_dict({name: placed_like(tensors[name], state[name]) for name in state})
+
+
+def of_one_kind(tensors: Sequence[Tensor]) -> list[list[int]]:
+    """The indices of the tensors that are divided, and of those that are not, for operations on lists of one kind."""
+    kinds: dict[bool, list[int]] = {}
+    for index, tensor in enumerate(tensors):
+        kinds.setdefault(hasattr(tensor, "full_tensor"), []).append(index)
+    return list(kinds.values())
