@@ -97,6 +97,7 @@ def planned(corpus, folder):
             for each, changes in divided
         ),
         {**finetuning, "out": "finetuned", "options": {"tokenizer": str(corpus.path)}},
+        {**finetuning, "out": "divided", "options": {"tokenizer": str(corpus.path), "shard": True}},
     ]
 
 
@@ -167,7 +168,7 @@ def runs(corpus, tmp_path_factory):
         run_of(folder / "alone", {**each, "options": whole})
     results = ended(processes, folder)
     for each in asked:
-        if each["options"].pop("shard", False) and each["options"].pop("until", None):
+        if each["options"].pop("shard", False) and each["options"].pop("until", None):  # the rest by a single process
             run_of(folder, {**each, "options": {**each["options"], "resume": True}})
     for name in REJOINED:
         run_of(folder, pretraining(name, corpus, f"two-{name}", {"resume": True}))
@@ -242,6 +243,7 @@ def test_a_training_goes_on_on_another_number_of_processes(first, name, runs):
 def test_fine_tuning_and_evaluation_are_those_of_one(runs):
     ours, alone = runs["folder"], runs["folder"] / "alone"
     require_alike(ours / "finetuned", alone / "finetuned", 2e-4)
+    require_alike(ours / "divided", alone / "finetuned", 2e-4)
     (corpus, labels), (text, data) = runs["evaluations"], (options for _, options in runs["asked"])
     assert corpus["losses"] == pytest.approx(evaluate(ours / "of-sgd", device="cpu", **text)["losses"], rel=1e-6)
     assert labels["loss"] == pytest.approx(evaluate(ours / "finetuned", device="cpu", **data)["loss"], rel=1e-6)

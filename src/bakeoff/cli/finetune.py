@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         reinitialise_last={"default": None, "min": 0, "metavar": "N"},
         truncate={"default": None},
     ),
-    begun=options_from("bakeoff.tasks.finetune.finetune", "seed", "resume"),
+    begun=options_from("bakeoff.tasks.finetune.finetune", "seed", "resume", "shard"),
 )
 def finetune(
     source: Annotated[

@@ -16,7 +16,7 @@ from bakeoff.cli.shared.printing import losses_text, print_json, print_table
 from bakeoff.display.terminal import ask, complain, suggest
 from bakeoff.display.wording import counted
 from bakeoff.errors import Interrupted, UserError
-from bakeoff.machine.launch import rank_here, started_together
+from bakeoff.machine.launch import started_together
 from bakeoff.optimization.early_stopping import EarlyStopping
 from bakeoff.optimization.save_points import SavePoints
 from bakeoff.signals import ask_anew
@@ -112,7 +112,7 @@ def pretrain(
         "progress": Remarked(() if goes_on else _remark_on_exports(loaded, begun)),
     }
     try:
-        with mirrored(out, track if rank_here() == 0 else []):
+        with mirrored(out, track):
             run = pretrain_model(loaded, corpus, out, **options)
     except Interrupted as stop:
         if (out / "summary.json").is_file() or not _wants_it_finished(stop):

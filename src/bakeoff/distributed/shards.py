@@ -25,9 +25,7 @@ class Shards(Replicas):
 
     def __init__(self, module: nn.Module, optimizer: torch.optim.Optimizer, processes: Processes) -> None:
         super().__init__(module, optimizer, processes)
-        if isinstance(
-            optimizer, torch.optim.SGD
-        ):  # whose fused form, unlike AdamW's, torch has not for divided tensors
+        if isinstance(optimizer, torch.optim.SGD):  # torch fuses AdamW, but not SGD, for divided weights
             for group in optimizer.param_groups:
                 group["fused"], group["foreach"] = False, True
 
@@ -40,18 +38,26 @@ class Shards(Replicas):
         """Nothing: they are summed in the backward pass."""
 
 
-def shard(module: nn.Module, parts: Iterable[nn.Module], processes: Processes, device: torch.device) -> None:
+def shard(
+    module: nn.Module,
+    parts: Iterable[nn.Module],
+    processes: Processes,
+    device: torch.device,
+    entries: Iterable[str] = (),
+) -> None:
     """Divide the weights of a module among processes; each part is gathered by itself, and what is left with the whole.
 
     Args:
-        module: the module, with the weights that it begins with, on the device; its `forward` is its only entry.
+        module: the module, with the weights that it begins with, on any device: each part comes to the device by
+            itself, so that no device holds all at once.
         parts: modules in it whose forward passes follow each other.
         processes: the processes, each with the same module.
         device: their devices are of its type.
+        entries: names of methods, beside `forward`, by which the module is called.
     """
     # Imported here because few processes divide a module, and it takes longer than all else.
     from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import FSDPModule, fully_shard
+    from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
 
     processes.copy_first([each.detach() for each in [*module.parameters(), *module.buffers()]])
     mesh = init_device_mesh(device.type, (processes.size,))
@@ -59,6 +65,8 @@ def shard(module: nn.Module, parts: Iterable[nn.Module], processes: Processes, d
         if any(True for _ in part.parameters()):
             fully_shard(part, mesh=mesh)
     fully_shard(module, mesh=mesh)
+    for name in entries:
+        register_fsdp_forward_method(module, name)
     for each in module.modules():
         if isinstance(each, FSDPModule):
             each.set_gradient_divide_factor(1.0)  # losses are divided by the counts of the whole batch already

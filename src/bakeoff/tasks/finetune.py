@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from bakeoff.display.progress import Shown
 from bakeoff.display.wording import counted, listed
 from bakeoff.distributed.launch import together
+from bakeoff.distributed.shards import whole
 from bakeoff.durable import write_atomically
 from bakeoff.errors import LostProcess
 from bakeoff.full_disk import full_disk
@@ -63,6 +65,7 @@ def finetune(
     device: str = "auto",
     threads: Asked = None,
     resume: bool = False,
+    shard: bool = False,
     progress: Shown = True,
 ) -> FinetuneResult:
     """Fine-tune a model on labelled data. Dev decides everything, test is scored once.
@@ -81,6 +84,8 @@ def finetune(
         threads: the number of threads on a CPU; auto: the quickest of a short measurement; None: as many as torch has.
         resume: continue an interrupted training exactly where it stopped. Where there is none, it begins; where it is
             finished, its results are given.
+        shard: with torchrun, divide the weights of the model and the state of its optimizer among the processes, for
+            models that one device cannot hold; they are gathered part by part (FSDP2).
         progress: show a bar, or lines where there is no terminal; or a function of the figures, see `TrainingProgress`.
 
     Raises:
@@ -89,7 +94,8 @@ def finetune(
         Interrupted: SIGINT or SIGTERM came; it can be resumed.
     """
     require_torchrun(out)
-    with together() as processes:
+    with together() as all_processes:
+        processes = all_processes.dividing(shard)
         path, resume = Path(out), resume or started_again()
         done = processes.once(lambda: resume and done_already(path))
         if not done:
@@ -122,8 +128,8 @@ def _fitted(settled: Settled, out: Path, resume: bool, progress: Shown) -> Finet
         try:
             fitted = run_trials(settled.source, settled.splits, settled.setting, folder, progress)
             stack.enter_context(saved_if_interrupted(fitted.save))
-            predictions = _predictions(settled, fitted.head)
-            return processes.once(lambda: _finish(folder, out, settled, fitted, predictions, machine))
+            predictions, weights = _predictions(settled, fitted.head), whole(fitted.head.state_dict(), processes)
+            return processes.once(lambda: _finish(folder, out, settled, fitted, predictions, weights, machine))
         except LostProcess as error:
             raise LostProcess(f"{out}: {error}; {what_is_kept(out, '')}") from None
 
@@ -145,6 +151,7 @@ def _finish(
     settled: Settled,
     fitted: Fitted,
     predictions: dict[str, list[Any]],
+    weights: dict[str, Tensor],
     machine: dict[str, Any],
 ) -> FinetuneResult:
     """Score dev and test, and write the results, the predictions and the weights."""
@@ -187,7 +194,7 @@ def _finish(
         notes=notes,
     )
     lines = [learned.line(*pair) for pair in zip(test, predictions["test"], strict=True)]
-    write_results(folder, head, result, lines, model_card(task.config, config, result, machine))
+    write_results(folder, weights, result, lines, model_card(task.config, config, result, machine))
     return result
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import torch
+from torch import Tensor
 
 from bakeoff import checksums
 from bakeoff.config import Record
@@ -203,10 +204,10 @@ def write_labels(folder: Path, task: Task) -> None:
 
 
 def write_results(
-    folder: Path, head: HeadedModel, result: FinetuneResult, predictions: list[dict[str, Any]], card: str
+    folder: Path, weights: dict[str, Tensor], result: FinetuneResult, predictions: list[dict[str, Any]], card: str
 ) -> None:
     """Write the weights, predictions, README and results of a fine-tuning, results.json last of all."""
-    save_tensors(head.state_dict(), folder / "model.safetensors")
+    save_tensors(weights, folder / "model.safetensors")
     lines = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in predictions)
     (folder / "predictions.jsonl").write_text(lines, encoding="utf-8")
     (folder / "README.md").write_text(card, encoding="utf-8")

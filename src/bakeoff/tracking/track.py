@@ -19,6 +19,7 @@ from bakeoff.durable import write_atomically
 from bakeoff.errors import UserError, nearest
 from bakeoff.extras import missing
 from bakeoff.json_files import read_json
+from bakeoff.machine.launch import rank_here
 from bakeoff.overview.entries import UNFINISHED, folder_of
 from bakeoff.overview.lines import Follower, Line
 from bakeoff.overview.listing import run_folders
@@ -44,7 +45,7 @@ def track(out: str | Path, names: Sequence[str], *, say: Callable[[str], None] =
         UserError: there is no such tracker, or its library is not installed.
     """
     modules = {name: _module(name) for name in dict.fromkeys(names)}
-    if not modules:
+    if not modules or rank_here() > 0:  # of processes that train together the first one mirrors
         yield
         return
     mirror = _Mirror(Path(out), modules, say)

@@ -41,7 +41,9 @@ def prepare(settled: Settled) -> Prepared:
     placement = Placement(device, resolve_precision(recipe.training.precision, device))
     reset_peak_memory(device)
     torch.manual_seed(opened.seed)
-    module = PretrainingModel(recipe, corpus.tokenizer.size).to(device)
+    module = PretrainingModel(recipe, corpus.tokenizer.size)
+    if not opened.asked.processes.shards:  # else no device may have room for it
+        module = module.to(device)
     if recipe.training.compile is True and not opened.asked.processes.shards:  # which gather between parts
         module.compile_layers()
     stages = Stages(recipe, module, corpus, opened.seed, opened.asked.processes)

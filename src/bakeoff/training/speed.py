@@ -119,9 +119,11 @@ def stepper(
     """A function that makes one optimizer step on a model of its own and returns the time it took."""
     precision = resolve_precision(recipe.training.precision, device)
     with torch.random.fork_rng(devices=[]):
-        module = PretrainingModel(recipe, corpus.tokenizer.size).to(device).train()
+        module = PretrainingModel(recipe, corpus.tokenizer.size).train()
     if processes.shards:
         shard(module, parts_in(module), processes, device)
+    else:
+        module = module.to(device)
     unit = Pretraining(recipe, module, Placement(device, precision), processes=processes)
     batches = make_batches(recipe, module, corpus, seed=0, processes=processes)
 

@@ -73,7 +73,7 @@ def write_finetuned(
         rows=dict.fromkeys(("train", "dev", "test"), 0),
         notes=[f"{facts['origin']}: its data, training and scores are not known", *facts["imported"]["remarks"]],
     )
-    write_results(folder, module, result, [], _card(recipe, head, facts, result))
+    write_results(folder, module.state_dict(), result, [], _card(recipe, head, facts, result))
     checksums.record(folder, [file.name for file in folder.iterdir()])
 
 

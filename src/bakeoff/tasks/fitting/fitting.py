@@ -13,7 +13,9 @@ from typing_extensions import override
 
 from bakeoff.batching.by_length import shuffled_batches
 from bakeoff.distributed.processes import ALONE, Processes
+from bakeoff.distributed.shards import shard
 from bakeoff.machine.transfer import pinned
+from bakeoff.models.stack import parts_in
 from bakeoff.resources.device import Placement
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.fitting.trial import (
@@ -113,6 +115,8 @@ class Fitting(Unit[ItemBatch]):
         self.seed, self.placement, config = setting.seed, setting.placement, setting.config
         self.processes = setting.processes
         freeze(head, config)
+        if setting.processes.shards:
+            shard(head, parts_in(head), setting.processes, setting.placement.device, entries=["read"])
         optimizer = config.optimizer_at(trial.learning_rate).build(head, setting.placement.precision)
         self.optimizer = with_rates(optimizer, head, config.layer_decay, config.layer_decay_rule)
         self.learning_rate, self.clip = trial.learning_rate, config.clip

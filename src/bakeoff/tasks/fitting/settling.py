@@ -8,6 +8,7 @@ import numpy as np
 
 from bakeoff.digests import digest
 from bakeoff.distributed.processes import ALONE, Processes
+from bakeoff.errors import UserError
 from bakeoff.models.dropouts import with_dropout
 from bakeoff.models.layer_map import unshared
 from bakeoff.recipe import Recipe
@@ -98,6 +99,8 @@ def settle(
     planned, config = config.epochs, lengthened(config, len(splits["train"].items.owners))
     sizes = config.batch, config.micro_batch or config.batch, "rows"
     processes.require_shares(source.recipe.name, *sizes, "--option micro_batch={}")
+    if processes.shards and task.head == "writing":
+        raise UserError(f"--shard: {task.kind} writes texts in training, for which each process needs the whole model")
     setting = Setting(config, data.task, format, seed, placement, processes)
     return Settled(source, setting, splits, cut, planned, data.notes)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bakeoff.display.progress import Shown, TrainingProgress
+from bakeoff.distributed.shards import load_whole
 from bakeoff.errors import Diverged, Interrupted
 from bakeoff.resources.first_line import first_line
 from bakeoff.runs.checkpoint import list_checkpoints
@@ -82,7 +83,7 @@ def run_trials(
             result = TrialResult(learning_rate=trial.learning_rate, epochs=trial.epochs, score=score, seconds=seconds)
             ended = ended.and_then(result, None if score is None else unit.best, position.step, setting.task)
         assert ended.best is not None
-        trainer.unit.module.load_state_dict(ended.best.weights)
+        load_whole(trainer.unit.module, ended.best.weights)
         if caught := processes.largest(stopping[0] if stopping else 0):
             trainer.save()
             processes.wait()

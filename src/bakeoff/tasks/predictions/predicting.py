@@ -19,7 +19,6 @@ EVALUATION_TOKENS = 1 << 16
 """The most tokens of such a batch."""
 
 
-@torch.inference_mode()
 def predictions_of(
     head: HeadedModel,
     items: Items,
@@ -39,9 +38,11 @@ def predictions_of(
     """
     was_training = head.training
     head.eval()
-    predictions = task.predict(head, items, format, placement, in_training)
-    if predictions is None:
-        predictions = _by_numbers(head, items, task, format, placement, processes, labelled)
+    # What is gathered of divided weights in this mode could not be trained with later.
+    with torch.no_grad() if processes.shards else torch.inference_mode():
+        predictions = task.predict(head, items, format, placement, in_training)
+        if predictions is None:
+            predictions = _by_numbers(head, items, task, format, placement, processes, labelled)
     head.train(was_training)
     return predictions
 
@@ -57,7 +58,11 @@ def _by_numbers(
 ) -> Predictions:
     outputs: dict[int, NDArray[np.float32]] = {}
     tokens = tokens_at_once(placement.device, EVALUATION_TOKENS)
-    for chosen in sorted_batches(items.lengths, tokens, EVALUATION_BATCH)[processes.rank :: processes.size]:
+    batches = sorted_batches(items.lengths, tokens, EVALUATION_BATCH)
+    own = batches[processes.rank :: processes.size]
+    if processes.shards and len(own) < -(-len(batches) // processes.size):
+        own = [*own, batches[0]]  # as many passes as the others; what it gives is the same again
+    for chosen in own:
         with autocast(placement.device, placement.precision):
             scores = head(task.collate(items, chosen, format).to(placement.device))
         for item, output in zip(chosen, task.read_outputs(scores, items, chosen), strict=True):
