@@ -16,8 +16,8 @@ def answers(random, seeds, examples, *, between_seeds, skill=1.0, shared=None, o
     return (latent / np.sqrt(1 + own**2 + fleeting**2 + between_seeds**2) + skill > 0).astype(float)
 
 
-def group(right):
-    return Group.of({seed: [(row.mean(), row)] for seed, row in enumerate(right)})
+def group(right, clusters=None):
+    return Group.of({seed: [(row.mean(), row)] for seed, row in enumerate(right)}, clusters)
 
 
 def false_claims(seeds, examples, spreads, repeats, skills=None):
@@ -99,7 +99,7 @@ def test_no_claim_from_a_single_example():
     a, b = group(np.ones((3, 1))), group(np.zeros((3, 1)))
     assert describe(a).interval is None
     assert difference("a", a, "b", b).interval is difference("a", a, "b", b).p is None
-    assert describe(group(np.ones((3, 2)))).interval == (1, 1)
+    assert describe(group(np.ones((3, 2)))).interval[0] < 0
 
 
 def test_no_claim_where_the_noise_of_the_examples_is_not_known():
@@ -124,7 +124,7 @@ def test_the_formula_by_hand():
     b = Group({0: 0.70, 1: 0.70, 2: 0.73}, np.array([1.0, 0.8, 1, 0.6, 0.15]))
     found = difference("a", a, "b", b)
     seeds = 0.0004 / 3 + 0.0003 / 3
-    test = np.var([0, 0.2, 0, 0.4, -0.05], ddof=1) / 5
+    test = np.var([0, 0.2, 0, 0.4, -0.05], ddof=1) / 5 + 4 / 5**2
     freedom = (seeds + test) ** 2 / (seeds**2 / 2 + test**2 / 4)
     t = (0.82 - 0.71) / np.sqrt(seeds + test)
     assert found.p == pytest.approx(2 * stats.t.sf(t, freedom))
@@ -135,7 +135,7 @@ def test_the_formula_by_hand():
 def test_identical_and_opposite_answers():
     same = np.ones((3, 50))
     assert difference("a", group(same), "b", group(same)).p == 1
-    assert difference("a", group(same), "b", group(0 * same)).p == 0
+    assert 0 < difference("a", group(same), "b", group(0 * same)).p < 1e-9
 
 
 def test_finetunings_of_one_seed_count_once():
@@ -191,6 +191,112 @@ def test_the_recipe_with_fewer_seeds_decides_whichever_is_named_first(few, many)
         return
     assert one.interval == pytest.approx([-each for each in other.interval[::-1]])
     seeds = np.var(list(a.scores.values()), ddof=1) / few + np.var(list(b.scores.values()), ddof=1) / many
-    examples = np.var(a.contributions - b.contributions, ddof=1) / 40
+    examples = np.var(a.contributions - b.contributions, ddof=1) / 40 + 4 / 40**2
     freedom = (seeds + examples) ** 2 / (seeds**2 / (few - 1) + examples**2 / 39)
     assert one.p == pytest.approx(2 * stats.t.sf(abs(one.difference) / np.sqrt(seeds + examples), freedom))
+
+
+@pytest.mark.parametrize("rows", range(2, 40))
+def test_always_right_against_always_wrong_is_as_sure_as_the_sign_test(rows):
+    """Seeds and rows that all agree are no certainty; the exact test of signs is the oracle."""
+    found = difference("a", group(np.ones((3, rows))), "b", group(np.zeros((3, rows))))
+    exact = stats.binomtest(rows, rows).pvalue
+    assert (found.p < 0.05) == (exact < 0.05)
+    assert found.p > exact**4
+    assert (found.interval[0] > 0) == (found.p < 0.05)
+
+
+@pytest.mark.parametrize("rows", [5, 30, 300, 3000])
+@pytest.mark.parametrize("right", [False, True])
+def test_the_interval_of_what_never_or_always_happened_is_no_point(rows, right):
+    """0 of 300 does not say that it never happens; the exact interval of Clopper and Pearson is the oracle."""
+    runs = {seed: [(float(right), np.full(rows, float(right)))] for seed in range(3)}
+    low, high = describe(Group.of(runs, reach=1.0)).interval
+    exact = stats.binomtest(rows * right, rows).proportion_ci(method="exact")
+    reached = 1 - low if right else high
+    assert reached >= (1 - exact.low if right else exact.high) * 0.99
+    assert rows < 30 or reached < 1.5 * (1 - exact.low if right else exact.high)
+
+
+def test_errors_without_bounds_have_the_scale_of_the_largest():
+    a, b = (Group.of({seed: [(value, np.full(20, value))] for seed in range(3)}) for value in (3.0, 1.0))
+    found = difference("a", a, "b", b)
+    assert found.interval[0] < 2 < found.interval[1]
+    halved = [Group.of({s: [(v / 2, np.full(20, v / 2))] for s in range(3)}) for v in (3.0, 1.0)]
+    assert difference("a", halved[0], "b", halved[1]).p == pytest.approx(found.p)
+    none = Group.of({seed: [(0.0, np.zeros(20))] for seed in range(3)})  # no error at all has no scale
+    assert difference("a", none, "b", none).interval is describe(none).interval is None
+
+
+def test_rows_that_repeat_each_other_say_no_more_than_one():
+    random = np.random.default_rng(0)
+    once = [random.integers(0, 2, (3, 60)).astype(float) for _ in range(2)]
+    many = [np.repeat(right, 7, axis=1) for right in once]
+    clusters = np.repeat(np.arange(60), 7)
+    alone = difference("a", group(once[0]), "b", group(once[1]))
+    together = difference("a", group(many[0], clusters), "b", group(many[1], clusters))
+    assert together.p == pytest.approx(alone.p)
+    assert together.interval == pytest.approx(alone.interval)
+    assert describe(group(many[0], clusters)).interval == pytest.approx(describe(group(once[0])).interval)
+    assert difference("a", group(many[0]), "b", group(many[1])).p < alone.p
+
+
+def test_clusters_of_one_row_each_are_independent_rows():
+    random = np.random.default_rng(1)
+    a, b = (random.integers(0, 2, (3, 50)).astype(float) for _ in range(2))
+    numbers = random.permutation(50)
+    alone, together = (
+        difference("a", group(a), "b", group(b)),
+        difference("a", group(a, numbers), "b", group(b, numbers)),
+    )
+    assert together.p == pytest.approx(alone.p)
+    assert together.interval == pytest.approx(alone.interval)
+
+
+def test_a_single_cluster_allows_no_claim():
+    a, b = (group(np.full((3, 50), value), np.zeros(50, int)) for value in (1.0, 0.0))
+    found = difference("a", a, "b", b)
+    assert found.difference == 1
+    assert found.p is found.interval is describe(a).interval is None
+
+
+def test_a_few_large_clusters_say_less_than_as_many_equal_ones():
+    random = np.random.default_rng(2)
+    sizes = {"equal": [20] * 10, "unequal": [110] + [10] * 9}
+    width = {}
+    for name, of in sizes.items():
+        clusters = np.repeat(np.arange(10), of)
+        widths = []
+        for _ in range(40):
+            own = random.normal(0, 1, 10)[clusters]
+            rows = (own + random.normal(0, 1, (3, 200)) > 0).astype(float)
+            low, high = describe(group(rows, clusters)).interval
+            widths.append(high - low)
+        width[name] = np.mean(widths)
+    assert width["unequal"] > 1.2 * width["equal"]
+
+
+@pytest.mark.parametrize("sizes", [(25,) * 20, (60,) * 8, (1,) * 100 + (40,) * 10])
+def test_questions_of_an_article_are_not_independent(sizes):
+    """Two equal recipes, each better on articles of its own: claims without and with the clusters."""
+    random, repeats, seeds = np.random.default_rng(3), 150, 9
+    clusters, rows = np.repeat(np.arange(len(sizes)), sizes), sum(sizes)
+    blind = told = 0
+    for _ in range(repeats):
+        shared = random.normal(0, 1, rows)
+        pair = [
+            answers(
+                random,
+                seeds,
+                rows,
+                between_seeds=0.05,
+                fleeting=1.1,
+                own=0.1,
+                shared=shared + random.normal(0, 0.4, len(sizes))[clusters],
+            )
+            for _ in range(2)
+        ]
+        blind += difference("a", group(pair[0]), "b", group(pair[1])).p < 0.05
+        told += difference("a", group(pair[0], clusters), "b", group(pair[1], clusters)).p < 0.05
+    assert told <= stats.binom.ppf(0.999, repeats, 0.05)
+    assert blind > 2 * told + 10

@@ -1,6 +1,6 @@
 """Collecting the results of a comparison from the directories of its finished runs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -80,6 +80,8 @@ class ComparisonFacts:
     """The tasks of the fine-tunings, in the plan's order."""
     baselines: list[Baseline]
     """The scores on these tasks of methods without a neural network."""
+    clusters: Mapping[str, Sequence[int]]
+    """The number of the cluster of each test row, by the task's name; empty: all rows are independent."""
     searches: Mapping[str, TuningResults]
     """The finished searches, by the recipe's label; recipes without a search are missing."""
     starts: Mapping[str, StartFacts]
@@ -110,21 +112,25 @@ def collect(planned: PlannedTrainings, seeds: list[int], failures: list[Failure]
         recipes=entries,
         failures=failures,
         baselines=known.baselines,
-        analyses=[analyse(entries, task, configs[task.name], planned.out) for task in tasks],
+        analyses=[analyse(entries, task, configs[task.name], known.clusters[task.name], planned.out) for task in tasks],
         machine=known.machine,
         versions=known.versions,
     )
 
 
-def analyse(entries: list[RecipeEntry], task: TaskFacts, config: TaskConfig, root: Path) -> Analysis:
+def analyse(
+    entries: list[RecipeEntry], task: TaskFacts, config: TaskConfig, clusters: Sequence[int], root: Path
+) -> Analysis:
     """The statistics of one task.
 
     Args:
         entries: the recipes with their scores.
         task: the facts of the task.
         config: the config of the same task, from the plan.
+        clusters: the number of the cluster of each test row; empty: all rows are independent.
         root: the comparison's directory, to which the paths of files of predictions are relative.
     """
+    together = np.array(clusters, np.intp) if clusters else None
     groups: dict[Initialisation, dict[str, Group]] = {"pretrained": {}, "scratch": {}}
     for entry in entries:
         for start, groups_of_start in groups.items():
@@ -135,7 +141,7 @@ def analyse(entries: list[RecipeEntry], task: TaskFacts, config: TaskConfig, roo
                     known = np.zeros(0) if values is None else values
                     runs.setdefault(score.seed, []).append((score.test[task.metric], known))
             if runs:
-                groups_of_start[entry.label] = Group.of(runs)
+                groups_of_start[entry.label] = Group.of(runs, together, task.reach)
     pretrained, scratch = groups["pretrained"], groups["scratch"]
     return Analysis(
         task=task.name,

@@ -123,7 +123,7 @@ class _Comparison(Opened):
             self.budget.settle_threads(self.shared.threads)
         with self._workers(planned) as workers:
             tasks = {task.name: (task, planned.tasks[task.name]) for task in self.plan.tasks}
-            self.tasks, self.baselines = read_tasks(tasks, self.plan.corpus, self.out, self.engine, self.say)
+            self.tasks = read_tasks(tasks, self.plan.corpus, self.out, self.engine, self.say)
             self.searches.run(workers)
             self.recipes |= self.searches.chosen
             self.require_finetunable()
@@ -163,8 +163,9 @@ class _Comparison(Opened):
         known = ComparisonFacts(
             budget=self.budget.facts,
             corpus=self.corpus,
-            tasks=self.tasks,
-            baselines=self.baselines,
+            tasks=self.tasks.facts,
+            baselines=self.tasks.baselines,
+            clusters=self.tasks.clusters,
             searches=self.searches.results,
             starts=self.starts,
             machine=machine,

@@ -50,14 +50,23 @@ class TaskFacts(Config):
     """The unit in which the metric is shown: percent; times 100; or empty, for a scale of its own."""
     lower_is_better: bool = False
     """Whether a lower value of the metric is better."""
+    lowest: float | None = None
+    """The lowest value of the metric; None in results of older versions."""
     classes: int
     """Number of classes or tags; 0: the task has none."""
     rows: dict[str, int]
     """Number of rows of train (as used), dev and test."""
+    clusters: int | None = None
+    """Number of clusters of test rows that belong together; None: every row is one of its own."""
     files: dict[str, str | None]
     """Files of train, dev and test; None: the split is held out of train."""
     notes: list[str] = Field(default=[])
     """Notes that a reader of the task's numbers must know, in sentences."""
+
+    @property
+    def reach(self) -> float | None:
+        """The distance of the metric's highest from its lowest value; None: it has no such bounds, as an error."""
+        return None if not self.unit or self.lowest is None else 1 - self.lowest
 
     @model_validator(mode="before")
     @classmethod

@@ -12,14 +12,15 @@ The procedure. Of two recipes A and B with S seeds each and n test examples comm
     t    = d / sqrt(V1 + V2)
     df   = (V1 + V2)^2 / (V1^2 / (min(S_A, S_B) - 1) + V2^2 / (n - 1))
 
+V2 and n - 1 are those of independent examples; `bakeoff.comparison.row_noise` has them where examples belong together,
+and says what is added to V2 so that no certainty comes of examples among which none differs.
+
 This is Clark's (1973) min F', made for the same problem (subjects and words, both sampled), for two groups: seeds are
 nested in recipes, examples are crossed with them. V2 contains some of what V1 contains, so it errs towards making no
 claim. The degrees of freedom are Satterthwaite's (1946), save that the seeds count as min(S_A, S_B) - 1 rather than as
-Welch's estimate: three seeds say too little about which recipe varies more. In simulation with 3 seeds and four equal
-recipes, this claims a difference in 1 to 3 % of tables, and in 5 % where their seed deviations range from half a point
-to four (Welch's estimate: up to 9 %); two recipes whose deviations differ eightfold are the worst case, with 6 %.
-It finds a true difference of 4 points with 900 test examples and seed deviations of 1 point in two of three tables with
-3 seeds, and in 95 % with 5.
+Welch's estimate: three seeds say too little about which recipe varies more. `benchmarks/verdicts.py` simulates what
+this claims and finds (docs/results.md): of two to eight equal recipes a false difference in 0.3 to 2 % of tables, and
+in 6 % at worst, of eight recipes with 3 seeds that deviate by three points.
 
 A bootstrap over seeds and examples (Sellam et al. 2022, "The MultiBERTs", whose view of the two sources is the one
 above) was not taken: resampling 3 seeds has 10 distinct outcomes and understates the variance by a third.
@@ -33,10 +34,13 @@ contains any false claim is at most 5 %, whatever the other differences are. Wit
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
+from bakeoff.comparison.row_noise import row_noise
 from bakeoff.config import Config
 from bakeoff.tasks.scores.jackknife import Vector
 
@@ -95,17 +99,28 @@ class Group:
     """The metric by seed, mean over nested fine-tunings."""
     contributions: Vector
     """(n,) contributions of the test examples to the metric, mean over fine-tunings and seeds; empty: not known."""
+    clusters: NDArray[np.intp] | None = None
+    """(n,) the number of the cluster that each test example belongs to; None: all are independent."""
+    reach: float | None = None
+    """The distance of the metric's highest from its lowest value; None: it has no such bounds."""
 
     @classmethod
-    def of(cls, runs: Mapping[int, Sequence[tuple[float, Vector]]]) -> "Group":
+    def of(
+        cls,
+        runs: Mapping[int, Sequence[tuple[float, Vector]]],
+        clusters: NDArray[np.intp] | None = None,
+        reach: float | None = None,
+    ) -> "Group":
         """A group averaged inside each seed first, because the fine-tunings of one seed are not independent.
 
         Args:
             runs: the score and the contributions of each fine-tuning, by seed.
+            clusters: see the field.
+            reach: see the field.
         """
         scores = {seed: float(np.mean([score for score, _ in nested])) for seed, nested in runs.items()}
         inside = [np.mean([values for _, values in nested], axis=0) for nested in runs.values()]
-        return cls(scores, np.mean(inside, axis=0))
+        return cls(scores, np.mean(inside, axis=0), clusters, reach)
 
     @property
     def mean(self) -> float:
@@ -121,10 +136,7 @@ class Group:
 def describe(group: Group) -> Spread:
     """Mean, median, spread and, from 3 seeds on, a confidence interval of a group's scores."""
     values = list(group.scores.values())
-    interval = None
-    if len(values) >= SEEDS_FOR_A_CLAIM and len(group.contributions) > 1:
-        half, _ = _uncertainty(group.variance_of_mean, len(values), group.contributions)
-        interval = (group.mean - half, group.mean + half)
+    noise = _noise([group], group.contributions)
     return Spread(
         seeds=group.scores,
         mean=group.mean,
@@ -132,7 +144,7 @@ def describe(group: Group) -> Spread:
         median=float(np.median(values)),
         low=min(values),
         high=max(values),
-        interval=interval,
+        interval=None if noise is None else noise.around(group.mean),
     )
 
 
@@ -145,24 +157,51 @@ def difference(first: str, a: Group, second: str, b: Group) -> Difference:
         "difference": d,
         "relative": d / b.mean if b.mean > 0 else None,
     }
-    seeds = min(len(a.scores), len(b.scores))
-    if seeds < SEEDS_FOR_A_CLAIM or len(a.contributions) < 2:
+    noise = _noise([a, b], a.contributions - b.contributions)
+    if noise is None:
         return Difference(**figures)
-    half, scale = _uncertainty(a.variance_of_mean + b.variance_of_mean, seeds, a.contributions - b.contributions)
-    # Without any spread at all (say, one always right, the other always wrong) the difference itself decides.
-    p = float(d == 0) if half == 0 else float(2 * stats.t.sf(abs(d) / scale[0], scale[1]))
-    return Difference(**figures, interval=(d - half, d + half), p=p)
+    p = float(2 * stats.t.sf(abs(d) / noise.error, noise.freedom))
+    return Difference(**figures, interval=noise.around(d), p=p)
 
 
-def _uncertainty(over_seeds: float, seeds: int, examples: Vector) -> tuple[float, tuple[float, float]]:
-    """Half the width of the 95 % interval, then the standard error and the degrees of freedom that it follows from."""
-    over_test = float(np.var(examples, ddof=1) / len(examples))
-    variance = over_seeds + over_test
-    if variance == 0:
-        return 0.0, (0.0, 1.0)
-    freedom = variance**2 / (over_seeds**2 / (seeds - 1) + over_test**2 / (len(examples) - 1))
-    error = float(np.sqrt(variance))
-    return float(stats.t.ppf(1 - LEVEL / 2, freedom)) * error, (error, float(freedom))
+class _Noise(NamedTuple):
+    """The noise of a mean, or of a difference of means, from seeds and test examples together."""
+
+    error: float
+    """The standard error, above 0."""
+    freedom: float
+    """Satterthwaite's degrees of freedom."""
+
+    def around(self, value: float) -> tuple[float, float]:
+        """The 95 % interval around a value."""
+        half = float(stats.t.ppf(1 - LEVEL / 2, self.freedom)) * self.error
+        return value - half, value + half
+
+
+def _noise(groups: Sequence[Group], examples: Vector) -> _Noise | None:
+    """The noise of a group's mean, or of the difference of two; None: it cannot be known.
+
+    Args:
+        groups: the group, or both.
+        examples: (n,) contributions of the test examples, or their differences.
+    """
+    seeds = min(len(each.scores) for each in groups)
+    if seeds < SEEDS_FOR_A_CLAIM or len(examples) < 2:
+        return None
+    over_seeds = sum(each.variance_of_mean for each in groups)
+    rows = row_noise(examples, groups[0].clusters, _reach(groups))
+    variance = over_seeds + rows.variance
+    if rows.freedom <= 0 or variance <= 0:
+        return None
+    freedom = variance**2 / (over_seeds**2 / (seeds - 1) + rows.variance**2 / rows.freedom)
+    return _Noise(float(np.sqrt(variance)), float(freedom))
+
+
+def _reach(groups: Sequence[Group]) -> float:
+    """The widest difference of two contributions; of a metric without bounds, such as an error, the largest of all."""
+    if (known := groups[0].reach) is not None:
+        return known
+    return max(float(np.abs(each.contributions).max()) for each in groups)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -11,6 +11,7 @@ from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
 from bakeoff.randomness.draws import key_of
 from bakeoff.randomness.order import permute
+from bakeoff.tasks.clusters import cluster_numbers, keys_together, named_clusters
 from bakeoff.tasks.examples import Example, LeftOut
 from bakeoff.tasks.label_counts import in_one_split, most_of_train
 from bakeoff.tasks.task import Task
@@ -30,6 +31,8 @@ class TaskData(NamedTuple):
     """The examples from which the reported numbers come."""
     notes: list[str]
     """Notes to readers of the results: splits that were held out of train, rows that stand in two splits."""
+    clusters: Sequence[int] = ()
+    """The number of the cluster of each test example, see `cluster_numbers`; empty: all are independent."""
 
 
 class Splits(NamedTuple):
@@ -77,7 +80,8 @@ def load_task(config: TaskConfig) -> TaskData:
     for name, examples in splits.all.items():
         if empty := sum(config.blank_texts(each) for each in examples):
             notes.append(f"{counted(empty, 'empty text')} in {name}")
-    return TaskData(task, splits.train, splits.all["dev"], splits.all["test"], notes)
+    clusters = cluster_numbers(config, *splits.others["test"])
+    return TaskData(task, splits.train, splits.all["dev"], splits.all["test"], notes, clusters)
 
 
 def _in_two(splits: Mapping[str, Sequence[Example]], same: bool) -> Iterator[str]:
@@ -121,11 +125,12 @@ def split_examples(config: TaskConfig, read: Mapping[str, tuple[list[Any], list[
     notes = [*([config.remark] if config.remark else []), *(note for _, remarks in read.values() for note in remarks)]
     files = {"test": config.test, "dev": config.dev}
     others = {name: (path, read[name][0]) for name, path in files.items() if path is not None}
-    rows = len(train)
+    rows, named = len(train), {} if len(others) == len(files) else named_clusters(config, config.train)
     for name, share in (("test", config.test_share), ("dev", config.dev_share)):
         if name not in others:
             # The shares are of the whole file, whichever splits are cut off it.
-            train, held_out = hold_out(train, share * rows / len(train), config.split_seed, name)
+            keys = keys_together(train, named)
+            train, held_out = hold_out(train, share * rows / len(train), config.split_seed, name, keys)
             if not held_out:
                 raise UserError(
                     f"{config.train}: {counted(rows, 'row')}: too few to hold some out as {name}; give --{name}"
@@ -188,21 +193,24 @@ def _without_use(config: TaskConfig) -> Iterator[str]:
         yield f"split_seed {config.split_seed} has no use: dev and test have files of their own"
 
 
-def hold_out(examples: Sequence[Example], share: float, seed: int, stream: str) -> tuple[list[Any], list[Any]]:
+def hold_out(
+    examples: Sequence[Example], share: float, seed: int, stream: str, keys: Sequence[tuple[str, ...]] = ()
+) -> tuple[list[Any], list[Any]]:
     """The examples that stay, and a seeded share of every stratum that is held out; both in file order.
 
-    Rows that belong together (`Example.together`) stay together, since a text that was learned is no test. Every
-    stratum keeps some rows.
+    Rows that belong together stay together, since a text that was learned is no test. Every stratum keeps some rows.
 
     Args:
         examples: labelled examples.
         share: the share to hold out.
         seed: the seed of the choice of rows.
         stream: the name of the split, so that splits of one seed differ.
+        keys: what the rows that belong together have in common, for each example; left out: `Example.together`.
     """
+    keys = keys or [each.together for each in examples]
     same: dict[tuple[str, ...], list[int]] = defaultdict(list)
-    for row, example in enumerate(examples):
-        same[example.together].append(row)
+    for row, key in enumerate(keys):
+        same[key].append(row)
     strata = _by_stratum((rows[0] for rows in same.values()), examples)
     exact = np.array([share * len(stratum) for stratum in strata])
     counts = np.floor(exact)
@@ -212,6 +220,6 @@ def hold_out(examples: Sequence[Example], share: float, seed: int, stream: str) 
     for index, (groups, count) in enumerate(zip(strata, counts, strict=True)):
         order = permute(np.arange(len(groups)), len(groups), key_of(seed, index, stream), 0)
         for group in order[: min(int(count), len(groups) - 1)]:
-            held_out.update(same[examples[groups[group]].together])
+            held_out.update(same[keys[groups[group]]])
     stay = [example for row, example in enumerate(examples) if row not in held_out]
     return stay, [examples[row] for row in sorted(held_out)]

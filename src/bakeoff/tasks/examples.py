@@ -24,6 +24,11 @@ class Example:
         return self.texts
 
     @property
+    def cluster(self) -> tuple[str, ...]:
+        """The key of rows that are no independent examples of a test, such as questions on one article."""
+        return self.together
+
+    @property
     def labels(self) -> Sequence[tuple[str, str]]:
         """(label, text that has it) for each label of the row that is counted; empty where labels are no names."""
         return [(self.stratum, " | ".join(text for text in self.texts if text))] if self.stratum else []

@@ -19,12 +19,14 @@ from bakeoff.tasks.task import Task
 
 
 class Metric(NamedTuple):
-    """The name and the unit with which a metric is shown."""
+    """The name and the unit with which a metric is shown, and its bounds."""
 
     title: str
     """The name of the metric in words."""
     unit: Literal["%", "× 100", ""] = "%"
     """The unit of shown values: percent; values times 100, as for correlations; or none, for any other scale."""
+    lowest: float = 0.0
+    """The lowest value that it may have; with a unit, the highest is 1."""
 
 
 HeadClass = Literal["SequenceClassification", "TokenClassification", "QuestionAnswering", "MultipleChoice"]
@@ -82,6 +84,10 @@ class TaskConfig(Config):
     split_seed: int = Field(default=0, ge=0)
     """The seed of held-out splits and of `train_rows`. It belongs to the task, so that all models and seeds have the
     same rows."""
+    cluster_column: str | None = None
+    """The column that says which rows belong together, such as the article of a question or the speaker of a sentence.
+    A comparison counts these as one when it says how much chance is in the test rows, and no split parts them. Absent:
+    rows with equal texts, questions on one article or context, and sentences of a document that the file marks."""
     errors: Literal["strict", "replace"] = "strict"
     """Invalid UTF-8 is an error, or is replaced by U+FFFD."""
     encoding: Literal["utf-8", "latin-1", "windows-1252", "gb18030"] = "utf-8"

@@ -82,7 +82,8 @@ class ShownMetric:
     def cut(self, interval: tuple[float, float]) -> tuple[float, float]:
         """A confidence interval, cut to the metric's possible values: 0 to 1, -1 to 1, or 0 and more for errors."""
         if self.task.unit:
-            lowest, highest = 0.0 if self.task.unit == "%" else -1.0, 1.0
+            unknown = 0.0 if self.task.unit == "%" else -1.0
+            lowest, highest = unknown if self.task.lowest is None else self.task.lowest, 1.0
         else:
             lowest, highest = 0.0 if self.task.lower_is_better else -math.inf, math.inf
         return max(interval[0], lowest), min(interval[1], highest)

@@ -188,6 +188,7 @@ def _method(results: Results) -> str:
     ]
     for task in results.tasks:
         counts = ", ".join(f"{number:,} {split}" for split, number in task.rows.items())
+        counts += f" (in {task.clusters:,} clusters)" if task.clusters else ""
         classes = f"; {task.classes} classes" if task.classes else ""
         rows.append(
             (task.name, f"{task.kind}; {counts} rows{classes}; {_files(task.files)}{_epochs(results, task.name)}")

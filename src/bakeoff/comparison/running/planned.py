@@ -248,6 +248,8 @@ class PlannedTrainings:
         before = self.pretraining(recipe, seed)
         directory = before.directory.parent / directory_name(task.name) / f"{start}-{nested}"
         settings = {**self.tasks[task.name], "finetune_seed": nested}
+        if None not in (task.data.dev, task.data.test):
+            del settings["cluster_column"]  # which then decides verdicts, and nothing that is trained
         # From random weights nothing of the pre-training matters but the model and the tokenizer.
         settings["pretraining"] = (
             self._before(recipe, seed)

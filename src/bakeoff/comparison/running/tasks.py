@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bakeoff import checksums
 from bakeoff.comparison.facts import TaskFacts
@@ -26,12 +26,25 @@ class KeptTask(Record):
     """The task's facts, see `TaskFacts`."""
     baselines: list[dict[str, Any]]
     """The task's baselines, see `Baseline`."""
+    clusters: list[int]
+    """The number of the cluster of each test row; empty: all rows are independent."""
+
+
+class KnownTasks(NamedTuple):
+    """What is known of the tasks before any training."""
+
+    facts: list[TaskFacts]
+    """The facts of each task, in the plan's order."""
+    baselines: list[Baseline]
+    """The baselines of all tasks."""
+    clusters: dict[str, list[int]]
+    """The number of the cluster of each test row, by the task's name; empty: all rows are independent."""
 
 
 def read_tasks(
     tasks: dict[str, tuple[TaskPlan, dict[str, Any]]], corpus: Path, out: Path, engine: Engine, say: Say
-) -> tuple[list[TaskFacts], list[Baseline]]:
-    """The facts and baselines of every task, measured, or kept by an earlier call for the very same rows.
+) -> KnownTasks:
+    """What is known of every task: measured, or kept by an earlier call for the very same rows.
 
     Args:
         tasks: each task with its settings, by name.
@@ -40,18 +53,21 @@ def read_tasks(
         engine: the engine, which reads tasks.
         say: a function that shows a line before a task is read.
     """
-    facts, all_baselines = [], []
+    known = KnownTasks([], [], {})
     for name, (task, settings) in tasks.items():
         path = out / "baselines" / f"{directory_name(name)}.json"
-        kept = KeptTask.check(read_json(path), str(path)) if path.is_file() else {}
-        if not kept or any(differing(kept["settings"], settings)):
+        kept = read_json(path) if path.is_file() else {}
+        if kept.get("clusters") is not None:  # else of a version that had none
+            KeptTask.check(kept, str(path))
+        if kept.get("clusters") is None or any(differing(kept["settings"], settings)):
             say(f"reading {quoted(name)}; what is reached without a neural network")
             kept = {"settings": settings, **_measured(task, corpus, engine)}
             path.parent.mkdir(parents=True, exist_ok=True)
             checksums.write(path, json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
-        facts.append(TaskFacts.parse(kept["facts"], f"{path}: facts", strict=True))
-        all_baselines += [Baseline.parse(item, f"{path}: baselines", strict=True) for item in kept["baselines"]]
-    return facts, all_baselines
+        known.facts.append(TaskFacts.parse(kept["facts"], f"{path}: facts", strict=True))
+        known.baselines.extend(Baseline.parse(each, f"{path}: baselines", strict=True) for each in kept["baselines"])
+        known.clusters[name] = kept["clusters"]
+    return known
 
 
 def _measured(task: TaskPlan, corpus: Path, engine: Engine) -> dict[str, Any]:
@@ -65,8 +81,10 @@ def _measured(task: TaskPlan, corpus: Path, engine: Engine) -> dict[str, Any]:
         metric_title=shown.title,
         unit=shown.unit,
         lower_is_better=metric in task.data.lower_is_better,
+        lowest=shown.lowest,
         classes=len(data.task.classes),
         rows={split: len(getattr(data, split)) for split in ("train", "dev", "test")},
+        clusters=len(set(data.clusters)) or None,
         files={split: str(path) if path else None for split, path in task.files.items()},
         notes=[*data.notes, *engine.hidden(corpus, data)],
     )
@@ -74,6 +92,7 @@ def _measured(task: TaskPlan, corpus: Path, engine: Engine) -> dict[str, Any]:
     return {
         "facts": facts.model_dump(mode="json"),
         "baselines": [baseline.model_dump(mode="json") for baseline in task_baselines],
+        "clusters": list(data.clusters),
     }
 
 

@@ -47,6 +47,12 @@ class ChoiceQuestion(Example):
     def stratum(self) -> str:
         return str(self.answer)
 
+    @property
+    @override
+    def cluster(self) -> tuple[str, ...]:
+        """The context, on which RACE has several questions."""
+        return self.texts[:1]
+
 
 class ChoicePrediction(Record):
     """A row of test and the prediction for it: a line of predictions.jsonl."""

@@ -96,7 +96,7 @@ class ClassificationConfig(TextsConfig):
     metrics: ClassVar[Mapping[str, Metric]] = {
         "accuracy": Metric("accuracy"),
         "macro_f1": Metric("macro F1"),
-        "matthews": Metric("Matthews correlation", "× 100"),
+        "matthews": Metric("Matthews correlation", "× 100", -1.0),
         "f1": Metric("F1"),
     }
     simplest: ClassVar[str] = "most frequent class"

@@ -69,8 +69,8 @@ class RegressionConfig(TextsConfig):
 
     lower_is_better: ClassVar[frozenset[str]] = frozenset({"mean_absolute_error"})
     metrics: ClassVar[Mapping[str, Metric]] = {
-        "spearman": Metric("Spearman correlation", "× 100"),
-        "pearson": Metric("Pearson correlation", "× 100"),
+        "spearman": Metric("Spearman correlation", "× 100", -1.0),
+        "pearson": Metric("Pearson correlation", "× 100", -1.0),
         "mean_absolute_error": Metric("mean absolute error", ""),
     }
     exported: ClassVar = TransformersHead(

@@ -37,7 +37,9 @@ class Question(Example):
     name: str = ""
     """The name of the question in the file; empty where it has none."""
     article: str = ""
-    """The article of the context, where a split is held out by articles; else empty."""
+    """The title of the context's article; empty where the file has none."""
+    by_article: bool = False
+    """Whether the file has so many articles that a split is held out by these, and not by contexts."""
 
     @property
     def context(self) -> str:
@@ -52,6 +54,11 @@ class Question(Example):
     @property
     @override
     def together(self) -> tuple[str, ...]:
+        return ((self.article if self.by_article else "") or self.context,)
+
+    @property
+    @override
+    def cluster(self) -> tuple[str, ...]:
         return (self.article or self.context,)
 
     @property
@@ -142,8 +149,9 @@ def _of_articles(path: Path, articles: list[Any], labelled: bool, errors: Errors
     many = len(articles) >= MANY_ARTICLES
     for count, article in enumerate(articles, 1):
         where = f"{path}: article {count}"
-        title = str(_field(article, "title", str, where, "")) if many else ""
-        for index, paragraph in enumerate(_field(article, "paragraphs", list, where), 1):
+        paragraphs = _field(article, "paragraphs", list, where)
+        title = str(article.get("title") or "")
+        for index, paragraph in enumerate(paragraphs, 1):
             inside = f"{where}, paragraph {index}"
             context = text_value(_field(paragraph, "context", str, inside), inside, "context", errors)
             for asked in _field(paragraph, "qas", list, inside):
@@ -152,7 +160,7 @@ def _of_articles(path: Path, articles: list[Any], labelled: bool, errors: Errors
                 here = f"{path}: question {name or number}"
                 question = text_value(_field(asked, "question", str, here), here, "question", errors)
                 answers = _answers_of(asked, context, here, errors) if labelled else None
-                yield Question(number, (question, context), answers, name or f"{number}", title)
+                yield Question(number, (question, context), answers, name or f"{number}", title, many)
 
 
 def _answers_of(asked: dict[str, Any], context: str, where: str, errors: Errors) -> tuple[GoldAnswer, ...]:

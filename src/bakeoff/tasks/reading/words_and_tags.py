@@ -1,8 +1,8 @@
 """Files of words with a tag each: CoNLL columns, CoNLL-U; .jsonl, .parquet, .arrow and `hub:` with lists, or spans.
 
-A sentence ends at a blank line. Lines that begin with -DOCSTART- (CoNLL-2003) and comments are skipped (in CoNLL-U all
-lines that begin with #, else see `CommentLines`), and so are CoNLL-U's words of several tokens (1-2) and empty words
-(1.1).
+A sentence ends at a blank line, and a document begins at a line -DOCSTART- (CoNLL-2003) or `# newdoc` (CoNLL-U). These
+and other comments are skipped (in CoNLL-U all lines that begin with #, else see `CommentLines`), and so are CoNLL-U's
+words of several tokens (1-2) and empty words (1.1).
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,6 +41,13 @@ class TaggedSentence(Example):
     """The place of each word in the raw text, as of `WordsOfText`; None where words were given."""
     widened: int = field(default=0, compare=False)
     """The number of spans that were widened to whole grapheme clusters."""
+    document: int = field(default=0, compare=False)
+    """The number of the sentence's document, from 1 on; 0 where the file marks none."""
+
+    @property
+    @override
+    def cluster(self) -> tuple[str, ...]:
+        return (str(self.document),) if self.document else self.together
 
     @property
     @override
@@ -93,16 +100,17 @@ def read_tagged(
     likely = -1 if universal else _column(columns.tags or "-1", universal, path)
     comments = CommentLines(LineReader(path, errors, encoding=encoding), likely)
     pairs: list[tuple[str, str]] = []
-    number = width = words = 0
+    number = width = words = document = 0
     for number, text, _ in LineReader(path, errors, encoding=encoding).whole():
         line = text.rstrip("\r\n")
         if not line.strip():
             if pairs:
-                yield _sentence(number, pairs, labelled)
+                yield _sentence(number, pairs, labelled, document)
             pairs, width = [], 0
             continue
         if ("\r" in line or "\0" in line) and (problem := foreign_line(line)):
             raise UserError(f"{path}:{number}: {problem}")
+        document += line.startswith(("-DOCSTART-", "# newdoc") if universal else "-DOCSTART-")
         if line.startswith("-DOCSTART-") or (line.startswith("#") and (universal or (not pairs and line in comments))):
             continue
         cells = line.split("\t") if universal else cells_of(line)
@@ -129,7 +137,7 @@ def read_tagged(
             f"{path}: no blank line ends a sentence, so that all of its {words:,} words are one; put one after each"
         )
     if pairs:
-        yield _sentence(number, pairs, labelled)
+        yield _sentence(number, pairs, labelled, document)
 
 
 def has_fields(path: Path) -> bool:
@@ -137,9 +145,9 @@ def has_fields(path: Path) -> bool:
     return on_hub(path) or kind_of(path) in (".jsonl", *COLUMNAR)
 
 
-def _sentence(line: int, pairs: Sequence[tuple[str, str]], labelled: bool) -> TaggedSentence:
+def _sentence(line: int, pairs: Sequence[tuple[str, str]], labelled: bool, document: int) -> TaggedSentence:
     words, tags = zip(*pairs, strict=True)
-    return TaggedSentence(line, words, tags if labelled else None)
+    return TaggedSentence(line, words, tags if labelled else None, document=document)
 
 
 def _column(name: str, universal: bool, path: Path) -> int:
