@@ -1,8 +1,8 @@
 """The training section of a recipe: batch, optimizer, schedule, budget and what else decides how a model is trained."""
 
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt, field_validator, model_validator
 
 from bakeoff.batching.token_batches import TokenBatch
 from bakeoff.config import Config
@@ -65,6 +65,15 @@ class TrainingConfig(Config):
     early_stopping: EarlyStopping | None = None
     """End the training where the held-out loss has stopped falling, such as `{patience: 3}`; null: train the whole
     budget. `--patience` replaces it."""
+
+    @field_validator("micro_batch", mode="before")
+    @classmethod
+    def _known_size(cls, value: Any) -> Any:
+        """Say in one line what a size may be."""
+        number = isinstance(value, int) and not isinstance(value, bool) and value > 0
+        if not (value is None or value == "auto" or number or isinstance(value, dict | TokenBatch)):
+            raise ValueError("give a number of rows above 0, {tokens: N}, or auto")
+        return value
 
     @model_validator(mode="after")
     def _one_unit(self) -> Self:

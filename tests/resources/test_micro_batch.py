@@ -67,6 +67,12 @@ def test_a_single_row_that_does_not_fit_is_refused_with_what_helps(memory):
         fitting_micro_batch(shrink("bert-tiny", **PLAIN), 160, GPU)
 
 
+@pytest.mark.parametrize("size", ["most", 0, -3, 2.5, [4]])
+def test_a_size_of_another_kind_is_refused_in_one_line(size):
+    with pytest.raises(UserError, match=r"micro_batch: give a number of rows above 0, \{tokens: N\}, or auto$"):
+        shrink("bert-tiny", **{"training.micro_batch": size})
+
+
 def test_halves_are_rounded_up_and_end_at_one():
     assert [halved(9), halved(2), halved(1)] == [5, 1, None]
     assert halved(TokenBatch(tokens=301)) == TokenBatch(tokens=151)

@@ -115,7 +115,12 @@ def _memory_text(memory: "MemoryNeed") -> str:
 
 def _fits_text(fits: dict[int, int], length: int) -> str:
     """The largest micro-batches of full rows on GPUs of usual sizes."""
-    sizes = ", ".join(f"{rows:,} on {size} GB" if rows else f"none on {size} GB" for size, rows in fits.items())
+    from bakeoff.resources.micro_batch import MOST
+
+    sizes = ", ".join(
+        f"{rows:,}{' or more' if rows == MOST else ''} on {size} GB" if rows else f"none on {size} GB"
+        for size, rows in fits.items()
+    )
     return f"rows of {length:,} tokens at once, counted in bfloat16: {sizes}; training.micro_batch=auto takes as many"
 
 

@@ -40,13 +40,14 @@ class TrainingProgress:
         total: number of steps.
         shown: False for silence. A function gets notes, and nothing is printed: a dict with `done`, `total` and
             `figures`, or with a `line`, and `remark` if other trainings may print the same line.
+        first: remarks that come before all others.
     """
 
-    def __init__(self, title: str, total: int, shown: Shown = True) -> None:
+    def __init__(self, title: str, total: int, shown: Shown = True, first: Sequence[str] = ()) -> None:
         self.title, self.total, self.shown = title, total, bool(shown)
         self.note = shown if callable(shown) else None
         self.said = shown.said if isinstance(shown, Remarked) else set[str]()
-        self.before = shown.before if isinstance(shown, Remarked) else ()
+        self.before = (*first, *(shown.before if isinstance(shown, Remarked) else ()))
         self.noted = 0.0
         self.console = Console(stderr=True)
         self.bar: Bar | None = None

@@ -109,9 +109,11 @@ def pretrain(
         if settled.done is not None:
             return settled.done
         prepared = prepare(settled)
-        bar = TrainingProgress(settled.recipe.name, settled.steps, progress if processes.first else False)
-        with running(settled, prepared) as run, bar as shown:
-            training = Training(run, settled, prepared, shown, watch)
+        name, shown = settled.recipe.name, progress if processes.first else False
+        on = [] if finish_now else [f"{name}: on {first_line(prepared.module.model, prepared.placement)}"]
+        bar = TrainingProgress(name, settled.steps, shown, on)
+        with running(settled, prepared) as run, bar:
+            training = Training(run, settled, prepared, bar, watch)
             if run.finished or training.train(until):  # else a stop at `until`
                 training.average()
             processes.wait()  # until the first one has written all
@@ -203,9 +205,6 @@ class Training:
     def _begin(self) -> None:
         """Go on from the newest checkpoint, if there is one, and say what is to be known."""
         trainer, asked, taken = self.trainer, self.asked, self.prepared.taken
-        if not asked.finish_now:
-            model, placement = self.unit.module.model, self.unit.placement
-            self.shown.remark(f"{self.settled.recipe.name}: on {first_line(model, placement)}")
         resumed = self.opened.run is not None and trainer.resume()
         if not asked.finish_now:
             self.processes.write(self.saver.forget, trainer.position.step)
