@@ -74,4 +74,5 @@ def test_the_counted_memory_is_that_of_the_layers_inputs_and_of_one_layer():
     assert kept.weights == whole.weights
     assert kept.activations < 0.35 * whole.activations
     inputs = 12 * 8 * 128 * recipe.model.stack.width * 4
-    assert kept.activations > inputs
+    of_a_layer = (whole.activations - kept.activations) / 12
+    assert kept.activations > inputs + 0.9 * of_a_layer

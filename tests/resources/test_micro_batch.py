@@ -6,6 +6,7 @@ from tests.conftest import PLAIN, shrink
 
 from bakeoff.batching.token_batches import TokenBatch
 from bakeoff.errors import UserError
+from bakeoff.ops.linear_cross_entropy import MOST_SCORES
 from bakeoff.recipe_files import load_recipe
 from bakeoff.resources import micro_batch as sizes
 from bakeoff.resources.memory_need import MemoryCount
@@ -105,3 +106,5 @@ def test_scores_of_a_large_vocabulary_are_counted_in_chunks():
     counts = [MemoryCount(load_recipe("gpt2-base"), size, GPU, "bfloat16") for size in (50_257, 100)]
     large, small = (count.need(32).activations - count.need(16).activations for count in counts)
     assert abs(large - small) < 0.05 * (16 * 1024 * 50_257 * 4)
+    of_a_chunk = 2 * 4 * MOST_SCORES  # and the gradient of the table, 154 MB
+    assert counts[0].need(32).activations - counts[1].need(32).activations > of_a_chunk

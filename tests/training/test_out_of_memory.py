@@ -14,6 +14,7 @@ from bakeoff.runs.checkpoint import list_checkpoints
 from bakeoff.runs.run import Run
 from bakeoff.training import resolution
 from bakeoff.training.pretrain import pretrain
+from bakeoff.training.pretraining import Pretraining
 
 STEPS = {"training.budget": {"steps": 6}, "training.micro_batch": "auto", "model.dropout": 0.1}
 OPTIONS = {"progress": False, "device": "cpu"}
@@ -110,9 +111,12 @@ def test_memory_that_runs_out_while_weights_move_ends_the_training(memory, corpu
         raise fails
 
     monkeypatch.setattr(torch.optim.AdamW, "step", torch.optim.Optimizer.profile_hook_step(step))
+    cut = []
+    monkeypatch.setattr(Pretraining, "in_smaller_parts", lambda self, step: cut.append(step))
     recipe = shrink("gpt-tiny", **STEPS, **{"training.optimizer": {"kind": "adamw", "lr": 1e-3}})
     with pytest.raises(RuntimeError, match="out of memory"):
         pretrain(recipe, corpus.path, tmp_path / "run", **OPTIONS)
+    assert not cut
 
 
 def test_auto_is_decided_by_the_count_and_written_into_the_run(corpus, tmp_path, monkeypatch):
