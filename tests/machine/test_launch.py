@@ -47,3 +47,13 @@ def test_also_from_python_and_not_for_a_single_process(corpus, tmp_path, monkeyp
         monkeypatch.setenv("WORLD_SIZE", alone)
         with pytest.raises(UserError, match="no such corpus"):
             bakeoff.pretrain(bakeoff.load_recipe("bert-tiny"), tmp_path / "none", tmp_path / "run")
+
+
+@pytest.mark.parametrize("verb", ["prepare", "score", "compare", "serve", "export"])
+def test_a_verb_that_processes_do_not_share_is_refused_under_torchrun(verb, monkeypatch, capfd):
+    for name, value in {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "1"}.items():
+        monkeypatch.setenv(name, value)
+    assert command_line([verb, "a", "b"]) == 2
+    (line,) = capfd.readouterr().err.splitlines()
+    assert f"{verb}: torchrun has started 2 processes" in line
+    assert f"start `bakeoff {verb}` alone" in line

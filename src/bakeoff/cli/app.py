@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from typing_extensions import override
 
 from bakeoff.display.terminal import show
+from bakeoff.machine.launch import require_no_torchrun
 
 VERBS = {
     "demo": "Try everything in minutes, on text that ships with Python",
@@ -41,6 +42,9 @@ VERBS = {
 }
 """What each verb is for; its function stands in the file of its name."""
 
+TOGETHER = frozenset({"pretrain", "finetune", "evaluate"})
+"""Verbs that several processes of torchrun do together."""
+
 _NO_NAMES = {"import": "import_model"}
 """Functions of verbs whose names are words of Python."""
 
@@ -60,6 +64,8 @@ class Commands(Mapping[str, Any]):
             alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
             alone.command(verb, short_help=VERBS[verb])(getattr(import_module(f"bakeoff.cli.{name}"), name))
             self._imported[verb] = typer.main.get_command(alone)
+        if verb not in TOGETHER:
+            require_no_torchrun(verb)
         return self._imported[verb]
 
     @override

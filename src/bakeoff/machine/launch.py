@@ -53,6 +53,19 @@ def require_one_process(out: object) -> None:
     )
 
 
+def require_no_torchrun(verb: str) -> None:
+    """Refuse a verb that several processes of torchrun would do each for itself, into one folder.
+
+    Raises:
+        UserError: torchrun has started several processes.
+    """
+    if started_together():
+        raise UserError(
+            f"{verb}: torchrun has started {_count('WORLD_SIZE'):,} processes, which only pretrain, finetune and "
+            f"evaluate share among them; start `bakeoff {verb}` alone"
+        )
+
+
 def require_torchrun(out: object) -> None:
     """Refuse to train where several processes were started, but cannot find each other to train one model.
 
