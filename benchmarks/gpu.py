@@ -105,7 +105,7 @@ def main() -> int:
 
     for title, goal in GOALS.items():
         result = call.results.get(title)
-        if isinstance(result, dict):
+        if isinstance(result, dict) and device.type == "cuda":
             print(f"{title}: {result['tokens/s']:,} tokens/s, of a goal of {goal:,} on one H100 SXM")
     print(f"failed or left out: {', '.join(call.failed) or 'nothing'}")
     return 1 if call.failed else 0

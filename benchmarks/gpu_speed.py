@@ -13,6 +13,7 @@ from bakeoff.batching.batches import Batches, BatchSizes, prefetch
 from bakeoff.batching.rows import TargetDrawing, TextRows
 from bakeoff.conformance.narrow import narrow
 from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
 from bakeoff.resources.device import Placement, peak_memory, reset_peak_memory
 from bakeoff.resources.first_line import first_line
@@ -20,12 +21,12 @@ from bakeoff.throughput.cell import Cell, RandomText, numbered_tokenizer
 from bakeoff.trainer.step import optimize
 from bakeoff.training.pretraining import Pretraining
 
-WHOLE_ROWS = {"input": {"format": "blocks", "isolate": False}, "model.dropout": 0.0, "training.first_batch": 1.0}
-TRAININGS = {  # recipe, rows of a step, changes
-    "bert-base at 128": ("bert-base", 512, {"input.length": 128, "objective": [{"kind": "mlm", "rate": 0.15}]}),
-    "bert-base at 512": ("bert-base", 128, {"input.length": 512, "objective": [{"kind": "mlm", "rate": 0.15}]}),
-    "gpt2-base at 1024": ("gpt2-base", 64, {"input.length": 1024}),
-    "laptop-hybrid-small": ("laptop-hybrid-small", 512, {}),
+MASKED = {"objective": [{"kind": "mlm", "rate": 0.15}]}
+TRAININGS: dict[str, tuple[str, int, int, dict[str, Any]]] = {  # recipe, rows of a step, tokens of a row, changes
+    "bert-base at 128": ("bert-base", 512, 128, MASKED),
+    "bert-base at 512": ("bert-base", 128, 512, MASKED),
+    "gpt2-base at 1024": ("gpt2-base", 64, 1024, {}),
+    "laptop-hybrid-small": ("laptop-hybrid-small", 512, 128, {}),
 }
 GOALS = {"bert-base at 128": 850_000, "bert-base at 512": 780_000, "gpt2-base at 1024": 550_000}
 """Tokens a second on one H100 SXM."""
@@ -72,16 +73,25 @@ def timed(step: Callable[[int], Any], device: torch.device, seconds: float, warm
     return (time.perf_counter() - began) / count, count
 
 
+def recipe_of(name: str, smoke: bool) -> Recipe:
+    """The recipe of a measured training, in whole rows of one document and without dropout; smaller for `smoke`."""
+    recipe_name, rows, length, changes = TRAININGS[name]
+    rows, length = (4, 32) if smoke else (rows, length)
+    recipe = narrow(recipe_name) if smoke else load_recipe(recipe_name)
+    whole = {"input": {"format": "blocks", "length": length, "isolate": False}, "model.dropout": 0.0}
+    sizes = {
+        "training.batch": rows,
+        "training.micro_batch": None,
+        "training.first_batch": 1.0,
+        "training.curriculum": [],
+    }
+    return recipe.changed({**whole, **sizes, **changes}).fitted(STEPS)
+
+
 def training(name: str, device: torch.device, seconds: float, smoke: bool, peak: float | None) -> dict[str, Any]:
     """The speed of a training's steps, its batches made as in training, and its share of the device's peak."""
-    recipe_name, rows, changes = TRAININGS[name]
-    if smoke:
-        changes = {key: value for key, value in changes.items() if key == "objective"}
-    recipe = narrow(recipe_name).changed({**WHOLE_ROWS, **changes}) if smoke else None
-    recipe = recipe or load_recipe(recipe_name, {**WHOLE_ROWS, **changes})
-    rows = 4 if smoke else rows
-    length = recipe.input.length
-    recipe = recipe.fitted(STEPS, {"training.batch": rows, "training.curriculum": []})
+    recipe = recipe_of(name, smoke)
+    rows, length = recipe.training.rows_at_once(recipe.input.length), recipe.input.length
     vocabulary = 160 if smoke else recipe.tokenizer.size
     placement = Placement(device, "bfloat16" if device.type == "cuda" else "float32")
     reset_peak_memory(device)
@@ -122,7 +132,7 @@ def transformers_training(name: str, device: torch.device, seconds: float, smoke
     from transformers.utils import is_flash_attn_2_available
 
     causal = name.startswith("gpt2")
-    rows, length = (4, 32) if smoke else (TRAININGS[name][1], TRAININGS[name][2]["input.length"])
+    rows, length = (4, 32) if smoke else TRAININGS[name][1:3]
     small = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2} if smoke else {}
     no_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     config = (

@@ -50,6 +50,18 @@ def test_the_share_of_the_peak_is_that_of_the_stated_goals(gpu):
         assert round(100 * share_of_peak(rate, flops, gpu.peak_of("NVIDIA H100 80GB HBM3"))) == percent
 
 
+def test_every_measured_training_is_of_whole_rows_without_dropout(gpu):
+    from gpu_speed import recipe_of
+
+    tokens = {}
+    for name in gpu.TRAININGS:
+        recipe = recipe_of(name, smoke=False)
+        tokens[name] = recipe.training.rows_at_once(recipe.input.length) * recipe.input.length
+        assert (recipe.model.dropout, recipe.input.isolates, recipe.training.curriculum) == (0.0, False, [])
+    assert set(tokens.values()) == {65_536}
+    assert gpu.GOALS.keys() <= gpu.TRAININGS.keys()
+
+
 def test_a_measurement_that_fails_or_has_no_time_does_not_end_the_others(gpu, tmp_path, capsys):
     out = tmp_path / "gpu.json"
     call = gpu.Call(100, out)
