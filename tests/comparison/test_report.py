@@ -230,7 +230,9 @@ def test_labels_that_are_words_stand_in_quotation_marks():
     failure = Failure(recipe="the worst", seed=1, training="pre-training the worst", message="infinite")
     start = {"source": "runs/bert", "run": "r", "origin": None, "steps": 5, "weights": "0", "tensors": 3, "of": 3}
     entries = [
-        entry.model_copy(update={"start": StartFacts(**start, fresh=[])}) if entry.label == "the" else entry
+        entry.model_copy(update={"starts": dict.fromkeys(range(3), StartFacts(**start, fresh=[]))})
+        if entry.label == "the"
+        else entry
         for entry in results.recipes
     ]
     results = results.model_copy(update={"failures": [failure], "recipes": entries})

@@ -4,12 +4,15 @@ import shutil
 
 import pytest
 import yaml
+from synthetic_results import make_results
 from tests.conftest import shrink
 from tests.interop.elsewhere import write_wordpiece
 
 from bakeoff.comparison.execution import compare
 from bakeoff.comparison.plan import Plan
 from bakeoff.comparison.reporting.cautions import cautions
+from bakeoff.comparison.reporting.findings import findings
+from bakeoff.comparison.reporting.report import write_report
 from bakeoff.comparison.results import Results
 from bakeoff.comparison.running.engine import Engine
 from bakeoff.errors import UserError
@@ -80,9 +83,9 @@ def test_a_run_goes_on_from_its_weights_and_from_scratch_does_not(folder, corpus
     scratch = [folder / "out" / own["scratch"].predictions for own in scores.values()]
     assert scratch[0].read_text() == scratch[1].read_text() == scratch[2].read_text()
     assert all(own["pretrained"].transferred_tensors > 0 for own in scores.values())
-    start = results.recipes[0].start
+    start = results.recipes[0].starts[0]
     assert (start.tensors, start.fresh, start.steps) == (start.of, [], 2)
-    assert results.recipes[2].start is None
+    assert results.recipes[2].starts == {}
     assert Results.read(folder / "out/results.json") == results
     told = cautions(results)
     assert any(f"“mine” starts from {folder / 'runs/mine'} (2 steps)" in line for line in told)
@@ -91,6 +94,89 @@ def test_a_run_goes_on_from_its_weights_and_from_scratch_does_not(folder, corpus
     lines = []
     assert go(plan, progress=lines.append).recipes == results.recipes
     assert not [line for line in lines if "pre-training" in line or "fine-tuning" in line]
+
+
+@pytest.fixture(scope="module")
+def of_seeds(corpus, mine, tmp_path_factory):
+    """A folder with a run for each of three seeds."""
+    out = tmp_path_factory.mktemp("of-seeds")
+    common = {"budget": Budget(steps=2), "device": "cpu", "progress": False}
+    for seed in range(3):
+        pretrain(shrink("bert-tiny"), corpus.path, out / f"bert/seed-{seed}", seed=seed, **common)
+    return out
+
+
+def test_each_seed_starts_from_a_run_of_its_own(folder, corpus, of_seeds):
+    """And then a seed is another pre-training, of which the verdict allows for the luck."""
+    (folder / "same.yaml").write_text(Run(of_seeds / "bert/seed-0").recipe.to_yaml())
+    name = f"{of_seeds}/bert/seed-{{seed}}"
+    recipes = [{"recipe": name, "set": STILL}, {"recipe": "same.yaml", "name": "file", "start": name, "set": STILL}]
+    plan = write_plan(folder, corpus.path, recipes, from_scratch=False, seeds=3)
+    results = go(plan)
+    assert [entry.label for entry in results.recipes] == ["bert", "file"]
+    for entry in results.recipes:
+        for run in entry.runs:
+            assert worst(folder / "out" / run.path, of_seeds / f"bert/seed-{run.seed}") < 1e-9
+        assert {seed: start.source for seed, start in entry.starts.items()} == {
+            seed: str(of_seeds / f"bert/seed-{seed}") for seed in range(3)
+        }
+        assert entry.checkpoint is None
+    assert Results.read(folder / "out/results.json") == results
+    assert "checkpoint" not in findings(results).headline
+    told = "".join(cautions(results))
+    assert "same weights" not in told
+    assert "each other seed from a run of its own" in told
+    with pytest.raises(UserError, match=r"recipes\.0\.recipe: there is no run or model .*\{seed\} for every seed"):
+        go(write_plan(folder, corpus.path, recipes, from_scratch=False, seeds=4))
+    recipes[0] = {"recipe": "same.yaml", "name": "bert", "start": name, "set": STILL}
+    with pytest.raises(UserError, match=r"recipes\.0\.start: there is no run or model .*seed-3, and"):
+        go(write_plan(folder, corpus.path, recipes, from_scratch=False, seeds=4))
+
+
+def test_runs_of_seeds_have_weights_of_their_own_and_one_recipe(folder, corpus, of_seeds):
+    shutil.copytree(of_seeds / "bert", folder / "bert")
+    shutil.rmtree(folder / "bert/seed-1")
+    shutil.copytree(folder / "bert/seed-0", folder / "bert/seed-1")
+    arm = [{"recipe": "bert/seed-{seed}"}]
+    with pytest.raises(UserError, match="recipe bert: start: the seeds 0 and 1 have the same weights, and would be"):
+        go(write_plan(folder, corpus.path, arm, seeds=3))
+    shutil.rmtree(folder / "bert/seed-1")
+    with pytest.raises(UserError, match=r"recipe bert: .*bert/seed-1: no such folder"):
+        go(write_plan(folder, corpus.path, arm, seeds=3))
+    common = {"budget": Budget(steps=2), "device": "cpu", "progress": False}
+    pretrain(shrink("albert-tiny"), corpus.path, folder / "bert/seed-1", seed=1, **common)
+    with pytest.raises(
+        UserError, match="recipe bert: start: the runs of the seeds 0 and 1 are of other recipes: model"
+    ):
+        go(write_plan(folder, corpus.path, arm, seeds=3))
+    assert not (folder / "out").exists()
+
+
+def test_seeds_that_start_from_one_run_say_something_about_this_run(folder, corpus, mine):
+    shutil.copytree(mine.path, folder / "mine")
+    (folder / "same.yaml").write_text(mine.recipe.to_yaml())
+    arms = [{"recipe": "./mine", "set": STILL}, {"recipe": "same.yaml", "name": "other", "set": STILL}]
+    results = go(write_plan(folder, corpus.path, arms, seeds=3))
+    assert [entry.checkpoint is None for entry in results.recipes] == [False, True]
+    one = "This is about “mine” as one checkpoint, which all its seeds start from, and not the recipe that made it."
+    assert findings(results).headline.endswith(one)
+    assert any(line.startswith("All seeds of “mine” start from the same weights.") for line in cautions(results))
+    write_report(results, folder / "report.html")
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "A seed of “mine” begins with the same weights as the others" in page
+    assert "Of the others a seed is a fresh pre-training" in page
+    two = results.model_copy(update={"finished_seeds": [0, 1]})
+    assert "checkpoint" not in findings(two).headline  # where nothing is claimed
+
+
+def test_results_of_older_versions_have_one_start_for_all_seeds():
+    values = make_results(names=["bert-mini"], tasks=("SST-2",), rows=50).model_dump(mode="json")
+    start = {"source": "runs/a", "run": "/runs/a", "origin": None, "steps": 5, "weights": "ab", "tensors": 3, "of": 3}
+    del values["recipes"][0]["starts"]
+    values["recipes"][0]["start"] = {**start, "fresh": []}
+    assert Results.parse(values, "old").recipes[0].checkpoint.source == "runs/a"
+    values["recipes"][0]["start"] = None
+    assert Results.parse(values, "old").recipes[0].starts == {}
 
 
 def test_changed_weights_are_another_comparison(folder, corpus, mine):

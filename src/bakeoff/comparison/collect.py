@@ -84,8 +84,8 @@ class ComparisonFacts:
     """The number of the cluster of each test row, by the task's name; empty: all rows are independent."""
     searches: Mapping[str, TuningResults]
     """The finished searches, by the recipe's label; recipes without a search are missing."""
-    starts: Mapping[str, StartFacts]
-    """The runs that recipes take their first weights from, by label; recipes with random weights are missing."""
+    starts: Mapping[str, Mapping[int, StartFacts]]
+    """The runs that recipes take their first weights from, by label and seed; recipes with random ones are missing."""
     machine: dict[str, str]
     """The machine's processor, cores, memory, accelerator and system, by name."""
     versions: dict[str, str]
@@ -167,7 +167,7 @@ def _entry(planned: PlannedTrainings, recipe: RecipePlan, seeds: list[int], know
         label=recipe.name,
         recipe=_trained(planned.recipes[recipe.name], known.corpus),
         search=known.searches.get(recipe.name),
-        start=known.starts.get(recipe.name),
+        starts={seed: each for seed, each in known.starts.get(recipe.name, {}).items() if seed in seeds},
         parameters=summary["parameters"],
         flops_per_token=summary["flops_per_token"],
         steps=summary["steps"],

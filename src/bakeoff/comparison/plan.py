@@ -201,7 +201,9 @@ class Plan(Config):
         for i, task in enumerate(self.tasks):
             files = {name: find(f"tasks.{i}.{name}", file) for name, file in task.files.items() if file is not None}
             tasks.append(task.model_copy(update={"data": task.data.model_copy(update=files)}))
-        recipes = [item.resolved(f"{path}: recipes.{i}", path.parent) for i, item in enumerate(self.recipes)]
+        recipes = [
+            item.resolved(f"{path}: recipes.{i}", path.parent, self.seeds) for i, item in enumerate(self.recipes)
+        ]
         if entries := mixture_entries(str(self.corpus)):
             mixed = ",".join(f"{find('corpus', each, directory=True)}:{weight}" for each, weight in entries)
             corpus = Path(mixed)

@@ -1,7 +1,7 @@
 """A recipe of a plan: its name, the values that the plan changes, and the weights that it starts from."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -28,10 +28,17 @@ HUB = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*(@[\w./-]+)?")
 """A name on the Hub: OWNER/NAME, with @REVISION or not."""
 
 
+SEED = "{seed}"
+"""What stands, in a start, for the number of each seed."""
+
+
 def label_of(recipe: str) -> str:
-    """The label of a recipe that has none in the plan."""
+    """The label of a recipe that has none in the plan; of a start for each seed, the part above that of the seed."""
     if recipe.endswith(YAML):
         return Path(recipe).stem
+    if SEED in recipe:
+        above = Path(recipe.partition(SEED)[0] + "-").parent.name
+        return above or recipe
     last = Path(recipe.partition("@")[0] if HUB.fullmatch(recipe) else recipe).name
     return last or recipe
 
@@ -40,6 +47,21 @@ def elsewhere(name: str, folder: Path) -> str | None:
     """The source of weights that a name stands for: a folder's absolute path, or a name on the Hub; None: neither."""
     path = (folder / Path(name).expanduser()).resolve()
     return str(path) if path.is_dir() else name if HUB.fullmatch(name) else None
+
+
+def of_seed(source: str, seed: int) -> str:
+    """The source of weights for a seed."""
+    return source.replace(SEED, str(seed))
+
+
+def _source(name: str, folder: Path, seeds: Iterable[int]) -> str | None:
+    """The source that a name stands for, as of `elsewhere`, with `{seed}` in it where the name has it."""
+    if SEED not in name:
+        return elsewhere(name, folder)
+    if any(elsewhere(of_seed(name, seed), folder) is None for seed in seeds):
+        return None
+    path = (folder / Path(name).expanduser()).resolve()
+    return str(path) if any(Path(of_seed(str(path), seed)).is_dir() for seed in seeds) else name
 
 
 def within(key: str, section: str) -> bool:
@@ -54,7 +76,8 @@ class RecipePlan(Config):
     """A recipe's name, or a YAML file; or the same as `start`, which is then trained further by its own recipe."""
     start: Name | None = None
     """Source of the first weights: a run, a folder in the form of transformers, or a name on the Hub; left out: random
-    weights, or the weights of `recipe` where that names such a source."""
+    weights, or the weights of `recipe` where that names such a source. With {seed} in it, as in `runs/bert/seed-{seed}`,
+    each seed starts from a run of its own; else all start from the same weights, and verdicts are about these alone."""
     name: Name
     """The recipe's label in the report; left out: the recipe's name, or the last part of a path."""
     set: dict[str, Any] = Field(default={})
@@ -87,12 +110,13 @@ class RecipePlan(Config):
         """The keys of `set` whose values a search of these keys replaces."""
         return (key for key in self.set if self.search and any(within(key, each) for each in searched))
 
-    def resolved(self, where: str, folder: Path) -> Self:
+    def resolved(self, where: str, folder: Path, seeds: Sequence[int]) -> Self:
         """The recipe's plan with absolute paths.
 
         Args:
             where: the key in the plan that an error message begins with.
             folder: the plan's folder, to which its paths are relative.
+            seeds: the plan's seeds, each of which may start from a source of its own.
 
         Raises:
             UserError: the recipe's file is missing, or the source of its first weights.
@@ -101,9 +125,11 @@ class RecipePlan(Config):
 
         sources: dict[str, str] = {}
         if self.start is not None:
-            start = elsewhere(self.start, folder)
+            start = _source(self.start, folder, seeds)
             if start is None:
-                path = (folder / Path(self.start).expanduser()).resolve()
+                named = (of_seed(self.start, seed) for seed in seeds)
+                lost = next(name for name in named if elsewhere(name, folder) is None)
+                path = (folder / Path(lost).expanduser()).resolve()
                 raise UserError(f"{where}.start: there is no run or model {path}, and it is no name on the Hub")
             sources["start"] = start
         if self.recipe == self.start:
@@ -114,8 +140,10 @@ class RecipePlan(Config):
                 raise UserError(f"{where}.recipe: there is no file {file}")
             sources["recipe"] = str(file)
         # A recipe's name is a recipe, whatever folders there are; `./NAME` is the folder.
-        elif self.recipe not in recipe_names() and (source := elsewhere(self.recipe, folder)) is not None:
+        elif self.recipe not in recipe_names() and (source := _source(self.recipe, folder, seeds)) is not None:
             if self.start is not None:
                 raise UserError(f"{where}: {self.recipe} has weights of its own; name a recipe, or leave start out")
             sources |= {"recipe": source, "start": source}
+        elif SEED in self.recipe:
+            raise UserError(f"{where}.recipe: there is no run or model {self.recipe} for every seed")
         return self.model_copy(update=sources)

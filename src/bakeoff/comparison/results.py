@@ -121,8 +121,8 @@ class RecipeEntry(Config):
     """The complete recipe, with the values of its search's best trial."""
     search: TuningResults | None = None
     """The search of the recipe's values; None: the recipe was not searched."""
-    start: StartFacts | None = None
-    """The run that the pre-trainings' first weights come from; None: random weights."""
+    starts: dict[int, StartFacts] = Field(default={})
+    """The run that each pre-training's first weights come from, by seed; empty: random weights."""
     parameters: int
     """Number of trainable parameters, shared ones counted once, heads of pre-training included."""
     flops_per_token: float
@@ -133,6 +133,22 @@ class RecipeEntry(Config):
     """The recipe's pre-trainings, one for each seed."""
     scores: list[FinetuningScore]
     """The scores of the recipe's fine-tunings."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_older_comparisons(cls, values: Any) -> Any:
+        """Give every seed the start that recipes had in results of older versions."""
+        if not isinstance(values, Mapping) or "start" not in values:
+            return values
+        values = dict(values)
+        start = values.pop("start")
+        return values if start is None else {**values, "starts": {run["seed"]: start for run in values["runs"]}}
+
+    @property
+    def checkpoint(self) -> StartFacts | None:
+        """The one start of all seeds, whose luck no seed shows; None: each seed has its own, or random weights."""
+        different = {each.weights for each in self.starts.values()}
+        return next(iter(self.starts.values())) if len(self.starts) > len(different) else None
 
 
 class Failure(Config):

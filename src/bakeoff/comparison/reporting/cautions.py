@@ -1,7 +1,8 @@
 """Warnings of a comparison: what a reader has to know before believing or acting on the numbers."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
+from bakeoff.comparison.facts import StartFacts
 from bakeoff.comparison.reporting.baseline_findings import baseline_standings, worthless
 from bakeoff.comparison.reporting.cut_texts import cut_cautions
 from bakeoff.comparison.reporting.findings import claims
@@ -28,6 +29,7 @@ def cautions(results: Results) -> list[str]:
         *worthless(baseline_standings(results)),
         *_failures(results),
         *_without_transfer(results),
+        *_of_checkpoints(results),
         *_at_the_plateau(results),
         *spending_cautions(results),
         *cut_cautions(results),
@@ -120,13 +122,10 @@ def _unknown_noise(results: Results) -> Iterator[str]:
 
 def _starts(results: Results) -> Iterator[str]:
     """A warning about recipes that start from a run: its cost is outside the budget, its weights are in the gain."""
-    begun = {entry.label: entry.start for entry in results.recipes if entry.start is not None}
+    begun = {entry.label: entry.starts for entry in results.recipes if entry.starts}
     if not begun:
         return
-    parts = [
-        f"{'; '.join(f'{quoted(label)} starts from {start}' for label, start in begun.items())}. What those weights "
-        "have cost is no part of the budget"
-    ]
+    parts = [f"{'; '.join(map(_start, begun, begun.values()))}. What those weights have cost is no part of the budget"]
     others = [entry.label for entry in results.recipes if entry.label not in begun]
     if others:
         parts.append(f"{_names(others)} had the budget alone, so the difference is also one of what was spent before")
@@ -136,6 +135,24 @@ def _starts(results: Results) -> Iterator[str]:
             "first weights and of this pre-training together"
         )
     yield ". ".join(parts) + "."
+
+
+def _start(label: str, starts: Mapping[int, StartFacts]) -> str:
+    """The start of a recipe, the first one of several: bert starts from runs/seed-0 (9 steps): 3 of 3 tensors."""
+    first, *others = {each.weights: each for each in starts.values()}.values()
+    more = f", and each other seed from a run of its own ({listed([each.source for each in others])})" if others else ""
+    return f"{quoted(label)} starts from {first}{more}"
+
+
+def _of_checkpoints(results: Results) -> Iterator[str]:
+    """A warning that seeds with one start are no evidence about the recipe that it was trained by."""
+    those = [entry.label for entry in results.recipes if entry.checkpoint is not None]
+    if those:
+        yield (
+            f"All seeds of {_names(those)} start from the same weights. Another pre-training by the same recipe would "
+            "give others, by more than any interval here allows for: what is said is about these weights. A start for "
+            "each seed, `start: .../seed-{seed}`, says something about the recipe."
+        )
 
 
 def _notes(results: Results) -> Iterator[str]:

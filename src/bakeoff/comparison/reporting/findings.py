@@ -52,7 +52,17 @@ def findings(results: Results) -> Findings:
     headlines = [_headline(results, standings), baseline_headline(baselines)]
     if any(each.ahead > 0 and each.real is not False for each in baselines):
         headlines.reverse()  # what a reader has to know first
-    return Findings(" ".join(filter(None, headlines)), details)
+    return Findings(" ".join(filter(None, [*headlines, _of_checkpoints(results)])), details)
+
+
+def _of_checkpoints(results: Results) -> str:
+    """What verdicts are about where all seeds start from the same weights; empty elsewhere, and without verdicts."""
+    those = [entry.label for entry in results.recipes if entry.checkpoint is not None]
+    if not those or not claims(results):
+        return ""
+    one = "one checkpoint, which all its seeds start from, and not the recipe that made it"
+    several = "one checkpoint each, which all their seeds start from, and not the recipes that made them"
+    return f"This is about {_names(those)} as {one if len(those) == 1 else several}."
 
 
 def claims(results: Results) -> bool:

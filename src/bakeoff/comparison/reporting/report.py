@@ -15,7 +15,7 @@ from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.reporting.search_findings import search_figures, search_section
 from bakeoff.comparison.results import FIGURES, Results
 from bakeoff.comparison.statistics import SEEDS_FOR_A_CLAIM
-from bakeoff.display.wording import budget, counted, listed, quantity
+from bakeoff.display.wording import budget, counted, listed, quantity, quoted
 from bakeoff.durable import own_folder, write_atomically
 from bakeoff.report.charts import Figure, on_page, specification
 from bakeoff.report.elements import figure_element, folded, legend, note, opening, panels
@@ -204,10 +204,18 @@ def _method(results: Results) -> str:
 def _seeds(results: Results) -> str:
     nested = results.finetune_seeds
     averaged = f" Of each, {nested} fine-tunings are averaged." if nested > 1 else ""
+    shared = [quoted(entry.label) for entry in results.recipes if entry.checkpoint is not None]
+    fresh = "A seed is a fresh pre-training (other weights, order and masks) with its fine-tuning."
+    further = (
+        f"A seed of {listed(shared)} begins with the same weights as the others, and has another order and other masks "
+        "of the further training, and another fine-tuning."
+    )
+    kinds = [*([further] if shared else []), *([fresh] if len(shared) < len(results.recipes) else [])]
+    if len(kinds) > 1:
+        kinds[1] = "Of the others a seed is" + fresh.removeprefix("A seed is")
     return (
-        f"{listed([str(seed) for seed in results.finished_seeds])}. A seed is a fresh pre-training (other weights, "
-        f"order and masks) with its fine-tuning.{averaged} All recipes of a seed run one after the other, so that a "
-        "slow hour of the machine hits all alike."
+        f"{listed([str(seed) for seed in results.finished_seeds])}. {' '.join(kinds)}{averaged} All recipes of a seed "
+        "run one after the other, so that a slow hour of the machine hits all alike."
     )
 
 

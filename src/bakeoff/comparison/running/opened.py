@@ -72,7 +72,7 @@ class Opened:
     Attributes:
         recipes: the recipes, by label, with the values that finished searches have chosen.
         corpus: the facts of the corpus.
-        starts: the runs that recipes start from, by label.
+        starts: the runs that recipes start from, by label and seed.
         budget: the budget of each recipe.
         shared: the trainings' shares of the machine; None: one at a time, with the threads that torch has.
         searches: the searches.
@@ -128,7 +128,8 @@ class Opened:
     def read(self) -> list[Path]:
         """The files and folders that trainings read."""
         files = [file for task in self.plan.tasks for file in task.files.values() if file and not on_hub(file)]
-        return [*corpus_folders(str(self.plan.corpus)), *files, *(Path(start.run) for start in self.starts.values())]
+        runs = dict.fromkeys(Path(each.run) for of_seeds in self.starts.values() for each in of_seeds.values())
+        return [*corpus_folders(str(self.plan.corpus)), *files, *runs]
 
     def _side_by_side(self) -> SharedMachine | None:
         """The trainings' shares of the machine; None: one at a time, with the threads that torch has."""

@@ -214,8 +214,8 @@ class PlannedTrainings:
     """The corpus's fingerprint."""
     budgets: dict[str, str]
     """The budget of each recipe's pre-trainings, by label, such as `steps=1000`."""
-    starts: Mapping[str, StartFacts] = field(default_factory=dict)
-    """The runs that recipes start from, by label."""
+    starts: Mapping[str, Mapping[int, StartFacts]] = field(default_factory=dict)
+    """The runs that recipes start from, by label and seed."""
 
     def pretraining(self, recipe: RecipePlan, seed: int) -> PlannedPretraining:
         """The pre-training of a recipe with a seed."""
@@ -227,7 +227,7 @@ class PlannedTrainings:
         return {
             "search": None if search is None else search.model_dump(mode="json"),
             "recipe": self.recipes[recipe.name],
-            "start": self.starts[recipe.name].weights if recipe.name in self.starts else None,
+            "start": self.starts[recipe.name][seed].weights if recipe.name in self.starts else None,
             "budget": self.budgets[recipe.name],
             "seed": seed,
             "corpus": self.corpus,

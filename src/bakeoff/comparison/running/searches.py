@@ -34,7 +34,7 @@ class Searches:
         corpus: the corpus's fingerprint.
         engine: the engine that runs searches.
         say: a function that shows one line of progress.
-        starts: the runs that recipes start from, by label.
+        starts: the runs that recipes start from, by label and seed; a search starts from that of the plan's first seed.
     """
 
     def __init__(
@@ -45,9 +45,9 @@ class Searches:
         corpus: str,
         engine: Engine,
         say: Say,
-        starts: Mapping[str, StartFacts],
+        starts: Mapping[str, Mapping[int, StartFacts]],
     ) -> None:
-        self.starts = starts
+        self.starts = {name: of_seeds[plan.seeds[0]] for name, of_seeds in starts.items()}
         self.plan, self.out, self.engine, self.say = plan, out, engine, say
         self.recipes = dict(recipes)
         self.planned: dict[str, PlannedSearch] = {}

@@ -7,8 +7,9 @@ from typing import Any
 
 from bakeoff.comparison.facts import StartFacts
 from bakeoff.comparison.plan import Plan, directory_name
-from bakeoff.comparison.recipe_plan import RecipePlan, label_of
+from bakeoff.comparison.recipe_plan import RecipePlan, label_of, of_seed
 from bakeoff.comparison.running.engine import Engine
+from bakeoff.config import differing
 from bakeoff.errors import UserError
 from bakeoff.jobs.runner import Say
 
@@ -38,27 +39,45 @@ class Starts:
         """
         if item.start is None:
             return self.engine.recipe(item.recipe, item.set, self.plan.device)
-        run = self._run(item.start, item.name)
+        runs = {seed: self._run(of_seed(item.start, seed), item.name) for seed in self.plan.seeds}
         if item.recipe == item.start:
-            return self.engine.further(run, item.set, self.plan.device)
+            recipes = {seed: self.engine.further(run, item.set, self.plan.device) for seed, run in runs.items()}
+            return _one_model(recipes, item.name)
         return self.engine.recipe(item.recipe, item.set, self.plan.device)
 
-    def facts(self, recipes: Mapping[str, Any]) -> dict[str, StartFacts]:
-        """The weights that each recipe takes from its run, by label; recipes with random weights are left out.
+    def facts(self, recipes: Mapping[str, Any]) -> dict[str, dict[int, StartFacts]]:
+        """The weights that each recipe takes from its runs, by label and seed, without those of random weights.
 
         Raises:
-            UserError: a run's weights do not fit the recipe, or the corpus has another tokenizer than the run.
+            UserError: a run's weights do not fit the recipe, or the corpus has another tokenizer than the run; or
+                several of the runs for each seed have the same weights.
         """
         weights = {}
         for item in self.plan.recipes:
             if item.start is None:
                 continue
-            run, recipe = self._run(item.start, item.name), recipes[item.name]
             try:
-                weights[item.name] = self.engine.starting(item.start, run, recipe, self.plan.corpus)
+                weights[item.name] = self._facts(item.start, item.name, recipes[item.name])
             except UserError as error:
                 raise UserError(f"recipe {item.name}: {error}") from None
         return weights
+
+    def _facts(self, start: str, label: str, recipe: Any) -> dict[int, StartFacts]:
+        by_source: dict[str, StartFacts] = {}
+        taken: dict[str, int] = {}
+        facts = {}
+        for seed in self.plan.seeds:
+            source = of_seed(start, seed)
+            if source not in by_source:
+                run = self._run(source, label)
+                found = by_source[source] = self.engine.starting(source, run, recipe, self.plan.corpus)
+                if (other := taken.setdefault(found.weights, seed)) != seed:
+                    raise UserError(
+                        f"start: the seeds {other} and {seed} have the same weights, and would be counted as two "
+                        "pre-trainings; give each its own"
+                    )
+            facts[seed] = by_source[source]
+        return facts
 
     def _run(self, source: str, label: str) -> Path:
         if source not in self._runs:
@@ -71,3 +90,22 @@ class Starts:
             except UserError as error:
                 raise UserError(f"recipe {label}: {error}") from None
         return self._runs[source]
+
+
+def _one_model(recipes: Mapping[int, Any], label: str) -> Any:
+    """The recipe of the runs that the seeds of one recipe start from.
+
+    Raises:
+        UserError: the runs have other models or objectives.
+    """
+    (first, recipe), *others = recipes.items()
+    values = recipe.model_dump(mode="json")
+    for seed, other in others:
+        theirs = other.model_dump(mode="json")
+        for key in ("model", "input", "objective"):
+            for place, one, another in differing(values.get(key), theirs.get(key), key):
+                raise UserError(
+                    f"recipe {label}: start: the runs of the seeds {first} and {seed} are of other recipes: {place} is "
+                    f"{one} in one, {another} in the other"
+                )
+    return recipe

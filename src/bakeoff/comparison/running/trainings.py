@@ -107,7 +107,7 @@ class Trainings:
         }
         if isinstance(planned, PlannedPretraining):
             pace = self.budget.pace(name) if planned.seed == self.plan.seeds[0] else None
-            start = Path(now.starts[name].run) if name in now.starts else None
+            start = Path(now.starts[name][planned.seed].run) if name in now.starts else None
             return ComparedPretraining(seed=planned.seed, budget=now.budgets[name], pace=pace, start=start, **common)
         # Fine-tuning is short: what an interruption left is made anew.
         planned.discard(self.out)
