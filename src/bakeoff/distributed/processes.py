@@ -1,5 +1,6 @@
 """The processes that train one model together: this one's place among them, their sums and their agreements."""
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -12,8 +13,11 @@ from bakeoff.errors import LostProcess, UserError
 
 Value = TypeVar("Value")
 
-BUCKET_BYTES = 64 << 20
+BUCKET_BYTES = 16 << 20
 """Bytes of tensors that are added up in one exchange; larger tensors go alone."""
+
+UNDER_WAY = 4
+"""Number of exchanges of tensors that are under way at the same time, which bounds the memory for their copies."""
 
 
 class Processes:
@@ -128,13 +132,15 @@ class Processes:
         """Replace each tensor by its sum over all processes, which is the same everywhere to the last bit."""
         if self.alone:
             return
-        for bucket in _buckets(tensors):
-            flat = torch.cat([each.flatten() for each in bucket])
-            with _together():
-                torch_processes.all_reduce(flat)
-            parts = flat.split([each.numel() for each in bucket])
-            sums = [part.view_as(each) for part, each in zip(parts, bucket, strict=True)]
-            torch._foreach_copy_(bucket, sums)
+        under_way: deque[tuple[Any, Tensor, list[Tensor]]] = deque()
+        with _together():
+            for bucket in _buckets(tensors):
+                flat = torch.cat([each.flatten() for each in bucket])
+                under_way.append((torch_processes.all_reduce(flat, async_op=True), flat, bucket))
+                if len(under_way) == UNDER_WAY:
+                    _finish(*under_way.popleft())
+            while under_way:
+                _finish(*under_way.popleft())
 
     def copy_first(self, tensors: Sequence[Tensor]) -> None:
         """Replace each tensor by that of the first process."""
@@ -143,9 +149,7 @@ class Processes:
         for bucket in _buckets(tensors):
             flat = torch.cat([each.flatten() for each in bucket])
             with _together():
-                torch_processes.broadcast(flat, 0)
-            parts = flat.split([each.numel() for each in bucket])
-            torch._foreach_copy_(bucket, [part.view_as(each) for part, each in zip(parts, bucket, strict=True)])
+                _finish(torch_processes.broadcast(flat, 0, async_op=True), flat, bucket)
 
     def once(self, work: Callable[[], Value]) -> Value:
         """What `work` gives on the first process, which alone does it; an error there ends all processes."""
@@ -223,6 +227,13 @@ def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
             bucket.append(each)
             size += each.nbytes
         yield bucket
+
+
+def _finish(exchange: Any, flat: Tensor, tensors: list[Tensor]) -> None:
+    """Wait for an exchange, and put what it has made of the tensors, one after the other in `flat`, into them."""
+    exchange.wait()
+    parts = flat.split([each.numel() for each in tensors])
+    torch._foreach_copy_(tensors, [part.view_as(each) for part, each in zip(parts, tensors, strict=True)])
 
 
 @contextmanager
