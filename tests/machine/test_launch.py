@@ -1,10 +1,14 @@
 """Launchers of several processes are noticed by everything that trains, from the shell and from Python."""
 
+import re
+
 import pytest
 
 import bakeoff
 from bakeoff.cli import run as command_line
+from bakeoff.distributed.processes import Processes
 from bakeoff.errors import UserError
+from bakeoff.training.stages import require_shares
 
 
 @pytest.mark.parametrize(
@@ -57,3 +61,24 @@ def test_a_verb_that_processes_do_not_share_is_refused_under_torchrun(verb, monk
     (line,) = capfd.readouterr().err.splitlines()
     assert f"{verb}: torchrun has started 2 processes" in line
     assert f"start `bakeoff {verb}` alone" in line
+
+
+@pytest.mark.parametrize(
+    ("batch", "micro_batch", "size", "advice"),
+    [
+        (32, None, 2, "--set training.micro_batch=16, or start 1 at most"),
+        (32, 16, 3, "32 rows are 2 micro-batches; give --set training.micro_batch=10, or start 2 at most"),
+        (2, 1, 3, "start 2 at most"),
+        ({"tokens": 400}, {"tokens": 200}, 4, "{tokens: 100}', or start 2 at most"),
+    ],
+)
+def test_more_processes_than_micro_batches_are_refused_with_the_setting(batch, micro_batch, size, advice):
+    changes = {"training.batch": batch, "training.micro_batch": micro_batch}
+    inputs = {} if isinstance(batch, int) else {"input": {"format": "doc_sentences", "length": 32}}
+    objective = [bakeoff.load_recipe("bert-tiny").objective[0].model_dump(mode="json")]
+    recipe = bakeoff.load_recipe("bert-tiny", {**changes, **inputs, "objective": objective})
+    require_shares(Processes(0, 1), recipe, begun=False)
+    with pytest.raises(UserError, match=re.escape(advice)):
+        require_shares(Processes(0, size), recipe, begun=False)
+    with pytest.raises(UserError, match=r"es?; start \d at most$"):
+        require_shares(Processes(0, size), recipe, begun=True)

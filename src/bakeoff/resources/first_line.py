@@ -3,6 +3,7 @@
 import torch
 
 from bakeoff.display.wording import counted
+from bakeoff.distributed.processes import ALONE, Processes
 from bakeoff.models.model import Model
 from bakeoff.ops.attention import UNFUSED_KEYS
 from bakeoff.ops.cpu.matrix_products import Float32Products
@@ -10,12 +11,15 @@ from bakeoff.ops.document_attention import why_not
 from bakeoff.resources.device import Placement, device_name
 
 
-def first_line(model: Model, placement: Placement) -> str:
-    """The device, the precision of products, and the attention of a model that is trained there."""
+def first_line(model: Model, placement: Placement, processes: Processes = ALONE) -> str:
+    """The device, the precision of products, and the attention of a model that is trained there; and by how many."""
     device, precision = placement
+    each = "a part" if processes.shards else "a copy"
+    together = "" if processes.alone else f", {processes.size:,} processes with {each} of the model each"
     threads = f", {counted(torch.get_num_threads(), 'thread')}" if device.type == "cpu" else ""
     products = f"{precision}, products in TF32" if (device.type, precision) == ("cuda", "float32") else precision
-    return f"{device} ({device_name(device)}){threads}, {products}; {attention_used(model, placement)}"
+    where = f"{device} ({device_name(device)}){threads}{together}"
+    return f"{where}, {products}; {attention_used(model, placement)}"
 
 
 def attention_used(model: Model, placement: Placement) -> str:

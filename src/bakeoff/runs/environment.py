@@ -11,14 +11,21 @@ from bakeoff.resources.device import device_name
 from bakeoff.runs.rules import RULES
 
 
-def environment(device: torch.device, precision: str) -> dict[str, Any]:
-    """Facts about machine, rules and versions that affect results and speed."""
+def environment(device: torch.device, precision: str, processes: int = 1) -> dict[str, Any]:
+    """Facts about machine, rules and versions that affect results and speed.
+
+    Args:
+        device: the device of the training.
+        precision: the precision of products.
+        processes: the number of processes that train together.
+    """
     packages = ("bakeoff", "torch", "numpy", "tokenizers", "safetensors")
     return {
         "device": device.type,
         "device_name": device_name(device),
         "precision": precision,
         "threads": torch.get_num_threads(),
+        "processes": processes,
         "platform": platform.platform(),
         "python": platform.python_version(),
         "rules": RULES,

@@ -72,6 +72,8 @@ class Environment(Record):
     """The device of the training: cpu, cuda or mps."""
     threads: int
     """Number of torch's threads."""
+    processes: int = Field(default=1, ge=1)
+    """Number of processes that began the training together."""
     rules: int = 0
     """The number of the rules of the training, see `bakeoff.runs.rules`."""
     origin: str | None = None

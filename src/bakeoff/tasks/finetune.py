@@ -116,7 +116,7 @@ def _fitted(settled: Settled, out: Path, resume: bool, progress: Shown) -> Finet
     """Train, score and write; the first process writes."""
     run, processes = settled.source.run, settled.setting.processes
     source = None if run is None else str(run.path)
-    machine = {"seed": settled.setting.seed, "source": source, **environment(*settled.placement)}
+    machine = {"seed": settled.setting.seed, "source": source, **environment(*settled.placement, processes.size)}
     with full_disk(out, lambda: what_is_kept(out)), ExitStack() as stack:
 
         def entered() -> Path:

@@ -50,7 +50,7 @@ def prepare(settled: Settled) -> Prepared:
     held_out = make_batches(recipe, module, corpus, opened.seed, split="validation")
     stages.first_rows()
     measured = HeldOut(corpus.validation, held_out.fixed(recipe.training.validation_examples))
-    here = environment(*placement)
+    here = environment(*placement, opened.asked.processes.size)
     start = None if opened.trained else opened.asked.start
     taken = None if start is None else start.load(module, corpus)
     if opened.asked.processes.shards:

@@ -110,7 +110,7 @@ def pretrain(
             return settled.done
         prepared = prepare(settled)
         name, shown = settled.recipe.name, progress if processes.first else False
-        on = [] if finish_now else [f"{name}: on {first_line(prepared.module.model, prepared.placement)}"]
+        on = [] if finish_now else [f"{name}: on {first_line(prepared.module.model, prepared.placement, processes)}"]
         bar = TrainingProgress(name, settled.steps, shown, on)
         with running(settled, prepared) as run, bar:
             training = Training(run, settled, prepared, bar, watch)
@@ -232,8 +232,8 @@ class Training:
                 "result counts"
             )
         begun, here = self.run.environment, self.prepared.here
-        for key in ("device", "device_name", "threads", "versions"):
-            for name, old, new in differing(begun[key], here[key], key):
+        for key in ("device", "device_name", "threads", "processes", "versions"):
+            for name, old, new in differing(begun.get(key, 1), here[key], key):  # one process, before it was recorded
                 self._say(f"{name} was {old}, now {new}: the last bits of the result may differ")
 
     def _remark(self, resumed: bool) -> None:

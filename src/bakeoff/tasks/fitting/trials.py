@@ -72,7 +72,7 @@ def run_trials(
             head, transferred = new_head(source, setting)
             unit = Fitting(head, splits["train"], splits["dev"], trial, setting, ended)
             title = _title(source.recipe.name, trial, setting.config)
-            where = first_line(head.model, setting.placement)
+            where = first_line(head.model, setting.placement, processes)
             on = [f"{source.recipe.name}: on {where}"] if trial is first else []
             with TrainingProgress(title, unit.steps, shown if processes.first else False, on) as bar:
                 trainer = Trainer(unit, run, bar, SavePlan(SAVED_BETWEEN_EVALUATIONS, SAVED_EVERY, at_end=True))
