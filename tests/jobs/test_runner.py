@@ -7,7 +7,9 @@ from tests.jobs.threads import Threads
 from tests.jobs.work import Counting, Double, Refuse, run
 
 from bakeoff.errors import UserError
-from bakeoff.jobs.job import Outcome
+from bakeoff.jobs.job import BEGUN, Outcome
+from bakeoff.jobs.remaining import Load, Remaining
+from bakeoff.jobs.runner import Runner
 
 
 def without_devices(queue):
@@ -53,3 +55,32 @@ def test_a_job_that_has_to_begin_anew_is_not_counted_as_done():
     run(queue, Slow(["cpu"]))
     assert len(queue.notes[1]) == 4
     assert queue.waiting == []
+
+
+def test_lines_say_what_is_left_for_all_without_the_time_for_which_a_job_waited(monkeypatch):
+    now, lines = [0.0], []
+    monkeypatch.setattr("bakeoff.display.pace.LINE_SECONDS", -1)
+
+    class Slow(Threads):
+        """A machine that is free after a hundred seconds, and does a job in ten."""
+
+        def wait(self, noted):
+            now[0] += 100
+            for key in queue.running:
+                noted(key, BEGUN)
+            now[0] += 10
+
+            def told(key, note):
+                noted(key, {"done": 1, "total": 100, "figures": "loss 1"} if "at" in note else note)
+
+            return super().wait(told)
+
+    queue = Counting(Double, [1, 2, 4])
+    queue.load = lambda key: Load("number", "", 1)
+    runner = Runner(Slow(["cpu"]), None, lines.append, "number")
+    runner.remaining = Remaining(lambda: now[0])
+    runner.run(queue, 3)
+    whole = [line for line in lines if line.endswith("left for all")]
+    assert whole[0] == "1 of 3 numbers done, about 20 s left for all"
+    assert whole[-1] == "2 of 3 numbers done, about 10 s left for all"
+    assert BEGUN not in [note for notes in queue.notes.values() for note in notes]

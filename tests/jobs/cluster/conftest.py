@@ -34,7 +34,7 @@ def cluster(monkeypatch):
 
 @pytest.fixture
 def connect(tmp_path):
-    def connect(say=lambda line: None, jobs=None, one_device=False, read=(), device="cpu"):
-        return RayWorkers("auto", tmp_path, read, 1, device, jobs=jobs, one_device=one_device, say=say)
+    def connect(say=lambda line: None, jobs=None, one_device=False, read=(), device="cpu", threads=1):
+        return RayWorkers("auto", tmp_path, read, threads, device, jobs=jobs, one_device=one_device, say=say)
 
     return connect

@@ -11,6 +11,7 @@ from tests.jobs.work import Blunder, Counting, Double, Refuse, made, run
 
 from bakeoff.durable import held
 from bakeoff.errors import UserError
+from bakeoff.full_disk import DiskFull
 from bakeoff.jobs.cluster import machines, task
 from bakeoff.jobs.job import Outcome, job_of
 
@@ -97,6 +98,20 @@ def test_progress_between_losses_buys_more_attempts(cluster, connect, monkeypatc
     assert len(attempts) == 10
 
 
+def test_progress_that_was_made_once_does_not_count_again(cluster, connect, monkeypatch):
+    cluster(first=ONE)
+    attempts = []
+
+    def do(self, message, noted):
+        attempts.append(1)
+        noted({"done": 5, "total": 99, "figures": ""})
+
+    monkeypatch.setattr(Inline, "do", do)
+    with pytest.raises(UserError, match=r"lost 4 times without a step between"), connect() as pool:
+        run(Counting(Double, [1]), pool)
+    assert len(attempts) == 8
+
+
 def test_somebody_elses_signal_to_a_job_is_a_loss_and_not_the_end(cluster, connect, monkeypatch):
     """Such as the notice that a machine is taken away."""
     cluster(first=ONE)
@@ -106,6 +121,27 @@ def test_somebody_elses_signal_to_a_job_is_a_loss_and_not_the_end(cluster, conne
     with connect() as pool:
         run(queue, pool)
     assert queue.outcomes[1].tokens == 7
+
+
+def test_a_full_disk_on_a_machine_is_the_commands(cluster, connect, monkeypatch):
+    cluster(first=ONE)
+    monkeypatch.setattr(Inline, "do", lambda self, message, noted: {"full": "out: cannot be written: No space left"})
+    with pytest.raises(DiskFull) as full, connect() as pool:
+        run(Counting(Double, [1]), pool)
+    assert full.value.problem == "out: cannot be written: No space left"
+
+
+def test_a_job_takes_no_more_of_a_machine_than_the_largest_has(cluster, connect, monkeypatch):
+    """One machine alone would train it, too, if more slowly."""
+    ray = cluster(first={"CPU": 2, "memory": 100}, second={"CPU": 1, "memory": 1000})
+    monkeypatch.setattr(Double, "memory", lambda self, device: 5000)
+    queue = Counting(Double, [1])
+    with connect(threads=8) as pool:
+        assert pool.slots == 3
+        run(queue, pool)
+    (declared,) = [options for options, _ in ray.given if "name" in options]
+    assert (declared["num_cpus"], declared["memory"]) == (2, 1000)
+    assert queue.outcomes[1].tokens == 2
 
 
 def test_when_the_command_ends_its_jobs_are_asked_to_stop_and_waited_for(cluster, connect, tmp_path):
@@ -155,6 +191,16 @@ def test_a_machine_that_joins_without_the_disk_gets_no_jobs(cluster, connect, tm
         run(Counting(Double, range(1, 8)), pool)
         assert list(pool.unfit) == ["second"]
     assert lines[-1] == f"ATTENTION: the machine {platform.node()} gets no jobs: it does not see the disk"
+
+
+def test_a_machine_of_another_kind_that_joins_gets_no_jobs_where_minutes_were_made_steps(cluster, connect, monkeypatch):
+    ray, lines = cluster(first=ONE), []
+    monkeypatch.setattr(machines, "device_name", lambda gpus: "old" if HERE.node == "second" else "new")
+    with connect(lines.append, one_device=True) as pool:
+        ray.join("second", CPU=4)
+        run(Counting(Double, range(1, 8)), pool)
+        assert list(pool.unfit) == ["second"]
+    assert "has another device (old) than the others (new)" in lines[-1]
 
 
 def test_a_job_waits_until_an_earlier_process_lets_go_of_its_folder(tmp_path):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bakeoff.display.wording import counted, listed
+from bakeoff.display.wording import counted, listed, verb
 from bakeoff.errors import UserError
 from bakeoff.jobs.cluster.machines import Machine, Shared, differences, machine_here, other_device
 from bakeoff.jobs.runner import Say
@@ -57,7 +57,8 @@ def require_machines(
             f"ATTENTION: {listed(without)}: a lock of another machine on {shared.out} is not seen there; see to it "
             "that no two commands write to it at the same time"
         )
-    say(f"{counted(len(able), 'machine')} of the cluster do the jobs: {listed(sorted({each.device for each in able}))}")
+    devices = listed(sorted({each.device for each in able}))
+    say(f"{counted(len(able), 'machine')} of the cluster {verb(len(able), 'does', 'do')} the jobs: {devices}")
     return only
 
 
