@@ -21,5 +21,5 @@ def untrained(name, corpus, path, **changes):
     figures = dict.fromkeys(("parameters", "tokens", "seconds", "seed", "flops", "flops_per_token"), 0)
     figures |= {"steps": 1, "tokens_per_second": 0, "peak_memory_bytes": None, "unigram_entropy": None}
     losses = {"loss": 0.0} | {name: {} for name in ("losses", "accuracy", "perplexity", "bits_per_byte")}
-    run.finish(module, {**figures, "validation": losses})
+    run.finish(module.state_dict(), {**figures, "validation": losses})
     return run
