@@ -18,6 +18,7 @@ LONGEST = 400
 
 SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_BACKEND_LOG_LEVEL": "error",  # else a line a second while no cluster answers
     # Ray prints reports of lost machines on standard output, where results are; the reports of ours are lines.
     "RAY_DEDUP_LOGS_SKIP_REGEX": "(?s).*",
 }
@@ -76,7 +77,8 @@ def _connect(ray: Any, address: str) -> None:
         ray.init(address, log_to_driver=False, logging_level="ERROR", **local)
     except (OSError, OverflowError, ValueError, RuntimeError) as error:
         raise UserError(
-            f"--ray {address}: no cluster answers ({reason(error)}); start one with `ray start --head`"
+            f"--ray {address}: no cluster answers ({reason(error)}); start one with `ray start --head`; one that "
+            "asks for a token wants RAY_AUTH_MODE=token"
         ) from None
 
 
