@@ -362,6 +362,14 @@ def test_trials_may_have_several_seeds(folder):
     assert "all with the seeds 0 to 1, whose mean counts" in transferred(results)
 
 
+def test_that_the_luck_of_a_search_is_in_no_interval_is_told(folder, tmp_path):
+    results = go(folder, Searching())
+    assert any("how much luck was in this choice is in no interval" in line for line in cautions(results))
+    assert not any("in no interval" in line for line in cautions(go(folder, FakeEngine(), search=None, out="plain")))
+    write_report(results, tmp_path / "report.html")
+    assert "validation split alone, once for all seeds" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
 def test_the_carried_length_is_told(folder, capsys):
     results = go(folder, Searching())
     assert any(

@@ -1,5 +1,6 @@
 """Collecting the results of a comparison from the directories of its finished runs."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from bakeoff.comparison.facts import BudgetFacts, CorpusFacts, StartFacts, TaskFacts
+from bakeoff.comparison.facts import BudgetFacts, CorpusFacts, SameAnswer, StartFacts, TaskFacts
 from bakeoff.comparison.recipe_plan import RecipePlan
 from bakeoff.comparison.results import (
     SPENT,
@@ -132,12 +133,18 @@ def analyse(
     """
     together = np.array(clusters, np.intp) if clusters else None
     groups: dict[Initialisation, dict[str, Group]] = {"pretrained": {}, "scratch": {}}
+    same = []
     for entry in entries:
         for start, groups_of_start in groups.items():
             runs: dict[int, list[tuple[float, Vector]]] = {}
             for score in entry.scores:
                 if score.task == task.name and score.initialisation == start:
-                    values = config.contributions(_predictions(root / score.predictions, task, config), task.metric)
+                    lines = _predictions(root / score.predictions, task, config)
+                    if (answer := same_answer(lines)) is not None:
+                        same.append(
+                            SameAnswer(recipe=entry.label, seed=score.seed, initialisation=start, answer=answer)
+                        )
+                    values = config.contributions(lines, task.metric)
                     known = np.zeros(0) if values is None else values
                     runs.setdefault(score.seed, []).append((score.test[task.metric], known))
             if runs:
@@ -149,7 +156,22 @@ def analyse(
         scratch={label: describe(group) for label, group in scratch.items()},
         pairs=all_pairs(pretrained, task.lower_is_better),
         gains=gains(pretrained, scratch),
+        same_answers=same,
     )
+
+
+def same_answer(lines: Sequence[Mapping[str, Any]]) -> str | None:
+    """The one answer that a model gives to all test rows; None: there are several, or one label is that of all."""
+    items = [(each.get("label"), each.get("prediction")) for each in lines]
+    if all(isinstance(one, list) and isinstance(other, list) and len(one) == len(other) for one, other in items):
+        items = [pair for one, other in items for pair in zip(one, other, strict=True)]  # a tag for each word
+    labels, answers = (
+        list(dict.fromkeys(json.dumps(each, ensure_ascii=False) for each in side)) for side in zip(*items, strict=True)
+    )
+    if len(labels) == 1 or len(answers) > 1:
+        return None
+    answer = items[0][1]
+    return answer if isinstance(answer, str) and answer else answers[0]
 
 
 def _entry(planned: PlannedTrainings, recipe: RecipePlan, seeds: list[int], known: ComparisonFacts) -> RecipeEntry:

@@ -10,6 +10,7 @@ from bakeoff import checksums
 from bakeoff.comparison.collect import ComparisonFacts, collect
 from bakeoff.comparison.plan import Plan
 from bakeoff.comparison.results import RESULTS, Failure, Results
+from bakeoff.comparison.results_csv import write_csv
 from bakeoff.comparison.running.engine import Engine
 from bakeoff.comparison.running.opened import Opened
 from bakeoff.comparison.running.planned import PlannedTrainings
@@ -174,7 +175,7 @@ class _Comparison(Opened):
         results = collect(planned, seeds, list(failures.values()), known)
         checksums.forget(self.out, RESULTS)
         results.write_json(self.out / RESULTS[0])
-        results.write_csv(self.out / RESULTS[1])
+        write_csv(results, self.out / RESULTS[1])
         self.report(results, self.out / RESULTS[2])
         checksums.record(self.out, [name for name in RESULTS if (self.out / name).is_file()])
         self.say(f"{len(seeds)} of {len(self.plan.seeds)} seeds done: {self.out / 'report.html'}")

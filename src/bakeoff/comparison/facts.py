@@ -79,6 +79,19 @@ class TaskFacts(Config):
         return values
 
 
+class SameAnswer(Config):
+    """A fine-tuned model that gives one answer to all rows of test, though their labels differ."""
+
+    recipe: str
+    """The recipe's label."""
+    seed: int
+    """The seed of the comparison."""
+    initialisation: Literal["pretrained", "scratch"]
+    """The first weights: `pretrained`, or `scratch` for random ones."""
+    answer: str
+    """The answer, as in predictions.jsonl."""
+
+
 class CorpusFacts(Config):
     """The corpus of all pre-trainings: where it is, its size and its tokenizer."""
 

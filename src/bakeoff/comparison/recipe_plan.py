@@ -76,8 +76,8 @@ class RecipePlan(Config):
     """A recipe's name, or a YAML file; or the same as `start`, which is then trained further by its own recipe."""
     start: Name | None = None
     """Source of the first weights: a run, a folder in the form of transformers, or a name on the Hub; left out: random
-    weights, or the weights of `recipe` where that names such a source. With {seed} in it, as in `runs/bert/seed-{seed}`,
-    each seed starts from a run of its own; else all start from the same weights, and verdicts are about these alone."""
+    weights, or the weights of `recipe` where that names such a source. All seeds start from it, and verdicts are about
+    these weights alone; with {seed} in it, as in `runs/bert/seed-{seed}`, each seed starts from a run of its own."""
     name: Name
     """The recipe's label in the report; left out: the recipe's name, or the last part of a path."""
     set: dict[str, Any] = Field(default={})

@@ -1,17 +1,15 @@
 """The results of a comparison: one tree of facts, to which report and exports add nothing."""
 
-import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from bakeoff.comparison.facts import BudgetFacts, CorpusFacts, StartFacts, TaskFacts
+from bakeoff.comparison.facts import BudgetFacts, CorpusFacts, SameAnswer, StartFacts, TaskFacts
 from bakeoff.comparison.plan import SearchPlan
 from bakeoff.comparison.statistics import Difference, Spread
 from bakeoff.config import Config
-from bakeoff.display.spreadsheet import write_table
 from bakeoff.durable import write_atomically
 from bakeoff.json_files import read_json
 from bakeoff.tasks.cut_rows import CutRows
@@ -207,6 +205,8 @@ class Analysis(Config):
     """The differences of every two recipes with pre-trained weights."""
     gains: dict[str, Difference] = Field(default={})
     """The difference between pre-trained and random weights, by recipe."""
+    same_answers: list[SameAnswer] = Field(default=[])
+    """The models that answer the same to every test row."""
 
 
 class Results(Config):
@@ -259,39 +259,3 @@ class Results(Config):
     def write_json(self, path: Path) -> None:
         """Write `results.json`, whole or not at all."""
         write_atomically(path, self.model_dump_json(indent=1) + "\n")
-
-    def write_csv(self, path: Path) -> None:
-        """Write `results.csv`: one row for each recipe, seed, task, fine-tuning seed and initialisation."""
-        metrics = sorted({name for entry in self.recipes for score in entry.scores for name in score.test})
-        header = ["recipe", "seed", "task", "finetune_seed", "initialisation", "learning_rate", "best_epoch"]
-        header += [f"{split}_{name}" for split in ("dev", "test") for name in metrics]
-        header += [f"{split}_{what}_cut" for split in SPLITS for what in ("rows", "tokens")]
-        header += ["transferred_tensors", "finetune_seconds", "parameters", "flops_per_token"]
-        header += [f"pretrain_{name}" for name in SPENT[:5]] + [*SPENT[5:]]
-        rows = [header]
-        for entry in self.recipes:
-            runs = {run.seed: run for run in entry.runs}
-            for score in entry.scores:
-                run = runs[score.seed] if score.initialisation == "pretrained" else None
-                rows.append(_row(entry, score, run, metrics))
-        text = io.StringIO()
-        write_table(text, rows)
-        write_atomically(path, text.getvalue())
-
-
-def _row(entry: RecipeEntry, score: FinetuningScore, run: PretrainingRun | None, metrics: list[str]) -> list[Any]:
-    """One row of results.csv; from scratch, the cells of the pre-training are empty."""
-    return [
-        *(
-            entry.label,
-            score.seed,
-            score.task,
-            score.finetune_seed,
-            score.initialisation,
-            score.learning_rate,
-        ),
-        *(score.best_epoch, *(split.get(name) for split in (score.dev, score.test) for name in metrics)),
-        *(cut and getattr(cut, what) for cut in map(score.cut.get, SPLITS) for what in ("rows", "tokens")),
-        *(score.transferred_tensors, score.seconds, entry.parameters, entry.flops_per_token),
-        *(None if run is None else getattr(run, name) for name in SPENT),
-    ]

@@ -69,7 +69,7 @@ class BaselineStanding(NamedTuple):
         """The standing in a sentence; it names the task if `on_task`."""
         measure = self.measure
         side = "level with" if self._level else "ahead of" if self.ahead > 0 else "behind"
-        distance = "" if self._level else f"{measure.size(self.ahead)}{measure.steps} "
+        distance = "" if self._level else f"{measure.extent(self.ahead)}{measure.steps} "
         value, mean = measure.short(self.baseline.test[measure.task.metric]), measure.short(self.mean)
         task = f" on {quoted(measure.task.name)}" if on_task else ""
         text = f"{self.name} ({value}){task} is {distance}{side} the best recipe, {quoted(self.recipe)} ({mean})"
@@ -119,14 +119,22 @@ def _common(standings: list[BaselineStanding]) -> str:
 
 
 def worthless(standings: list[BaselineStanding]) -> list[str]:
-    """A caution where no recipe has been shown to be worth its cost; empty elsewhere."""
-    those = [each for each in standings if each.ahead >= 0]
-    if not those:
-        return []
-    return [
-        f"At this budget no recipe compared here is worth its cost on {_tasks(those)}: what needs no neural network "
-        f"does as well or better ({'; '.join(_short(each) for each in those)})."
-    ]
+    """Cautions where a baseline is better than all recipes, and where no recipe has been shown to be better than it."""
+    beaten = [each for each in standings if each.real and each.ahead > 0]
+    others = [each for each in standings if each not in beaten and (each.real is False or each.ahead >= 0)]
+    cautions = []
+    if beaten:
+        cautions.append(
+            f"At this budget no recipe compared here is worth its cost on {_tasks(beaten)}: what needs no neural "
+            f"network does better, beyond the noise ({'; '.join(_short(each) for each in beaten)})."
+        )
+    if others:
+        cautions.append(
+            "It has not been shown that any recipe compared here is better than what needs no neural network on "
+            f"{_tasks(others)} ({'; '.join(_short(each) for each in others)}); a larger budget, more seeds or more "
+            "test rows may show it."
+        )
+    return cautions
 
 
 def _short(standing: BaselineStanding) -> str:
@@ -140,7 +148,9 @@ def _tasks(standings: list[BaselineStanding]) -> str:
 
 
 def _sizes(standings: list[BaselineStanding]) -> str:
-    """The distances of some tasks: (by 4.0 and 13.3 points)."""
+    """The distances of some tasks: (by 4.0 and 13.3 points); empty where there are none."""
+    if all(each.ahead == 0 for each in standings):
+        return ""
     units = {each.measure.steps for each in standings}
-    sizes = [each.measure.size(each.ahead) + each.measure.steps * (len(units) > 1) for each in standings]
+    sizes = [each.measure.extent(each.ahead) + each.measure.steps * (len(units) > 1) for each in standings]
     return f" (by {listed(sizes)}{units.pop() if len(units) == 1 else ''})"

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from bakeoff.comparison.facts import StartFacts
 from bakeoff.comparison.reporting.baseline_findings import baseline_standings, worthless
+from bakeoff.comparison.reporting.collapses import collapse_cautions
 from bakeoff.comparison.reporting.cut_texts import cut_cautions
 from bakeoff.comparison.reporting.findings import claims
 from bakeoff.comparison.reporting.measures import ShownMetric
@@ -30,6 +31,7 @@ def cautions(results: Results) -> list[str]:
         *_failures(results),
         *_without_transfer(results),
         *_of_checkpoints(results),
+        *collapse_cautions(results),
         *_at_the_plateau(results),
         *spending_cautions(results),
         *cut_cautions(results),

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from bakeoff.comparison.reporting.baseline_findings import baseline_headline, baseline_standings
-from bakeoff.comparison.reporting.measures import ShownMetric, against_the_best
+from bakeoff.comparison.reporting.measures import ShownMetric, against_the_best, leading
 from bakeoff.comparison.results import Analysis, Results
 from bakeoff.comparison.statistics import SEEDS_FOR_A_CLAIM, Difference
 from bakeoff.display.wording import counted, listed, quoted
@@ -93,14 +93,21 @@ def _headline(results: Results, standings: dict[str, Standing]) -> str:
         if undecided:
             parts.append(f"on {_names(undecided)} the leaders cannot be told apart")
         return f"{'; '.join(parts)}."
-    leading = set.intersection(*({standing.best, *standing.peers} for standing in standings.values()))
-    if len(leading) == count:
+    measures = {each.task: ShownMetric.of(results, each.task) for each in results.analyses}
+    first = set.intersection(*({*leading(measures[each.task], each)} for each in results.analyses))
+    among = [pair for each in results.analyses for pair in each.pairs if {pair.first, pair.second} <= first]
+    noise = "the differences among them are within the noise"
+    if any(pair.real for pair in among):
+        noise = "none of them can be told apart from the best"
+    if len(first) == count:
         if count == 2:
             return "No winner: the difference between the two recipes is within the noise."
+        if any(pair.real for pair in among):
+            return f"No winner: of the {count} recipes none can be told apart from the best."
         return f"No winner: the differences between all {count} recipes are within the noise."
-    if len(leading) > 1:
-        names = [entry.label for entry in results.recipes if entry.label in leading]
-        return f"No single winner: {_names(names)} lead, and the differences among them are within the noise."
+    if len(first) > 1:
+        names = [entry.label for entry in results.recipes if entry.label in first]
+        return f"No single winner: {_names(names)} lead, and {noise}."
     return "No single winner: on each task, the leaders cannot be told apart."
 
 
@@ -110,7 +117,9 @@ def _standing(results: Results, measure: ShownMetric, analysis: Analysis, standi
     start = f"On {quoted(analysis.task)}, {quoted(standing.best)}"
     if standing.next is None:
         return f"{start} reaches {mean}."
-    lead = f"{measure.size(standing.next.difference)}{measure.steps} ahead of {quoted(standing.next.second)}"
+    apart = standing.next.difference
+    ahead = f"{measure.extent(apart)}{measure.steps} ahead of" if apart else "level with"
+    lead = f"{ahead} {quoted(standing.next.second)}"
     if not claims(results):
         return f"{start} has the {extreme} mean, {mean}, {lead}; that may be chance."
     if not standing.peers and standing.next.interval:
@@ -127,7 +136,7 @@ def _gain(results: Results, measure: ShownMetric, analysis: Analysis) -> Iterato
     for sign, verb in reversed(verbs) if measure.task.lower_is_better else verbs:
         real = {label: gain for label, gain in analysis.gains.items() if gain.real and gain.difference * sign > 0}
         if real:
-            sizes = [measure.size(each) for each in sorted(abs(gain.difference) for gain in real.values())]
+            sizes = [measure.extent(each) for each in sorted(abs(gain.difference) for gain in real.values())]
             size = sizes[0] if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
             who = "every recipe" if len(real) == len(analysis.gains) > 1 else _names(real)
             what = f"{measure.task.metric_title} of {who} on {quoted(analysis.task)}"

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 
 from bakeoff.comparison.facts import TaskFacts
 from bakeoff.comparison.results import Analysis, Baseline, Results
@@ -74,6 +75,11 @@ class ShownMetric:
         """The size of a difference alone: 3.1."""
         return self.change(abs(value))[1:]
 
+    def extent(self, value: float) -> str:
+        """The size of a difference in a sentence, which is never 0.0 where there is one: 3.1, or less than 0.1."""
+        size = self.size(value)
+        return size if value == 0 or float(size) > 0 else f"less than {size[:-1]}1"
+
     @property
     def steps(self) -> str:
         """The unit of differences, " points", with its space; empty for a metric with its own scale."""
@@ -100,6 +106,16 @@ class ShownMetric:
         """Baselines by their score on test, the best first; on a tie, the baseline that learns comes first."""
         metric = self.task.metric
         return sorted(baselines, key=lambda baseline: (-self.gain(baseline.test[metric]), baseline.kind == "simplest"))
+
+
+def leading(measure: ShownMetric, analysis: Analysis) -> list[str]:
+    """The best recipe and the next ones that cannot be told apart from it, up to the first that is worse.
+
+    A recipe below one that is worse may have so much noise that it cannot be told apart either; it does not lead.
+    """
+    best, *others = measure.ranked(analysis)
+    worse = {pair.second for pair in against_the_best(analysis, best) if pair.real}
+    return [best, *takewhile(lambda label: label not in worse, others)]
 
 
 def against_the_best(analysis: Analysis, best: str) -> list[Difference]:

@@ -99,16 +99,18 @@ def _scores(results: Results, figures: list[Figure]) -> str:
     """The section of the scores: the table, the dots, and the differences with their verdicts."""
     claim = len(results.finished_seeds) >= SEEDS_FOR_A_CLAIM
     bold = (
-        "Bold: the best mean and every mean that cannot be told apart from it; gains that exceed the noise."
+        "Bold: the best mean and those next to it, down to the first that is worse beyond the noise; gains that exceed "
+        "the noise."
         if claim
         else f"Nothing is marked as best: that takes {SEEDS_FOR_A_CLAIM} seeds."
     )
     interval = "; below it the 95 % confidence interval for other seeds and other test examples" if claim else ""
+    apart = ", its own 95 % interval" if claim else ""
     errors = "; less than zero is better where less of the metric is" * any(t.lower_is_better for t in results.tasks)
     parts = [
         "<h2>Results</h2>",
         note(
-            f"Test scores, mean ± standard deviation over seeds{interval}. Gain: what pre-training adds, "
+            f"Test scores, mean ± standard deviation over seeds{interval}. Gain: what pre-training adds{apart}, "
             f"and relative to from scratch{errors}. {bold}"
         ),
         tables.scores(results),
@@ -167,7 +169,11 @@ def _method(results: Results) -> str:
     size = [f"{quantity(corpus.tokens)} tokens"] if corpus.tokens else []
     size += [f"{quantity(corpus.documents)} documents"] if corpus.documents else []
     entropy = f", unigram entropy {corpus.unigram_entropy:.2f} nats" if corpus.unigram_entropy else ""
-    searched = " What was searched is chosen on the corpus's validation split alone." if results.search else ""
+    searched = (
+        " What was searched is chosen on the corpus's validation split alone, once for all seeds."
+        if results.search
+        else ""
+    )
     rows = [
         ("Budget", f"{budget(results.budget.text)} for each pre-training{_budget_note(results)}"),
         ("Seeds", _seeds(results)),

@@ -101,6 +101,11 @@ def search_cautions(results: Results) -> Iterator[str]:
         yield f"The two best trials are closer than can be told for {listed(close)}."
     if alone := [entry.label for entry in searched if entry.search and _second(entry) is None]:
         yield f"Of {_names(alone)} one trial alone was trained to its end, so that its loss is compared with no other."
+    if searched:
+        yield (
+            "Each recipe was searched once, and all its seeds are trained with the values of its best trial: how much "
+            "luck was in this choice is in no interval. Verdicts are about the recipes with these values."
+        )
     if results.search.share < 1:
         yield (
             f"The searched values were chosen at {results.search.budget} of a pre-training's budget and transferred to "

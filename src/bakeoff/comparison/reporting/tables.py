@@ -7,7 +7,7 @@ from html import escape
 from itertools import pairwise
 from typing import cast
 
-from bakeoff.comparison.reporting.measures import ShownMetric, against_the_best
+from bakeoff.comparison.reporting.measures import ShownMetric, against_the_best, leading
 from bakeoff.comparison.reporting.spending import spending
 from bakeoff.comparison.results import Analysis, Baseline, RecipeEntry, Results
 from bakeoff.comparison.statistics import Difference, Spread
@@ -21,12 +21,10 @@ NOTHING = '<td class="weak">–</td>'
 
 
 def leaders(measure: ShownMetric, analysis: Analysis) -> set[str]:
-    """Labels of the best recipe and of all that cannot be told apart from it; empty if no claim can be made."""
-    best = measure.ranked(analysis)[0]
-    against = against_the_best(analysis, best)
-    if any(pair.real is None for pair in against):
+    """Labels of the recipes that lead, see `leading`; empty if no claim can be made."""
+    if any(pair.real is None for pair in against_the_best(analysis, measure.ranked(analysis)[0])):
         return set()
-    return {best, *(pair.second for pair in against if not pair.real)}
+    return set(leading(measure, analysis))
 
 
 def scores(results: Results) -> str:
@@ -90,10 +88,12 @@ def _spread(measure: ShownMetric, spread: Spread | None, *, strong: bool = False
 
 
 def _gain(measure: ShownMetric, gain: Difference | None) -> str:
-    """A cell with the difference, in bold if it exceeds the noise, and the relative difference below."""
+    """A cell with the difference, in bold if it exceeds the noise; below, its interval and the relative difference."""
     if gain is None:
         return NOTHING
     relative = f"<small>{points(gain.relative)} %</small>" if gain.relative is not None else ""
+    if gain.interval:
+        relative = f"<small>{' to '.join(map(measure.change, gain.interval))}</small>{relative}"
     if gain.real:
         return f"<td><b>{measure.change(gain.difference)}</b>{relative}</td>"
     return f'<td class="weak">{measure.change(gain.difference)}{relative}</td>'
