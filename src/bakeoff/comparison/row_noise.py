@@ -48,7 +48,7 @@ def row_noise(values: Vector, clusters: NDArray[np.intp] | None, reach: float) -
     if clusters is None:
         return RowNoise(float(off @ off / (count - 1) / count + ADDED * (reach / count) ** 2), count - 1)
     sizes = np.bincount(clusters)
-    sums = np.bincount(clusters, off)
+    sums = np.bincount(clusters, off).astype(np.float64)
     rho = _intraclass_correlation(off @ off, sums, sizes)
     shares = sizes * (1 + (sizes - 1) * rho)
     repeated = 1 + (sizes @ sizes / count - 1) * rho

@@ -18,7 +18,6 @@ LONGEST = 400
 
 SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_BACKEND_LOG_LEVEL": "error",  # else a line a second while no cluster answers
     # Ray prints reports of lost machines on standard output, where results are; the reports of ours are lines.
     "RAY_DEDUP_LOGS_SKIP_REGEX": "(?s).*",
 }

@@ -33,20 +33,17 @@ class StackConfig(Config):
     """Number of layers."""
     share: Literal["none", "attention", "ffn", "all"] = "none"
     """The parts of a layer that layers have in common: none, the mixer (attention, whatever the mixer's kind), the
-    feed-forward network (ffn), or all.
-    """
+    feed-forward network (ffn), or all."""
     groups: int = Field(default=1, gt=0)
     """Number of runs of neighbouring layers within which parts are shared."""
     layer_weights: bool = False
     """The input of whatever follows a part of a layer is a learned linear mix of the stack's input and the outputs of
     all parts so far, which begins as the part's output alone (DenseFormer: Pagliardini et al. 2024, arXiv:2402.02622;
-    GPT-BERT: arXiv:2410.24159).
-    """
+    GPT-BERT: arXiv:2410.24159)."""
     block: BlockConfig | list[BlockConfig]
     """The block of all layers, or a list of blocks: one with `at` is the block of that layer, and one with `every` is
     the block of the first layer and of each N-th layer after it. The others make up the remaining layers in their
-    order, each as many as its `repeat` says; a single one makes up all of them.
-    """
+    order, each as many as its `repeat` says; a single one makes up all of them."""
 
     def distinct(self) -> list[BlockConfig]:
         """The block configs as the recipe lists them, without repetition."""

@@ -207,7 +207,8 @@ def trial(device: torch.device, demands: Demands) -> str | None:
                 expected = torch.autograd.grad(plain, leaves, upstream.float())
                 for rate in dropped:
                     ends = bounds.to(device)
-                    mixed = _attend(*leaves, ends, demands.dropout, causal, window, None, rate)
+                    query, key, value = leaves
+                    mixed = _attend(query, key, value, ends, demands.dropout, causal, window, None, rate)
                     found = torch.autograd.grad(mixed, leaves, upstream)
                     if not all(bool(each.isfinite().all()) for each in (mixed, *found)):
                         return "FlashAttention within documents gives numbers that are not finite here"

@@ -59,13 +59,13 @@ class GpuStandIn(TorchFunctionMode):
 
     def __enter__(self) -> Self:
         PRODUCTS_ON_META.append(torch.bfloat16 if self.lower else torch.float32)
-        super().__enter__()
+        super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        super().__exit__(kind, error, trace)
+        super().__exit__(kind, error, trace)  # type: ignore[no-untyped-call]
         PRODUCTS_ON_META.pop()
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
