@@ -80,5 +80,5 @@ def test_more_processes_than_micro_batches_are_refused_with_the_setting(batch, m
     require_shares(Processes(0, 1), recipe, begun=False)
     with pytest.raises(UserError, match=re.escape(advice)):
         require_shares(Processes(0, size), recipe, begun=False)
-    with pytest.raises(UserError, match=r"es?; start \d at most$"):
+    with pytest.raises(UserError, match=r"micro-batch(es)?; start \d at most$"):
         require_shares(Processes(0, size), recipe, begun=True)
