@@ -601,6 +601,7 @@ def test_models_with_one_answer_are_told():
         ((0.71, 0.50, 0.72, 0.715), True),
         ((0.71, 0.69, 0.72), False),  # not down to what needs no model
         ((0.53, 0.50, 0.52), False),  # all of them are near it
+        ((0.53, 0.50, 0.5305), False),  # what 1,000 rows make of chance
         ((0.71, 0.505), False),  # two seeds do not say which is the odd one
         ((0.9, 0.505, 0.60), False),  # seeds that differ as much among themselves
     ],
