@@ -100,6 +100,8 @@ def run_of(folder, each):
 def main(folder):
     plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
     torch.set_num_threads(1)
+    with together() as processes:  # which a program may do more than once
+        assert processes.largest(processes.rank) == 1
     corpora = {path: Corpus.open(path) for _, path in plan["steps"].values()}
     made = {name: (Recipe.parse(values, name), corpora[path]) for name, (values, path) in plan["steps"].items()}
     with together() as processes:

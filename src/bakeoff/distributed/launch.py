@@ -5,6 +5,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import cache
+from itertools import count
 from typing import NamedTuple
 
 import torch
@@ -37,6 +39,9 @@ class _Joined(NamedTuple):
     store: Store
 
 
+_TIMES = count()
+"""Numbers for the times that this process joins others, in a program that trains more than once."""
+
 _joined: list[_Joined] = []
 """The processes that this one has joined; one entry at most."""
 
@@ -57,9 +62,10 @@ def together() -> Iterator[Processes]:
     if not started_together():
         yield ALONE
         return
-    whole, rank, size = next(rendezvous("env://", timeout=PATIENCE))
+    whole, rank, size = _meeting()
     # torchrun may keep the store when it starts processes anew, with all that those before have left in it.
-    store = PrefixStore(f"bakeoff {os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", whole)
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", 0)
+    store = PrefixStore(f"bakeoff {attempt} {next(_TIMES)}", whole)
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     torch_processes.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=PATIENCE)
     processes = Processes(rank, size, int(os.environ.get("LOCAL_RANK", 0)))
@@ -84,6 +90,12 @@ def together() -> Iterator[Processes]:
     finally:
         over.set()
         _joined.clear()
+
+
+@cache  # the store stays open: the first process may be the one that keeps it for all
+def _meeting() -> tuple[Store, int, int]:
+    """The store of the processes that torchrun has started, the number of this one, and how many they are."""
+    return next(rendezvous("env://", timeout=PATIENCE))
 
 
 def _is_first_to_fail(store: Store) -> bool:
