@@ -68,6 +68,7 @@ def together() -> Iterator[Processes]:
     store = PrefixStore(f"bakeoff {attempt} {next(_TIMES)}", whole)
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     torch_processes.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=PATIENCE)
+    PRINTING.silent = rank > 0  # also in a program of the user, which does not begin in `bakeoff.cli`
     processes = Processes(rank, size, int(os.environ.get("LOCAL_RANK", 0)))
     _joined.append(_Joined(processes, store))
     over = threading.Event()
