@@ -162,7 +162,7 @@ def analyse(
 
 def same_answer(lines: Sequence[Mapping[str, Any]]) -> str | None:
     """The one answer that a model gives to all test rows; None: there are several, or one label is that of all."""
-    items = [(each.get("label"), each.get("prediction")) for each in lines]
+    items: list[tuple[Any, Any]] = [(each.get("label"), each.get("prediction")) for each in lines]
     if all(isinstance(one, list) and isinstance(other, list) and len(one) == len(other) for one, other in items):
         items = [pair for one, other in items for pair in zip(one, other, strict=True)]  # a tag for each word
     labels, answers = (

@@ -96,7 +96,8 @@ def together() -> Iterator[Processes]:
 @cache  # the store stays open: the first process may be the one that keeps it for all
 def _meeting() -> tuple[Store, int, int]:
     """The store of the processes that torchrun has started, the number of this one, and how many they are."""
-    return next(rendezvous("env://", timeout=PATIENCE))
+    met: tuple[Store, int, int] = next(rendezvous("env://", timeout=PATIENCE))
+    return met
 
 
 def _is_first_to_fail(store: Store) -> bool:
