@@ -229,6 +229,7 @@ def test_what_show_prints_is_the_recipe_that_it_shows(capsys, tmp_path, monkeypa
     )
     monkeypatch.setattr("bakeoff.resources.costs.costs_of", lambda *_: costs)
     monkeypatch.setattr("bakeoff.resources.memory_need.memory_need", lambda *_: memory)
+    monkeypatch.setattr("bakeoff.resources.micro_batch.rows_that_fit", lambda *_: {80: 1})
     for name in recipe_names():
         status, out, _ = call(capsys, "show", name, "--set", "training.checkpoint_minutes=7")
         assert status == 0
