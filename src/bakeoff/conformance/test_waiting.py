@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from bakeoff.conformance.device_spy import META, spying
-from bakeoff.conformance.narrow import narrow
+from bakeoff.conformance.narrow import ALIKE, PLUGINS, narrow
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.model import Model
 from bakeoff.resources.device import Placement
@@ -49,6 +49,20 @@ def test_a_step_waits_for_nothing_and_mixes_no_devices(unit):
         unit.optimizer.step()
 
 
+QUICK = (
+    "bert-base",
+    "gpt2-base",
+    "modernbert-base",
+    "laptop-encoder-mini",
+    "laptop-hybrid-mini",
+    "gpt2-base with a window",
+)
+"""Recipes whose attention is looked at whenever tests are run; the others, which have the same kinds, are crossings."""
+
+
+@pytest.mark.parametrize(
+    "name", [each if PLUGINS or each in QUICK else pytest.param(each, marks=pytest.mark.slow) for each in ALIKE]
+)
 def test_a_step_in_bfloat16_attends_without_a_mask(name, corpus, parallel_corpus, monkeypatch):
     """Where no layer needs one, packed and padded rows and windows go through torch's kernel for documents."""
     unit = on_meta(narrow(name), corpus, parallel_corpus, torch.bfloat16)
