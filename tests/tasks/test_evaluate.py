@@ -73,7 +73,10 @@ def test_another_file_may_have_another_form(fitted, tmp_path):
     assert (found["rows"], found["scores"]["accuracy"]) == (2, 1)
     (tmp_path / "words.jsonl").write_text('{"w": ["apple"], "t": ["A"]}\n')
     for settings, message in (
-        ({"metric": "macro_f1"}, "metric: was decided in fine-tuning; how a file is read is said by cluster_column, errors, encoding"),
+        (
+            {"metric": "macro_f1"},
+            "metric: was decided in fine-tuning; how a file is read is said by cluster_column, errors, encoding",
+        ),
         ({"spans_column": "t"}, "spans_column: is nothing that a task of classification has"),
         ({"header": "perhaps"}, "settings of the file: header"),
         ({"pair_column": "t"}, "pair_column: the run has learned from single texts"),

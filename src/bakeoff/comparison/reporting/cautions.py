@@ -94,7 +94,7 @@ def _at_plateau(entropy: float | None, curve: list[CurvePoint]) -> bool:
 
 def _without_gain(results: Results) -> Iterator[str]:
     """A warning on the recipes, task by task, for which pre-training shows no gain."""
-    recipes = []
+    tasks: dict[str, list[str]] = {}
     for analysis in results.analyses:
         measure, gains = ShownMetric.of(results, analysis.task), analysis.gains
         paying = [label for label, gain in gains.items() if measure.gain(gain.difference) > 0]
@@ -102,9 +102,10 @@ def _without_gain(results: Results) -> Iterator[str]:
         without = [label for label in gains if label not in pays]
         if without and (claims(results) or not pays):
             who = "any recipe" if not pays and len(without) > 1 else _names(without)
-            recipes.append(f"{who} on {quoted(analysis.task)}")
-    if recipes:
-        yield f"No gain from pre-training could be shown for {'; '.join(recipes)}."
+            tasks.setdefault(who, []).append(quoted(analysis.task))
+    if tasks:
+        cases = "; ".join(f"{who} on {listed(names)}" for who, names in tasks.items())
+        yield f"No gain from pre-training could be shown for {cases}."
 
 
 def _unknown_noise(results: Results) -> Iterator[str]:
