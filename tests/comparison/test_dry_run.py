@@ -3,7 +3,7 @@
 import json
 
 import pytest
-import yaml
+from small_plans import NAMES, write_plan
 from tests.conftest import shrink
 from typer.testing import CliRunner
 
@@ -19,8 +19,6 @@ from bakeoff.tuning.halving import most_work
 from bakeoff.tuning.results import SearchJournal
 from bakeoff.tuning.tune import tune
 
-NAMES = ("gpt-tiny", "laptop-conv-tiny")
-
 
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch):
@@ -31,22 +29,7 @@ def quickly(monkeypatch):
 @pytest.fixture
 def write(corpus, tmp_path):
     def write(**changes):
-        for name in NAMES:
-            (tmp_path / f"{name}.yaml").write_text(shrink(name).to_yaml())
-        rows = "".join(f"the {'old' if i % 2 else 'quiet'} river {i % 5}\t{i % 2}\n" for i in range(20))
-        (tmp_path / "rows.tsv").write_text("text\tlabel\n" + rows)
-        task = dict.fromkeys(("train", "dev", "test"), "rows.tsv") | {"finetune": {"epochs": 1, "least_steps": 0}}
-        plan = {
-            "corpus": str(corpus.path),
-            "budget": "steps=10",
-            "seeds": 2,
-            "recipes": [f"{name}.yaml" for name in NAMES],
-            "tasks": [{"name": "mood", "text_column": "text", "label_column": "label", **task}],
-            "device": "cpu",
-            **changes,
-        }
-        (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan))
-        return tmp_path / "plan.yaml"
+        return write_plan(tmp_path, corpus, 20, 1, **{"budget": "steps=10", "seeds": 2, **changes})
 
     return write
 
@@ -133,4 +116,21 @@ def test_the_command_line_prints_rows_or_json(write, tmp_path):
     printed = json.loads(CliRunner().invoke(app, [*arguments, "--json"]).stdout)
     assert printed["seconds"] >= 0
     assert [work["of"] for work in printed["works"]] == [name for name in NAMES for _ in range(2)]
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "changes"), [("trials", {"trials": 0}), ("seeds", {"seeds": 0}), ("jobs", {"jobs": 0})]
+)
+def test_what_a_search_refuses_at_once_its_forecast_does(option, changes, corpus, tmp_path):
+    for function in (tune, forecast_search):
+        with pytest.raises(UserError, match=rf"^--{option} 0: give at least 1$"):
+            function(shrink("gpt-tiny"), corpus.path, tmp_path / "out", device="cpu", **changes)
+    assert not (tmp_path / "out").exists()
+
+
+def test_no_jobs_are_refused_in_a_comparison_and_its_forecast(write, tmp_path):
+    for function in (compare, forecast_comparison):
+        with pytest.raises(UserError, match=r"^--jobs 0: give at least 1$"):
+            function(write(), tmp_path / "out", jobs=0)
     assert not (tmp_path / "out").exists()

@@ -10,15 +10,13 @@ import time
 import warnings
 
 import pytest
-import yaml
-from tests.conftest import shrink
+from small_plans import NAMES, write_plan
 
 from bakeoff.comparison.execution import compare
 from bakeoff.comparison.results import Results
 
 pytestmark = pytest.mark.slow
 
-NAMES = ("gpt-tiny", "laptop-conv-tiny")
 MEASURED = {"created", "seconds", "work_seconds", "tokens_per_second", "peak_memory_bytes"}
 """Keys of results.json that tell when and where something was trained, and how quickly."""
 
@@ -39,21 +37,7 @@ def cluster():
 
 @pytest.fixture
 def plan(corpus, tmp_path):
-    for name in NAMES:
-        (tmp_path / f"{name}.yaml").write_text(shrink(name).to_yaml())
-    rows = "".join(f"the {'old' if i % 2 else 'quiet'} river {i % 5}\t{i % 2}\n" for i in range(60))
-    (tmp_path / "rows.tsv").write_text("text\tlabel\n" + rows)
-    task = dict.fromkeys(("train", "dev", "test"), "rows.tsv") | {"finetune": {"epochs": 2, "least_steps": 0}}
-    plan = {
-        "corpus": str(corpus.path),
-        "budget": "steps=1600",
-        "seeds": 1,
-        "recipes": [f"{name}.yaml" for name in NAMES],
-        "tasks": [{"name": "mood", "text_column": "text", "label_column": "label", **task}],
-        "device": "cpu",
-    }
-    (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan))
-    return tmp_path / "plan.yaml"
+    return write_plan(tmp_path, corpus, 60, 2, budget="steps=1600", seeds=1)
 
 
 def without_times(value):

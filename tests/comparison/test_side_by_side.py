@@ -10,14 +10,12 @@ import time
 
 import pytest
 import torch
-import yaml
-from tests.conftest import shrink
+from small_plans import NAMES, write_plan
 
 from bakeoff.comparison.execution import compare
 from bakeoff.comparison.results import Results
 from bakeoff.errors import Interrupted, UserError
 
-RECIPES = ("gpt-tiny", "laptop-conv-tiny")
 KEPT = ("model.safetensors", "predictions.jsonl", "recipe.yaml", "tokenizer.json", "task.yaml")
 """Files of a run that hold no times."""
 
@@ -27,23 +25,8 @@ def write(corpus, tmp_path):
     """Writes a plan of two recipes, with changes."""
 
     def write(recipes=None, **changes):
-        for name in RECIPES:
-            (tmp_path / f"{name}.yaml").write_text(shrink(name).to_yaml())
-        rows = "".join(f"the {'old' if i % 2 else 'quiet'} river {i % 5}\t{i % 2}\n" for i in range(60))
-        (tmp_path / "rows.tsv").write_text("text\tlabel\n" + rows)
-        task = dict.fromkeys(("train", "dev", "test"), "rows.tsv") | {"finetune": {"epochs": 1, "least_steps": 0}}
-        plan = {
-            "corpus": str(corpus.path),
-            "budget": "steps=20",
-            "seeds": 2,
-            "recipes": recipes or [f"{name}.yaml" for name in RECIPES],
-            "tasks": [{"name": "mood", "text_column": "text", "label_column": "label", **task}],
-            "from_scratch": False,
-            "device": "cpu",
-            **changes,
-        }
-        (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan))
-        return tmp_path / "plan.yaml"
+        plan = {"budget": "steps=20", "seeds": 2, "from_scratch": False, **changes}
+        return write_plan(tmp_path, corpus, 60, 1, **plan, **({"recipes": recipes} if recipes else {}))
 
     return write
 
@@ -107,7 +90,7 @@ def test_threads_stay_as_a_comparison_was_begun(write, tmp_path):
         (path.parent / "bakeoff.sha256").unlink()
     quietly(write(seeds=2), tmp_path / "out", jobs=2)
     assert json.loads(budget.read_text())["threads"] == 3
-    for name in RECIPES:
+    for name in NAMES:
         made = json.loads((tmp_path / f"out/runs/{name}/seed-1/pretrain/environment.json").read_text())
         assert made["threads"] == 3
 
@@ -117,14 +100,14 @@ def test_minutes_are_looked_at_once_whichever_process_trains(write, tmp_path):
     """What was planned before was ten times too slow, so that the first training of each begins anew."""
     out = tmp_path / "out"
     out.mkdir()
-    slow = dict.fromkeys(RECIPES, 1.0)
-    facts = {"text": "minutes=1", "steps": dict.fromkeys(RECIPES, 60), "seconds_per_step": slow, "threads": 1}
+    slow = dict.fromkeys(NAMES, 1.0)
+    facts = {"text": "minutes=1", "steps": dict.fromkeys(NAMES, 60), "seconds_per_step": slow, "threads": 1}
     (out / "budget.json").write_text(json.dumps({**facts, "work_seconds_per_step": slow}))
     lines = []
     with pytest.raises(Interrupted):
         compare(write(budget="minutes=1"), out, jobs=2, progress=_interrupting(lines, "anew with", 2))
     kept = json.loads((out / "budget.json").read_text())
-    assert sorted(kept["corrected"]) == sorted(RECIPES)
+    assert sorted(kept["corrected"]) == sorted(NAMES)
     assert min(kept["steps"].values()) > 60
     assert kept["work_seconds_per_step"] != slow
     begun = [line for line in lines if line.startswith("seed") and "pre-training" in line]
@@ -166,7 +149,7 @@ def test_a_stopped_comparison_keeps_checkpoints_and_goes_on_bit_for_bit(write, t
     parent = subprocess.Popen(
         [sys.executable, "-c", command, *map(str, arguments)], stderr=subprocess.PIPE, text=True, start_new_session=True
     )
-    logs = [tmp_path / f"out/runs/{name}/seed-0/pretrain/metrics.jsonl" for name in RECIPES]
+    logs = [tmp_path / f"out/runs/{name}/seed-0/pretrain/metrics.jsonl" for name in NAMES]
     began = time.monotonic()
     while not all(log.is_file() and log.read_text().count("\n") > 5 for log in logs):
         assert time.monotonic() - began < 120, parent.communicate(timeout=5)

@@ -195,7 +195,7 @@ def test_bounds_of_whole_rows_are_where_rows_begin():
 def test_a_compiled_layer_sees_one_graph_whatever_the_documents(by_bounds):
     """With the same number of spans, up to a power of two, nothing is compiled anew, and no graph breaks."""
     by_bounds(True)
-    plain = document_attention.Kernel(lambda q, k, v, b, n, s, scale, dropout: q * scale + v, True)
+    plain = document_attention.Kernel(lambda q, k, v, within: q * within.scale + v, True)
     document_attention._KERNELS[False] = plain
     model, graphs = built("modernbert-base").model.eval(), []
     compiled = torch.compile(

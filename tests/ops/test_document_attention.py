@@ -116,22 +116,26 @@ def test_it_runs_in_bfloat16_on_gpus_since_ampere(monkeypatch, device, products,
     ops._failure.cache_clear()
 
 
-def dropping(query, key, value, bounds, longest, sides, scale, dropout):
-    mixed = varlen_attn_naive(query, key, value, bounds, bounds, longest, longest, scale=scale, window_size=sides)
+def dropping(query, key, value, within):
+    mixed, dropout = without_dropout(query, key, value, within), within.dropout
     return mixed * (torch.rand_like(mixed) >= dropout) / (1 - dropout) if dropout else mixed
 
 
-def without_windows(query, key, value, bounds, longest, sides, scale, dropout):
-    sides = (-1, min(sides[1], 0))
-    return varlen_attn_naive(query, key, value, bounds, bounds, longest, longest, scale=scale, window_size=sides)
+def without_dropout(query, key, value, within):
+    ends, lengths = (within.bounds,) * 2, (within.longest,) * 2
+    return varlen_attn_naive(query, key, value, *ends, *lengths, scale=within.scale, window_size=within.sides)
+
+
+def without_windows(query, key, value, within):
+    return without_dropout(query, key, value, within._replace(sides=(-1, min(within.sides[1], 0))))
 
 
 def wrong_gradient(query, key, value, *rest):
     return dropping(query, key.detach() + 0 * key, value, *rest)
 
 
-def infinite(query, key, value, bounds, longest, sides, scale, dropout):
-    return dropping(query, key, value, bounds, longest, sides, scale, 0.0) / (dropout == 0.0)
+def infinite(query, key, value, within):
+    return without_dropout(query, key, value, within) / (within.dropout == 0.0)
 
 
 def broken(*arguments):

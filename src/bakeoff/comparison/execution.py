@@ -65,12 +65,11 @@ def compare(
     """
     if ray is None:  # else Ray has started the others
         require_one_process(out)
-    if jobs != "auto" and jobs < 1:
-        raise UserError(f"--jobs {jobs}: give at least 1")
+    asked = Asked(jobs, ray)
     plan = plan if isinstance(plan, Plan) else Plan.read(plan)
-    asked = Asked(jobs, ray) if engine is None and workers is None else None
+    those = asked if engine is None and workers is None else None
     with full_disk(Path(out), lambda: "what was trained is kept: with more space the same command goes on"):
-        return _Comparison(plan, Path(out), asked, progress, engine or Engine(), workers, report or _report).run()
+        return _Comparison(plan, Path(out), those, progress, engine or Engine(), workers, report or _report).run()
 
 
 def _report(results: Results, path: Path) -> None:

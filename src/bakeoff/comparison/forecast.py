@@ -45,8 +45,8 @@ def forecast_comparison(
     Raises:
         UserError: a mistake in the plan that `compare` would refuse before its first training.
     """
-    plan = plan if isinstance(plan, Plan) else Plan.read(plan)
     say, asked = progress or (lambda line: None), Asked(jobs, ray)
+    plan = plan if isinstance(plan, Plan) else Plan.read(plan)
     with TemporaryDirectory() as aside:
         imported = None if (Path(out) / IMPORTED).is_dir() else Path(aside)
         opened = Opened(plan, Path(out), asked, Engine(), None, say, imported)

@@ -25,6 +25,20 @@ def on_meta(recipe, corpus, parallel_corpus, dtype=torch.float32):
     return Pretraining(recipe, module, Placement(META, "float32"), stages=Stages(recipe, module, text, seed=0))
 
 
+def never_waits(unit):
+    """Take a step without waiting for the device, and one of the optimizer after its state has come from the CPU."""
+    batches = unit.batches(0)
+    unit.begin()
+    with spying():
+        figures = optimize(unit, batches, 0)
+    assert all(figure.device == META for figure in figures.values())
+    loaded_again(unit.optimizer)
+    for parameter in unit.module.parameters():
+        parameter.grad = torch.empty_like(parameter)
+    with spying():
+        unit.optimizer.step()
+
+
 def loaded_again(optimizer):
     """Load the state of an optimizer as a checkpoint has it, on the CPU."""
     state = optimizer.state_dict()["state"]
@@ -37,16 +51,7 @@ def loaded_again(optimizer):
 
 def test_a_step_waits_for_nothing_and_mixes_no_devices(unit):
     """It holds before a checkpoint and after it, when the optimizer has its state from the CPU."""
-    batches = unit.batches(0)
-    unit.begin()
-    with spying():
-        figures = optimize(unit, batches, 0)
-    assert all(figure.device == META for figure in figures.values())
-    loaded_again(unit.optimizer)
-    for parameter in unit.module.parameters():
-        parameter.grad = torch.empty_like(parameter)
-    with spying():
-        unit.optimizer.step()
+    never_waits(unit)
 
 
 QUICK = (

@@ -73,6 +73,11 @@ def shard(
             each.set_force_sum_reduction_for_comms(True)  # gloo cannot take the mean
 
 
+def divided(tensor: Tensor) -> bool:
+    """Whether a tensor is the part of a larger one that this process has."""
+    return hasattr(tensor, "full_tensor")
+
+
 def whole(tensors: Mapping[str, Tensor], processes: Processes) -> dict[str, Tensor]:
     """Tensors put together from the parts of all processes, on the CPU of the first; others get what they have whole.
 
@@ -90,7 +95,7 @@ def whole(tensors: Mapping[str, Tensor], processes: Processes) -> dict[str, Tens
 
 def whole_tensor(tensor: Tensor) -> Tensor:
     """A tensor put together from the parts of all processes, which ask for it together; one that is whole, as it is."""
-    return cast("DTensor", tensor).full_tensor() if hasattr(tensor, "full_tensor") else tensor
+    return cast("DTensor", tensor).full_tensor() if divided(tensor) else tensor
 
 
 def placed_like(tensor: Tensor, like: Tensor) -> Tensor:
@@ -98,13 +103,13 @@ def placed_like(tensor: Tensor, like: Tensor) -> Tensor:
 
     What has another shape than `like`, such as the means of its rows, is kept whole by every process.
     """
-    if not hasattr(like, "full_tensor") or hasattr(tensor, "full_tensor") or not tensor.dim():
+    if not divided(like) or divided(tensor) or not tensor.dim():
         return tensor
     from torch.distributed.tensor import Replicate, distribute_tensor
 
-    divided = cast("DTensor", like)
-    placements = divided.placements if tensor.shape == like.shape else [Replicate()] * len(divided.placements)
-    return distribute_tensor(tensor.to(like.device), divided.device_mesh, placements, src_data_rank=None)
+    parts = cast("DTensor", like)
+    placements = parts.placements if tensor.shape == like.shape else [Replicate()] * len(parts.placements)
+    return distribute_tensor(tensor.to(like.device), parts.device_mesh, placements, src_data_rank=None)
 
 
 def load_whole(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
@@ -121,5 +126,5 @@ def of_one_kind(tensors: Sequence[Tensor]) -> list[list[int]]:
     """The indices of the tensors that are divided, and of those that are not, for operations on lists of one kind."""
     kinds: dict[bool, list[int]] = {}
     for index, tensor in enumerate(tensors):
-        kinds.setdefault(hasattr(tensor, "full_tensor"), []).append(index)
+        kinds.setdefault(divided(tensor), []).append(index)
     return list(kinds.values())

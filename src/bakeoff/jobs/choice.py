@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import torch
 
 from bakeoff.corpus.mixture import mixture_entries
+from bakeoff.errors import UserError
 from bakeoff.jobs.cluster.workers import RayWorkers
 from bakeoff.jobs.job import Workers
 from bakeoff.jobs.processes import Processes
@@ -17,13 +19,22 @@ from bakeoff.recipe import Recipe
 from bakeoff.resources.threads import SharedMachine, side_by_side
 
 
-class Asked(NamedTuple):
-    """The wish of the user."""
+@dataclass(frozen=True)
+class Asked:
+    """The wish of the user.
+
+    Raises:
+        UserError: the number of jobs is less than 1.
+    """
 
     jobs: int | Literal["auto"] = "auto"
     """Number of jobs at once, on a cluster the most; auto: as many as there is room for."""
     ray: str | None = None
     """The address of the Ray cluster that does the jobs; None: this machine does."""
+
+    def __post_init__(self) -> None:
+        if self.jobs != "auto" and self.jobs < 1:
+            raise UserError(f"--jobs {self.jobs}: give at least 1")
 
     @property
     def most(self) -> int | None:

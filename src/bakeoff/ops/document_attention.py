@@ -8,7 +8,7 @@ Shapes: B rows, H heads, T length, D width of a head, N documents.
 import inspect
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,33 +16,23 @@ from torch import Tensor
 from bakeoff.ops.attention import attention
 
 
-class Attend(Protocol):
-    """Attention over sequences that are laid out one after the other."""
+class Within(NamedTuple):
+    """What tokens see, where B rows of T tokens are laid out one after the other as N documents."""
 
-    def __call__(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        bounds: Tensor,
-        longest: int,
-        sides: tuple[int, int],
-        scale: float,
-        dropout: float,
-    ) -> Tensor:
-        """(B * T, H, D) of queries, keys and values of that shape.
+    bounds: Tensor
+    """(N + 1,) int32 the first position of each document, and the end of the last one."""
+    longest: int
+    """No document has more tokens."""
+    sides: tuple[int, int]
+    """The numbers of tokens before a token and after it that it sees; -1: all."""
+    scale: float
+    """Factor of the products of queries and keys."""
+    dropout: float
+    """Rate of the weights' dropout."""
 
-        Args:
-            query: the queries.
-            key: the keys.
-            value: the values.
-            bounds: (N + 1,) int32 the first position of each document, and the end of the last one.
-            longest: no document has more tokens.
-            sides: the numbers of tokens before a token and after it that it sees; -1: all.
-            scale: factor of the products of queries and keys.
-            dropout: rate of the weights' dropout.
-        """
-        ...
+
+Attend = Callable[[Tensor, Tensor, Tensor, Within], Tensor]
+"""A function of (B * T, H, D) queries, keys and values, and what tokens see, to outputs of the same shape."""
 
 
 class Kernel(NamedTuple):
@@ -79,32 +69,16 @@ def adapted(attend: Callable[..., Any]) -> Kernel | None:
     """
     known = inspect.signature(attend).parameters
 
-    def with_window(
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        bounds: Tensor,
-        longest: int,
-        sides: tuple[int, int],
-        scale: float,
-        dropout: float,
-    ) -> Tensor:
-        mixed: Tensor = attend(query, key, value, bounds, bounds, longest, longest, scale=scale, window_size=sides)
+    def with_window(query: Tensor, key: Tensor, value: Tensor, within: Within) -> Tensor:
+        ends, lengths = (within.bounds,) * 2, (within.longest,) * 2
+        mixed: Tensor = attend(query, key, value, *ends, *lengths, scale=within.scale, window_size=within.sides)
         return mixed
 
-    def with_causal(
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        bounds: Tensor,
-        longest: int,
-        sides: tuple[int, int],
-        scale: float,
-        dropout: float,
-    ) -> Tensor:
-        assert sides in ((-1, -1), (-1, 0)), "there are no windows"
-        query = query * (scale * query.shape[-1] ** 0.5)  # its own scale is 1 / sqrt(D)
-        mixed: Tensor = attend(query, key, value, bounds, bounds, longest, longest, is_causal=sides[1] == 0)
+    def with_causal(query: Tensor, key: Tensor, value: Tensor, within: Within) -> Tensor:
+        assert within.sides in ((-1, -1), (-1, 0)), "there are no windows"
+        query = query * (within.scale * query.shape[-1] ** 0.5)  # its own scale is 1 / sqrt(D)
+        ends, lengths = (within.bounds,) * 2, (within.longest,) * 2
+        mixed: Tensor = attend(query, key, value, *ends, *lengths, is_causal=within.sides[1] == 0)
         return mixed
 
     if {"window_size", "scale"} <= set(known):
@@ -118,19 +92,10 @@ def adapted_with_dropout(attend: Any) -> Kernel | None:
     if not {"cum_seq_q", "max_q", "dropout_p", "is_causal", "scale", "window_size_left", "window_size_right"} <= known:
         return None
 
-    def with_dropout(
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        bounds: Tensor,
-        longest: int,
-        sides: tuple[int, int],
-        scale: float,
-        dropout: float,
-    ) -> Tensor:
-        ends, lengths = (bounds, bounds), (longest, longest)
-        window = {"window_size_left": sides[0], "window_size_right": sides[1]}
-        mixed = attend(query, key, value, *ends, *lengths, dropout, sides == (-1, 0), False, scale=scale, **window)
+    def with_dropout(query: Tensor, key: Tensor, value: Tensor, within: Within) -> Tensor:
+        ends, lengths, sides = (within.bounds,) * 2, (within.longest,) * 2, within.sides
+        settings = {"scale": within.scale, "window_size_left": sides[0], "window_size_right": sides[1]}
+        mixed = attend(query, key, value, *ends, *lengths, within.dropout, sides == (-1, 0), False, **settings)
         result: Tensor = mixed[0]
         return result
 
@@ -283,6 +248,6 @@ def _attend(
     before = -1 if window is None else window
     flat = [each.transpose(1, 2).flatten(0, 1) for each in (query, key, value)]  # copies after rotations alone
     sides, factor = (before, 0 if causal else before), width**-0.5 if scale is None else scale
-    mixed = found.attend(flat[0], flat[1], flat[2], bounds, length, sides, factor, dropout)
+    mixed = found.attend(flat[0], flat[1], flat[2], Within(bounds, length, sides, factor, dropout))
     joined: Tensor = mixed.unflatten(0, (rows, length)).transpose(1, 2)
     return joined

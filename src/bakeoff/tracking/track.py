@@ -5,7 +5,6 @@ fails.
 """
 
 import json
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -23,6 +22,7 @@ from bakeoff.machine.launch import rank_here
 from bakeoff.overview.entries import UNFINISHED, folder_of
 from bakeoff.overview.lines import Follower, Line
 from bakeoff.overview.listing import run_folders
+from bakeoff.repeating import repeating
 from bakeoff.tracking.tracker import TrackedTraining, Tracker
 
 TRACKERS = ("tensorboard", "trackio", "wandb")
@@ -49,19 +49,10 @@ def track(out: str | Path, names: Sequence[str], *, say: Callable[[str], None] =
         yield
         return
     mirror = _Mirror(Path(out), modules, say)
-    over = threading.Event()
-
-    def follow() -> None:
-        while not over.wait(EVERY):
-            mirror.look()
-
-    thread = threading.Thread(target=follow, name="bakeoff-track", daemon=True)
-    thread.start()
     try:
-        yield
+        with repeating(EVERY, mirror.look, "bakeoff-track"):
+            yield
     finally:
-        over.set()
-        thread.join()
         mirror.look()
         mirror.close()
 

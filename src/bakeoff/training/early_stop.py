@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from bakeoff.display.wording import counted
-from bakeoff.distributed.shards import load_whole
+from bakeoff.distributed.shards import divided, load_whole
 from bakeoff.optimization.early_stopping import EarlyStopping
 from bakeoff.tensors import load_tensors
 
@@ -17,7 +17,7 @@ BEST = "best"
 
 def _kept(tensor: Tensor) -> Tensor:
     """A copy of a tensor on the CPU; of one that is divided among processes this one's part, where it is."""
-    return tensor.clone() if hasattr(tensor, "full_tensor") else tensor.cpu().clone()
+    return tensor.clone() if divided(tensor) else tensor.cpu().clone()
 
 
 class EarlyStop:

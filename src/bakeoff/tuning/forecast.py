@@ -13,18 +13,16 @@ from bakeoff.jobs.runner import Say
 from bakeoff.machine.limits import Limits
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
-from bakeoff.recipe_files import load_recipe
 from bakeoff.resources.threads import using_threads
 from bakeoff.runs.run import SEARCH
 from bakeoff.training.speed import FORECAST_SECONDS, step_times
 from bakeoff.tuning.candidates import candidates, recipes_of
-from bakeoff.tuning.engine import TrialEngine
 from bakeoff.tuning.findings import costs
 from bakeoff.tuning.halving import most_work
 from bakeoff.tuning.planning import Planning
-from bakeoff.tuning.ranges import Over, parse_ranges, with_a_number
+from bakeoff.tuning.ranges import Over
 from bakeoff.tuning.results import SearchJournal, Trial
-from bakeoff.tuning.search import RecipeSearch
+from bakeoff.tuning.tune import open_search
 
 MOST_MEASURED = 4
 """The most kinds of trials whose speed is measured; the others are taken for their mean."""
@@ -51,20 +49,30 @@ def forecast_search(
     Raises:
         UserError: a mistake in the arguments that `tune` would refuse before its first trial.
     """
-    loaded = with_a_number(recipe if isinstance(recipe, Recipe) else load_recipe(recipe))
-    ranges, say = parse_ranges(over, loaded, trials), progress or (lambda line: None)
-    planning = Planning(loaded, ranges, str(corpus), budget or loaded.training.budget, device, TrialEngine(), say)
-    search = RecipeSearch(planning, Path(out), range(seed, seed + seeds), for_budget, None, progress)
-    asked, value_sets = Asked(jobs, ray), candidates(ranges, trials)
+    asked = Asked(jobs, ray)
+    search = open_search(
+        recipe,
+        corpus,
+        out,
+        over=over,
+        trials=trials,
+        budget=budget,
+        seed=seed,
+        seeds=seeds,
+        for_budget=for_budget,
+        device=device,
+        progress=progress,
+    )
+    planning, value_sets = search.planning, candidates(search.ranges, trials)
     shared = search.shares(asked, value_sets)
     with using_threads(None if shared is None else shared.threads):
         path = Path(out) / SEARCH
         known = SearchJournal.read(path).trials if path.is_file() else None
         planned = known or planning.trials(value_sets)
         vocabulary = open_corpus(str(corpus)).tokenizer.size
-        seconds, speed = _seconds(planning, planned, seeds, say)
-        size = Size.of(loaded, vocabulary, device)
-    work = trial_work(loaded.name, planned, seeds, seconds, size)
+        seconds, speed = _seconds(planning, planned, seeds, search.say)
+        size = Size.of(search.recipe, vocabulary, device)
+    work = trial_work(search.recipe.name, planned, seeds, seconds, size)
     return Forecast.of([work], asked, shared, device, [speed], Limits.of(Path(out)))
 
 

@@ -2,6 +2,7 @@
 
 import signal
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,7 @@ class RecipeSearch:
         several = min(asked.most or usable_cores(), most)
         if known is not None and known.threads is None:  # an older version's, whose trials had their share of the cores
             return SharedMachine(max(1, usable_cores() // several), [self.device] * several)
-        here = asked if asked.most is None else asked._replace(jobs=several)
+        here = asked if asked.most is None else replace(asked, jobs=several)
         threads = None if known is None else known.threads
         shared = here.shares([self.recipe], open_corpus(self.corpus).tokenizer.size, self.device, threads)
         return shared and shared._replace(devices=shared.devices[:most])

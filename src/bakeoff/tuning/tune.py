@@ -75,14 +75,52 @@ def tune(
     """
     if ray is None:  # else Ray has started the others
         require_one_process(out)
-    for option, number in (("--trials", trials), ("--seeds", seeds), ("--jobs", 1 if jobs == "auto" else jobs)):
+    asked = Asked(jobs, ray)
+    search = open_search(
+        recipe,
+        corpus,
+        out,
+        over=over,
+        trials=trials,
+        budget=budget,
+        seed=seed,
+        seeds=seeds,
+        for_budget=for_budget,
+        device=device,
+        progress=progress,
+        engine=engine,
+        start=start,
+    )
+    with full_disk(Path(out), lambda: "what was trained is kept: with more space the same command goes on"):
+        return search.run(trials, asked if engine is None and workers is None else None, workers)
+
+
+def open_search(
+    recipe: Recipe | str | Path,
+    corpus: str | Path,
+    out: str | Path,
+    *,
+    over: Over,
+    trials: int,
+    budget: Budget | None,
+    seed: int,
+    seeds: int,
+    for_budget: Budget | None,
+    device: str,
+    progress: Say | None,
+    engine: TrialEngine | None = None,
+    start: Path | None = None,
+) -> RecipeSearch:
+    """The search of `tune`, with its plan, before anything is written; arguments as there.
+
+    Raises:
+        UserError: a mistake in the arguments.
+    """
+    for option, number in (("--trials", trials), ("--seeds", seeds)):
         if number < 1:
             raise UserError(f"{option} {number}: give at least 1")
     loaded = with_a_number(recipe if isinstance(recipe, Recipe) else load_recipe(recipe))
-    ranges = parse_ranges(over, loaded, trials)
-    say = progress or (lambda line: None)
+    ranges, say = parse_ranges(over, loaded, trials), progress or (lambda line: None)
     trial_budget = budget or loaded.training.budget
     planning = Planning(loaded, ranges, str(corpus), trial_budget, device, engine or TrialEngine(), say)
-    search = RecipeSearch(planning, Path(out), range(seed, seed + seeds), for_budget, start, progress)
-    with full_disk(Path(out), lambda: "what was trained is kept: with more space the same command goes on"):
-        return search.run(trials, Asked(jobs, ray) if engine is None and workers is None else None, workers)
+    return RecipeSearch(planning, Path(out), range(seed, seed + seeds), for_budget, start, progress)

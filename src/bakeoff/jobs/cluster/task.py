@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
 
 from bakeoff.durable import held
@@ -14,6 +13,7 @@ from bakeoff.jobs.cluster.machines import Shared, machine_here, other_device
 from bakeoff.jobs.job import Note
 from bakeoff.jobs.worker_process import WorkerProcess
 from bakeoff.machine.cluster import imported_ray
+from bakeoff.repeating import repeating
 from bakeoff.signals import signals_held_back
 from bakeoff.unfinished import unfinished_folder
 
@@ -121,20 +121,13 @@ def _wait_for_folder(out: Path, told: Told) -> None:
 @contextmanager
 def _stopping(process: WorkerProcess, told: Told) -> Iterator[None]:
     """Ask a process to stop, again and again, once the command asks for it."""
-    over = Event()
 
     def watch() -> None:
-        while not over.wait(ASK):
-            if told.stopped():
-                process.ask_to_stop()
+        if told.stopped():
+            process.ask_to_stop()
 
-    thread = Thread(target=watch, daemon=True)
-    thread.start()
-    try:
+    with repeating(ASK, watch, "bakeoff-stopping"):
         yield
-    finally:
-        over.set()
-        thread.join()
 
 
 def on_machine(message: Note, mailbox: Any, key: Any, shared: Shared, options: dict[str, Any]) -> Note:
