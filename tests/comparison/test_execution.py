@@ -174,7 +174,7 @@ def go(folder, engine, reports=None, **changes):
 
 
 def test_complete_recipes_have_the_tokenizer_of_the_corpus(folder, corpus):
-    facts = Engine().corpus(corpus.path, [], "cpu")
+    facts = Engine().corpus(corpus.path, {}, "cpu")
     used = corpus.tokenizer.config
     assert (facts.tokenizer, facts.tokenizer_config) == (str(used), used.model_dump())
     assert facts.tokens == len(corpus.train.tokens)
@@ -276,7 +276,7 @@ def test_a_finetuning_that_a_recipe_cannot_have_is_refused_before_anything_runs(
     engine = FakeEngine()
     task = {"name": "mood", "text_column": "a", "label_column": "b", "finetune": {"length": 7}}
     task |= {name: folder / f"{name}.tsv" for name in ("train", "dev", "test")}
-    with pytest.raises(UserError, match="task “mood”, recipe “one”: length: 7 is too short"):
+    with pytest.raises(UserError, match="task “mood”, recipes “one” and “two”: length: 7 is too short"):
         go(folder, engine, tasks=[task])
     assert engine.calls == []
 

@@ -2,7 +2,8 @@ import json
 
 import pytest
 
-from bakeoff.comparison.plan import Plan, TaskPlan, directory_name
+from bakeoff.comparison.plan import Plan, directory_name
+from bakeoff.comparison.task_plan import TaskPlan
 from bakeoff.errors import UserError
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig
@@ -181,13 +182,13 @@ def test_seeds_by_name_and_rates_in_a_list(folder):
         (
             "  - bert-mini",
             "  - {recipe: bert-mini, set: {tokenizer.kind: byte_bpe}}",
-            "recipes.0: set: tokenizer.kind "
+            "recipes.0.set: tokenizer.kind "
             "would have no effect: every recipe of a plan has the tokenizer of its corpus",
         ),
         ("  - bert-mini", "  - {recipe: bert-mini, set: {tokenizer: {kind: words}}}", "set: tokenizer would have no"),
         ("  - bert-mini", "  - {recipe: bert-mini, set: {training.budget.steps: 5}}", "training.budget.steps would"),
         ("  - bert-mini", "  - {recipe: bert-mini, set: {training.average_last: 5}}", "training.average_last would"),
-        ("  - bert-mini", "  - {recipe: bert-mini, set: {name: mine}}", "recipes.0: set: name would have no effect"),
+        ("  - bert-mini", "  - {recipe: bert-mini, set: {name: mine}}", "recipes.0.set: name would have no effect"),
         (
             "seeds: 3",
             "seeds: 3\nsearch: {over: {training.optimizer.lr: 1e-4..1e-2}}",

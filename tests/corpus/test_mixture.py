@@ -122,7 +122,7 @@ def test_a_training_ends_with_the_same_bits_behind_an_interruption(mixture, tmp_
 
 
 def test_a_comparison_knows_what_is_mixed(corpus, other, mixture):
-    facts = Engine().corpus(Path(mixture), [load_recipe("bert-tiny")], "cpu")
+    facts = Engine().corpus(Path(mixture), {"bert": load_recipe("bert-tiny")}, "cpu")
     assert facts.fingerprint == open_corpus(mixture).fingerprint
     assert facts.tokens == sum(len(part.train.tokens) for part in (corpus, other))
     assert facts.documents == sum(part.summary()["documents"] for part in (corpus, other))

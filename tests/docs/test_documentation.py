@@ -112,7 +112,7 @@ def test_recipes_and_plans_are_taken(page, tmp_path):
         try:
             if "forms" in values:
                 DataSet.parse(values, block.place)
-            elif {"tasks", "search", "corpus"} & set(values):
+            elif {"tasks", "search", "corpus", "recipes"} & set(values):
                 tasks = [task for task in values.get("tasks", []) if "dataset" not in task]  # which look at their files
                 Plan.parse({**whole_plan, **values, "tasks": tasks or whole_plan["tasks"]}, block.place)
             else:

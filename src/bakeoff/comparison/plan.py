@@ -4,22 +4,18 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
-from pydantic import Field, PositiveInt, SerializationInfo, field_validator, model_serializer, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field, PositiveInt, ValidationInfo, field_validator, model_validator
 
-from bakeoff.comparison.recipe_plan import Name, RecipePlan
+from bakeoff.comparison.grid import Factors, GridFacts
+from bakeoff.comparison.recipe_plan import RecipePlan, checked_grid
+from bakeoff.comparison.task_plan import TaskPlan, with_data_sets
 from bakeoff.config import Config
 from bakeoff.corpus.mixture import mixture_entries
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.reading.hub import on_hub
-from bakeoff.tasks.datasets.dataset import describes_dataset
-from bakeoff.tasks.datasets.named import named_task
-from bakeoff.tasks.finetune_config import FinetuneConfig
-from bakeoff.tasks.registry import DEFAULT_KIND, TASKS
-from bakeoff.tasks.task_config import TaskConfig
 from bakeoff.yaml_files import read_yaml
 
 
@@ -61,45 +57,6 @@ class SearchPlan(Config):
         return float(self.budget.removesuffix(" %")) / 100
 
 
-class TaskPlan(Config):
-    """A task on which every recipe is fine-tuned; a plan has the keys of its kind beside `name` and `finetune`."""
-
-    name: Name
-    """The task's name in the report."""
-    finetune: FinetuneConfig = FinetuneConfig()
-    """Settings of the fine-tuning, the same for every recipe, pre-trained or not."""
-    data: Annotated[TaskConfig, TASKS]
-    """The task itself: its kind, files and columns."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_its_kind(cls, values: Any) -> Any:
-        """Move the keys of the task's kind into `data`; `name` and `finetune` stay where they are."""
-        if not isinstance(values, Mapping) or isinstance(values.get("data"), TaskConfig):
-            return values
-        kind = values.get("kind", DEFAULT_KIND)
-        data = {key: value for key, value in values.items() if key != "finetune"}
-        if isinstance(kind, str) and kind in TASKS:
-            known = [*TASKS[kind].model_fields, "finetune"]
-            for key in data:
-                if key not in known:
-                    text = "a task of the kind " + kind + " has no key '{key}'"
-                    raise PydanticCustomError("unknown_key", text, {"key": str(key), "known": known})
-        parted = {key: values[key] for key in ("name", "finetune") if key in values}
-        return {**parted, "data": {**data, "kind": kind}}
-
-    @model_serializer
-    def _as_in_the_plan(self, info: SerializationInfo) -> dict[str, Any]:
-        return {**self.data.model_dump(mode=info.mode), "finetune": self.finetune.model_dump(mode=info.mode)}
-
-    @property
-    def files(self) -> dict[str, Path | None]:
-        """The files of the task, by key; None: the split is held out of train."""
-        values = {name: getattr(self.data, name) for name in type(self.data).model_fields}
-        files = {name: values[name] for name in ("train", "dev", "test")}
-        return files | {name: value for name, value in values.items() if isinstance(value, Path)}
-
-
 class Plan(Config):
     """A comparison: recipes x seeds x tasks under one budget."""
 
@@ -107,8 +64,10 @@ class Plan(Config):
     """Heading of the report."""
     corpus: Path
     """Directory of the prepared corpus, or several with weights: `wiki:0.7,novels:0.3`."""
+    grid: Factors = Field(default={})
+    """Factors, as a recipe's `grid` has them, over all recipes of the plan; of several, the recipe is a factor, too."""
     recipes: list[RecipePlan] = Field(min_length=1)
-    """The recipes to compare."""
+    """The recipes to compare; one with a grid stands for a recipe for each cell."""
     budget: str
     """Budget of each pre-training: minutes=10, steps=1000, tokens=5M or flops=1e15."""
     seeds: list[int] = Field(default=[0, 1, 2], min_length=1)
@@ -130,6 +89,17 @@ class Plan(Config):
         if isinstance(value, int) and not isinstance(value, bool):
             return list(range(value))
         return value
+
+    @field_validator("grid")
+    @classmethod
+    def _effective_grid(cls, value: Factors) -> Factors:
+        return checked_grid(value)
+
+    @field_validator("recipes")
+    @classmethod
+    def _cells(cls, value: list[RecipePlan], info: ValidationInfo) -> list[RecipePlan]:
+        grid = info.data.get("grid", {})
+        return [each for entry, item in enumerate(value) for each in item.expanded(entry, grid, len(value) > 1)]
 
     @field_validator("budget")
     @classmethod
@@ -160,13 +130,33 @@ class Plan(Config):
     @model_validator(mode="after")
     def _effective(self) -> Self:
         """Refuse values that the search of the same keys would replace."""
-        for index, item in enumerate(self.recipes):
+        for item in self.recipes:
             for key in item.searched_anyway(self.search.over if self.search else ()):
+                where = "grid" if item.cell and key in item.cell.values else "set"
                 raise ValueError(
-                    f"recipes.{index}.set: {key} would have no effect: the plan searches it; leave it out, or give the "
-                    "recipe `search: false`"
+                    f"recipes.{item.entry}.{where}: {key} would have no effect: the plan searches it; leave it out, or "
+                    "give the recipe `search: false`"
                 )
         return self
+
+    @property
+    def grids(self) -> list[GridFacts]:
+        """The grids, with the recipe of each cell."""
+        cells: dict[str, dict[str, dict[str, str]]] = {}
+        for item in self.recipes:
+            if item.cell is not None:
+                cells.setdefault(item.cell.grid, {})[item.name] = item.cell.levels
+        return [
+            GridFacts(
+                name=name,
+                factors={
+                    title: list(dict.fromkeys(levels[title] for levels in of_grid.values()))
+                    for title in next(iter(of_grid.values()))
+                },
+                cells=of_grid,
+            )
+            for name, of_grid in cells.items()
+        ]
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
@@ -179,7 +169,7 @@ class Plan(Config):
         values = read_yaml(path)
         if isinstance(values, Mapping) and "recipes" not in values and {"model", "objective", "extends"} & {*values}:
             raise UserError(f"{path}: is a recipe, not a plan; a plan names it under `recipes` (docs/comparison.md)")
-        return cls.parse(_with_data_sets(values, path), str(path))._resolved(path)
+        return cls.parse(with_data_sets(values, path), str(path))._resolved(path)
 
     def _resolved(self, path: Path) -> Self:
         """The plan with absolute paths.
@@ -201,9 +191,7 @@ class Plan(Config):
         for i, task in enumerate(self.tasks):
             files = {name: find(f"tasks.{i}.{name}", file) for name, file in task.files.items() if file is not None}
             tasks.append(task.model_copy(update={"data": task.data.model_copy(update=files)}))
-        recipes = [
-            item.resolved(f"{path}: recipes.{i}", path.parent, self.seeds) for i, item in enumerate(self.recipes)
-        ]
+        recipes = [item.resolved(f"{path}: recipes.{item.entry}", path.parent, self.seeds) for item in self.recipes]
         if entries := mixture_entries(str(self.corpus)):
             mixed = ",".join(f"{find('corpus', each, directory=True)}:{weight}" for each, weight in entries)
             corpus = Path(mixed)
@@ -212,37 +200,3 @@ class Plan(Config):
                 raise UserError(f"{path}: corpus: of several give each with its weight, wiki:0.7,novels:0.3")
             corpus = find("corpus", self.corpus, directory=True)
         return self.model_copy(update={"corpus": corpus, "recipes": recipes, "tasks": tasks})
-
-
-def _with_data_sets(plan: Any, path: Path) -> Any:
-    """The values of a plan, with the files, columns and metric of each published data set that a task names.
-
-    Raises:
-        UserError: there is no such data set, or its files are not in the folder.
-    """
-    if not isinstance(plan, Mapping) or not isinstance(plan.get("tasks"), list):
-        return plan
-    return {**plan, "tasks": [_with_data_set(task, f"{path}: tasks.{i}", path) for i, task in enumerate(plan["tasks"])]}
-
-
-def _with_data_set(task: Any, where: str, path: Path) -> Any:
-    if not isinstance(task, Mapping) or "dataset" not in task:
-        return task
-    settings = {key: value for key, value in task.items() if key not in ("dataset", "data", "finetune")}
-    for key in ("dataset", "data"):
-        if not isinstance(task.get(key, ""), str):
-            raise UserError(f"{where}.{key}: a name is wanted, not {task[key]!r}")
-    data = task.get("data")
-    if data is not None and not on_hub(data):
-        data = (path.parent / Path(data).expanduser()).resolve()
-    for key in ("train", "dev", "test"):
-        if isinstance(settings.get(key), str) and not on_hub(Path(settings[key])):
-            settings[key] = str((path.parent / Path(settings[key]).expanduser()).resolve())
-    name = task["dataset"]
-    if describes_dataset(name):
-        name = str((path.parent / Path(name).expanduser()).resolve())
-    try:
-        known = named_task(name, data, settings)
-    except UserError as error:
-        raise UserError(f"{where}: {error}") from None
-    return {**known, **({"finetune": task["finetune"]} if "finetune" in task else {})}

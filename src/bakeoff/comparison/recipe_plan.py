@@ -1,16 +1,23 @@
 """A recipe of a plan: its name, the values that the plan changes, and the weights that it starts from."""
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, ValidationInfo, field_validator, model_validator
 
+from bakeoff.comparison.grid import RECIPE, Cell, Factors, cells_of, keys_of
 from bakeoff.config import Config
 from bakeoff.errors import UserError
 
-Name = Annotated[str, Field(min_length=1, max_length=120)]
+LONGEST = 120
+"""The most characters of a name."""
+Name = Annotated[str, Field(min_length=1, max_length=LONGEST)]
+
+GRID = "grid"
+"""The name of a plan's grid over several recipes."""
 
 YAML = (".yaml", ".yml")
 
@@ -69,6 +76,30 @@ def within(key: str, section: str) -> bool:
     return key == section or key.startswith(f"{section}.")
 
 
+def require_effect(keys: Iterable[str]) -> None:
+    """Refuse keys of a recipe that a comparison does not use.
+
+    Raises:
+        ValueError: a key has no effect; the message says why.
+    """
+    for key in keys:
+        for unused, reason in NO_EFFECT.items():
+            if within(key, unused):
+                raise ValueError(f"{key} would have no effect: {reason}")
+
+
+def checked_grid(grid: Factors) -> Factors:
+    """A grid, once it is known to be one whose keys have an effect.
+
+    Raises:
+        ValueError: it is none, or a key has no effect.
+    """
+    if grid:
+        cells_of(GRID, grid)
+        require_effect(keys_of(grid))
+    return grid
+
+
 class RecipePlan(Config):
     """A recipe of the comparison; in a plan, a plain string stands for `recipe` alone."""
 
@@ -82,8 +113,24 @@ class RecipePlan(Config):
     """The recipe's label in the report; left out: the recipe's name, or the last part of a path."""
     set: dict[str, Any] = Field(default={})
     """Overrides by dotted key, such as training.optimizer.lr: 1e-3."""
+    grid: Factors = Field(default={})
+    """Factors, each a dotted key with its values, or a name with named levels and the values that they set: the entry
+    stands for a recipe for every combination, and the report has their main effects and interactions."""
     search: bool = True
     """Whether the recipe's values are searched if the plan has a `search`."""
+
+    _entry: int = PrivateAttr(default=0)
+    _cell: Cell | None = PrivateAttr(default=None)
+
+    @property
+    def entry(self) -> int:
+        """The number of the plan's entry that the recipe comes from, from 0 on."""
+        return self._entry
+
+    @property
+    def cell(self) -> Cell | None:
+        """The cell of a grid that the recipe is; None: it belongs to none."""
+        return self._cell
 
     @model_validator(mode="before")
     @classmethod
@@ -98,17 +145,53 @@ class RecipePlan(Config):
             values = {**values, "name": label_of(values["recipe"])}
         return values
 
-    @model_validator(mode="after")
-    def _effective(self) -> Self:
-        for key in self.set:
-            for unused, reason in NO_EFFECT.items():
-                if within(key, unused):
-                    raise ValueError(f"set: {key} would have no effect: {reason}")
-        return self
+    @field_validator("set")
+    @classmethod
+    def _effective(cls, value: dict[str, Any]) -> dict[str, Any]:
+        require_effect(value)
+        return value
+
+    @field_validator("grid")
+    @classmethod
+    def _effective_grid(cls, value: Factors, info: ValidationInfo) -> Factors:
+        for key, given in itertools.product(keys_of(checked_grid(value)), info.data.get("set", {})):
+            if within(key, given) or within(given, key):
+                raise ValueError(f"{key} is under `set` as well; leave one of the two out")
+        return value
 
     def searched_anyway(self, searched: Iterable[str]) -> Iterator[str]:
-        """The keys of `set` whose values a search of these keys replaces."""
+        """The keys of `set`, or of the grid, whose values a search of these keys replaces."""
         return (key for key in self.set if self.search and any(within(key, each) for each in searched))
+
+    def expanded(self, entry: int, of_plan: Factors, several: bool) -> "list[RecipePlan]":
+        """The recipe itself, or one for each cell of its grid.
+
+        Args:
+            entry: the number of the entry in the plan.
+            of_plan: the grid of the whole plan; empty: it has none.
+            several: whether this grid is over several recipes.
+
+        Raises:
+            ValueError: a grid of the plan and one of the recipe, or a key that both set, or a label that is too long.
+        """
+        if of_plan and self.grid:
+            raise ValueError(f"'{self.name}' has a grid, and the plan one for all recipes; leave one of them out")
+        grid, items = of_plan or self.grid, []
+        for cell in cells_of(GRID if of_plan and several else self.name, grid) if grid else [None]:
+            item = self
+            if cell is not None:
+                label = f"{self.name}, {cell.name}"
+                if len(label) > LONGEST:
+                    raise ValueError(f"'{label}' is longer than {LONGEST} characters; give the grid's levels names")
+                for key, given in itertools.product(cell.values, self.set):
+                    if within(key, given) or within(given, key):
+                        raise ValueError(f"'{self.name}' sets {given}, and the plan's grid {key}; leave one out")
+                item = self.model_copy(update={"name": label, "set": {**self.set, **cell.values}, "grid": {}})
+                of_recipe = {RECIPE: self.name} if of_plan and several else {}
+                item._cell = cell._replace(levels={**of_recipe, **cell.levels})
+            item._entry = entry
+            items.append(item)
+        return items
 
     def resolved(self, where: str, folder: Path, seeds: Sequence[int]) -> Self:
         """The recipe's plan with absolute paths.

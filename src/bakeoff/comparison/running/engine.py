@@ -2,16 +2,16 @@
 
 import os
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from bakeoff.comparison.facts import CorpusFacts, StartFacts
-from bakeoff.comparison.plan import TaskPlan
+from bakeoff.comparison.running.refusals import of_each
+from bakeoff.comparison.task_plan import TaskPlan
 from bakeoff.corpus.mixture import corpora_of, open_corpus
 from bakeoff.display.progress import Shown
-from bakeoff.errors import UserError
 from bakeoff.jobs.job import Job, Note, Outcome
 from bakeoff.jobs.runner import Say
 from bakeoff.tasks.checks.hidden_text import hidden_notes
@@ -90,21 +90,22 @@ class Engine:
         task.data.require_model(recipe)
         resolve_finetuning(task.finetune, recipe, task.data)
 
-    def corpus(self, path: Path, recipes: Sequence[Any], device: str) -> CorpusFacts:
+    def corpus(self, path: Path, recipes: Mapping[str, Any], device: str) -> CorpusFacts:
         """The facts of the corpus.
 
+        Args:
+            path: the corpus's directory.
+            recipes: the recipes, by label.
+            device: the device of the trainings.
+
         Raises:
-            UserError: a recipe cannot be trained on the corpus.
+            UserError: recipes cannot be trained on the corpus.
         """
         from bakeoff.resources.device import resolve_device
         from bakeoff.training.stages import require_rows
 
         corpus = open_corpus(path)
-        for recipe in recipes:
-            try:
-                require_rows(recipe, corpus, resolve_device(device))
-            except UserError as error:
-                raise UserError(f"{path}, recipe {recipe.name}: {error}") from None
+        of_each(recipes, lambda name: require_rows(recipes[name], corpus, resolve_device(device)), f"{path}, ")
         facts = [each.summary() for each in corpora_of(corpus)]
         return CorpusFacts(
             path=str(path),

@@ -1,6 +1,7 @@
 """A comparison whose plan is checked: all that is known of it before anything is written or trained."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from bakeoff import checksums
@@ -8,9 +9,11 @@ from bakeoff.comparison.plan import Plan
 from bakeoff.comparison.results import FIGURES, RESULTS
 from bakeoff.comparison.running.engine import Engine
 from bakeoff.comparison.running.planned import PlannedTrainings
+from bakeoff.comparison.running.refusals import of_each, require_different
 from bakeoff.comparison.running.searches import Searches
 from bakeoff.comparison.running.spendable import BUDGET, Spendable
 from bakeoff.comparison.running.starts import IMPORTED, Starts
+from bakeoff.comparison.task_plan import TaskPlan
 from bakeoff.corpus.mixture import open_corpus
 from bakeoff.display.wording import quoted
 from bakeoff.durable import without_links
@@ -94,9 +97,11 @@ class Opened:
         self.plan, self.out, self.asked, self.engine, self.workers, self.say = plan, out, asked, engine, workers, say
         _require_unused_place(out)
         starts = Starts(plan, imported or out, engine, say)
-        self.recipes = {item.name: starts.recipe(item) for item in plan.recipes}
+        items = {item.name: item for item in plan.recipes}
+        self.recipes = of_each(items, lambda name: starts.recipe(items[name]))
+        require_different(plan.grids, self.recipes)
         self.require_finetunable()
-        self.corpus = engine.corpus(plan.corpus, list(self.recipes.values()), plan.device)
+        self.corpus = engine.corpus(plan.corpus, self.recipes, plan.device)
         self.starts = starts.facts(self.recipes)
         self.budget = Spendable(plan.budget, out, say)
         self.shared = self._side_by_side()
@@ -108,12 +113,11 @@ class Opened:
         Raises:
             UserError: a recipe cannot be fine-tuned on a task.
         """
-        for name, recipe in self.recipes.items():
-            for task in self.plan.tasks:
-                try:
-                    self.engine.check(recipe, task)
-                except UserError as error:
-                    raise UserError(f"task {quoted(task.name)}, recipe {quoted(name)}: {error}") from None
+        for task in self.plan.tasks:
+            of_each(self.recipes, partial(self._require_finetunable, task), f"task {quoted(task.name)}, ")
+
+    def _require_finetunable(self, task: TaskPlan, name: str) -> None:
+        self.engine.check(self.recipes[name], task)
 
     def planned(self) -> PlannedTrainings:
         """All trainings of the plan, with the recipes and budgets that are known so far."""

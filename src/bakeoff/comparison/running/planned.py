@@ -12,9 +12,10 @@ from pydantic_core import to_jsonable_python
 
 from bakeoff import checksums
 from bakeoff.comparison.facts import StartFacts
-from bakeoff.comparison.plan import Plan, SearchPlan, TaskPlan, directory_name
+from bakeoff.comparison.plan import Plan, SearchPlan, directory_name
 from bakeoff.comparison.recipe_plan import RecipePlan
 from bakeoff.comparison.results import Initialisation
+from bakeoff.comparison.task_plan import TaskPlan
 from bakeoff.config import Record, with_defaults
 from bakeoff.display.wording import quoted
 from bakeoff.durable import own_folder, remove

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 from bakeoff import checksums
 from bakeoff.comparison.facts import TaskFacts
-from bakeoff.comparison.plan import TaskPlan, directory_name
+from bakeoff.comparison.plan import directory_name
 from bakeoff.comparison.results import Baseline
 from bakeoff.comparison.running.engine import Engine
+from bakeoff.comparison.task_plan import TaskPlan
 from bakeoff.config import Record, differing
 from bakeoff.display.wording import quoted
 from bakeoff.jobs.runner import Say

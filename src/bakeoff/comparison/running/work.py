@@ -6,8 +6,8 @@ from typing import Any
 
 from typing_extensions import override
 
-from bakeoff.comparison.plan import TaskPlan
 from bakeoff.comparison.running.correction import Corrected, FirstTenth, Pace
+from bakeoff.comparison.task_plan import TaskPlan
 from bakeoff.corpus.mixture import mixture_entries
 from bakeoff.display.progress import Shown
 from bakeoff.errors import Diverged

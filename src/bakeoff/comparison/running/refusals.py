@@ -1,0 +1,57 @@
+"""Recipes of a plan that cannot be, which are all named in one refusal."""
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import combinations
+from typing import Any, TypeVar
+
+from bakeoff.comparison.grid import GridFacts
+from bakeoff.display.wording import listed, quoted
+from bakeoff.errors import UserError
+
+T = TypeVar("T")
+
+
+def of_each(labels: Iterable[str], make: Callable[[str], T], where: str = "") -> dict[str, T]:
+    """What is made of each recipe, by label.
+
+    Args:
+        labels: the labels.
+        make: a function of a label.
+        where: the beginning of a refusal: a task, a corpus; left out: a single refusal is raised as it is.
+
+    Raises:
+        UserError: recipes are refused; all of them are named, those that are refused for one reason together.
+    """
+    made: dict[str, T] = {}
+    refused: dict[str, list[str]] = {}
+    for label in labels:
+        try:
+            made[label] = make(label)
+        except UserError as error:
+            refused.setdefault(str(error), []).append(label)
+    if not refused:
+        return made
+    if not where and len(refused) == 1 and all(len(those) == 1 for those in refused.values()):
+        raise UserError(next(iter(refused)))
+    several = [
+        f"recipe{'s' * (len(those) > 1)} {listed([quoted(each) for each in those])}: {reason}"
+        for reason, those in refused.items()
+    ]
+    raise UserError(f"{where}{'; '.join(several)}")
+
+
+def require_different(grids: Iterable[GridFacts], recipes: Mapping[str, Any]) -> None:
+    """Refuse a grid of which two cells are the same recipe, so that a factor of it says nothing.
+
+    Args:
+        grids: the grids.
+        recipes: the complete recipes, by label.
+
+    Raises:
+        UserError: two cells are the same recipe.
+    """
+    for grid in grids:
+        values = {label: recipes[label].model_dump(mode="json") for label in grid.cells}
+        for one, other in combinations(grid.cells, 2):
+            if values[one] == values[other]:
+                raise UserError(f"grid: {quoted(one)} and {quoted(other)} are the same recipe; a level changes nothing")

@@ -1,0 +1,91 @@
+"""A task of a plan: its name, its data and the settings of its fine-tunings."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import SerializationInfo, model_serializer, model_validator
+from pydantic_core import PydanticCustomError
+
+from bakeoff.comparison.recipe_plan import Name
+from bakeoff.config import Config
+from bakeoff.errors import UserError
+from bakeoff.reading.hub import on_hub
+from bakeoff.tasks.datasets.dataset import describes_dataset
+from bakeoff.tasks.datasets.named import named_task
+from bakeoff.tasks.finetune_config import FinetuneConfig
+from bakeoff.tasks.registry import DEFAULT_KIND, TASKS
+from bakeoff.tasks.task_config import TaskConfig
+
+
+class TaskPlan(Config):
+    """A task on which every recipe is fine-tuned; a plan has the keys of its kind beside `name` and `finetune`."""
+
+    name: Name
+    """The task's name in the report."""
+    finetune: FinetuneConfig = FinetuneConfig()
+    """Settings of the fine-tuning, the same for every recipe, pre-trained or not."""
+    data: Annotated[TaskConfig, TASKS]
+    """The task itself: its kind, files and columns."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_its_kind(cls, values: Any) -> Any:
+        """Move the keys of the task's kind into `data`; `name` and `finetune` stay where they are."""
+        if not isinstance(values, Mapping) or isinstance(values.get("data"), TaskConfig):
+            return values
+        kind = values.get("kind", DEFAULT_KIND)
+        data = {key: value for key, value in values.items() if key != "finetune"}
+        if isinstance(kind, str) and kind in TASKS:
+            known = [*TASKS[kind].model_fields, "finetune"]
+            for key in data:
+                if key not in known:
+                    text = "a task of the kind " + kind + " has no key '{key}'"
+                    raise PydanticCustomError("unknown_key", text, {"key": str(key), "known": known})
+        parted = {key: values[key] for key in ("name", "finetune") if key in values}
+        return {**parted, "data": {**data, "kind": kind}}
+
+    @model_serializer
+    def _as_in_the_plan(self, info: SerializationInfo) -> dict[str, Any]:
+        return {**self.data.model_dump(mode=info.mode), "finetune": self.finetune.model_dump(mode=info.mode)}
+
+    @property
+    def files(self) -> dict[str, Path | None]:
+        """The files of the task, by key; None: the split is held out of train."""
+        values = {name: getattr(self.data, name) for name in type(self.data).model_fields}
+        files = {name: values[name] for name in ("train", "dev", "test")}
+        return files | {name: value for name, value in values.items() if isinstance(value, Path)}
+
+
+def with_data_sets(plan: Any, path: Path) -> Any:
+    """The values of a plan, with the files, columns and metric of each published data set that a task names.
+
+    Raises:
+        UserError: there is no such data set, or its files are not in the folder.
+    """
+    if not isinstance(plan, Mapping) or not isinstance(plan.get("tasks"), list):
+        return plan
+    return {**plan, "tasks": [_with_data_set(task, f"{path}: tasks.{i}", path) for i, task in enumerate(plan["tasks"])]}
+
+
+def _with_data_set(task: Any, where: str, path: Path) -> Any:
+    if not isinstance(task, Mapping) or "dataset" not in task:
+        return task
+    settings = {key: value for key, value in task.items() if key not in ("dataset", "data", "finetune")}
+    for key in ("dataset", "data"):
+        if not isinstance(task.get(key, ""), str):
+            raise UserError(f"{where}.{key}: a name is wanted, not {task[key]!r}")
+    data = task.get("data")
+    if data is not None and not on_hub(data):
+        data = (path.parent / Path(data).expanduser()).resolve()
+    for key in ("train", "dev", "test"):
+        if isinstance(settings.get(key), str) and not on_hub(Path(settings[key])):
+            settings[key] = str((path.parent / Path(settings[key]).expanduser()).resolve())
+    name = task["dataset"]
+    if describes_dataset(name):
+        name = str((path.parent / Path(name).expanduser()).resolve())
+    try:
+        known = named_task(name, data, settings)
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
+    return {**known, **({"finetune": task["finetune"]} if "finetune" in task else {})}
