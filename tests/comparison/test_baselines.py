@@ -6,10 +6,10 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import cosine_similarity
 
-from bakeoff.comparison.running.tasks import baselines
+from bakeoff.comparison.running import baselines as measured
 from bakeoff.tasks.baselines.tfidf import FEATURES, counted
 from bakeoff.tasks.data import TaskData
-from bakeoff.tasks.kinds.classification import Classification, ClassificationConfig, LabelledText
+from bakeoff.tasks.kinds.classification import Classification, ClassificationConfig, LabelledText, PredictedClass
 from bakeoff.tasks.kinds.regression import RatedText, Regression, RegressionConfig
 from bakeoff.tasks.kinds.tagging import TaggedSentence, Tagging, TaggingConfig
 from bakeoff.tasks.task import Learned
@@ -25,6 +25,11 @@ def examples(texts, labels, pairs=None):
 
 def data_of(*parts, classes="ab", metric="accuracy"):
     return TaskData(Classification(CONFIG.model_copy(update={"metric": metric}), list(classes)), *parts, [])
+
+
+def baselines(name, data):
+    """The baselines of a task, without their predictions."""
+    return [each.baseline for each in measured.baselines(name, data)]
 
 
 def tfidf(data):
@@ -159,7 +164,7 @@ def test_numbers_have_the_baseline_of_ridge_regression_and_pairs_that_of_their_l
 def test_dev_chooses_the_settings_of_which_the_metric_is_best_whichever_way_that_is(metric):
     data = regression_of(metric)
     found = tfidf(data)
-    tried = [each.score(data.dev)[metric] for each in data.task.baselines(data.train)]
+    tried = [data.task.score(data.dev, each.predict(data.dev))[metric] for each in data.task.baselines(data.train)]
     assert len({round(value, 6) for value in tried}) > 3
     assert found.dev[metric] == (min(tried) if metric == "mean_absolute_error" else max(tried))
 
@@ -174,7 +179,7 @@ def test_ridge_regression_is_that_of_the_normal_equations():
     weights = np.linalg.solve(centred.T @ centred + first.chosen["alpha"] * np.eye(rows.shape[1]), centred.T @ values)
     others = vectorizer.transform([each.texts[0] for each in data.test]).toarray()
     answers = values.mean() + (others - rows.mean(0)) @ weights
-    assert first.score(data.test) == pytest.approx(data.task.score(data.test, answers.tolist()), abs=1e-3)
+    assert first.predict(data.test) == pytest.approx(answers.tolist(), abs=1e-3)
 
 
 def test_tags_have_the_baseline_of_each_words_most_frequent_tag():
@@ -187,11 +192,12 @@ def test_tags_have_the_baseline_of_each_words_most_frequent_tag():
 def test_each_method_of_a_task_is_a_baseline_and_on_a_tie_has_its_first_settings():
     class Several(Classification):
         def baselines(self, train):
-            for method, values in (("one", (0.5, 0.5)), ("other", (0.1, 0.7))):
-                for number, value in enumerate(values):
-                    yield Learned(method, {"n": number}, lambda part, value=value: {"accuracy": value})
+            for method, values in (("one", (5, 5)), ("other", (1, 7))):
+                for number, right in enumerate(values):
+                    yield Learned(method, {"n": number}, lambda part, right=right: [first_class] * right + rest[right:])
 
-    part = examples(["a", "b"], [0, 1])
+    part = examples(["a"] * 10, [0] * 10)
+    first_class, rest = PredictedClass(0, np.array([1.0, 0.0])), [PredictedClass(1, np.array([0.0, 1.0]))] * 10
     found = baselines("t", TaskData(Several(CONFIG, ["a", "b"]), part, part, part, []))[1:]
     assert [(baseline.name, baseline.chosen, baseline.test["accuracy"]) for baseline in found] == [
         ("one", {"n": 0}, 0.5),

@@ -144,6 +144,10 @@ class FakeEngine:
     def parse(self, recipe):
         return FakeRecipe(**recipe)
 
+    def latencies(self, folders, task, asked, device):
+        self.calls.append(("latencies", task.name, *(folder.parts[-4] for folder in folders)))
+        return [(0.001 * len(folder.parts[-4]), 99) for folder in folders]
+
     def environment(self, device):
         return {"processor": "fake"}, {"bakeoff": "0"}
 

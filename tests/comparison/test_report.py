@@ -76,7 +76,7 @@ def test_one_bundle_for_all_charts(written):
     assert "window.vegaEmbed" in bundle
     assert "vegaEmbed(" in draw
     drawn = json.loads(specifications)
-    assert len(drawn) == 2 * 5 + 2
+    assert len(drawn) == 2 * 5 + 2 + 2 * 4
     assert all("$schema" not in chart for chart in drawn.values())
     assert written.stat().st_size < 2_000_000
 
@@ -95,7 +95,7 @@ def test_labels_are_text_and_not_markup(written):
 
 def test_figures_beside_it(written):
     folder = written.parent / "figures"
-    assert len(list(folder.glob("*.svg"))) == len(list(folder.glob("*.png"))) == 12
+    assert len(list(folder.glob("*.svg"))) == len(list(folder.glob("*.png"))) == 2 * 5 + 2 + 2 * 4
     assert all(file.read_bytes().startswith(b"\x89PNG") for file in folder.glob("*.png"))
     for file in folder.glob("*.svg"):
         assert {element.tag.rpartition("}")[2] for element in ElementTree.parse(file).iter()} <= SHAPES
@@ -335,8 +335,8 @@ def test_a_report_of_several_kinds(tmp_path, monkeypatch):
     assert "Without a model51.0most frequent class0.735mean of train" in page.text
     assert "Without a neural network78.0TF-IDF with logistic regression0.330TF-IDF with ridge regression" in page.text
     assert "regression; 2,000 train, 400 dev, 300 test rows; train train.tsv" in page.text
-    charts = [chart for chart in json.loads(page.scripts[0]).values() if "absolute" in json.dumps(chart)]
-    (dots,) = charts
+    charts = {name: chart for name, chart in json.loads(page.scripts[0]).items() if "absolute" in json.dumps(chart)}
+    (dots,) = (chart for name, chart in charts.items() if name.startswith("scores"))
     mean = results.analyses[1].pretrained["bert-mini"].mean
     (drawn,) = (
         row["x"]

@@ -11,6 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from bakeoff.comparison.facts import BudgetFacts, CorpusFacts, SameAnswer, StartFacts, TaskFacts
+from bakeoff.comparison.latency import Latency
 from bakeoff.comparison.recipe_plan import RecipePlan
 from bakeoff.comparison.results import (
     SPENT,
@@ -87,6 +88,8 @@ class ComparisonFacts:
     """The finished searches, by the recipe's label; recipes without a search are missing."""
     starts: Mapping[str, Mapping[int, StartFacts]]
     """The runs that recipes take their first weights from, by label and seed; recipes with random ones are missing."""
+    latencies: list[Latency]
+    """The latency of each recipe on each task; empty before the last training."""
     machine: dict[str, str]
     """The machine's processor, cores, memory, accelerator and system, by name."""
     versions: dict[str, str]
@@ -114,6 +117,8 @@ def collect(planned: PlannedTrainings, seeds: list[int], failures: list[Failure]
         failures=failures,
         baselines=known.baselines,
         analyses=[analyse(entries, task, configs[task.name], known.clusters[task.name], planned.out) for task in tasks],
+        latency=plan.latency,
+        latencies=known.latencies,
         machine=known.machine,
         versions=known.versions,
     )

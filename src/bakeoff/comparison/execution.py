@@ -12,6 +12,7 @@ from bakeoff.comparison.plan import Plan
 from bakeoff.comparison.results import RESULTS, Failure, Results
 from bakeoff.comparison.results_csv import write_csv
 from bakeoff.comparison.running.engine import Engine
+from bakeoff.comparison.running.latency import Latencies
 from bakeoff.comparison.running.opened import Opened
 from bakeoff.comparison.running.planned import PlannedTrainings
 from bakeoff.comparison.running.tasks import read_tasks
@@ -123,7 +124,9 @@ class _Comparison(Opened):
             self.budget.settle_threads(self.shared.threads)
         with self._workers(planned) as workers:
             tasks = {task.name: (task, planned.tasks[task.name]) for task in self.plan.tasks}
-            self.tasks = read_tasks(tasks, self.plan.corpus, self.out, self.engine, self.say)
+            self.environment = self.engine.environment(self.plan.device)
+            circumstances = self.plan.latency.circumstances(*self.environment)
+            self.tasks = read_tasks(tasks, self.plan.corpus, self.out, circumstances, self.engine, self.say)
             self.searches.run(workers)
             self.recipes |= self.searches.chosen
             self.require_finetunable()
@@ -159,7 +162,13 @@ class _Comparison(Opened):
         if len(failures) == len(self.recipes):
             messages = "; ".join(failure.message for failure in failures.values())
             raise UserError(f"{self.out}: every recipe diverged: {messages}")
-        machine, versions = self.engine.environment(self.plan.device)
+        machine, versions = self.environment
+        latencies = []
+        if seeds == self.plan.seeds:  # else trainings would disturb what is measured
+            circumstances = self.plan.latency.circumstances(machine, versions)
+            latencies = Latencies(self.plan.latency, self.out, self.engine, self.say).of(
+                planned, failures, circumstances
+            )
         known = ComparisonFacts(
             budget=self.budget.facts,
             corpus=self.corpus,
@@ -168,6 +177,7 @@ class _Comparison(Opened):
             clusters=self.tasks.clusters,
             searches=self.searches.results,
             starts=self.starts,
+            latencies=latencies,
             machine=machine,
             versions=versions,
         )

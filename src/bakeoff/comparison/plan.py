@@ -9,6 +9,7 @@ from typing import Any, Self
 from pydantic import Field, PositiveInt, ValidationInfo, field_validator, model_validator
 
 from bakeoff.comparison.grid import Factors, GridFacts
+from bakeoff.comparison.latency import LatencyPlan
 from bakeoff.comparison.recipe_plan import RecipePlan, checked_grid
 from bakeoff.comparison.task_plan import TaskPlan, with_data_sets
 from bakeoff.config import Config
@@ -80,6 +81,8 @@ class Plan(Config):
     """Also fine-tune each recipe from random weights, to measure the gain of pre-training."""
     finetune_seeds: PositiveInt = 1
     """Fine-tunings nested in each seed; they are averaged and do not count as seeds."""
+    latency: LatencyPlan = LatencyPlan()
+    """The texts that each fine-tuned model's latency is measured on, after the last training."""
     device: str = "auto"
     """Device of all trainings: auto, cpu, cuda or mps."""
 

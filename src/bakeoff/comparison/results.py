@@ -7,12 +7,14 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from bakeoff.comparison.facts import BudgetFacts, CorpusFacts, SameAnswer, StartFacts, TaskFacts
+from bakeoff.comparison.latency import Latency, LatencyPlan
 from bakeoff.comparison.plan import SearchPlan
 from bakeoff.comparison.statistics import Difference, Spread
 from bakeoff.config import Config
 from bakeoff.durable import write_atomically
 from bakeoff.json_files import read_json
 from bakeoff.tasks.cut_rows import CutRows
+from bakeoff.tasks.scores.label_scores import LabelScore
 from bakeoff.tuning.results import TuningResults
 
 SPLITS = ("train", "dev", "test")
@@ -177,6 +179,12 @@ class Baseline(Config):
     """Metrics on test, by name."""
     chosen: dict[str, Any] = Field(default={})
     """The method's settings that dev chose, by name."""
+    labels: dict[str, LabelScore] = Field(default={})
+    """Precision, recall and F1 on test of each class, label or type of spans; empty for tasks without these."""
+    seconds: float | None = None
+    """Median seconds from a batch of texts to their predictions; None: not measured."""
+    predictions: str | None = None
+    """The file of the test predictions, relative to the comparison's directory; None: they are not kept."""
 
     @model_validator(mode="before")
     @classmethod
@@ -242,6 +250,10 @@ class Results(Config):
     """Scores of methods without a neural network, which every recipe has to beat."""
     analyses: list[Analysis]
     """The statistics of the scores, one entry for each task."""
+    latency: LatencyPlan = LatencyPlan()
+    """The texts that latencies are measured on."""
+    latencies: list[Latency] = Field(default=[])
+    """The latency of each recipe on each task; empty before the last training, and in results of older versions."""
     machine: dict[str, str]
     """The machine's processor, cores, memory, accelerator and system, by name."""
     versions: dict[str, str]

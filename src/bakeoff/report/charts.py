@@ -1,5 +1,6 @@
 """Charts as Vega-Lite specifications: their colours, and their look on a page and in a file."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
@@ -42,6 +43,26 @@ def colour_scale(style_of: Mapping[str, tuple[str, list[int]]]) -> altair.Scale:
 def dash_scale(style_of: Mapping[str, tuple[str, list[int]]]) -> altair.Scale:
     """The dash scale for the lines of `styles`."""
     return altair.Scale(domain=list(style_of), range=[dash for _, dash in style_of.values()])
+
+
+def axis_ends(
+    values: Sequence[float], lowest: float = -math.inf, highest: float = math.inf, ticks: int = 6
+) -> tuple[float, float]:
+    """The two ends of a linear axis: round numbers around all values, but no number that a value could not be.
+
+    Args:
+        values: the values, one at least.
+        lowest: the lowest value that there can be, such as 0 for a time.
+        highest: the highest one.
+        ticks: about how many steps of a round size the axis has.
+    """
+    low, high = min(values), max(values)
+    span = high - low or abs(high) / 10 or 1.0
+    size = 10.0 ** math.floor(math.log10(span / ticks))
+    step = next(size * factor for factor in (1, 2, 5, 10) if size * factor * ticks >= span)
+    margin = span / 25
+    begin, end = (math.floor((low - margin) / step) * step, math.ceil((high + margin) / step) * step)
+    return max(begin, min(low, lowest)), min(end, max(high, highest))
 
 
 def on_page(

@@ -152,11 +152,18 @@ class FinetunedRun:
         self.learned.check(examples, path, "what the run has learnt")
         return examples, left_out
 
-    def format(self) -> InputFormat:
-        """The format of the rows, by which texts become tokens as in fine-tuning."""
+    def format(self, length: int | None = None) -> InputFormat:
+        """The format of the rows, by which texts become tokens as in fine-tuning.
+
+        Args:
+            length: the most tokens of a row; None: as many as in fine-tuning.
+
+        Raises:
+            UserError: the length is more than the model has positions for.
+        """
         config = self.config
         assert config.length is not None
-        return InputFormat(self.tokenizer, self.recipe, config.length, config.truncate, config.separators)
+        return InputFormat(self.tokenizer, self.recipe, length or config.length, config.truncate, config.separators)
 
     def load(self, device: torch.device | None = None) -> HeadedModel:
         """The fine-tuned model with its head, in evaluation mode.

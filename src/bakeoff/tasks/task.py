@@ -34,8 +34,8 @@ class Learned(NamedTuple):
     """The method in words: the features that it counts, `with`, and the learner."""
     chosen: dict[str, Any]
     """The settings; dev chooses among all settings of a method."""
-    score: Callable[[Sequence[Any]], dict[str, float]]
-    """All metrics of the predictions of the method to labelled examples."""
+    predict: Callable[[Sequence[Any]], list[Any]]
+    """The method's predictions to examples, in the form of the task."""
 
 
 class HeadInputs(Protocol):

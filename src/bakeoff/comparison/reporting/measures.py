@@ -85,13 +85,17 @@ class ShownMetric:
         """The unit of differences, " points", with its space; empty for a metric with its own scale."""
         return " points" if self.task.unit else ""
 
-    def cut(self, interval: tuple[float, float]) -> tuple[float, float]:
-        """A confidence interval, cut to the metric's possible values: 0 to 1, -1 to 1, or 0 and more for errors."""
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The lowest and the highest possible value: 0 to 1, -1 to 1, or 0 and more for errors."""
         if self.task.unit:
             unknown = 0.0 if self.task.unit == "%" else -1.0
-            lowest, highest = unknown if self.task.lowest is None else self.task.lowest, 1.0
-        else:
-            lowest, highest = 0.0 if self.task.lower_is_better else -math.inf, math.inf
+            return unknown if self.task.lowest is None else self.task.lowest, 1.0
+        return (0.0 if self.task.lower_is_better else -math.inf), math.inf
+
+    def cut(self, interval: tuple[float, float]) -> tuple[float, float]:
+        """A confidence interval, cut to the metric's possible values."""
+        lowest, highest = self.bounds
         return max(interval[0], lowest), min(interval[1], highest)
 
     def gain(self, difference: float) -> float:

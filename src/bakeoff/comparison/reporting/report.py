@@ -10,6 +10,8 @@ from bakeoff.comparison.reporting import tables
 from bakeoff.comparison.reporting.cautions import MOST, cautions
 from bakeoff.comparison.reporting.charts import colours, curves, dots
 from bakeoff.comparison.reporting.cut_texts import cut_notes
+from bakeoff.comparison.reporting.decision import decisions
+from bakeoff.comparison.reporting.decision_section import decision_figures, decision_section
 from bakeoff.comparison.reporting.findings import findings
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.reporting.search_findings import search_figures, search_section
@@ -25,8 +27,8 @@ from bakeoff.yaml_files import dump_yaml
 INK = "#1c2126"
 """Colour of text in the figures beside the report; figures in the report have the page's colour."""
 
-CURVES = ("loss", "search")
-"""Prefixes of the names of figures that show losses."""
+WITH_LEGEND = ("loss", "search", "pareto")
+"""Prefixes of the names of figures whose files have a legend; in the others each recipe has a line with its name."""
 
 
 def write_report(results: Results, path: Path) -> None:
@@ -37,10 +39,13 @@ def write_report(results: Results, path: Path) -> None:
         path: the HTML file to write.
     """
     losses, scores, searches = list(curves(results)), list(dots(results)), search_figures(results)
-    drawn = on_page([*losses, *scores, *searches], lambda figure: _height(figure, results))
+    decision = decision_figures(results)
+    figures = [*scores, *(figure for those in decision.values() for figure in those), *losses, *searches]
+    drawn = on_page(figures, lambda figure: _height(figure, results))
     body = [
         _answer(results),
         _scores(results, scores),
+        decision_section(results, decision),
         _costs(results),
         _losses(results, losses),
         search_section(results, searches),
@@ -50,12 +55,12 @@ def write_report(results: Results, path: Path) -> None:
     page = html_page(results.title, "\n".join(body), drawn)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, page)
-    _write_figures(results, [*losses, *scores, *searches], path.parent / FIGURES)
+    _write_figures(results, figures, path.parent / FIGURES)
 
 
 def _height(figure: Figure, results: Results) -> int:
-    """The height of a figure in pixels: fixed for curves; for dots it grows with the number of recipes."""
-    if figure.name.startswith(CURVES):
+    """The height of a figure in pixels: for the scores of seeds it grows with the number of recipes."""
+    if figure.name.startswith(WITH_LEGEND):
         return 260
     return 40 + len(results.recipes) * (44 if any(a.scratch for a in results.analyses) else 30)
 
@@ -64,14 +69,14 @@ def _write_figures(results: Results, figures: list[Figure], folder: Path) -> Non
     """Write every chart on white, with its legend and title, as SVG and PNG for slides and papers."""
     own_folder(folder).mkdir(parents=True, exist_ok=True)
     # Panels are numbered; what an earlier report with other recipes left would be taken for one of these.
-    for stale in [*folder.glob("loss-*.*"), *folder.glob("search-*.*"), *folder.glob("scores-*.*")]:
+    for stale in (path for prefix in (*WITH_LEGEND, "scores") for path in folder.glob(f"{prefix}-*.*")):
         stale.unlink()
     for figure in figures:
         titled = figure.chart.properties(
             title=altair.TitleParams(f"{figure.title}, {figure.caption}", anchor="start", fontSize=13, color=INK)
         )
         drawn = specification(
-            titled, width=640, height=_height(figure, results), ink=INK, legend=figure.name.startswith(CURVES)
+            titled, width=640, height=_height(figure, results), ink=INK, legend=figure.name.startswith(WITH_LEGEND)
         )
         svg = vl_convert.vegalite_to_svg(drawn)
         (folder / f"{figure.name}.svg").write_text(svg, encoding="utf-8")
@@ -88,7 +93,7 @@ def _answer(results: Results) -> str:
     parts = opening(
         f"{results.title} · {about} · {results.created[:10]}",
         answer.headline,
-        answer.details,
+        [*answer.details, *decisions(results)],
         remarks[:MOST],
         remarks[MOST:],
     )

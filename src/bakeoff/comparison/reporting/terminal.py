@@ -6,6 +6,7 @@ from rich.table import Table
 
 from bakeoff.comparison.reporting.cautions import MOST, cautions
 from bakeoff.comparison.reporting.cut_texts import cut_notes
+from bakeoff.comparison.reporting.decision import decisions
 from bakeoff.comparison.reporting.findings import findings
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.reporting.search_findings import COLUMNS, rows
@@ -25,7 +26,7 @@ def print_results(results: Results, out: Path) -> None:
     answer = findings(results)
     console.print(f"\n{answer.headline}", style="bold")
     remarks = cautions(results)
-    for line in [*answer.details, *remarks[:MOST]]:
+    for line in [*answer.details, *decisions(results), *remarks[:MOST]]:
         console.print(f"- {line}")
     if more := len(remarks) - MOST if len(remarks) > MOST else 0:
         console.print(f"- {counted(more, 'further remark')} in the report")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.comparison.facts import CorpusFacts, StartFacts
+from bakeoff.comparison.latency import LatencyPlan
 from bakeoff.comparison.running.refusals import of_each
 from bakeoff.comparison.task_plan import TaskPlan
 from bakeoff.corpus.mixture import corpora_of, open_corpus
@@ -149,6 +150,14 @@ class Engine:
         from bakeoff.training.speed import step_times
 
         return step_times(recipes, corpus, device)
+
+    def latencies(
+        self, folders: Sequence[Path], task: TaskPlan, asked: LatencyPlan, device: str
+    ) -> Sequence[tuple[float, int]]:
+        """Median seconds of a batch of test texts, and the number of parameters, of fine-tuned runs."""
+        from bakeoff.comparison.running.latency import measure
+
+        return measure(folders, self.task(task).test, asked, device)
 
     def carry_out(self, job: Job, progress: Shown, note: Callable[[Note], None]) -> Outcome:
         """Do a job in this process; workers have no engine."""

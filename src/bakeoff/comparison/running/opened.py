@@ -25,6 +25,7 @@ from bakeoff.json_files import read_json
 from bakeoff.reading.hub import on_hub
 from bakeoff.resources.threads import SharedMachine
 from bakeoff.runs.records import PretrainingEnvironment
+from bakeoff.tasks.rows.inputs import check_length
 
 FOLDERS = ("baselines", IMPORTED, "runs", "searches")
 """The folders of a comparison, which a start that was killed may have left before there was a budget."""
@@ -108,11 +109,13 @@ class Opened:
         self.searches = Searches(plan, out, self.recipes, self.corpus.fingerprint, engine, say, self.starts)
 
     def require_finetunable(self) -> None:
-        """Refuse recipes that cannot be fine-tuned as the plan says.
+        """Refuse recipes that cannot be fine-tuned and measured as the plan says.
 
         Raises:
-            UserError: a recipe cannot be fine-tuned on a task.
+            UserError: a recipe cannot be fine-tuned on a task, or its model does not reach the length of `latency`.
         """
+        if (length := self.plan.latency.length) is not None:
+            of_each(self.recipes, lambda name: check_length(self.recipes[name].model, length), "latency, ")
         for task in self.plan.tasks:
             of_each(self.recipes, partial(self._require_finetunable, task), f"task {quoted(task.name)}, ")
 

@@ -8,14 +8,13 @@ from bakeoff import checksums
 from bakeoff.comparison.facts import TaskFacts
 from bakeoff.comparison.plan import directory_name
 from bakeoff.comparison.results import Baseline
+from bakeoff.comparison.running.baselines import baselines
 from bakeoff.comparison.running.engine import Engine
 from bakeoff.comparison.task_plan import TaskPlan
 from bakeoff.config import Record, differing
 from bakeoff.display.wording import quoted
 from bakeoff.jobs.runner import Say
 from bakeoff.json_files import read_json
-from bakeoff.tasks.data import TaskData
-from bakeoff.tasks.task import Learned
 
 
 class KeptTask(Record):
@@ -23,6 +22,8 @@ class KeptTask(Record):
 
     settings: dict[str, Any]
     """The task's settings, with checksums of its files; other settings make the rest void."""
+    circumstances: dict[str, Any]
+    """The circumstances of the baselines' latencies, see `LatencyPlan.circumstances`; other ones make the rest void."""
     facts: dict[str, Any]
     """The task's facts, see `TaskFacts`."""
     baselines: list[dict[str, Any]]
@@ -43,7 +44,12 @@ class KnownTasks(NamedTuple):
 
 
 def read_tasks(
-    tasks: dict[str, tuple[TaskPlan, dict[str, Any]]], corpus: Path, out: Path, engine: Engine, say: Say
+    tasks: dict[str, tuple[TaskPlan, dict[str, Any]]],
+    corpus: Path,
+    out: Path,
+    circumstances: dict[str, Any],
+    engine: Engine,
+    say: Say,
 ) -> KnownTasks:
     """What is known of every task: measured, or kept by an earlier call for the very same rows.
 
@@ -51,6 +57,7 @@ def read_tasks(
         tasks: each task with its settings, by name.
         corpus: the corpus of the pre-trainings.
         out: the comparison's directory.
+        circumstances: those in which latencies are measured, see `LatencyPlan.circumstances`.
         engine: the engine, which reads tasks.
         say: a function that shows a line before a task is read.
     """
@@ -58,12 +65,13 @@ def read_tasks(
     for name, (task, settings) in tasks.items():
         path = out / "baselines" / f"{directory_name(name)}.json"
         kept = read_json(path) if path.is_file() else {}
-        if kept.get("clusters") is not None:  # else of a version that had none
+        now = {"settings": settings, "circumstances": circumstances}
+        if kept.get("circumstances") is not None:  # else of a version that had none
             KeptTask.check(kept, str(path))
-        if kept.get("clusters") is None or any(differing(kept["settings"], settings)):
+        if kept.get("circumstances") is None or any(differing({key: kept[key] for key in now}, now)):
             say(f"reading {quoted(name)}; what is reached without a neural network")
-            kept = {"settings": settings, **_measured(task, corpus, engine)}
             path.parent.mkdir(parents=True, exist_ok=True)
+            kept = {**now, **_measured(task, corpus, out, circumstances["batch"], engine)}
             checksums.write(path, json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
         known.facts.append(TaskFacts.parse(kept["facts"], f"{path}: facts", strict=True))
         known.baselines.extend(Baseline.parse(each, f"{path}: baselines", strict=True) for each in kept["baselines"])
@@ -71,7 +79,7 @@ def read_tasks(
     return known
 
 
-def _measured(task: TaskPlan, corpus: Path, engine: Engine) -> dict[str, Any]:
+def _measured(task: TaskPlan, corpus: Path, out: Path, batch: int, engine: Engine) -> dict[str, Any]:
     data = engine.task(task)
     metric = data.task.metric
     shown = task.data.described(metric)
@@ -89,37 +97,11 @@ def _measured(task: TaskPlan, corpus: Path, engine: Engine) -> dict[str, Any]:
         files={split: str(path) if path else None for split, path in task.files.items()},
         notes=[*data.notes, *engine.hidden(corpus, data)],
     )
-    task_baselines = baselines(task.name, data)
-    return {
-        "facts": facts.model_dump(mode="json"),
-        "baselines": [baseline.model_dump(mode="json") for baseline in task_baselines],
-        "clusters": list(data.clusters),
-    }
-
-
-def baselines(name: str, data: TaskData) -> list[Baseline]:
-    """The scores of an answer without a model and of each method that learns without a neural network.
-
-    The settings of a method are chosen on dev; on a tie the first ones are taken. The list is empty for a metric that
-    an answer without a model does not have, such as the loss.
-
-    Args:
-        name: the task's name.
-        data: the task.
-    """
-    task, config = data.task, data.task.config
-    dev, test = (task.simplest(data.train, split) for split in (data.dev, data.test))
-    if task.metric not in test:  # such as the loss, which no answer without a model has
-        return []
-    best: dict[str, tuple[Learned, dict[str, float]]] = {}
-    sign = -1 if task.metric in config.lower_is_better else 1
-    for each in task.baselines(data.train):
-        scores = each.score(data.dev)
-        known = best.get(each.method)
-        if known is None or sign * scores[task.metric] > sign * known[1][task.metric]:
-            best[each.method] = each, scores
-    learned = [
-        Baseline(task=name, kind="learned", name=method, dev=scores, test=each.score(data.test), chosen=each.chosen)
-        for method, (each, scores) in best.items()
-    ]
-    return [Baseline(task=name, kind="simplest", name=config.simplest, dev=dev, test=test), *learned]
+    measured = []
+    for baseline, lines in baselines(task.name, data, batch):
+        if lines:
+            file = f"baselines/{directory_name(task.name)}.{directory_name(baseline.name)}.jsonl"
+            checksums.write(out / file, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
+            baseline = baseline.model_copy(update={"predictions": file})
+        measured.append(baseline.model_dump(mode="json"))
+    return {"facts": facts.model_dump(mode="json"), "baselines": measured, "clusters": list(data.clusters)}

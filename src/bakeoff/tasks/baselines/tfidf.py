@@ -74,16 +74,19 @@ def counted(train: Sequence[Example], likeness: bool = False) -> Iterator[tuple[
         yield name, features
 
 
-def regressions_of_classes(train: Sequence[Example], classes: Sequence[int]) -> Iterator[tuple[Settings, Predicted]]:
+def regressions_of_classes(
+    train: Sequence[Example], classes: Sequence[int], size: int
+) -> Iterator[tuple[Settings, Predicted]]:
     """Logistic regressions of one of several classes, from strong to weak regularisation.
 
     Args:
         train: (N,) examples.
-        classes: (N,) the number of the class of each.
+        classes: (N,) the number of the class of each, from 0 on.
+        size: C, the number of classes, of which train may lack some.
 
     Yields:
-        The settings of each regression, and a function from examples to the numbers of their classes. Nothing where
-        all examples have one class, or no text has a feature.
+        The settings of each regression, and a function from M examples to (M, C) probabilities of classes. Nothing
+        where all examples have one class, or no text has a feature.
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
@@ -99,8 +102,10 @@ def regressions_of_classes(train: Sequence[Example], classes: Sequence[int]) -> 
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 model.fit(rows, classes)
 
-            def predicted(examples: Sequence[Example], model: Any = model, features: Any = features) -> list[int]:
-                return list(model.predict(features(examples)).tolist())
+            def predicted(examples: Sequence[Example], model: Any = model, features: Any = features) -> Any:
+                probabilities = np.zeros((len(examples), size))
+                probabilities[:, model.classes_] = model.predict_proba(features(examples))
+                return probabilities
 
             yield {"features": name, "C": c}, predicted
 

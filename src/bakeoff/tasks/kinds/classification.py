@@ -253,15 +253,19 @@ class Classification(Task):
     def baselines(self, train: Sequence[LabelledText]) -> Iterator[Learned]:
         """Logistic regressions on TF-IDF of words or of characters, from strong to weak regularisation."""
         fitted = False
-        for settings, predicted in regressions_of_classes(train, self.indices_of(train)):
+        for settings, predicted in regressions_of_classes(train, self.indices_of(train), self.outputs):
 
-            def scored(examples: Sequence[LabelledText], predicted: Any = predicted) -> dict[str, float]:
-                return self._score(self.indices_of(examples), predicted(examples))
+            def predict(examples: Sequence[LabelledText], predicted: Any = predicted) -> list[PredictedClass]:
+                return [PredictedClass(int(row.argmax()), row.astype(np.float32)) for row in predicted(examples)]
 
             fitted = True
-            yield Learned(METHOD, settings, scored)
+            yield Learned(METHOD, settings, predict)
         if not fitted:  # no text has a word or a character, or there is a single class
-            yield Learned(METHOD, {"features": "none"}, lambda examples: self.simplest(train, examples))
+            always = self.most_frequent(train)
+            certain = np.eye(self.outputs, dtype=np.float32)[always]
+            yield Learned(
+                METHOD, {"features": "none"}, lambda examples: [PredictedClass(always, certain)] * len(examples)
+            )
 
     @override
     def line(self, example: LabelledText, prediction: PredictedClass) -> dict[str, Any]:

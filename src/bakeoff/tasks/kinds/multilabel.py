@@ -242,11 +242,7 @@ class Multilabel(Task):
 
     @override
     def score(self, examples: Sequence[TextWithLabels], predictions: Sequence[NDArray[np.float32]]) -> dict[str, float]:
-        return self.scored(examples, np.stack(predictions))
-
-    def scored(self, examples: Sequence[TextWithLabels], probabilities: NDArray[np.float32]) -> dict[str, float]:
-        """All scores of N examples, from their (N, C) probabilities of labels."""
-        return multilabel_scores(self.table(examples), probabilities, self.config.threshold)
+        return multilabel_scores(self.table(examples), np.stack(predictions), self.config.threshold)
 
     @override
     def score_labels(
@@ -268,10 +264,10 @@ class Multilabel(Task):
         """A logistic regression for each label on TF-IDF of words or of characters."""
         for settings, probabilities in regressions_of_labels(train, self.table(train)):
 
-            def scored(examples: Sequence[TextWithLabels], probabilities: Any = probabilities) -> dict[str, float]:
-                return self.scored(examples, probabilities(examples))
+            def predict(examples: Sequence[TextWithLabels], probabilities: Any = probabilities) -> list[Any]:
+                return list(probabilities(examples))
 
-            yield Learned(METHOD, settings, scored)
+            yield Learned(METHOD, settings, predict)
 
     @override
     def line(self, example: TextWithLabels, prediction: NDArray[np.float32]) -> dict[str, Any]:

@@ -199,10 +199,10 @@ class Regression(Task):
             for alpha in REGULARISATION:
                 model = Ridge(alpha=alpha, solver="sparse_cg", tol=1e-5).fit(rows, values)
 
-                def scored(examples: Sequence[RatedText], model: Any = model, features: Any = features) -> Any:
-                    return self.score(examples, model.predict(features(examples)).tolist())
+                def predict(examples: Sequence[RatedText], model: Any = model, features: Any = features) -> Any:
+                    return model.predict(features(examples)).tolist()
 
-                yield Learned("TF-IDF with ridge regression", {"features": name, "alpha": alpha}, scored)
+                yield Learned("TF-IDF with ridge regression", {"features": name, "alpha": alpha}, predict)
 
     @override
     def line(self, example: RatedText, prediction: float) -> dict[str, Any]:

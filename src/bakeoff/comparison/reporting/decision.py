@@ -1,0 +1,155 @@
+"""What a score costs: latency, parameters, memory and training of each recipe, and which recipes are worth their cost.
+
+A recipe is on the Pareto front of score and a cost if no other one has at least its score at no more of the cost, and
+more of the one or less of the other.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from statistics import fmean
+from typing import NamedTuple
+
+from bakeoff.comparison.reporting.measures import ShownMetric, against_the_best
+from bakeoff.comparison.results import Analysis, RecipeEntry, Results
+from bakeoff.display.wording import counted, duration, memory, quantity, quoted
+
+
+class Cost(NamedTuple):
+    """One kind of cost, of which less is better."""
+
+    name: str
+    """The key of the cost in `Choice.costs`."""
+    column: str
+    """The cost as the name of a column."""
+    title: str
+    """The cost with its unit, for an axis."""
+    unit: float
+    """The unit of the axis."""
+    shown: Callable[[float], str]
+    """The function that makes a cell of a value."""
+    least: str
+    """The words for the recipe with the least of it: the quickest."""
+
+
+def milliseconds(value: float) -> str:
+    """Seconds in milliseconds, with three digits: 0.01234 as 12.3 ms."""
+    shown = 1000 * value
+    return f"{shown:,.0f} ms" if shown >= 100 else f"{shown:.3g} ms"
+
+
+COSTS = (
+    Cost("latency", "latency", "latency, ms", 1e-3, milliseconds, "the quickest"),
+    Cost("parameters", "parameters", "parameters, millions", 1e6, quantity, "the smallest"),
+    Cost("memory", "memory", "peak memory of pre-training, MiB", 2.0**20, memory, "the one with the least memory"),
+    Cost("training", "pre-training", "time of pre-training, minutes", 60.0, duration, "the one trained quickest"),
+)
+"""The costs in the order of columns and charts."""
+
+
+QUICKER = 0.9
+"""The most of the best recipe's latency with which another is called quicker; medians vary by some percent."""
+
+
+class Choice(NamedTuple):
+    """A recipe, or a baseline that learns, with its score on a task and its costs."""
+
+    label: str
+    """The recipe's label, or the name of the baseline."""
+    score: float
+    """The mean over seeds of the task's metric on test."""
+    costs: dict[str, float]
+    """The known costs, by name, see `COSTS`."""
+    level: bool | None
+    """Whether it is the best recipe or cannot be told apart from it; None: no claim can be made."""
+    is_recipe: bool = True
+    """Whether it is a recipe."""
+
+
+def front(points: Sequence[tuple[float, float]]) -> list[bool]:
+    """Whether each of some points (cost, value) is on the Pareto front, with less cost and more value better."""
+    return [
+        not any(other[0] <= cost and other[1] >= value and (other[0] < cost or other[1] > value) for other in points)
+        for cost, value in points
+    ]
+
+
+def choices(results: Results, analysis: Analysis) -> list[Choice]:
+    """The recipes of a task and the baselines that learn, the best first."""
+    measure = ShownMetric.of(results, analysis.task)
+    best = measure.ranked(analysis)[0]
+    verdicts = {pair.second: pair.real for pair in against_the_best(analysis, best)}
+    entries = {entry.label: entry for entry in results.recipes}
+    made = [
+        Choice(
+            label,
+            spread.mean,
+            costs(results, entries[label], analysis.task),
+            None if None in verdicts.values() else not verdicts.get(label, False),
+        )
+        for label, spread in analysis.pretrained.items()
+    ]
+    made += [
+        Choice(
+            each.name,
+            each.test[measure.task.metric],
+            {} if each.seconds is None else {"latency": each.seconds},
+            None,
+            is_recipe=False,
+        )
+        for each in results.baselines
+        if each.task == analysis.task and each.kind == "learned"
+    ]
+    return sorted(made, key=lambda choice: -measure.gain(choice.score))
+
+
+def costs(results: Results, entry: RecipeEntry, task: str) -> dict[str, float]:
+    """The costs of a recipe on a task that are known, by name."""
+    latency = next((each for each in results.latencies if (each.recipe, each.task) == (entry.label, task)), None)
+    peaks = [run.peak_memory_bytes for run in entry.runs if run.peak_memory_bytes is not None]
+    known = {
+        "latency": None if latency is None else latency.seconds,
+        "parameters": entry.parameters if latency is None else latency.parameters,
+        "memory": max(peaks) if peaks else None,
+        "training": fmean(run.seconds for run in entry.runs) if entry.runs else None,
+    }
+    return {name: float(value) for name, value in known.items() if value is not None}
+
+
+def on_front(measure: ShownMetric, those: Sequence[Choice], cost: str) -> set[str]:
+    """The labels of the choices on the Pareto front of the score and a cost; choices without the cost are left out."""
+    known = [each for each in those if cost in each.costs]
+    marks = front([(each.costs[cost], measure.gain(each.score)) for each in known])
+    return {each.label for each, mark in zip(known, marks, strict=True) if mark}
+
+
+def cheapest(measure: ShownMetric, those: Sequence[Choice], cost: str) -> Choice | None:
+    """The recipe with the least cost of those that cannot be told apart from the best; None: there is no claim.
+
+    Of equal costs, the better one.
+    """
+    level = [each for each in those if each.is_recipe and each.level and cost in each.costs]
+    return min(level, key=lambda each: (each.costs[cost], -measure.gain(each.score)), default=None)
+
+
+def decisions(results: Results) -> Iterator[str]:
+    """A sentence for each task: the cheapest recipe that cannot be told apart from the best, by latency."""
+    cost = COSTS[0]
+    for analysis in results.analyses:
+        measure = ShownMetric.of(results, analysis.task)
+        those = choices(results, analysis)
+        recipes = [each for each in those if each.is_recipe]
+        chosen, best = cheapest(measure, those, cost.name), recipes[0]
+        if chosen is None or cost.name not in best.costs or len(recipes) < 2:
+            continue
+        start = f"On {quoted(analysis.task)}, {quoted(chosen.label)}"
+        if chosen is not best and chosen.costs[cost.name] > QUICKER * best.costs[cost.name]:
+            continue
+        texts = "a text" if results.latency.batch == 1 else f"for {counted(results.latency.batch, 'text')}"
+        spent = f"{cost.shown(chosen.costs[cost.name])} {texts}"
+        if chosen is best:
+            if sum(each.level is True for each in recipes) > 1:
+                yield f"{start} is the best and, of those that cannot be told apart from it, {cost.least}: {spent}."
+            continue
+        yield (
+            f"{start} is {cost.least} of the recipes that cannot be told apart from the best: {spent}, where "
+            f"{quoted(best.label)} needs {cost.shown(best.costs[cost.name])}."
+        )

@@ -1,0 +1,163 @@
+"""The section of a report on score against cost: a table and charts for each task, with the Pareto front."""
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+import altair
+
+from bakeoff.comparison.reporting.charts import colours
+from bakeoff.comparison.reporting.decision import (
+    COSTS,
+    Choice,
+    Cost,
+    cheapest,
+    choices,
+    decisions,
+    on_front,
+)
+from bakeoff.comparison.reporting.measures import ShownMetric
+from bakeoff.comparison.results import Analysis, Results
+from bakeoff.display.wording import counted, listed
+from bakeoff.report.charts import Figure, axis_ends, colour_scale
+from bakeoff.report.elements import frame, items, legend, note, panels
+
+LOGARITHMIC = 8
+"""The ratio of the greatest to the least cost from which on its axis is logarithmic."""
+
+GREY = "#8b8f98"
+"""The colour of what is no recipe."""
+
+
+def decision_figures(results: Results) -> dict[str, list[Figure]]:
+    """Charts of the score against each cost that differs, by the task's name."""
+    figures: dict[str, list[Figure]] = {}
+    for number, analysis in enumerate(results.analyses, 1):
+        measure, those = ShownMetric.of(results, analysis.task), choices(results, analysis)
+        differing = [cost for cost in COSTS if len({each.costs.get(cost.name) for each in those} - {None}) > 1]
+        figures[analysis.task] = [
+            Figure(
+                f"pareto-{number}-{cost.name}",
+                analysis.task,
+                f"{measure.task.metric_title} against {cost.title.partition(',')[0]}",
+                _chart(results, analysis, measure, those, cost),
+            )
+            for cost in differing
+        ]
+    return figures
+
+
+def decision_section(results: Results, figures: dict[str, list[Figure]]) -> str:
+    """The section, as HTML; empty without a task."""
+    if not results.analyses:
+        return ""
+    parts = ["<h2>Score against cost</h2>"]
+    if answers := list(decisions(results)):
+        parts.append(f'<ul class="answer">{items(answers)}</ul>')
+    parts.append(
+        note(
+            f"{_measured(results)}Bold: on the Pareto front, so that no other has at least this score at no more of "
+            "this cost; in charts the line joins these. “Enough”: the recipe with the least of this cost among those "
+            "that cannot be told apart from the best."
+        )
+    )
+    parts.append(legend(colours(results)))
+    for analysis in results.analyses:
+        parts.append(f"<h3>{escape(analysis.task)}</h3>{_table(results, analysis)}")
+        parts += panels(figures[analysis.task])
+    return "\n".join(parts)
+
+
+def _measured(results: Results) -> str:
+    """How latencies were measured, in a sentence; empty where they were not."""
+    if not results.latencies:
+        return ""
+    asked, threads = results.latency, results.machine.get("threads")
+    texts = "one test text" if asked.batch == 1 else f"{counted(asked.batch, 'test text')} at once"
+    rows = f", as rows of {asked.length:,} tokens" if asked.length else ""
+    with_threads = f", with {counted(int(threads), 'thread')}" if threads else ""
+    device = results.machine.get("device")
+    on = f" on {'the CPU' if device == 'cpu' else device}" if device else ""
+    return f"Latency: the median time from {texts}{rows} to the prediction{on}{with_threads}. "
+
+
+def _table(results: Results, analysis: Analysis) -> str:
+    """The table of one task: scores and costs, the best first."""
+    measure, those = ShownMetric.of(results, analysis.task), choices(results, analysis)
+    fronts = {cost.name: on_front(measure, those, cost.name) for cost in COSTS}
+    enough = {cost.name: cheapest(measure, those, cost.name) for cost in COSTS}
+    rows = []
+    for choice in those:
+        cells = f"<td>{measure.value(choice.score)}</td>"
+        for cost in COSTS:
+            value = choice.costs.get(cost.name)
+            if value is None:
+                cells += '<td class="weak">–</td>'
+                continue
+            text = cost.shown(value)
+            mark = "<small>enough</small>" if enough[cost.name] is choice else ""
+            cells += f"<td>{f'<b>{text}</b>' if choice.label in fronts[cost.name] else text}{mark}</td>"
+        of = [cost.name for cost in COSTS if choice.label in fronts[cost.name]]
+        cells += f'<td class="text">{listed(of) or "–"}</td>'
+        kind = "" if choice.is_recipe else ' class="baseline"'
+        rows.append(f'<tr{kind}><th scope="row">{escape(choice.label)}</th>{cells}</tr>')
+    names = ["Recipe", measure.heading, *(cost.column for cost in COSTS)]
+    head = "".join(f'<th scope="col"{" class=text" * (i == 0)}>{escape(name)}</th>' for i, name in enumerate(names))
+    return frame(f'<tr>{head}<th scope="col" class="text">on the front of</th></tr>', rows)
+
+
+def _chart(results: Results, analysis: Analysis, measure: ShownMetric, those: Sequence[Choice], cost: Cost) -> Any:
+    """A chart with a dot for each choice, its interval, and a line of steps along the Pareto front."""
+    factor = measure.factor
+    rows, ends = [], []
+    marked = on_front(measure, those, cost.name)
+    for choice in (each for each in those if cost.name in each.costs):
+        spread = analysis.pretrained[choice.label] if choice.is_recipe else None
+        low, high = (
+            measure.cut(spread.interval) if spread is not None and spread.interval else (choice.score, choice.score)
+        )
+        ends += [factor * low, factor * high]
+        rows.append(
+            {
+                "recipe": choice.label,
+                "kind": "recipe" if choice.is_recipe else "baseline",
+                "name": choice.label.partition(" with ")[0],
+                "x": choice.costs[cost.name] / cost.unit,
+                "y": factor * choice.score,
+                "low": factor * low,
+                "high": factor * high,
+                "front": choice.label in marked,
+            }
+        )
+    costs = [row["x"] for row in rows]
+    logarithmic = max(costs) > LOGARITHMIC * min(costs) > 0
+    across = [min(costs) / 1.3, 1.3 * max(costs)] if logarithmic else list(axis_ends(costs, 0.0))
+    upwards = list(axis_ends(ends, *(factor * end for end in measure.bounds)))
+    x = altair.X(
+        "x:Q",
+        title=cost.title,
+        scale=altair.Scale(type="log" if logarithmic else "linear", domain=across, nice=False),
+        axis=altair.Axis(tickCount=5, format=",.4~r"),
+    )
+    y = altair.Y("y:Q", title=measure.heading, scale=altair.Scale(domain=upwards, nice=False, zero=False))
+    colour = altair.Color("recipe:N", title=None, scale=colour_scale(colours(results)))
+    base = altair.Chart()
+    recipes = base.transform_filter("datum.kind === 'recipe'").encode(x=x, color=colour)
+    others = base.transform_filter("datum.kind === 'baseline'").encode(x=x, y=y)
+    tooltip = [
+        altair.Tooltip("recipe:N"),
+        altair.Tooltip("x:Q", title=cost.title, format=".3~g"),
+        altair.Tooltip("y:Q", title=measure.heading, format=f".{measure.decimals}f"),
+    ]
+    layers = [
+        base.transform_filter("datum.front")
+        .mark_line(interpolate="step-after", strokeWidth=1.2, strokeDash=[5, 4], color=GREY)
+        .encode(x=x, y=y),
+        recipes.mark_rule(strokeWidth=1.6, opacity=0.55).encode(
+            y=altair.Y("low:Q", title=measure.heading), y2="high:Q"
+        ),
+        recipes.mark_point(filled=True, size=80, opacity=1).encode(y=y, tooltip=tooltip),
+        others.mark_point(shape="diamond", filled=True, size=80, color=GREY, opacity=1).encode(tooltip=tooltip),
+        others.mark_text(align="left", dx=8, dy=-8, fontSize=11).encode(text="name:N"),
+    ]
+    return altair.layer(*layers, data=altair.Data(values=rows))

@@ -1,0 +1,133 @@
+"""Scores against costs: the Pareto front, and the cheapest recipe that cannot be told apart from the best."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from synthetic_results import as_errors, make_results
+
+from bakeoff.comparison.latency import LatencyPlan
+from bakeoff.comparison.reporting.decision import COSTS, cheapest, choices, decisions, front, milliseconds, on_front
+from bakeoff.comparison.reporting.decision_section import decision_figures, decision_section
+from bakeoff.comparison.reporting.measures import ShownMetric
+from bakeoff.report.charts import axis_ends
+
+POINTS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=12)
+
+
+def dominates(one, other):
+    return one != other and one[0] <= other[0] and one[1] >= other[1]
+
+
+@given(POINTS)
+def test_no_point_dominates_one_on_the_front_and_every_other_is_dominated_by_one_on_it(points):
+    marks = front(points)
+    of_front = [point for point, mark in zip(points, marks, strict=True) if mark]
+    assert not [(one, other) for one in points for other in of_front if dominates(one, other)]
+    for point, mark in zip(points, marks, strict=True):
+        assert mark or any(dominates(other, point) for other in of_front)
+
+
+@given(POINTS, st.integers(-3, 3), st.sampled_from([1, 10, 1000]))
+def test_the_front_does_not_depend_on_units(points, shift, factor):
+    assert front([(factor * cost, factor * value + shift) for cost, value in points]) == front(points)
+
+
+@given(
+    st.lists(st.floats(0, 1e6, allow_subnormal=False), min_size=1, max_size=5),
+    st.sampled_from([0.0, -5.0]),
+    st.sampled_from([1e6, 2e6]),
+)
+def test_axes_reach_all_values_and_nothing_that_a_value_could_not_be(values, lowest, highest):
+    begin, end = axis_ends(values, lowest, highest)
+    assert lowest <= begin <= min(values)
+    assert max(values) <= end <= highest
+    assert begin < end
+
+
+@given(st.floats(-50, 50, allow_subnormal=False), st.floats(0.01, 100))
+def test_an_axis_without_bounds_has_a_little_room_on_both_sides(low, span):
+    begin, end = axis_ends([low, low + span])
+    assert low - span < begin < low
+    assert low + span < end < low + 2 * span
+
+
+def level(results, *labels):
+    """The results with no difference between the best recipe and those."""
+    changed = []
+    for analysis in results.analyses:
+        best = ShownMetric.of(results, analysis.task).ranked(analysis)[0]
+        pairs = [
+            pair.model_copy(update={"real": pair.second not in labels}) if pair.first == best else pair
+            for pair in analysis.pairs
+        ]
+        changed.append(analysis.model_copy(update={"pairs": pairs}))
+    return results.model_copy(update={"analyses": changed})
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_cheapest_is_one_that_cannot_be_told_apart_from_the_best(turned):
+    results = level(make_results(tasks=("T",)), "gpt-tiny")
+    results = as_errors(results, "T") if turned else results
+    measure, those = ShownMetric.of(results, "T"), choices(results, results.analyses[0])
+    scores = [measure.gain(each.score) for each in those]
+    assert scores == sorted(scores, reverse=True)
+    assert [each.label for each in those if each.level] == ["conv-light-encoder-tiny", "gpt-tiny"]
+    latencies = {each.recipe: each.seconds for each in results.latencies}
+    assert cheapest(measure, those, "latency").label == min(("conv-light-encoder-tiny", "gpt-tiny"), key=latencies.get)
+    assert list(decisions(results)) == [
+        "On “T”, gpt-tiny is the quickest of the recipes that cannot be told apart from the best: 2.5 ms a text, where "
+        "conv-light-encoder-tiny needs 3 ms."
+    ]
+    (baseline,) = (each.label for each in those if not each.is_recipe)
+    assert baseline in on_front(measure, those, "latency")  # by far the quickest
+
+
+def test_the_best_one_may_be_the_cheapest():
+    results = level(make_results(tasks=("T",)), "bert-mini").model_copy(update={"latency": LatencyPlan(batch=8)})
+    assert list(decisions(results)) == [
+        "On “T”, conv-light-encoder-tiny is the best and, of those that cannot be told apart from it, the quickest: "
+        "3 ms for 8 texts."
+    ]
+    assert list(decisions(level(results))) == []  # nothing to choose between
+
+
+def test_a_latency_that_hardly_differs_is_no_reason_to_choose():
+    results = level(make_results(tasks=("T",)), "gpt-tiny")
+    closer = [
+        each.model_copy(update={"seconds": 0.003 - (each.recipe == "gpt-tiny") * 1e-4}) for each in results.latencies
+    ]
+    assert list(decisions(results.model_copy(update={"latencies": closer}))) == []
+
+
+def test_nothing_is_called_enough_without_a_claim():
+    results = make_results(seeds=2)
+    assert list(decisions(results)) == []
+    assert "<small>enough" not in decision_section(results, decision_figures(results))
+
+
+def test_costs_that_are_unknown_have_no_chart_and_no_number(results):
+    without = results.model_copy(update={"latencies": [], "baselines": []})
+    assert {figure.name for figure in decision_figures(without)["TREC"]} == {
+        "pareto-2-parameters",
+        "pareto-2-memory",
+        "pareto-2-training",
+    }
+    page = decision_section(without, decision_figures(without))
+    assert page.count('<td class="weak">–</td>') == 2 * 4
+    assert "Latency:" not in page
+    assert [each.costs.keys() for each in choices(without, without.analyses[0])] == [
+        {cost.name for cost in COSTS} - {"latency"}
+    ] * 4
+
+
+def test_names_in_the_section_are_text():
+    results = make_results(names=["<b>one</b>", "two & three"], tasks=("<i>T</i>",))
+    page = decision_section(results, decision_figures(results))
+    assert "<b>one" not in page
+    assert "<i>" not in page
+    assert "&lt;b&gt;one&lt;/b&gt;" in page
+
+
+@pytest.mark.parametrize(("seconds", "shown"), [(0.00012345, "0.123 ms"), (0.0123, "12.3 ms"), (1.5, "1,500 ms")])
+def test_latencies_have_three_digits(seconds, shown):
+    assert milliseconds(seconds) == shown
