@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.comparison.test_execution import FakeEngine, folder, plan
 
-from bakeoff.comparison.collect import same_answer
+from bakeoff.comparison.analysis import same_answer
 from bakeoff.comparison.execution import compare
 from bakeoff.comparison.reporting.cautions import cautions
 from bakeoff.comparison.reporting.report import write_report

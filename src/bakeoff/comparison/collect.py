@@ -1,39 +1,33 @@
 """Collecting the results of a comparison from the directories of its finished runs."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from pydantic import Field
 
-from bakeoff.comparison.facts import BudgetFacts, CorpusFacts, SameAnswer, StartFacts, TaskFacts
+from bakeoff.comparison.analysis import analyse
+from bakeoff.comparison.breakdown import TestRow
+from bakeoff.comparison.facts import BudgetFacts, CorpusFacts, StartFacts, TaskFacts
 from bakeoff.comparison.latency import Latency
 from bakeoff.comparison.recipe_plan import RecipePlan
 from bakeoff.comparison.results import (
     SPENT,
-    Analysis,
     Baseline,
     CurvePoint,
     Failure,
     FinetuningScore,
-    Initialisation,
     PretrainingRun,
     RecipeEntry,
     Results,
 )
 from bakeoff.comparison.running.planned import PlannedFinetuning, PlannedTrainings
-from bakeoff.comparison.statistics import Group, all_pairs, describe, gains
 from bakeoff.config import Record
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
 from bakeoff.runs.records import read_metrics, read_summary
-from bakeoff.tasks.finetuned_run import read_predictions
-from bakeoff.tasks.scores.jackknife import Vector
-from bakeoff.tasks.task_config import TaskConfig
 from bakeoff.tuning.results import TuningResults
 
 MEASURED = ("learning_rate", "transferred_tensors", "best_epoch", "epochs", "seconds")
@@ -64,6 +58,8 @@ class FinetuneOutcome(Record):
     """The number of epochs trained until the end, or until early stopping."""
     default_epochs: list[int] = Field(default=[])
     """The numbers of epochs that were raised for `least_steps`."""
+    labels: dict[str, dict[str, float]] = Field(default={})
+    """The scores of each class, label or type of spans on test, see `LabelScore`."""
     cut: dict[str, dict[str, int]] = Field(default={})
     """The rows of each split of which a part was not read, see `CutRows`."""
     seconds: float
@@ -84,6 +80,8 @@ class ComparisonFacts:
     """The scores on these tasks of methods without a neural network."""
     clusters: Mapping[str, Sequence[int]]
     """The number of the cluster of each test row, by the task's name; empty: all rows are independent."""
+    rows: Mapping[str, Sequence[TestRow]]
+    """The test rows, by the task's name."""
     searches: Mapping[str, TuningResults]
     """The finished searches, by the recipe's label; recipes without a search are missing."""
     starts: Mapping[str, Mapping[int, StartFacts]]
@@ -116,67 +114,23 @@ def collect(planned: PlannedTrainings, seeds: list[int], failures: list[Failure]
         recipes=entries,
         failures=failures,
         baselines=known.baselines,
-        analyses=[analyse(entries, task, configs[task.name], known.clusters[task.name], planned.out) for task in tasks],
+        analyses=[
+            analyse(
+                entries,
+                task,
+                configs[task.name],
+                known.clusters[task.name],
+                planned.out,
+                known.baselines,
+                known.rows[task.name],
+            )
+            for task in tasks
+        ],
         latency=plan.latency,
         latencies=known.latencies,
         machine=known.machine,
         versions=known.versions,
     )
-
-
-def analyse(
-    entries: list[RecipeEntry], task: TaskFacts, config: TaskConfig, clusters: Sequence[int], root: Path
-) -> Analysis:
-    """The statistics of one task.
-
-    Args:
-        entries: the recipes with their scores.
-        task: the facts of the task.
-        config: the config of the same task, from the plan.
-        clusters: the number of the cluster of each test row; empty: all rows are independent.
-        root: the comparison's directory, to which the paths of files of predictions are relative.
-    """
-    together = np.array(clusters, np.intp) if clusters else None
-    groups: dict[Initialisation, dict[str, Group]] = {"pretrained": {}, "scratch": {}}
-    same = []
-    for entry in entries:
-        for start, groups_of_start in groups.items():
-            runs: dict[int, list[tuple[float, Vector]]] = {}
-            for score in entry.scores:
-                if score.task == task.name and score.initialisation == start:
-                    lines = _predictions(root / score.predictions, task, config)
-                    if (answer := same_answer(lines)) is not None:
-                        same.append(
-                            SameAnswer(recipe=entry.label, seed=score.seed, initialisation=start, answer=answer)
-                        )
-                    values = config.contributions(lines, task.metric)
-                    known = np.zeros(0) if values is None else values
-                    runs.setdefault(score.seed, []).append((score.test[task.metric], known))
-            if runs:
-                groups_of_start[entry.label] = Group.of(runs, together, task.reach)
-    pretrained, scratch = groups["pretrained"], groups["scratch"]
-    return Analysis(
-        task=task.name,
-        pretrained={label: describe(group) for label, group in pretrained.items()},
-        scratch={label: describe(group) for label, group in scratch.items()},
-        pairs=all_pairs(pretrained, task.lower_is_better),
-        gains=gains(pretrained, scratch),
-        same_answers=same,
-    )
-
-
-def same_answer(lines: Sequence[Mapping[str, Any]]) -> str | None:
-    """The one answer that a model gives to all test rows; None: there are several, or one label is that of all."""
-    items: list[tuple[Any, Any]] = [(each.get("label"), each.get("prediction")) for each in lines]
-    if all(isinstance(one, list) and isinstance(other, list) and len(one) == len(other) for one, other in items):
-        items = [pair for one, other in items for pair in zip(one, other, strict=True)]  # a tag for each word
-    labels, answers = (
-        list(dict.fromkeys(json.dumps(each, ensure_ascii=False) for each in side)) for side in zip(*items, strict=True)
-    )
-    if len(labels) == 1 or len(answers) > 1:
-        return None
-    answer = items[0][1]
-    return answer if isinstance(answer, str) and answer else answers[0]
 
 
 def _entry(planned: PlannedTrainings, recipe: RecipePlan, seeds: list[int], known: ComparisonFacts) -> RecipeEntry:
@@ -248,18 +202,6 @@ def _score(training: PlannedFinetuning, metric: str, root: Path) -> FinetuningSc
         "test": outcome["scores"]["test"],
         "predictions": str((training.directory / "predictions.jsonl").relative_to(root)),
         **{name: outcome.get(name) for name in MEASURED},
-        **{name: outcome[name] for name in ("cut", "default_epochs") if outcome.get(name)},
+        **{name: outcome[name] for name in ("cut", "default_epochs", "labels") if outcome.get(name)},
     }
     return FinetuningScore.parse(values, str(path))
-
-
-def _predictions(path: Path, task: TaskFacts, config: TaskConfig) -> list[dict[str, Any]]:
-    """The predictions for the test rows, in the file's order.
-
-    Raises:
-        UserError: the file is damaged, or has another number of rows.
-    """
-    lines, rows = read_predictions(path, config.record), task.rows["test"]
-    if len(lines) != rows:
-        raise UserError(f"{path}: {len(lines)} predictions instead of {rows}; delete {path.parent}, compare again")
-    return lines

@@ -175,6 +175,7 @@ class _Comparison(Opened):
             tasks=self.tasks.facts,
             baselines=self.tasks.baselines,
             clusters=self.tasks.clusters,
+            rows=self.tasks.rows,
             searches=self.searches.results,
             starts=self.starts,
             latencies=latencies,

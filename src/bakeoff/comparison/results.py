@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from bakeoff.comparison.breakdown import DifferingRow, LengthScores
 from bakeoff.comparison.facts import BudgetFacts, CorpusFacts, SameAnswer, StartFacts, TaskFacts
 from bakeoff.comparison.latency import Latency, LatencyPlan
 from bakeoff.comparison.plan import SearchPlan
@@ -106,6 +107,8 @@ class FinetuningScore(Config):
     """The epochs trained until the end, or until early stopping; None in results of older versions."""
     default_epochs: list[int] = Field(default=[])
     """The default numbers of epochs that were raised for `least_steps`."""
+    labels: dict[str, LabelScore] = Field(default={})
+    """Precision, recall and F1 on test of each class, label or type of spans; empty for tasks without these."""
     cut: dict[str, CutRows] = Field(default={})
     """The rows of train, dev and test of which a part was not read; empty in results of older versions."""
     seconds: float
@@ -213,6 +216,12 @@ class Analysis(Config):
     """The differences of every two recipes with pre-trained weights."""
     gains: dict[str, Difference] = Field(default={})
     """The difference between pre-trained and random weights, by recipe."""
+    against_baseline: dict[str, Difference] = Field(default={})
+    """The difference between pre-trained weights and the best baseline that learns, by recipe; empty without one."""
+    by_length: list[LengthScores] = Field(default=[])
+    """The scores on short, middling and long test rows; empty where they are few or their lengths not known."""
+    differing_rows: list[DifferingRow] = Field(default=[])
+    """The test rows on which recipes differ most steadily over seeds, at most a dozen."""
     same_answers: list[SameAnswer] = Field(default=[])
     """The models that answer the same to every test row."""
 

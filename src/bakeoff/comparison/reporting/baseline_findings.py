@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.results import Analysis, Baseline, Results
+from bakeoff.comparison.statistics import Difference
 from bakeoff.display.wording import listed, quoted
 
 
@@ -21,7 +22,9 @@ class BaselineStanding(NamedTuple):
     ahead: float
     """The distance of the baseline from the recipe, above zero where the baseline is better."""
     interval: tuple[float, float] | None
-    """95 % interval of the distance for other seeds and other test examples of the recipe; None: it is not known."""
+    """95 % interval of the distance for other seeds and other test examples; None: it is not known."""
+    tested: Difference | None
+    """The paired test of both; None: the baseline's predictions are not known, and the interval is the recipe's."""
 
     @classmethod
     def of(cls, results: Results, analysis: Analysis) -> "BaselineStanding | None":
@@ -33,11 +36,16 @@ class BaselineStanding(NamedTuple):
             return None
         baseline, recipe = measure.strongest(baselines)[0], measure.ranked(analysis)[0]
         value, best = baseline.test[metric], analysis.pretrained[recipe]
+        tested = analysis.against_baseline.get(recipe)
+        if tested is not None and tested.second == baseline.name:
+            ends = None if tested.interval is None else [-each for each in tested.interval]
+        else:
+            tested, ends = None, None if best.interval is None else [value - each for each in best.interval]
         interval = None
-        if best.interval is not None:
-            low, high = sorted(measure.gain(value - each) for each in best.interval)
+        if ends is not None:
+            low, high = sorted(map(measure.gain, ends))
             interval = (low, high)
-        return cls(measure, baseline, recipe, best.mean, measure.gain(value - best.mean), interval)
+        return cls(measure, baseline, recipe, best.mean, measure.gain(value - best.mean), interval, tested)
 
     @property
     def task(self) -> str:
@@ -47,6 +55,8 @@ class BaselineStanding(NamedTuple):
     @property
     def real(self) -> bool | None:
         """Whether the distance exceeds the noise; None: the noise is not known."""
+        if self.tested is not None:
+            return self.tested.real
         return None if self.interval is None else not self.interval[0] <= 0 <= self.interval[1]
 
     @property

@@ -15,7 +15,8 @@ from bakeoff.comparison.reporting.decision_section import decision_figures, deci
 from bakeoff.comparison.reporting.findings import findings
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.reporting.search_findings import search_figures, search_section
-from bakeoff.comparison.results import FIGURES, Results
+from bakeoff.comparison.reporting.where_section import where_section
+from bakeoff.comparison.results import FIGURES, Analysis, Results
 from bakeoff.comparison.statistics import SEEDS_FOR_A_CLAIM
 from bakeoff.display.wording import budget, counted, listed, quantity, quoted
 from bakeoff.durable import own_folder, write_atomically
@@ -46,6 +47,7 @@ def write_report(results: Results, path: Path) -> None:
         _answer(results),
         _scores(results, scores),
         decision_section(results, decision),
+        where_section(results),
         _costs(results),
         _losses(results, losses),
         search_section(results, searches),
@@ -126,21 +128,29 @@ def _scores(results: Results, figures: list[Figure]) -> str:
     parts.append(note(f"Each dot is a seed. {filled}{marks}."))
     if cut := [text for task in results.tasks for text in cut_notes(results, task.name)]:
         parts.append(note(f"Not read: {' '.join(cut)}"))
-    if any(analysis.pairs for analysis in results.analyses):
+    if any(analysis.pairs or analysis.against_baseline for analysis in results.analyses):
         parts.append("<h2>Which differences are real</h2>")
         parts.append(
             note(
                 "A difference exceeds the noise if it would hardly have come about (p below 0.05, corrected for the "
-                "number of pairs) among equal recipes with other seeds and other test examples. The interval is of "
+                "rows of its table) among equal recipes with other seeds and other test examples. The interval is of "
                 "that difference alone, and may therefore leave out zero where the corrected verdict is still “within "
                 "the noise”."
             )
         )
-        parts += [
-            f"<h3>{escape(each.task)}</h3>{tables.differences(ShownMetric.of(results, each.task), each)}"
-            for each in results.analyses
-        ]
+        parts += [_differences(results, each) for each in results.analyses]
     return "\n".join(parts)
+
+
+def _differences(results: Results, analysis: Analysis) -> str:
+    """The differences of a task: between every two recipes, and of each recipe from the best baseline that learns."""
+    measure = ShownMetric.of(results, analysis.task)
+    parts = [f"<h3>{escape(analysis.task)}</h3>"]
+    if analysis.pairs:
+        parts.append(tables.differences(measure, analysis.pairs, "Difference of pre-trained recipes"))
+    if tested := analysis.against_baseline.values():
+        parts.append(tables.differences(measure, tested, "Difference from what needs no neural network"))
+    return "".join(parts)
 
 
 def _costs(results: Results) -> str:

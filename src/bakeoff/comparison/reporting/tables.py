@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from html import escape
 from itertools import pairwise
 from typing import cast
@@ -125,10 +125,10 @@ def _capitalised(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def differences(measure: ShownMetric, analysis: Analysis) -> str:
-    """The table of the differences between every two recipes on one task."""
+def differences(measure: ShownMetric, pairs: Iterable[Difference], heading: str) -> str:
+    """A table of differences on one task, each with its interval and verdict, below a heading for the first column."""
     rows = []
-    for pair in analysis.pairs:
+    for pair in pairs:
         verdict = {
             True: "<b>exceeds the noise</b>",
             False: "within the noise",
@@ -141,7 +141,7 @@ def differences(measure: ShownMetric, analysis: Analysis) -> str:
             f'<td>{interval}</td><td>{p}</td><td class="text{"" if pair.real else " weak"}">{verdict}</td></tr>'
         )
     unit = measure.steps.strip() or escape(measure.task.metric_title)
-    names = head(["Difference of pre-trained recipes", unit, "95 % interval", "p, corrected"])
+    names = head([heading, unit, "95 % interval", "p, corrected"])
     return frame(names.replace("</tr>", '<th class="text">verdict</th></tr>'), rows)
 
 

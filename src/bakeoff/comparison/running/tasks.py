@@ -1,10 +1,12 @@
 """The tasks of a comparison: their facts, and their baselines, the scores of methods without a neural network."""
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bakeoff import checksums
+from bakeoff.comparison.breakdown import TestRow
 from bakeoff.comparison.facts import TaskFacts
 from bakeoff.comparison.plan import directory_name
 from bakeoff.comparison.results import Baseline
@@ -14,7 +16,8 @@ from bakeoff.comparison.task_plan import TaskPlan
 from bakeoff.config import Record, differing
 from bakeoff.display.wording import quoted
 from bakeoff.jobs.runner import Say
-from bakeoff.json_files import read_json
+from bakeoff.json_files import read_json, read_json_lines
+from bakeoff.tasks.data import TaskData
 
 
 class KeptTask(Record):
@@ -41,6 +44,8 @@ class KnownTasks(NamedTuple):
     """The baselines of all tasks."""
     clusters: dict[str, list[int]]
     """The number of the cluster of each test row, by the task's name; empty: all rows are independent."""
+    rows: dict[str, list[TestRow]]
+    """The test rows, by the task's name."""
 
 
 def read_tasks(
@@ -61,26 +66,34 @@ def read_tasks(
         engine: the engine, which reads tasks.
         say: a function that shows a line before a task is read.
     """
-    known = KnownTasks([], [], {})
+    known = KnownTasks([], [], {}, {})
     for name, (task, settings) in tasks.items():
         path = out / "baselines" / f"{directory_name(name)}.json"
         kept = read_json(path) if path.is_file() else {}
         now = {"settings": settings, "circumstances": circumstances}
         if kept.get("circumstances") is not None:  # else of a version that had none
             KeptTask.check(kept, str(path))
-        if kept.get("circumstances") is None or any(differing({key: kept[key] for key in now}, now)):
+        rows = path.with_suffix(".rows.jsonl")
+        known_before = kept.get("circumstances") is not None and rows.is_file()
+        if not known_before or any(differing({key: kept[key] for key in now}, now)):
             say(f"reading {quoted(name)}; what is reached without a neural network")
             path.parent.mkdir(parents=True, exist_ok=True)
-            kept = {**now, **_measured(task, corpus, out, circumstances["batch"], engine)}
+            data = engine.task(task)
+            _write_lines(rows, [TestRow.of(each, task.data).model_dump() for each in data.test])
+            kept = {**now, **_measured(task, data, corpus, out, circumstances["batch"], engine)}
             checksums.write(path, json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
         known.facts.append(TaskFacts.parse(kept["facts"], f"{path}: facts", strict=True))
         known.baselines.extend(Baseline.parse(each, f"{path}: baselines", strict=True) for each in kept["baselines"])
         known.clusters[name] = kept["clusters"]
+        known.rows[name] = [TestRow(**TestRow.check(each, str(rows))) for each in read_json_lines(rows)]
     return known
 
 
-def _measured(task: TaskPlan, corpus: Path, out: Path, batch: int, engine: Engine) -> dict[str, Any]:
-    data = engine.task(task)
+def _write_lines(path: Path, lines: Sequence[Mapping[str, Any]]) -> None:
+    checksums.write(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
+
+
+def _measured(task: TaskPlan, data: TaskData, corpus: Path, out: Path, batch: int, engine: Engine) -> dict[str, Any]:
     metric = data.task.metric
     shown = task.data.described(metric)
     facts = TaskFacts(
@@ -101,7 +114,7 @@ def _measured(task: TaskPlan, corpus: Path, out: Path, batch: int, engine: Engin
     for baseline, lines in baselines(task.name, data, batch):
         if lines:
             file = f"baselines/{directory_name(task.name)}.{directory_name(baseline.name)}.jsonl"
-            checksums.write(out / file, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
+            _write_lines(out / file, lines)
             baseline = baseline.model_copy(update={"predictions": file})
         measured.append(baseline.model_dump(mode="json"))
     return {"facts": facts.model_dump(mode="json"), "baselines": measured, "clusters": list(data.clusters)}

@@ -1,0 +1,40 @@
+"""A paired test of each recipe against the best method that learns without a neural network.
+
+The baseline has no seeds: it says the same whenever it is fitted. Its score has the noise of the test rows alone, and a
+recipe's gain over it that of the recipe's seeds and of the rows, on which both are paired.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bakeoff.comparison.statistics import Difference, Group, gains
+from bakeoff.tasks.scores.jackknife import Vector
+
+
+def against_baseline(
+    groups: Mapping[str, Group],
+    name: str,
+    score: float,
+    contributions: Vector,
+    clusters: NDArray[np.intp] | None,
+    reach: float | None,
+) -> dict[str, Difference]:
+    """The difference of each recipe from a baseline, with p-values corrected for the number of recipes.
+
+    Args:
+        groups: the recipes with pre-trained weights, by label.
+        name: the baseline's name.
+        score: the baseline's score on test.
+        contributions: (n,) contributions of the test rows to it; empty: not known.
+        clusters: (n,) the number of the cluster of each test row; None: all rows are independent.
+        reach: the distance of the metric's highest from its lowest value; None: it has no such bounds.
+    """
+    always = {
+        label: Group.of({seed: [(score, contributions)] for seed in group.scores}, clusters, reach)
+        for label, group in groups.items()
+    }
+    return {
+        label: each.model_copy(update={"first": label, "second": name}) for label, each in gains(groups, always).items()
+    }

@@ -1,0 +1,127 @@
+"""The statistics of one task, from the predictions of its fine-tuned models."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bakeoff.comparison.against_baseline import against_baseline
+from bakeoff.comparison.breakdown import Lines, TestRow, by_length, differing_rows, steadily_differing
+from bakeoff.comparison.facts import SameAnswer, TaskFacts
+from bakeoff.comparison.results import Analysis, Baseline, Initialisation, RecipeEntry
+from bakeoff.comparison.statistics import Difference, Group, all_pairs, describe, gains
+from bakeoff.errors import UserError
+from bakeoff.tasks.finetuned_run import read_predictions
+from bakeoff.tasks.scores.jackknife import Vector
+from bakeoff.tasks.task_config import TaskConfig
+
+
+def analyse(
+    entries: list[RecipeEntry],
+    task: TaskFacts,
+    config: TaskConfig,
+    clusters: Sequence[int],
+    root: Path,
+    baselines: Sequence[Baseline] = (),
+    texts: Sequence[TestRow] = (),
+) -> Analysis:
+    """The statistics of one task.
+
+    Args:
+        entries: the recipes with their scores.
+        task: the facts of the task.
+        config: the config of the same task, from the plan.
+        clusters: the number of the cluster of each test row; empty: all rows are independent.
+        root: the comparison's directory, to which the paths of files of predictions are relative.
+        baselines: the baselines of all tasks.
+        texts: the test rows; empty: not known.
+    """
+    together = np.array(clusters, np.intp) if clusters else None
+    groups: dict[Initialisation, dict[str, Group]] = {"pretrained": {}, "scratch": {}}
+    same = []
+    kept: dict[str, dict[int, list[Lines]]] = {}
+    signed: dict[str, list[Vector]] = {}
+    sign = -1 if task.lower_is_better else 1
+    for entry in entries:
+        for start, groups_of_start in groups.items():
+            runs: dict[int, list[tuple[float, Vector]]] = {}
+            for score in entry.scores:
+                if score.task == task.name and score.initialisation == start:
+                    lines = _predictions(root / score.predictions, task, config)
+                    if (answer := same_answer(lines)) is not None:
+                        same.append(
+                            SameAnswer(recipe=entry.label, seed=score.seed, initialisation=start, answer=answer)
+                        )
+                    values = config.contributions(lines, task.metric)
+                    known = np.zeros(0) if values is None else values
+                    runs.setdefault(score.seed, []).append((score.test[task.metric], known))
+                    if start == "pretrained":
+                        kept.setdefault(entry.label, {}).setdefault(score.seed, []).append(lines)
+            if runs:
+                groups_of_start[entry.label] = Group.of(runs, together, task.reach)
+                if start == "pretrained":
+                    signed[entry.label] = [
+                        sign * np.mean([values for _, values in nested], axis=0) for nested in runs.values()
+                    ]
+    pretrained, scratch = groups["pretrained"], groups["scratch"]
+    learned = [each for each in baselines if each.task == task.name and each.predictions is not None]
+    best = max(learned, key=lambda each: sign * each.test[task.metric], default=None)
+    simple = None if best is None else _predictions(root / str(best.predictions), task, config)
+    characters = [row.characters for row in texts]
+    chosen = steadily_differing(signed) if texts else []
+    return Analysis(
+        task=task.name,
+        pretrained={label: describe(group) for label, group in pretrained.items()},
+        scratch={label: describe(group) for label, group in scratch.items()},
+        pairs=all_pairs(pretrained, task.lower_is_better),
+        gains=gains(pretrained, scratch),
+        against_baseline=(
+            {} if best is None or simple is None else _against(best, simple, pretrained, task, config, together)
+        ),
+        by_length=by_length(characters, kept, simple, config, task.metric, together, task.reach),
+        differing_rows=differing_rows(chosen, kept, texts),
+        same_answers=same,
+    )
+
+
+def _against(
+    best: Baseline,
+    lines: Lines,
+    groups: Mapping[str, Group],
+    task: TaskFacts,
+    config: TaskConfig,
+    clusters: NDArray[np.intp] | None,
+) -> dict[str, Difference]:
+    """The differences of recipes from a baseline with these predictions."""
+    values = config.contributions(lines, task.metric)
+    known = np.zeros(0) if values is None else values
+    return against_baseline(groups, best.name, best.test[task.metric], known, clusters, task.reach)
+
+
+def same_answer(lines: Sequence[Mapping[str, Any]]) -> str | None:
+    """The one answer that a model gives to all test rows; None: there are several, or one label is that of all."""
+    items: list[tuple[Any, Any]] = [(each.get("label"), each.get("prediction")) for each in lines]
+    if all(isinstance(one, list) and isinstance(other, list) and len(one) == len(other) for one, other in items):
+        items = [pair for one, other in items for pair in zip(one, other, strict=True)]  # a tag for each word
+    labels, answers = (
+        list(dict.fromkeys(json.dumps(each, ensure_ascii=False) for each in side)) for side in zip(*items, strict=True)
+    )
+    if len(labels) == 1 or len(answers) > 1:
+        return None
+    answer = items[0][1]
+    return answer if isinstance(answer, str) and answer else answers[0]
+
+
+def _predictions(path: Path, task: TaskFacts, config: TaskConfig) -> list[dict[str, Any]]:
+    """The predictions for the test rows, in the file's order.
+
+    Raises:
+        UserError: the file is damaged, or has another number of rows.
+    """
+    lines, rows = read_predictions(path, config.record), task.rows["test"]
+    if len(lines) != rows:
+        raise UserError(f"{path}: {len(lines)} predictions instead of {rows}; delete {path.parent}, compare again")
+    return lines
