@@ -1,5 +1,7 @@
 """What a checkpoint of a fine-tuning says of the trainings that have ended."""
 
+import json
+
 import pytest
 import torch
 
@@ -21,7 +23,9 @@ def test_the_best_of_the_trainings_that_have_ended_stays_the_best(best, tmp_path
         TrialResult(learning_rate=each.learning_rate, epochs=each.epochs, score=0.5, seconds=1.0) for each in PLANNED
     ]
     state = {"since_best": 1, "best": recorded(None), **Ended(results, fit, 20).state()}
-    with written_whole(tmp_path / "partial", tmp_path / "step-00000024", {**vars(Position(step=4)), **state}):
+    with written_whole(
+        tmp_path / "partial", tmp_path / "step-00000024", json.dumps({**vars(Position(step=4)), **state})
+    ):
         save_tensors(weights, tmp_path / "partial" / "chosen.safetensors")
     found = ended_before(tmp_path / "step-00000024")
     assert (found.trials, found.steps) == (results, 20)

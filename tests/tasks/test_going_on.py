@@ -17,6 +17,8 @@ from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.fitting import trials
 from bakeoff.tasks.fitting.fitting import Fitting
 from bakeoff.trainer import loop
+from bakeoff.trainer.checkpoint import Checkpoint
+from bakeoff.trainer.checkpoint_writer import CheckpointWriter
 
 QUIET = {"device": "cpu", "progress": False}
 SEVERAL = FinetuneConfig(learning_rate=[1e-4, 3e-3], epochs=[1, 2], least_steps=0, evaluations=4, patience=None)
@@ -72,18 +74,19 @@ def test_after_a_kill_the_last_look_is_gone_on_from(run, whole, task, tmp_path, 
     class Killed(BaseException):
         pass
 
-    own = loop.save_checkpoint
+    own = Checkpoint.write
     saved = []
 
-    def save(unit, run, position, average):
-        own(unit, run, position, average)
-        saved.append(position.step)
+    def write(checkpoint):
+        own(checkpoint)
+        saved.append(checkpoint.path)
         if len(saved) == 7:
-            os.rename(run.path, tmp_path / "kept")  # what a kill leaves is not removed
+            os.rename(checkpoint.run.path, tmp_path / "kept")  # what a kill leaves is not removed
             raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "save_checkpoint", save)
+        patch.setattr(Checkpoint, "write", write)
+        patch.setattr(CheckpointWriter, "begin", lambda self, write: write())  # so that no step follows
         with pytest.raises(Killed):
             finetune(run, task, tmp_path / "out", config=SEVERAL, **QUIET)
     os.rename(tmp_path / "kept", tmp_path / ".out.unfinished")

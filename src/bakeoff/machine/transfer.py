@@ -1,4 +1,6 @@
-"""Copies of tensors to a device that the processor does not wait for."""
+"""Copies of tensors to a device, and from it, that the processor does not wait for."""
+
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor
@@ -23,3 +25,23 @@ def sent(tensor: Tensor, device: torch.device) -> Tensor:
     wait for it.
     """
     return pinned(tensor, device).to(device, non_blocking=device.type in ASYNCHRONOUS)
+
+
+def fetched(tensor: Tensor) -> Tensor:
+    """A copy of a tensor in the machine's memory; one from a GPU is under way, see `arrival`."""
+    tensor = tensor.detach()
+    if not tensor.is_cuda:
+        return tensor.to("cpu", copy=True, memory_format=torch.contiguous_format)
+    copy = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+    return copy.copy_(tensor, non_blocking=True)
+
+
+def arrival(devices: Iterable[torch.device]) -> Callable[[], None]:
+    """A function that waits for all copies that `fetched` has begun from some devices; any thread may call it."""
+    marks = [torch.cuda.current_stream(device).record_event() for device in devices if device.type == "cuda"]
+
+    def wait() -> None:
+        for mark in marks:
+            mark.synchronize()
+
+    return wait

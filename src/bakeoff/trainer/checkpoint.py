@@ -1,11 +1,11 @@
 """Checkpoints: written to another folder, synced, then renamed, so that a reader never sees half a checkpoint."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from pydantic import Field
@@ -15,18 +15,24 @@ from bakeoff import checksums
 from bakeoff.checksums import Damaged
 from bakeoff.config import Record
 from bakeoff.distributed.shards import load_whole, placed_like, whole
-from bakeoff.durable import own_folder, remove, sync
+from bakeoff.durable import own_folder, remove, removed_after_an_error, sync
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
 from bakeoff.learner.running_average import RunningAverage
+from bakeoff.machine.capacity import free_memory
+from bakeoff.machine.transfer import arrival, fetched
 from bakeoff.runs.checkpoint import list_checkpoints
 from bakeoff.runs.run import Run
+from bakeoff.signals import go_on
 from bakeoff.tensors import load_tensors, require_shapes, save_tensors
 from bakeoff.trainer.position import Position
 from bakeoff.trainer.unit import M, Unit
 
 KEPT = 2
 """Number of newest checkpoints that are kept."""
+
+ROOM = 2
+"""Times that the copies for a checkpoint have to fit into the free memory; else it is written before the next step."""
 
 
 class FileExtent(Record):
@@ -67,35 +73,72 @@ TRAINED = "trained"
 """The name of the file with the weights that are trained, where the module holds their running average."""
 
 
-def checkpoint_tensors(unit: Unit[M], average: RunningAverage | None = None) -> dict[str, dict[str, Tensor]]:
-    """All tensors of a checkpoint, by the names of its files; all processes of the training ask for them together.
+class Checkpoint(NamedTuple):
+    """A checkpoint that is to be written."""
 
-    The module holds the weights that are measured, those of the running average where there is one.
+    run: Run
+    """The run."""
+    path: Path
+    """The folder of the checkpoint."""
+    state: str
+    """The content of state.json."""
+    tensors: dict[str, dict[str, Tensor]]
+    """The tensors by the names of the files, and by their names in these."""
+    arrived: Callable[[], None] | None
+    """Waits for the last of the tensors' copies; None: there was no memory for copies, and the training must wait."""
+
+    def write(self) -> None:
+        """Write it completely or not at all, then remove all but the newest checkpoints."""
+        if self.arrived is not None:
+            self.arrived()
+        self.run.metrics_file.sync()  # first: a resumed training reads its evaluations from it
+        partial = own_folder(self.run.checkpoints) / f".{self.path.name}.partial"
+        with written_whole(partial, self.path, self.state):
+            for name, tensors in self.tensors.items():
+                save_tensors(tensors, partial / f"{name}.safetensors")
+                go_on()
+        for old in list_checkpoints(self.run.checkpoints)[:-KEPT]:
+            remove(old)
+        go_on()
+
+
+def taken_checkpoint(
+    unit: Unit[M], run: Run, position: Position, average: RunningAverage | None = None
+) -> Checkpoint | None:
+    """The checkpoint of a training as it stands; all processes of the training ask for it together.
+
+    The module holds the weights that are measured, those of the running average where there is one. What the next step
+    changes is copied, if the machine has memory for it.
+
+    Returns:
+        The checkpoint on the first process; None on others, and where it is written already.
     """
-    tensors = {"model": unit.module.state_dict(), "optimizer": optimizer_tensors(unit.optimizer), **unit.tensors()}
+    live = {"model": unit.module.state_dict(), "optimizer": optimizer_tensors(unit.optimizer)}
     if average is not None:
-        tensors[TRAINED] = average.tensors
-    return {name: whole(each, unit.processes) for name, each in tensors.items()}
+        live[TRAINED] = average.tensors
+    gathered = {name: whole(each, unit.processes) for name, each in {**live, **unit.tensors()}.items()}
+    path = run.checkpoints / f"step-{unit.steps_before + position.step:08d}"
+    if not unit.processes.first or path.exists():
+        return None
+    changing = {
+        (name, key): tensor
+        for name, each in live.items()
+        for key, tensor in each.items()
+        if gathered[name][key] is tensor
+    }
+    arrived = None
+    if _has_room(changing.values()):
+        for (name, key), tensor in changing.items():
+            gathered[name][key] = fetched(tensor)
+        arrived = arrival({tensor.device for tensor in changing.values()})
+    state = {**asdict(position), **unit.state(), "metrics": run.metrics_file.mark()}
+    return Checkpoint(run, path, json.dumps(state), gathered, arrived)
 
 
-def save_checkpoint(unit: Unit[M], run: Run, position: Position, tensors: Mapping[str, Mapping[str, Tensor]]) -> None:
-    """Write a checkpoint of a training completely or not at all, then remove all but the newest checkpoints.
-
-    Args:
-        unit: what is trained.
-        run: the run.
-        position: the progress.
-        tensors: the result of `checkpoint_tensors`.
-    """
-    final = run.checkpoints / f"step-{unit.steps_before + position.step:08d}"
-    if final.exists():
-        return
-    partial = own_folder(run.checkpoints) / f".{final.name}.partial"
-    with written_whole(partial, final, {**asdict(position), **unit.state(), "metrics": run.metrics_file.mark()}):
-        for name, state in tensors.items():
-            save_tensors(dict(state), partial / f"{name}.safetensors")
-    for old in list_checkpoints(run.checkpoints)[:-KEPT]:
-        remove(old)
+def _has_room(tensors: Iterable[Tensor]) -> bool:
+    """Whether the machine has memory for copies of tensors, and as much again for whatever else needs it."""
+    free = free_memory()
+    return free is None or ROOM * sum(tensor.nbytes for tensor in tensors) <= free
 
 
 def load_checkpoint(path: Path, unit: Unit[M], run: Run, average: RunningAverage | None = None) -> Position:
@@ -147,15 +190,19 @@ def read_state(path: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def written_whole(partial: Path, final: Path, state: dict[str, Any]) -> Iterator[None]:
-    """Make the folder `partial` for tensors; without an error it becomes `final`, with state.json and checksums."""
+def written_whole(partial: Path, final: Path, state: str) -> Iterator[None]:
+    """Make the folder `partial` for tensors, which becomes `final`, with state.json and checksums.
+
+    After an error it is removed, which gives back its space where a disk is full.
+    """
     remove(partial)
     partial.mkdir(parents=True)
-    yield
-    (partial / "state.json").write_text(json.dumps(state), encoding="utf-8")
-    sync(partial / "state.json")
-    checksums.record(partial, [file.name for file in partial.iterdir()])
-    sync(partial)
+    with removed_after_an_error(partial):
+        yield
+        (partial / "state.json").write_text(state, encoding="utf-8")
+        sync(partial / "state.json")
+        checksums.record(partial, [file.name for file in partial.iterdir()])
+        sync(partial)
     partial.rename(final)
     sync(final.parent)
 

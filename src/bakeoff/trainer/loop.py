@@ -16,7 +16,8 @@ from bakeoff.machine.allocator import ran_out
 from bakeoff.resources.device import work_clock
 from bakeoff.runs.checkpoint import list_checkpoints
 from bakeoff.runs.run import Run
-from bakeoff.trainer.checkpoint import checkpoint_tensors, load_checkpoint, save_checkpoint
+from bakeoff.trainer.checkpoint import load_checkpoint, taken_checkpoint
+from bakeoff.trainer.checkpoint_writer import CheckpointWriter
 from bakeoff.trainer.position import Position
 from bakeoff.trainer.save_plan import Keeper, SavePlan
 from bakeoff.trainer.step import optimize
@@ -122,6 +123,8 @@ class Trainer(Generic[M]):
         self.read_at = (0.0, 0.0)
         self.saved_at = time.monotonic()
         self.saved_step = 0
+        self.writer = CheckpointWriter()
+        unit.settle = self.writer.finish
 
     @property
     def over(self) -> bool:
@@ -140,7 +143,7 @@ class Trainer(Generic[M]):
         return True
 
     def train(self, stopping: Sequence[int], until: int | None = None) -> None:
-        """Train to the end, or until a step and save a checkpoint there.
+        """Train to the end, or until a step and save a checkpoint there; checkpoints are written meanwhile.
 
         Args:
             stopping: the signals that have come and ask to stop; see `stop_signals`.
@@ -149,7 +152,12 @@ class Trainer(Generic[M]):
         Raises:
             Interrupted: a signal came; everything is saved.
             Diverged: a loss is not a number any more; the last checkpoint stays.
+            OSError: a checkpoint could not be written.
         """
+        with self.writer:  # which ends its work before the training ends, however it does
+            self._train(stopping, until)
+
+    def _train(self, stopping: Sequence[int], until: int | None) -> None:
         position, unit = self.position, self.unit
         if position.step == 0 and 0 in unit.evaluations:
             self.evaluate()
@@ -157,10 +165,12 @@ class Trainer(Generic[M]):
         last = position.step if self.over else max(position.step, min(until or unit.steps, unit.steps))
         for taken in steps(unit, position, last, self.average, self._cut):
             self.unread.append(taken)
+            self.writer.check()
             caught = self._between_steps(position.step == until, stopping)
             if self.over:
                 break
             if caught is not None:
+                self.writer.finish()
                 unit.processes.wait()  # until the first one has saved
                 raise Interrupted(f"stopped at step {position.step}; {unit.how_to_go_on}", caught)
 
@@ -186,7 +196,7 @@ class Trainer(Generic[M]):
         saves |= due
         if (saves or caught is not None) and (self.plan.at_end or step < unit.steps):
             self._read()
-            self.save()
+            self._begin_saving()
         if waits or saves:
             self.read_at = self._now()
         return caught
@@ -214,12 +224,18 @@ class Trainer(Generic[M]):
         self.unit.begin()
 
     def save(self) -> None:
-        """Write the metrics and then a checkpoint; a resumed training reads its evaluations from the metrics."""
-        processes = self.unit.processes
-        processes.write(self.run.metrics_file.sync)
+        """Write a checkpoint, and wait for it."""
+        with self.writer:
+            self._begin_saving()
+
+    def _begin_saving(self) -> None:
+        """Begin to write a checkpoint of the training as it stands."""
         with self.run_weights():
-            tensors = checkpoint_tensors(self.unit, self.average)
-            processes.write(save_checkpoint, self.unit, self.run, self.position, tensors)
+            checkpoint = taken_checkpoint(self.unit, self.run, self.position, self.average)
+            if checkpoint is not None:
+                self.writer.begin(checkpoint.write)
+                if checkpoint.arrived is None:
+                    self.writer.finish()
         self.saved_step, self.saved_at = self.position.step, time.monotonic()
 
     def take_average(self) -> None:
@@ -233,8 +249,10 @@ class Trainer(Generic[M]):
         return nullcontext() if self.average is None else self.average.in_use()
 
     def _now(self) -> tuple[float, float]:
-        """Seconds on the clock, and seconds of work by `work_clock`."""
-        return time.perf_counter(), work_clock(self.unit.placement.device)
+        """Seconds on the clock, and seconds of work by `work_clock` that checkpoints have no part in."""
+        device = self.unit.placement.device
+        beside = self.writer.work_seconds if device.type == "cpu" else 0.0
+        return time.perf_counter(), work_clock(device) - beside
 
     def _read(self) -> None:
         """Wait for the device and add up the figures of the steps since the last reading, in their order.

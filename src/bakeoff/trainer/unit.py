@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -75,6 +75,8 @@ class Unit(ABC, Generic[M]):
     """The number of steps over which a running average of the weights is kept; 0: there is none."""
     evaluations: Collection[int]
     """The steps after which the module is evaluated; 0: before the first."""
+    settle: Callable[[], None] = staticmethod(lambda: None)
+    """Waits for a checkpoint that is being written; set by the trainer."""
 
     @cached_property
     def distribution(self) -> Replicas:
@@ -165,6 +167,7 @@ class Unit(ABC, Generic[M]):
         """
         for name, value in figures.items():
             if not math.isfinite(value):
+                self.settle()  # so that the message knows the last checkpoint
                 raise Diverged(self.diverged(name.replace("_", " "), step))
 
     @abstractmethod
@@ -177,7 +180,10 @@ class Unit(ABC, Generic[M]):
 
     @abstractmethod
     def tensors(self) -> dict[str, dict[str, Tensor]]:
-        """What a checkpoint holds beside the weights and the optimizer, by the names of files."""
+        """What a checkpoint holds beside the weights and the optimizer, by the names of files.
+
+        Later steps do not change these tensors: they may be written while the training goes on.
+        """
 
     @abstractmethod
     def load(self, checkpoint: Path, state: dict[str, Any], lines: Sequence[dict[str, Any]]) -> None:
