@@ -79,7 +79,10 @@ def unfinished(
 
 
 def _name(folder: Path, out: Path, advice: str, last: Callable[[Path], None]) -> None:
-    for file in folder.rglob("*"):
+    for file in [*folder.rglob("*")]:
+        if file.name.startswith(".") and file.name.endswith(".partial") and file.is_file():
+            file.unlink()  # left by a process that was killed
+            continue
         if file.is_file():
             as_new(file)
         sync(file)
