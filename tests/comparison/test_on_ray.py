@@ -119,4 +119,6 @@ def test_without_a_cluster_there_is_one_line(cluster, plan, tmp_path):
     process = started("compare", "plan.yaml", "--out", "out", "--ray", "127.0.0.1:9", folder=tmp_path)
     _, said = process.communicate(timeout=100)
     assert process.returncode == 2
-    assert "bakeoff: --ray 127.0.0.1:9: no cluster answers" in said.splitlines()[-1]
+    (line,) = said.splitlines()
+    assert "bakeoff: --ray 127.0.0.1:9: no cluster answers" in line
+    assert not (tmp_path / "out").exists()

@@ -2,7 +2,7 @@
 
 import signal
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Literal
 
@@ -67,6 +67,7 @@ def compare(
     if ray is None:  # else Ray has started the others
         require_one_process(out)
     asked = Asked(jobs, ray)
+    asked.require_cluster()
     plan = plan if isinstance(plan, Plan) else Plan.read(plan)
     those = asked if engine is None and workers is None else None
     with full_disk(Path(out), lambda: "what was trained is kept: with more space the same command goes on"):
@@ -99,10 +100,16 @@ class _Comparison(Opened):
         """Run the comparison; the checks that find mistakes in the plan come before any training."""
         with using_threads(None if self.shared is None else self.shared.threads):
             self.searches.require_possible()
+            made = not self.out.exists()
             self.out.mkdir(parents=True, exist_ok=True)
             with held(self.out):
                 try:
                     return self._run()
+                except UserError:
+                    if made:
+                        with suppress(OSError):  # it holds something
+                            self.out.rmdir()
+                    raise
                 # What a single run advises does not continue a comparison.
                 except (Interrupted, KeyboardInterrupt) as stop:
                     number = stop.signal_number if isinstance(stop, Interrupted) else signal.SIGINT
@@ -120,9 +127,9 @@ class _Comparison(Opened):
         for each in planned.all():
             # The values of a recipe that waits for its search are not known yet, but that it has one is.
             each.check("search" if each.recipe.name in waiting else "")
-        if self.shared is not None:
-            self.budget.settle_threads(self.shared.threads)
-        with self._workers(planned) as workers:
+        with self._workers(planned) as workers:  # first: a cluster that does not answer leaves nothing
+            if self.shared is not None:
+                self.budget.settle_threads(self.shared.threads)
             tasks = {task.name: (task, planned.tasks[task.name]) for task in self.plan.tasks}
             self.environment = self.engine.environment(self.plan.device)
             circumstances = self.plan.latency.circumstances(*self.environment)

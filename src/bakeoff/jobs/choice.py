@@ -14,6 +14,7 @@ from bakeoff.jobs.cluster.workers import RayWorkers
 from bakeoff.jobs.job import Workers
 from bakeoff.jobs.processes import Processes
 from bakeoff.jobs.runner import Say
+from bakeoff.machine.cluster import imported_ray, require_answer
 from bakeoff.plugins import plugin_files
 from bakeoff.recipe import Recipe
 from bakeoff.resources.threads import SharedMachine, side_by_side
@@ -35,6 +36,16 @@ class Asked:
     def __post_init__(self) -> None:
         if self.jobs != "auto" and self.jobs < 1:
             raise UserError(f"--jobs {self.jobs}: give at least 1")
+
+    def require_cluster(self) -> None:
+        """Refuse a cluster that does not answer, before anything is measured or written.
+
+        Raises:
+            UserError: Ray is not installed, or no cluster answers.
+        """
+        if self.ray is not None:
+            imported_ray()
+            require_answer(self.ray)
 
     @property
     def most(self) -> int | None:

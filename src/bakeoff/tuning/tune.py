@@ -76,6 +76,7 @@ def tune(
     if ray is None:  # else Ray has started the others
         require_one_process(out)
     asked = Asked(jobs, ray)
+    asked.require_cluster()
     search = open_search(
         recipe,
         corpus,
