@@ -2,10 +2,10 @@
 
     python benchmarks/verdicts.py [SECTION ...] [--repeats N]
 
-Sections: equal, clusters, sparse, starts, power. An answer is right where a normal variable is above a threshold
-(probit). Parts of it are common to all recipes (the row's difficulty, 1), the recipe's own in each row, drawn anew in
-each seed and row, and common to all rows of a seed. By default they are as measured on the demo's predictions: little
-that is a recipe's own in a row, and more than half of the variance drawn anew.
+Sections: equal, clusters, sparse, starts, power, factors. An answer is right where a normal variable is above a
+threshold (probit). Parts of it are common to all recipes (the row's difficulty, 1), the recipe's own in each row, drawn
+anew in each seed and row, and common to all rows of a seed. By default they are as measured on the demo's predictions:
+little that is a recipe's own in a row, and more than half of the variance drawn anew.
 """
 
 import argparse
@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from bakeoff.comparison.factors import analyse_factors
+from bakeoff.comparison.grid import GridFacts
 from bakeoff.comparison.statistics import Group, all_pairs, describe, difference
 
 Array = NDArray[np.float64]
@@ -174,8 +176,31 @@ def power(repeats: int) -> Iterator[str]:
             yield f"{count} recipes, {rows} rows, {100 * better:.1f} points: {', '.join(rates)}"
 
 
+def factors(repeats: int) -> Iterator[str]:
+    """Grids of equal recipes: the share of families of main effects, and of interactions, with any claim."""
+    for sizes, seeds in itertools.product(((2, 2), (2, 4), (2, 2, 2)), (3, 5, 9)):
+        levels = {f"factor {i}": [*map(str, range(size))] for i, size in enumerate(sizes)}
+        places = [dict(zip(levels, each, strict=True)) for each in itertools.product(*levels.values())]
+        grid = GridFacts(name="grid", factors=levels, cells={str(i): place for i, place in enumerate(places)})
+        count = len(places)
+        spreads = {"0": 0.0, "1": POINT, "3": 3 * POINT, "0.3 to 3": tuple(np.geomspace(0.3, 3, count) * POINT)}
+        spreads["3, others 0.3"] = (3 * POINT, *(0.3 * POINT,) * (count - 1))
+        rates = {}
+        for rows, (name, spread) in itertools.product((200, 2000), spreads.items()):
+            random = np.random.default_rng(5)
+            world = World((0.7,) * count, seeds, rows, spread)
+            made = [analyse_factors(grid, world.groups(random)) for _ in range(repeats)]
+            for family in ("effects", "interactions"):
+                claimed = np.mean([any(each.difference.real for each in getattr(one, family)) for one in made])
+                rates[f"{family}, {rows} rows, {name} points"] = float(claimed)
+        most = max(rates, key=lambda each: rates[each])
+        shape = " x ".join(map(str, sizes))
+        mean = np.mean(list(rates.values()))
+        yield f"{shape}, {seeds} seeds: {mean:.1%} on average, {rates[most]:.1%} at most ({most})"
+
+
 SECTIONS: dict[str, Callable[[int], Iterator[str]]] = {
-    each.__name__: each for each in (equal, clusters, sparse, starts, power)
+    each.__name__: each for each in (equal, clusters, sparse, starts, power, factors)
 }
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from bakeoff.comparison.factors import analyse_factors
 from bakeoff.comparison.facts import BudgetFacts, CorpusFacts, TaskFacts
 from bakeoff.comparison.latency import Latency
 from bakeoff.comparison.results import (
@@ -86,7 +87,9 @@ def as_errors(results, task, scale=1.5):
     return results.model_copy(update={"tasks": facts, "baselines": baselines, "analyses": analyses})
 
 
-def make_results(names=None, seeds=3, tasks=("SST-2", "TREC"), rows=800, baseline=0.78, scratch=True, depths=None):
+def make_results(
+    names=None, seeds=3, tasks=("SST-2", "TREC"), rows=800, baseline=0.78, scratch=True, depths=None, grids=()
+):
     names = names or ["bert-mini", "albert-tiny", "conv-light-encoder-tiny", "gpt-tiny"]
     kinds = [list(OBJECTIVES)[i % 4] for i in range(len(names))]
     depths = depths or [2.6, 0.02, 3.0, 2.2]
@@ -144,7 +147,8 @@ def make_results(names=None, seeds=3, tasks=("SST-2", "TREC"), rows=800, baselin
         made = {start: {n: Group.of(r) for n, r in found.items()} for start, found in groups[task].items()}
         spreads = {start: {n: describe(g) for n, g in found.items()} for start, found in made.items()}
         tests = {"pairs": all_pairs(made["pretrained"]), "gains": gains(made["pretrained"], made["scratch"])}
-        analyses.append(Analysis(task=task, **spreads, **tests))
+        factors = [analyse_factors(grid, made["pretrained"]) for grid in grids]
+        analyses.append(Analysis(task=task, **spreads, **tests, factors=factors))
     metrics = {"accuracy": 0.51, "macro_f1": 0.34, "matthews": 0.0}
     baselines = []
     for task in tasks:
@@ -191,6 +195,7 @@ def make_results(names=None, seeds=3, tasks=("SST-2", "TREC"), rows=800, baselin
         tasks=facts,
         recipes=entries,
         baselines=baselines,
+        grids=list(grids),
         analyses=analyses,
         latencies=latencies,
         machine={"processor": "x86-64, 2 cores", "memory": "8 GiB", "system": "Linux"},

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from bakeoff.comparison.against_baseline import against_baseline
 from bakeoff.comparison.breakdown import Lines, TestRow, by_length, differing_rows, steadily_differing
+from bakeoff.comparison.factors import analyse_factors
 from bakeoff.comparison.facts import SameAnswer, TaskFacts
+from bakeoff.comparison.grid import GridFacts
 from bakeoff.comparison.results import Analysis, Baseline, Initialisation, RecipeEntry
 from bakeoff.comparison.statistics import Difference, Group, all_pairs, describe, gains
 from bakeoff.errors import UserError
@@ -27,6 +29,7 @@ def analyse(
     root: Path,
     baselines: Sequence[Baseline] = (),
     texts: Sequence[TestRow] = (),
+    grids: Sequence[GridFacts] = (),
 ) -> Analysis:
     """The statistics of one task.
 
@@ -38,6 +41,7 @@ def analyse(
         root: the comparison's directory, to which the paths of files of predictions are relative.
         baselines: the baselines of all tasks.
         texts: the test rows; empty: not known.
+        grids: the grids that recipes are cells of.
     """
     together = np.array(clusters, np.intp) if clusters else None
     groups: dict[Initialisation, dict[str, Group]] = {"pretrained": {}, "scratch": {}}
@@ -78,6 +82,7 @@ def analyse(
         scratch={label: describe(group) for label, group in scratch.items()},
         pairs=all_pairs(pretrained, task.lower_is_better),
         gains=gains(pretrained, scratch),
+        factors=[analyse_factors(grid, pretrained, task.lower_is_better) for grid in grids],
         against_baseline=(
             {} if best is None or simple is None else _against(best, simple, pretrained, task, config, together)
         ),

@@ -123,11 +123,13 @@ def collect(planned: PlannedTrainings, seeds: list[int], failures: list[Failure]
                 planned.out,
                 known.baselines,
                 known.rows[task.name],
+                plan.grids,
             )
             for task in tasks
         ],
         latency=plan.latency,
         latencies=known.latencies,
+        grids=plan.grids,
         machine=known.machine,
         versions=known.versions,
     )

@@ -7,7 +7,9 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from bakeoff.comparison.breakdown import DifferingRow, LengthScores
+from bakeoff.comparison.factors import FactorAnalysis
 from bakeoff.comparison.facts import BudgetFacts, CorpusFacts, SameAnswer, StartFacts, TaskFacts
+from bakeoff.comparison.grid import GridFacts
 from bakeoff.comparison.latency import Latency, LatencyPlan
 from bakeoff.comparison.plan import SearchPlan
 from bakeoff.comparison.statistics import Difference, Spread
@@ -222,6 +224,8 @@ class Analysis(Config):
     """The scores on short, middling and long test rows; empty where they are few or their lengths not known."""
     differing_rows: list[DifferingRow] = Field(default=[])
     """The test rows on which recipes differ most steadily over seeds, at most a dozen."""
+    factors: list[FactorAnalysis] = Field(default=[])
+    """What the factors of each grid do."""
     same_answers: list[SameAnswer] = Field(default=[])
     """The models that answer the same to every test row."""
 
@@ -257,6 +261,8 @@ class Results(Config):
     """Recipes of the plan that all other fields leave out, because one of their trainings diverged."""
     baselines: list[Baseline]
     """Scores of methods without a neural network, which every recipe has to beat."""
+    grids: list[GridFacts] = Field(default=[])
+    """The grids that recipes are cells of."""
     analyses: list[Analysis]
     """The statistics of the scores, one entry for each task."""
     latency: LatencyPlan = LatencyPlan()

@@ -189,7 +189,7 @@ def _noise(groups: Sequence[Group], examples: Vector) -> _Noise | None:
     if seeds < SEEDS_FOR_A_CLAIM or len(examples) < 2:
         return None
     over_seeds = sum(each.variance_of_mean for each in groups)
-    rows = row_noise(examples, groups[0].clusters, _reach(groups))
+    rows = row_noise(examples, groups[0].clusters, widest_reach(groups))
     variance = over_seeds + rows.variance
     if rows.freedom <= 0 or variance <= 0:
         return None
@@ -197,7 +197,7 @@ def _noise(groups: Sequence[Group], examples: Vector) -> _Noise | None:
     return _Noise(float(np.sqrt(variance)), float(freedom))
 
 
-def _reach(groups: Sequence[Group]) -> float:
+def widest_reach(groups: Sequence[Group]) -> float:
     """The widest difference of two contributions; of a metric without bounds, such as an error, the largest of all."""
     if (known := groups[0].reach) is not None:
         return known

@@ -15,6 +15,9 @@ from bakeoff.report.charts import Figure, colour_scale, dash_scale, styles
 
 MOST_POINTS = 300  # a curve; more than the pixels of a panel only makes the file larger
 
+LONGEST = 300
+"""Most pixels of a recipe's label beside a chart, as long as that of a cell of a grid."""
+
 
 class ComparableLosses(NamedTuple):
     """Recipes whose losses can be compared: of one objective with the same settings, in one unit."""
@@ -226,7 +229,9 @@ def _dot_chart(results: Results, analysis: Analysis, measure: ShownMetric) -> An
     ]
     unit = measure.heading
     shared: dict[str, Any] = {
-        "y": altair.Y("recipe:N", sort=order, title=None, axis=altair.Axis(labelLimit=190, domain=False, ticks=False)),
+        "y": altair.Y(
+            "recipe:N", sort=order, title=None, axis=altair.Axis(labelLimit=LONGEST, domain=False, ticks=False)
+        ),
         "yOffset": altair.YOffset(
             "kind:N", sort=["pre-trained", "from scratch"], scale=altair.Scale(paddingOuter=0.35)
         ),

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from bakeoff.comparison.reporting.baseline_findings import baseline_headline, baseline_standings
+from bakeoff.comparison.reporting.factor_sentences import factor_sentences
 from bakeoff.comparison.reporting.measures import ShownMetric, against_the_best, leading
 from bakeoff.comparison.results import Analysis, Results
 from bakeoff.comparison.statistics import SEEDS_FOR_A_CLAIM, Difference
@@ -49,6 +50,7 @@ def findings(results: Results) -> Findings:
             each.sentence(on_task=True) for each in baselines if each.task == analysis.task and len(baselines) > 1
         ]
         details += _gain(results, measure, analysis)
+        details += factor_sentences(measure, analysis)
     headlines = [_headline(results, standings), baseline_headline(baselines)]
     if any(each.ahead > 0 and each.real is not False for each in baselines):
         headlines.reverse()  # what a reader has to know first

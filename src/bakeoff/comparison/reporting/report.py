@@ -12,6 +12,7 @@ from bakeoff.comparison.reporting.charts import colours, curves, dots
 from bakeoff.comparison.reporting.cut_texts import cut_notes
 from bakeoff.comparison.reporting.decision import decisions
 from bakeoff.comparison.reporting.decision_section import decision_figures, decision_section
+from bakeoff.comparison.reporting.factor_findings import factor_figures, factor_section
 from bakeoff.comparison.reporting.findings import findings
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.reporting.search_findings import search_figures, search_section
@@ -28,7 +29,7 @@ from bakeoff.yaml_files import dump_yaml
 INK = "#1c2126"
 """Colour of text in the figures beside the report; figures in the report have the page's colour."""
 
-WITH_LEGEND = ("loss", "search", "pareto")
+WITH_LEGEND = ("loss", "search", "pareto", "factors")
 """Prefixes of the names of figures whose files have a legend; in the others each recipe has a line with its name."""
 
 
@@ -40,14 +41,15 @@ def write_report(results: Results, path: Path) -> None:
         path: the HTML file to write.
     """
     losses, scores, searches = list(curves(results)), list(dots(results)), search_figures(results)
-    decision = decision_figures(results)
-    figures = [*scores, *(figure for those in decision.values() for figure in those), *losses, *searches]
+    decision, factors = decision_figures(results), list(factor_figures(results))
+    figures = [*scores, *(figure for those in decision.values() for figure in those), *factors, *losses, *searches]
     drawn = on_page(figures, lambda figure: _height(figure, results))
     body = [
         _answer(results),
         _scores(results, scores),
         decision_section(results, decision),
         where_section(results),
+        factor_section(results, factors),
         _costs(results),
         _losses(results, losses),
         search_section(results, searches),

@@ -4,9 +4,11 @@ from pathlib import Path
 
 from rich.table import Table
 
+from bakeoff.comparison.factors import FactorAnalysis
 from bakeoff.comparison.reporting.cautions import MOST, cautions
 from bakeoff.comparison.reporting.cut_texts import cut_notes
 from bakeoff.comparison.reporting.decision import decisions
+from bakeoff.comparison.reporting.factor_findings import mean_at
 from bakeoff.comparison.reporting.findings import findings
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.reporting.search_findings import COLUMNS, rows
@@ -21,6 +23,8 @@ def print_results(results: Results, out: Path) -> None:
     console = Console()
     for analysis in results.analyses:
         console.print(_table(results, analysis))
+        for factors in analysis.factors:
+            console.print(_factors(results, analysis, factors))
     if results.search is not None:
         console.print(_searches(results))
     answer = findings(results)
@@ -58,6 +62,20 @@ def _table(results: Results, analysis: Analysis) -> Table:
     notes = ["* beyond the noise of seeds and test rows"] if any(g.real for g in analysis.gains.values()) else []
     if notes := [*notes, *cut_notes(results, analysis.task, ("test",))]:
         table.caption, table.caption_justify = "\n".join(notes), "left"
+    return table
+
+
+def _factors(results: Results, analysis: Analysis, factors: FactorAnalysis) -> Table:
+    """The mean at each level of a grid's factors."""
+    measure = ShownMetric.of(results, analysis.task)
+    table = titled_table(f"{analysis.task}: mean {measure.heading} at each level, over those of other factors")
+    for name in ("factor", "level"):
+        table.add_column(name, overflow="fold")
+    table.add_column("pre-trained", justify="right", no_wrap=True)
+    for factor, levels in next(each for each in results.grids if each.name == factors.grid).factors.items():
+        for number, level in enumerate(levels):
+            table.add_row("" if number else factor, level, mean_at(measure, factors, factor, level))
+        table.add_section()
     return table
 
 

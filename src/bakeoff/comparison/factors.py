@@ -1,0 +1,187 @@
+"""What the factors of a grid do, each by itself and one depending on another, and which of that exceeds the noise.
+
+A cell c of a grid has a mean score m_c over S seeds. A *main effect* of a factor is the difference of two of its
+levels, averaged over the levels of all other factors; an *interaction* is how far such a difference is another one at
+two levels of another factor. Both are contrasts, sums of means with weights that add up to nothing:
+
+    d    = sum_c w_c m_c
+    V1   = sum_c w_c^2 var_c / S_c             the seeds
+    V2   = var_i(sum_c w_c x_ci) / n           the test examples, as in `bakeoff.comparison.row_noise`
+    df   = (V1 + V2)^2 / (sum_c (w_c^2 var_c / S_c)^2 / (S_c - 1) + V2^2 / (n - 1))
+
+which for two cells is the difference of `bakeoff.comparison.statistics`, but for the degrees of freedom of the seeds:
+many cells say together what three seeds of one do not (Satterthwaite 1946). The main effects of a grid on a task are
+one family for Holm's correction, its interactions another. Of grids of 2 x 2, 2 x 4 and 2 x 2 x 2 equal recipes, with 3
+to 9 seeds of spreads that differ up to tenfold, a family has a false claim in 0 to 5 % of cases.
+
+Where a cell is missing, because a training diverged, only combinations of the other factors are averaged that both
+levels have, so that no other factor is mixed into the difference.
+"""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from pydantic import Field
+from scipy import stats
+
+from bakeoff.comparison.grid import GridFacts
+from bakeoff.comparison.row_noise import row_noise
+from bakeoff.comparison.statistics import LEVEL, SEEDS_FOR_A_CLAIM, Difference, Group, decide, widest_reach
+from bakeoff.config import Config
+
+Weights = Mapping[str, float]
+"""The weight of each cell's mean in a contrast, by the label of its recipe."""
+
+
+class Effect(Config):
+    """The difference of two levels of a factor, or how far it depends on another factor."""
+
+    factors: list[str]
+    """The factor; of an interaction the other one, too."""
+    difference: Difference
+    """The difference, with the levels in words."""
+
+
+class FactorAnalysis(Config):
+    """What the factors of a grid do on a task."""
+
+    grid: str
+    """The grid's name."""
+    levels: dict[str, dict[str, float]]
+    """The mean score at each level of each factor, over the other factors' levels that all of its levels have."""
+    effects: list[Effect] = Field(default=[])
+    """The differences of every two levels of each factor, the better level first."""
+    interactions: list[Effect] = Field(default=[])
+    """How far each difference of two levels is another one at two levels of another factor."""
+
+
+def analyse_factors(grid: GridFacts, groups: Mapping[str, Group], lower_is_better: bool = False) -> FactorAnalysis:
+    """The main effects and interactions of a grid on one task.
+
+    Args:
+        grid: the grid.
+        groups: the scores of the recipes, by label; cells that are missing here are left out.
+        lower_is_better: whether a lower score is better.
+    """
+    table = _Table(grid, groups)
+    levels = {factor: table.means(factor) for factor in grid.factors}
+    effects = [
+        Effect(factors=[factor], difference=_difference(groups, weights, f"{factor} {one}", f"{factor} {other}", base))
+        for factor in grid.factors
+        for one, other in itertools.combinations(_ranked(levels[factor], lower_is_better), 2)
+        for weights, base in table.effect(factor, one, other)
+    ]
+    return FactorAnalysis(
+        grid=grid.name,
+        levels=levels,
+        effects=_decided(effects),
+        interactions=_decided(list(_interactions(grid, groups, table))),
+    )
+
+
+def _interactions(grid: GridFacts, groups: Mapping[str, Group], table: "_Table") -> Iterator[Effect]:
+    for (one, first), (other, second) in itertools.combinations(grid.factors.items(), 2):
+        for a, b in itertools.combinations(first, 2):
+            for c, d in itertools.combinations(second, 2):
+                for weights in table.interaction(one, (a, b), other, (c, d)):
+                    change = f"{one} {a} − {b}"
+                    words = f"{change} at {other} {c}", f"at {other} {d}"
+                    yield Effect(factors=[one, other], difference=_difference(groups, weights, *words, None))
+
+
+class _Table:
+    """The cells of a grid that have scores, found by their levels.
+
+    Args:
+        grid: the grid.
+        groups: the scores of the recipes, by label.
+    """
+
+    def __init__(self, grid: GridFacts, groups: Mapping[str, Group]) -> None:
+        self.grid, self.groups = grid, groups
+        self.labels = {_place(levels): label for label, levels in grid.cells.items() if label in groups}
+
+    def _others(self, *factors: str) -> Iterator[dict[str, str]]:
+        """The combinations of the levels of all other factors."""
+        rest = {factor: levels for factor, levels in self.grid.factors.items() if factor not in factors}
+        for levels in itertools.product(*rest.values()):
+            yield dict(zip(rest, levels, strict=True))
+
+    def _shared(self, *corners: Mapping[str, str]) -> list[list[str]]:
+        """The labels of these corners at every combination of the other factors at which all of them have scores."""
+        places = ([_place({**rest, **corner}) for corner in corners] for rest in self._others(*corners[0]))
+        return [[self.labels[each] for each in those] for those in places if all(each in self.labels for each in those)]
+
+    def means(self, factor: str) -> dict[str, float]:
+        """The mean of each level of a factor; empty where no combination has all of them."""
+        levels = self.grid.factors[factor]
+        shared = self._shared(*({factor: level} for level in levels))
+        columns = zip(*shared, strict=True) if shared else ()
+        return {
+            level: float(np.mean([self.groups[label].mean for label in labels]))
+            for level, labels in zip(levels, columns, strict=False)
+        }
+
+    def effect(self, factor: str, one: str, other: str) -> Iterator[tuple[Weights, float]]:
+        """The contrast of two levels and the mean at the second, if any combination has both."""
+        if shared := self._shared({factor: one}, {factor: other}):
+            weights = {label: sign / len(shared) for pair in shared for label, sign in zip(pair, (1, -1), strict=True)}
+            yield weights, float(np.mean([self.groups[second].mean for _, second in shared]))
+
+    def interaction(self, one: str, a: Sequence[str], other: str, b: Sequence[str]) -> Iterator[Weights]:
+        """The contrast of the difference of two levels at two levels of another factor, if any combination has all."""
+        corners = [{one: level, other: at} for at in b for level in a]
+        if shared := self._shared(*corners):
+            signs = (1, -1, -1, 1)
+            yield {label: sign / len(shared) for those in shared for label, sign in zip(those, signs, strict=True)}
+
+
+def _place(levels: Mapping[str, str]) -> frozenset[tuple[str, str]]:
+    return frozenset(levels.items())
+
+
+def _ranked(means: Mapping[str, float], lower_is_better: bool) -> list[str]:
+    return sorted(means, key=lambda level: means[level] if lower_is_better else -means[level])
+
+
+def _decided(effects: Sequence[Effect]) -> list[Effect]:
+    """The effects of one family with their verdicts."""
+    decided = decide([each.difference for each in effects])
+    return [each.model_copy(update={"difference": one}) for each, one in zip(effects, decided, strict=True)]
+
+
+def _difference(
+    groups: Mapping[str, Group], weights: Weights, first: str, second: str, base: float | None
+) -> Difference:
+    """The value of a contrast with its interval and its p-value, before any correction.
+
+    Args:
+        groups: the scores, by label.
+        weights: the weights, which add up to nothing.
+        first: what is compared, in words.
+        second: what it is compared with.
+        base: the score of the second, to which a relative difference is; None: there is none.
+    """
+    those = {label: groups[label] for label in weights}
+    d = sum(weight * those[label].mean for label, weight in weights.items())
+    relative = None if base is None or base <= 0 else d / base
+    figures: dict[str, Any] = {"first": first, "second": second, "difference": d, "relative": relative}
+    seeds = min(len(each.scores) for each in those.values())
+    size = min(len(each.contributions) for each in those.values())
+    if seeds < SEEDS_FOR_A_CLAIM or size < 2:
+        return Difference(**figures)
+    parts = {label: weights[label] ** 2 * each.variance_of_mean for label, each in those.items()}
+    over_seeds = sum(parts.values())
+    examples = np.sum([weights[label] * each.contributions for label, each in those.items()], axis=0)
+    reach = widest_reach([*those.values()]) * sum(map(abs, weights.values())) / 2
+    rows = row_noise(examples, next(iter(those.values())).clusters, reach)
+    variance = over_seeds + rows.variance
+    if rows.freedom <= 0 or variance <= 0:
+        return Difference(**figures)
+    of_seeds = sum(part**2 / (len(those[label].scores) - 1) for label, part in parts.items())
+    freedom = variance**2 / (of_seeds + rows.variance**2 / rows.freedom)
+    error = float(np.sqrt(variance))
+    half = float(stats.t.ppf(1 - LEVEL / 2, freedom)) * error
+    return Difference(**figures, interval=(d - half, d + half), p=float(2 * stats.t.sf(abs(d) / error, freedom)))

@@ -1,0 +1,63 @@
+"""What the factors of a grid do, in sentences."""
+
+from collections.abc import Iterator
+
+from bakeoff.comparison.factors import Effect, FactorAnalysis
+from bakeoff.comparison.reporting.measures import ShownMetric
+from bakeoff.comparison.results import Analysis
+from bakeoff.display.wording import listed, quoted
+
+MOST = 4
+"""The most effects of one kind that are named one by one."""
+
+
+def factor_sentences(measure: ShownMetric, analysis: Analysis) -> Iterator[str]:
+    """Sentences on the factors of each grid on a task; none where nothing can be claimed."""
+    for factors in analysis.factors:
+        if all(each.difference.real is None for each in factors.effects):
+            continue
+        real = _real(factors.effects)
+        yield from (_effect(measure, analysis, factors, each) for each in real[:MOST])
+        if len(real) > MOST:
+            yield f"On {quoted(analysis.task)}, {len(real) - MOST} more differences between levels exceed the noise."
+        silent = [factor for factor in factors.levels if all(each.factors != [factor] for each in real)]
+        if silent:
+            yield f"On {quoted(analysis.task)}, no difference between the levels of {_names(silent)} exceeds the noise."
+        yield from (_interaction(measure, analysis, each) for each in _real(factors.interactions)[:MOST])
+
+
+def _real(effects: list[Effect]) -> list[Effect]:
+    """The effects beyond the noise, the largest first."""
+    return sorted((each for each in effects if each.difference.real), key=lambda each: -abs(each.difference.difference))
+
+
+def _effect(measure: ShownMetric, analysis: Analysis, factors: FactorAnalysis, effect: Effect) -> str:
+    difference = effect.difference
+    others = [factor for factor in factors.levels if factor not in effect.factors]
+    over = f", over all levels of {_names(others)}" if others else ""
+    return (
+        f"On {quoted(analysis.task)}, “{difference.first}” is {measure.extent(difference.difference)}{measure.steps} "
+        f"better than “{difference.second}”{over}, beyond the noise{_interval(measure, difference.interval)}."
+    )
+
+
+def _interaction(measure: ShownMetric, analysis: Analysis, effect: Effect) -> str:
+    difference = effect.difference
+    one, other = effect.factors
+    more = "more" if difference.difference > 0 else "less"
+    return (
+        f"On {quoted(analysis.task)}, what “{one}” does depends on “{other}”: {difference.first} is "
+        f"{measure.extent(difference.difference)}{measure.steps} {more} than {difference.second}, beyond the noise"
+        f"{_interval(measure, difference.interval)}."
+    )
+
+
+def _interval(measure: ShownMetric, interval: tuple[float, float] | None) -> str:
+    if interval is None:
+        return ""
+    low, high = (measure.change(each) for each in interval)
+    return f" (95 % interval {low} to {high}{measure.steps})"
+
+
+def _names(factors: list[str]) -> str:
+    return listed([f"“{factor}”" for factor in factors])

@@ -1,0 +1,55 @@
+"""Factors in report and on the terminal."""
+
+import json
+
+from synthetic_results import make_results
+from test_report import HOSTILE, Page
+
+from bakeoff.comparison.grid import GridFacts
+from bakeoff.comparison.reporting.findings import findings
+from bakeoff.comparison.reporting.report import write_report
+from bakeoff.comparison.reporting.terminal import print_results
+from bakeoff.comparison.results import Results
+from bakeoff.display.text import visible
+
+LABELS = ["bert-mini", "albert-tiny", "conv-light-encoder-tiny", "gpt-tiny"]
+
+
+def grid(one, other, labels=LABELS, name="grid"):
+    """Two factors with two levels each, whose cells are the four recipes."""
+    (first, levels), (second, places) = one, other
+    cells = [{first: level, second: place} for level in levels for place in places]
+    return GridFacts(name=name, factors={first: levels, second: places}, cells=dict(zip(labels, cells, strict=True)))
+
+
+def test_sentences_say_what_each_factor_does():
+    facts = grid(("share", ["none", "all"]), ("width", ["64", "128"]))
+    details = findings(make_results(grids=[facts])).details
+    assert any(
+        each.startswith("On SST-2, “share all” is ")
+        and " points better than “share none”, over all levels of “width”, beyond the noise (95 % interval +" in each
+        for each in details
+    )
+    assert any("what “share” does depends on “width”: share none − all at width 64 is " in each for each in details)
+    two = findings(make_results(seeds=2, grids=[facts]))
+    assert not any("beyond the noise" in each or "exceeds" in each for each in two.details)
+
+
+def test_a_report_has_means_effects_and_charts_as_text(tmp_path, capsys):
+    facts = grid((HOSTILE[0], [HOSTILE[1], HOSTILE[2]]), (HOSTILE[3], ["a", "b"]), name=HOSTILE[2])
+    results = make_results(grids=[facts], rows=300)
+    results.write_json(tmp_path / "results.json")
+    assert Results.read(tmp_path / "results.json") == results
+    write_report(results, tmp_path / "report.html")
+    html = (tmp_path / "report.html").read_text(encoding="utf-8")
+    page = Page(html)
+    assert "What each factor does" in page.text
+    assert page.tags.count("script") == 3
+    assert page.tags.count("b") == html.split("<script")[0].count("<b>")
+    for name in HOSTILE:
+        assert visible(name) in visible(page.text)
+    drawn = json.loads(page.scripts[0])
+    assert sum(name.startswith("factors-1-") for name in drawn) == 2
+    assert len(list((tmp_path / "figures").glob("factors-*.svg"))) == 2
+    print_results(results, tmp_path)
+    assert "mean accuracy, % at each level" in " ".join(capsys.readouterr().out.split())

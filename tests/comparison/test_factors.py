@@ -1,0 +1,99 @@
+"""Main effects and interactions of grids, against worlds of which both are known."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from bakeoff.comparison.factors import analyse_factors
+from bakeoff.comparison.grid import GridFacts
+from bakeoff.comparison.statistics import Group, difference
+
+FACTORS = {"share": ["none", "all"], "width": ["64", "128", "256"]}
+ROWS, SEEDS = 400, 4
+
+
+def grid(factors):
+    cells = [dict(zip(factors, levels, strict=True)) for levels in itertools.product(*factors.values())]
+    return GridFacts(name="grid", factors=factors, cells={" ".join(cell.values()): cell for cell in cells})
+
+
+def groups(facts, probability, seed=0, without=()):
+    """Right and wrong answers of every cell; rows are as hard for all of them."""
+    random = np.random.default_rng(seed)
+    hardness = random.random(ROWS)
+    made = {}
+    for label, levels in facts.cells.items():
+        right = {number: (hardness < probability(levels)) ^ (random.random(ROWS) < 0.05) for number in range(SEEDS)}
+        runs = {number: [(float(each.mean()), each.astype(float))] for number, each in right.items()}
+        made[label] = Group.of(runs, None, 1.0)
+    return {label: group for label, group in made.items() if label not in without}
+
+
+def test_a_factor_of_two_levels_alone_is_the_difference_of_two_recipes():
+    facts = grid({"share": ["none", "all"]})
+    both = groups(facts, lambda levels: 0.8 if levels["share"] == "none" else 0.6)
+    analysis = analyse_factors(facts, both)
+    (effect,) = analysis.effects
+    plain = difference("none", both["none"], "all", both["all"])
+    assert (effect.difference.first, effect.difference.second) == ("share none", "share all")
+    for name in ("difference", "relative"):
+        assert getattr(effect.difference, name) == pytest.approx(getattr(plain, name))
+    wide, narrow = (np.ptp(each.interval) for each in (plain, effect.difference))
+    assert 0.5 * wide < narrow <= wide  # for its seeds count as more degrees of freedom
+    assert effect.difference.real
+    assert analysis.interactions == []
+    assert analysis.levels == {"share": {label: pytest.approx(group.mean) for label, group in both.items()}}
+
+
+def test_effects_that_add_up_are_main_effects_without_interactions():
+    facts = grid(FACTORS)
+    width = {"64": 0.0, "128": 0.1, "256": 0.2}
+    analysis = analyse_factors(facts, groups(facts, lambda x: 0.4 + 0.3 * (x["share"] == "none") + width[x["width"]]))
+    assert [each.factors for each in analysis.effects] == [["share"], *[["width"]] * 3]
+    assert [each.difference.second for each in analysis.effects[1:]] == ["width 128", "width 64", "width 64"]
+    for effect, planted in zip(analysis.effects, (0.3, 0.1, 0.2, 0.1), strict=True):
+        assert effect.difference.difference == pytest.approx(0.9 * planted, abs=0.03)
+        assert effect.difference.real
+    assert len(analysis.interactions) == 3
+    assert not any(each.difference.real for each in analysis.interactions)
+
+
+def test_an_effect_at_one_level_of_another_factor_is_an_interaction():
+    facts = grid(FACTORS)
+    scores = groups(facts, lambda levels: 0.5 + 0.4 * (levels == {"share": "none", "width": "256"}))
+    analysis = analyse_factors(facts, scores)
+    real = [each.difference for each in analysis.interactions if each.difference.real]
+    assert {(each.first, each.second) for each in real} == {
+        ("share none − all at width 64", "at width 256"),
+        ("share none − all at width 128", "at width 256"),
+    }
+    means = {label: group.mean for label, group in scores.items()}
+    planted = means["none 64"] - means["all 64"] - (means["none 256"] - means["all 256"])
+    assert real[0].difference == pytest.approx(planted)
+
+
+def test_a_missing_cell_mixes_no_other_factor_into_a_difference():
+    facts = grid(FACTORS)
+
+    def by_width(levels):
+        return {"64": 0.3, "128": 0.6, "256": 0.9}[levels["width"]]
+
+    analysis = analyse_factors(facts, groups(facts, by_width, without=("none 256",)))
+    share = next(each for each in analysis.effects if each.factors == ["share"])
+    assert abs(share.difference.difference) < 0.03
+    assert not share.difference.real
+    assert abs(analysis.levels["share"]["none"] - analysis.levels["share"]["all"]) < 0.03
+    assert len(analysis.interactions) == 1
+    alone = analyse_factors(facts, groups(facts, by_width, without=("none 64", "none 128", "none 256")))
+    assert {each.factors[0] for each in alone.effects} == {"width"}
+    assert alone.levels["share"] == {}
+
+
+def test_what_is_less_than_all_seeds_and_lower_is_better():
+    facts = grid(FACTORS)
+    scores = groups(facts, lambda levels: 0.8 if levels["share"] == "none" else 0.6)
+    errors = analyse_factors(facts, scores, lower_is_better=True)
+    assert errors.effects[0].difference.second == "share none"
+    two = {label: Group({0: 0.5, 1: 0.6}, group.contributions, None, 1.0) for label, group in scores.items()}
+    assert all(each.difference.real is None for each in analyse_factors(facts, two).effects)
