@@ -7,10 +7,10 @@ from xml.etree import ElementTree
 import pytest
 from synthetic_results import as_errors, make_results
 
+from bakeoff.comparison.comparable import comparable_losses, what_differs
 from bakeoff.comparison.facts import SameAnswer, StartFacts
 from bakeoff.comparison.reporting import tables
 from bakeoff.comparison.reporting.cautions import MOST, cautions
-from bakeoff.comparison.reporting.charts import comparable_losses, what_differs
 from bakeoff.comparison.reporting.findings import findings
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.reporting.report import write_report

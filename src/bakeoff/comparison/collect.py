@@ -73,7 +73,9 @@ class ComparisonFacts:
     budget: BudgetFacts
     """The budget of every pre-training."""
     corpus: CorpusFacts
-    """The corpus of all pre-trainings."""
+    """The corpus of the plan."""
+    own_corpora: Mapping[str, CorpusFacts]
+    """The corpora of recipes that have another one, by label."""
     tasks: list[TaskFacts]
     """The tasks of the fine-tunings, in the plan's order."""
     baselines: list[Baseline]
@@ -142,26 +144,33 @@ def _entry(planned: PlannedTrainings, recipe: RecipePlan, seeds: list[int], know
     for seed in seeds:
         directory = planned.pretraining(recipe, seed).directory
         summary = read_summary(directory / "summary.json")
-        runs.append(_run(seed, directory, summary, planned.out))
+        if not recipe.as_it_is:
+            runs.append(_run(seed, directory, summary, planned.out))
         scores += [
             _score(training, metrics[training.task.name], planned.out) for training in planned.finetunings(recipe, seed)
         ]
     return RecipeEntry(
         label=recipe.name,
-        recipe=_trained(planned.recipes[recipe.name], known.corpus),
+        recipe=_trained(planned.recipes[recipe.name], known, recipe),
+        corpus=known.own_corpora.get(recipe.name),
+        as_it_is=recipe.as_it_is,
+        finetune=recipe.finetune,
         search=known.searches.get(recipe.name),
         starts={seed: each for seed, each in known.starts.get(recipe.name, {}).items() if seed in seeds},
         parameters=summary["parameters"],
         flops_per_token=summary["flops_per_token"],
-        steps=summary["steps"],
+        steps=0 if recipe.as_it_is else summary["steps"],
         runs=runs,
         scores=scores,
     )
 
 
-def _trained(recipe: dict[str, Any], corpus: CorpusFacts) -> dict[str, Any]:
-    """The recipe with the corpus's tokenizer, which every pre-training uses."""
-    return recipe if corpus.tokenizer_config is None else {**recipe, "tokenizer": corpus.tokenizer_config}
+def _trained(recipe: dict[str, Any], known: ComparisonFacts, plan: RecipePlan) -> dict[str, Any]:
+    """The recipe with its corpus's tokenizer, which its pre-trainings use."""
+    corpus = known.own_corpora.get(plan.name, known.corpus)
+    if corpus.tokenizer_config is None or plan.as_it_is:
+        return recipe
+    return {**recipe, "tokenizer": corpus.tokenizer_config}
 
 
 def _run(seed: int, directory: Path, summary: dict[str, Any], root: Path) -> PretrainingRun:

@@ -143,7 +143,7 @@ class _Comparison(Opened):
             lost = self.searches.failures
             self.budget.fix([name for name in self.recipes if name not in lost], self.step_times)
             runner = Runner(workers, self.engine.carry_out, self.progress, "training")
-            return Trainings(self.planned, self.budget, lost, runner, self._publish).run()
+            return Trainings(self.planned, self.texts, self.budget, lost, runner, self._publish).run()
 
     def _workers(self, planned: PlannedTrainings) -> AbstractContextManager[Workers | None]:
         """Those who train side by side, started unless speed is to be measured first; None: one training at a time."""
@@ -152,7 +152,7 @@ class _Comparison(Opened):
         waiting = len(self.searches.waiting) + sum(not each.finished and each.failure is None for each in planned.all())
         if self.asked is None or waiting < (2 if self.asked.ray is None else 1):
             return nullcontext()
-        minutes = self.budget.minutes is not None
+        minutes = any(self.budget.minutes(name) is not None for name in self.recipes)
         workers = self.asked.workers(
             self.shared, self.out, self.read(), self.plan.device, minutes=minutes, say=self.say
         )
@@ -179,6 +179,7 @@ class _Comparison(Opened):
         known = ComparisonFacts(
             budget=self.budget.facts,
             corpus=self.corpus,
+            own_corpora=self.own_corpora,
             tasks=self.tasks.facts,
             baselines=self.tasks.baselines,
             clusters=self.tasks.clusters,

@@ -27,12 +27,17 @@ class StartFacts(Config):
     """Number of tensors that the recipe's model has."""
     fresh: list[str]
     """The parts of the model that start from random weights."""
+    grow: int | None = None
+    """Number of layers that the run's, which are fewer, have grown to; None: as many."""
+    grow_by: Literal["repeat", "interleave"] = "repeat"
+    """Order of the copied layers."""
 
     def __str__(self) -> str:
         """The start in words, such as `runs/bert (12,000 steps): 30 of 30 tensors`."""
         trained = f"{self.steps:,} steps" if self.steps else "trained elsewhere"
         parts = f"; fresh: {', '.join(self.fresh)}" if self.fresh else ""
-        return f"{self.source} ({trained}): {self.tensors} of {self.of} tensors{parts}"
+        grown = f", grown to {self.grow} layers by {self.grow_by}" if self.grow else ""
+        return f"{self.source} ({trained}){grown}: {self.tensors} of {self.of} tensors{parts}"
 
 
 class TaskFacts(Config):
@@ -111,13 +116,17 @@ class CorpusFacts(Config):
     """Number of documents to train on."""
     unigram_entropy: float | None = None
     """Loss of a model that knows token frequencies alone, in nats a token."""
+    held_out: str | None = None
+    """What tells the held-out text from others, whatever the tokenizer; None in results of older versions."""
 
 
 class BudgetFacts(Config):
     """The budget of every pre-training, and the steps that follow from a budget in minutes."""
 
     text: str
-    """The budget as the plan gives it."""
+    """The budget as the plan gives it; 0: every recipe has one of its own."""
+    own: dict[str, str] = Field(default={})
+    """The budgets of recipes that have another one, by label; 0: a recipe that is compared as it is."""
     steps: dict[str, int] = Field(default={})
     """The steps that a budget in minutes became, by recipe."""
     seconds_per_step: dict[str, float] = Field(default={})
@@ -128,3 +137,7 @@ class BudgetFacts(Config):
     """Recipes whose steps were corrected by what the first tenth of their first training took."""
     threads: int | None = None
     """Number of threads of every training, which decides the last bits of a result; None: as many as torch had."""
+
+    def of(self, label: str) -> str:
+        """The budget of a recipe as the plan gives it."""
+        return self.own.get(label, self.text)

@@ -12,7 +12,7 @@ from bakeoff.comparison.running.opened import Opened
 from bakeoff.comparison.running.planned import PlannedFinetuning, PlannedPretraining
 from bakeoff.comparison.running.starts import IMPORTED
 from bakeoff.corpus.mixture import open_corpus
-from bakeoff.jobs.choice import Asked, corpus_folders
+from bakeoff.jobs.choice import Asked
 from bakeoff.jobs.forecast import Forecast, Size, Work
 from bakeoff.jobs.runner import Say
 from bakeoff.json_files import read_json
@@ -23,6 +23,7 @@ from bakeoff.runs.records import Summary
 from bakeoff.runs.run import SEARCH
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.fitting.expected import expected_seconds
+from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.training.resolution import resolve_recipe
 from bakeoff.training.speed import FORECAST_SECONDS, step_times
 from bakeoff.tuning.forecast import trial_work
@@ -67,7 +68,6 @@ class _Counted:
 
     def __init__(self, opened: Opened) -> None:
         self.opened, self.plan, self.speed = opened, opened.plan, list[str]()
-        self.corpus = open_corpus(self.plan.corpus)
         trainings = list(opened.planned().all())
         self.pretrainings = [each for each in trainings if isinstance(each, PlannedPretraining)]
         self.finetunings = [each for each in trainings if isinstance(each, PlannedFinetuning)]
@@ -78,11 +78,13 @@ class _Counted:
         finetunings = [each for each in self.finetunings if each.recipe.name == name]
         if any(each.failure is not None for each in (*pretrainings, *finetunings)):
             return
-        size = Size.of(self.opened.recipes[name], self.corpus.tokenizer.size, self.plan.device)
-        done = sum(each.finished for each in pretrainings)
-        steps, seconds = self._pretraining(name, pretrainings)
-        yield from self._trials(name, steps, seconds, size)
-        yield self._work("pre-training", name, len(pretrainings), done, seconds, size)
+        vocabulary = Tokenizer.load(self.opened.texts[name].tokenizer).size
+        size = Size.of(self.opened.recipes[name], vocabulary, self.plan.device)
+        if pretrainings:  # else the recipe is compared as it is
+            done = sum(each.finished for each in pretrainings)
+            steps, seconds = self._pretraining(name, pretrainings)
+            yield from self._trials(name, steps, seconds, size)
+            yield self._work("pre-training", name, len(pretrainings), done, seconds, size)
         for task in self.plan.tasks:
             of_task = [each for each in finetunings if each.task.name == task.name]
             finished = [each for each in of_task if each.finished]
@@ -102,13 +104,14 @@ class _Counted:
             steps, seconds = ended[0]["steps"], fmean(each["seconds"] for each in ended)
             self.speed.append(f"{name} {1000 * seconds / max(1, steps):.3g} ms a step in its trainings here")
             return steps, seconds
-        if self.opened.budget.minutes is not None:
+        minutes, corpus = self.opened.budget.minutes(name), open_corpus(self.opened.texts[name].path)
+        if minutes is not None:
             facts = self.opened.budget.facts
             self.speed.append(f"{name} by its budget")
-            return facts.steps.get(name, 0), 60 * self.opened.budget.minutes
-        steps = resolve_recipe(recipe, self.corpus, budget, self.plan.device).training.budget.steps or 1
+            return facts.steps.get(name, 0), 60 * minutes
+        steps = resolve_recipe(recipe, corpus, budget, self.plan.device).training.budget.steps or 1
         self.opened.say(f"measuring the speed of {name}")
-        (time,) = step_times([recipe], self.corpus, self.plan.device, FORECAST_SECONDS)
+        (time,) = step_times([recipe], corpus, self.plan.device, FORECAST_SECONDS)
         self.speed.append(f"{name} {1000 * time.seconds:.3g} ms a step, measured now")
         return steps, steps * time.seconds
 
@@ -137,7 +140,7 @@ class _Counted:
         if finished:
             return fmean(FinetunedRun.open(each.directory).results.seconds for each in finished)
         task, recipe = trainings[0].task, self.opened.recipes[name]
-        folder = corpus_folders(str(self.plan.corpus))[0]  # the corpora of a mixture have one tokenizer
+        folder = self.opened.texts[name].tokenizer
         self.opened.say(f"measuring the speed of {trainings[0].title}")
         return expected_seconds(recipe, folder, task.data, task.finetune, self.plan.device)
 

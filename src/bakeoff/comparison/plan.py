@@ -10,12 +10,12 @@ from pydantic import Field, PositiveInt, ValidationInfo, field_validator, model_
 
 from bakeoff.comparison.grid import Factors, GridFacts
 from bakeoff.comparison.latency import LatencyPlan
+from bakeoff.comparison.own_settings import AS_IT_IS, known_budget
 from bakeoff.comparison.recipe_plan import RecipePlan, checked_grid
+from bakeoff.comparison.recipe_sources import found_corpus
 from bakeoff.comparison.task_plan import TaskPlan, with_data_sets
 from bakeoff.config import Config
-from bakeoff.corpus.mixture import mixture_entries
 from bakeoff.errors import UserError
-from bakeoff.optimization.budget import Budget
 from bakeoff.reading.hub import on_hub
 from bakeoff.yaml_files import read_yaml
 
@@ -69,8 +69,9 @@ class Plan(Config):
     """Factors, as a recipe's `grid` has them, over all recipes of the plan; of several, the recipe is a factor, too."""
     recipes: list[RecipePlan] = Field(min_length=1)
     """The recipes to compare; one with a grid stands for a recipe for each cell."""
-    budget: str
-    """Budget of each pre-training: minutes=10, steps=1000, tokens=5M or flops=1e15."""
+    budget: str | None = None
+    """Budget of each pre-training: minutes=10, steps=1000, tokens=5M or flops=1e15. It is required, unless every recipe
+    has one of its own."""
     seeds: list[int] = Field(default=[0, 1, 2], min_length=1)
     """Number of seeds, or a list of seeds; fewer than 3 allow no claim."""
     search: SearchPlan | None = None
@@ -106,12 +107,8 @@ class Plan(Config):
 
     @field_validator("budget")
     @classmethod
-    def _known_budget(cls, value: str) -> str:
-        try:
-            Budget.parse_text(value)
-        except UserError as error:
-            raise ValueError(str(error).partition(": ")[2]) from None
-        return value
+    def _known_budget(cls, value: str | None) -> str | None:
+        return None if value is None else known_budget(value)
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:
@@ -129,6 +126,25 @@ class Plan(Config):
         if len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
             raise ValueError(f"seeds: {self.seeds} must be distinct and not negative")
         return self
+
+    @model_validator(mode="after")
+    def _budgeted(self) -> Self:
+        without = [item.name for item in self.recipes if item.budget is None]
+        if self.budget is None and without:
+            raise ValueError("budget: this key is required, unless every recipe has a budget of its own")
+        if self.budget is not None and not without:
+            raise ValueError("budget: would have no effect: every recipe has a budget of its own; leave it out")
+        if self.search is not None and all(item.as_it_is for item in self.recipes):
+            raise ValueError("search: would have no effect: no recipe is trained")
+        return self
+
+    def budget_of(self, item: RecipePlan) -> str:
+        """The budget of a recipe's pre-trainings; of one that is compared as it is, `AS_IT_IS`."""
+        return item.budget or self.budget or AS_IT_IS
+
+    def task_of(self, item: RecipePlan, task: TaskPlan) -> TaskPlan:
+        """A task with the settings of a recipe's fine-tuning on it."""
+        return task.model_copy(update={"finetune": item.own_finetuning(task.finetune)})
 
     @model_validator(mode="after")
     def _effective(self) -> Self:
@@ -181,13 +197,12 @@ class Plan(Config):
             UserError: a file or directory does not exist.
         """
 
-        def find(key: str, value: Path, *, directory: bool = False) -> Path:
+        def find(key: str, value: Path) -> Path:
             if on_hub(value):
                 return value
             resolved = (path.parent / value.expanduser()).resolve()
-            if not (resolved.is_dir() if directory else resolved.exists()):
-                hint = "; make it with `bakeoff prepare`" if directory else ""
-                raise UserError(f"{path}: {key}: there is no {'directory' if directory else 'file'} {resolved}{hint}")
+            if not resolved.exists():
+                raise UserError(f"{path}: {key}: there is no file {resolved}")
             return resolved
 
         tasks = []
@@ -195,11 +210,5 @@ class Plan(Config):
             files = {name: find(f"tasks.{i}.{name}", file) for name, file in task.files.items() if file is not None}
             tasks.append(task.model_copy(update={"data": task.data.model_copy(update=files)}))
         recipes = [item.resolved(f"{path}: recipes.{item.entry}", path.parent, self.seeds) for item in self.recipes]
-        if entries := mixture_entries(str(self.corpus)):
-            mixed = ",".join(f"{find('corpus', each, directory=True)}:{weight}" for each, weight in entries)
-            corpus = Path(mixed)
-        else:
-            if "," in str(self.corpus):
-                raise UserError(f"{path}: corpus: of several give each with its weight, wiki:0.7,novels:0.3")
-            corpus = find("corpus", self.corpus, directory=True)
+        corpus = found_corpus(self.corpus, path.parent, f"{path}: corpus")
         return self.model_copy(update={"corpus": corpus, "recipes": recipes, "tasks": tasks})

@@ -1,7 +1,6 @@
 """A recipe of a plan: its name, the values that the plan changes, and the weights that it starts from."""
 
 import itertools
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -9,8 +8,10 @@ from typing import Annotated, Any, Self
 from pydantic import Field, PrivateAttr, ValidationInfo, field_validator, model_validator
 
 from bakeoff.comparison.grid import RECIPE, Cell, Factors, cells_of, keys_of
-from bakeoff.config import Config
+from bakeoff.comparison.own_settings import FROM_CHANCE, OwnSettings
+from bakeoff.comparison.recipe_sources import SEED, YAML, elsewhere, found_corpus, label_of, of_seed, source_of
 from bakeoff.errors import UserError
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
 LONGEST = 120
 """The most characters of a name."""
@@ -19,11 +20,8 @@ Name = Annotated[str, Field(min_length=1, max_length=LONGEST)]
 GRID = "grid"
 """The name of a plan's grid over several recipes."""
 
-YAML = (".yaml", ".yml")
-
 NO_EFFECT = {
-    "tokenizer": "every recipe of a plan has the tokenizer of its corpus; `bakeoff prepare` makes one with another",
-    "training.budget": "the plan's `budget` is that of every recipe",
+    "training.budget": "a recipe's budget is its `budget` in the plan, or else that of the plan",
     "training.average_last": "the weights at the end are compared, and no mean of the last ones",
     "name": "the report names a recipe by `name` beside `recipe`",
     "paper": "it is a remark, and changes nothing that is trained",
@@ -31,44 +29,8 @@ NO_EFFECT = {
 }
 """Keys of a recipe whose values, and those of all keys below, a comparison does not use, with the reasons."""
 
-HUB = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*(@[\w./-]+)?")
-"""A name on the Hub: OWNER/NAME, with @REVISION or not."""
-
-
-SEED = "{seed}"
-"""What stands, in a start, for the number of each seed."""
-
-
-def label_of(recipe: str) -> str:
-    """The label of a recipe that has none in the plan; of a start for each seed, the part above that of the seed."""
-    if recipe.endswith(YAML):
-        return Path(recipe).stem
-    if SEED in recipe:
-        above = Path(recipe.partition(SEED)[0] + "-").parent.name
-        return above or recipe
-    last = Path(recipe.partition("@")[0] if HUB.fullmatch(recipe) else recipe).name
-    return last or recipe
-
-
-def elsewhere(name: str, folder: Path) -> str | None:
-    """The source of weights that a name stands for: a folder's absolute path, or a name on the Hub; None: neither."""
-    path = (folder / Path(name).expanduser()).resolve()
-    return str(path) if path.is_dir() else name if HUB.fullmatch(name) else None
-
-
-def of_seed(source: str, seed: int) -> str:
-    """The source of weights for a seed."""
-    return source.replace(SEED, str(seed))
-
-
-def _source(name: str, folder: Path, seeds: Iterable[int]) -> str | None:
-    """The source that a name stands for, as of `elsewhere`, with `{seed}` in it where the name has it."""
-    if SEED not in name:
-        return elsewhere(name, folder)
-    if any(elsewhere(of_seed(name, seed), folder) is None for seed in seeds):
-        return None
-    path = (folder / Path(name).expanduser()).resolve()
-    return str(path) if any(Path(of_seed(str(path), seed)).is_dir() for seed in seeds) else name
+TOKENIZER = "tokenizer"
+"""The section of a recipe that its text decides, which a plan prepares anew for another one."""
 
 
 def within(key: str, section: str) -> bool:
@@ -100,15 +62,16 @@ def checked_grid(grid: Factors) -> Factors:
     return grid
 
 
-class RecipePlan(Config):
+class RecipePlan(OwnSettings):
     """A recipe of the comparison; in a plan, a plain string stands for `recipe` alone."""
 
     recipe: Name
     """A recipe's name, or a YAML file; or the same as `start`, which is then trained further by its own recipe."""
     start: Name | None = None
     """Source of the first weights: a run, a folder in the form of transformers, or a name on the Hub; left out: random
-    weights, or the weights of `recipe` where that names such a source. All seeds start from it, and verdicts are about
-    these weights alone; with {seed} in it, as in `runs/bert/seed-{seed}`, each seed starts from a run of its own."""
+    weights, or the weights of `recipe` where that names such a source. `random`: random weights there, too. All seeds
+    start from it, and verdicts are about these weights alone; with {seed} in it, as in `runs/bert/seed-{seed}`, each
+    seed starts from a run of its own."""
     name: Name
     """The recipe's label in the report; left out: the recipe's name, or the last part of a path."""
     set: dict[str, Any] = Field(default={})
@@ -159,6 +122,36 @@ class RecipePlan(Config):
                 raise ValueError(f"{key} is under `set` as well; leave one of the two out")
         return value
 
+    @property
+    def starts_from_a_run(self) -> bool:
+        """Whether the first weights are a run's or a model's."""
+        return self.start is not None and self.start != FROM_CHANCE
+
+    @property
+    def of_recipe(self) -> dict[str, Any]:
+        """The overrides without those of the tokenizer, which is the text's."""
+        return {key: value for key, value in self.set.items() if not within(key, TOKENIZER)}
+
+    @property
+    def own_tokenizer(self) -> dict[str, Any] | Path | None:
+        """The tokenizer of the recipe's text: settings that the corpus's tokenizer has otherwise, or a file or folder.
+
+        None: the tokenizer of the corpus, or of the start.
+
+        Raises:
+            UserError: `tokenizer` and `set` both say it, or there is no such setting.
+        """
+        sets = {key.removeprefix(f"{TOKENIZER}."): value for key, value in self.set.items() if within(key, TOKENIZER)}
+        if isinstance(sets.get(TOKENIZER), Mapping):
+            sets = {**sets.pop(TOKENIZER), **sets}
+        if not sets:
+            given = self.tokenizer
+            return given.model_dump(include=given.model_fields_set) if isinstance(given, TokenizerConfig) else given
+        if self.tokenizer is not None:
+            raise UserError("set: give all of the tokenizer's settings under `tokenizer`, or under `set`")
+        parsed = TokenizerConfig.parse(sets, TOKENIZER)
+        return parsed.model_dump(include=parsed.model_fields_set)
+
     def searched_anyway(self, searched: Iterable[str]) -> Iterator[str]:
         """The keys of `set`, or of the grid, whose values a search of these keys replaces."""
         return (key for key in self.set if self.search and any(within(key, each) for each in searched))
@@ -202,13 +195,25 @@ class RecipePlan(Config):
             seeds: the plan's seeds, each of which may start from a source of its own.
 
         Raises:
-            UserError: the recipe's file is missing, or the source of its first weights.
+            UserError: the recipe's file is missing, or the source of its first weights; or a setting has no effect.
         """
+        found = self.model_copy(update={**self._sources(where, folder, seeds), **self._texts(where, folder)})
+        try:
+            tokenizer = found.own_tokenizer
+        except UserError as error:
+            raise UserError(f"{where}: {error}") from None
+        idle = next(found.without_effect(found.set, found.start, tokenizer is not None), None)
+        if idle is not None:
+            raise UserError(f"{where}: {idle}")
+        return found
+
+    def _sources(self, where: str, folder: Path, seeds: Sequence[int]) -> dict[str, str]:
+        """The recipe's name or file, and the source of its first weights."""
         from bakeoff.recipe_files import recipe_names
 
         sources: dict[str, str] = {}
-        if self.start is not None:
-            start = _source(self.start, folder, seeds)
+        if self.start is not None and self.start != FROM_CHANCE:
+            start = source_of(self.start, folder, seeds)
             if start is None:
                 named = (of_seed(self.start, seed) for seed in seeds)
                 lost = next(name for name in named if elsewhere(name, folder) is None)
@@ -216,17 +221,37 @@ class RecipePlan(Config):
                 raise UserError(f"{where}.start: there is no run or model {path}, and it is no name on the Hub")
             sources["start"] = start
         if self.recipe == self.start:
-            sources["recipe"] = sources["start"]
-        elif self.recipe.endswith(YAML):
+            if self.start == FROM_CHANCE:
+                raise UserError(f"{where}: start: random: name the recipe, or the run whose architecture is wanted")
+            return {**sources, "recipe": sources["start"]}
+        of_run = None
+        if self.recipe.endswith(YAML):
             file = (folder / Path(self.recipe).expanduser()).resolve()
             if not file.exists():
                 raise UserError(f"{where}.recipe: there is no file {file}")
             sources["recipe"] = str(file)
         # A recipe's name is a recipe, whatever folders there are; `./NAME` is the folder.
-        elif self.recipe not in recipe_names() and (source := _source(self.recipe, folder, seeds)) is not None:
-            if self.start is not None:
+        elif self.recipe not in recipe_names() and (of_run := source_of(self.recipe, folder, seeds)) is not None:
+            if self.start is not None and self.start != FROM_CHANCE:
                 raise UserError(f"{where}: {self.recipe} has weights of its own; name a recipe, or leave start out")
-            sources |= {"recipe": source, "start": source}
+            sources |= {"recipe": of_run} if self.start else {"recipe": of_run, "start": of_run}
         elif SEED in self.recipe:
             raise UserError(f"{where}.recipe: there is no run or model {self.recipe} for every seed")
-        return self.model_copy(update=sources)
+        if self.start == FROM_CHANCE and of_run is None:
+            raise UserError(f"{where}: start: random would have no effect: a recipe begins with random weights")
+        if self.as_it_is and (of_run is None or self.start is not None):
+            raise UserError(f"{where}: budget: 0: what is compared as it is, is a run or a model; name it as `recipe`")
+        return sources
+
+    def _texts(self, where: str, folder: Path) -> dict[str, Path]:
+        """The recipe's corpus, and the file or folder of its tokenizer."""
+        texts = {}
+        if self.corpus is not None:
+            file = (folder / self.corpus.expanduser()).resolve()
+            texts["corpus"] = file if file.is_file() else found_corpus(self.corpus, folder, f"{where}.corpus")
+        if isinstance(self.tokenizer, Path):
+            path = (folder / self.tokenizer.expanduser()).resolve()
+            if not path.exists():
+                raise UserError(f"{where}.tokenizer: there is no file or folder {path}")
+            texts["tokenizer"] = path
+        return texts

@@ -128,6 +128,12 @@ class RecipeEntry(Config):
     """The search of the recipe's values; None: the recipe was not searched."""
     starts: dict[int, StartFacts] = Field(default={})
     """The run that each pre-training's first weights come from, by seed; empty: random weights."""
+    corpus: CorpusFacts | None = None
+    """The corpus of the pre-trainings; None: the comparison's."""
+    as_it_is: bool = False
+    """Whether the start is compared as it is, without a further training."""
+    finetune: dict[str, Any] = Field(default={})
+    """The settings of the recipe's fine-tunings that stand in place of the tasks'."""
     parameters: int
     """Number of trainable parameters, shared ones counted once, heads of pre-training included."""
     flops_per_token: float
@@ -135,7 +141,7 @@ class RecipeEntry(Config):
     steps: int
     """Optimizer steps of each pre-training, as the budget allows."""
     runs: list[PretrainingRun]
-    """The recipe's pre-trainings, one for each seed."""
+    """The recipe's pre-trainings, one for each seed; empty for a recipe that is compared as it is."""
     scores: list[FinetuningScore]
     """The scores of the recipe's fine-tunings."""
 

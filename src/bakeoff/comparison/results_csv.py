@@ -22,7 +22,7 @@ def write_csv(results: Results, path: Path) -> None:
     for entry in results.recipes:
         runs = {run.seed: run for run in entry.runs}
         for score in entry.scores:
-            run = runs[score.seed] if score.initialisation == "pretrained" else None
+            run = runs.get(score.seed) if score.initialisation == "pretrained" else None
             rows.append(_row(entry, score, run, metrics, losses))
     text = io.StringIO()
     write_table(text, rows)

@@ -9,6 +9,7 @@ from typing_extensions import override
 from bakeoff.display.progress import Shown
 from bakeoff.jobs.job import Job
 from bakeoff.jobs.memory import job_memory
+from bakeoff.models.layer_map import GrowBy
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
 
@@ -27,6 +28,10 @@ class PretrainingJob(Job):
     """Budget of the whole training, such as `steps=1000`."""
     start: Path | None = None
     """The run that the first weights come from; None: random weights."""
+    grow: int | None = None
+    """Number of layers that the run's grow to; None: it has as many."""
+    grow_by: GrowBy = "repeat"
+    """Order of the copied layers."""
     until: int | None = None
     """The step after which the training waits; None: it ends."""
 
@@ -56,7 +61,7 @@ class PretrainingJob(Job):
             seed=self.seed,
             budget=Budget.parse_text(self.budget),
             device=self.device,
-            start=None if self.start is None else Start(run=self.start),
+            start=None if self.start is None else Start(run=self.start, grow=self.grow, grow_by=self.grow_by),
             average_last=0,  # runs are compared, so that an average would be written for nobody
             resume=(self.out / "recipe.yaml").exists(),  # else a line would say that there is nothing to resume
             until=self.until,

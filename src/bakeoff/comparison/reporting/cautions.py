@@ -10,6 +10,7 @@ from bakeoff.comparison.reporting.findings import claims
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.reporting.search_findings import search_cautions
 from bakeoff.comparison.reporting.spending import spending_cautions
+from bakeoff.comparison.reporting.unequal import unequal_cautions
 from bakeoff.comparison.results import CurvePoint, Results
 from bakeoff.comparison.statistics import SEEDS_FOR_A_CLAIM
 from bakeoff.display.wording import counted, listed, quoted
@@ -31,6 +32,7 @@ def cautions(results: Results) -> list[str]:
         *_failures(results),
         *_without_transfer(results),
         *_of_checkpoints(results),
+        *unequal_cautions(results),
         *collapse_cautions(results),
         *_at_the_plateau(results),
         *spending_cautions(results),

@@ -16,6 +16,7 @@ from bakeoff.comparison.reporting.factor_findings import factor_figures, factor_
 from bakeoff.comparison.reporting.findings import findings
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.reporting.search_findings import search_figures, search_section
+from bakeoff.comparison.reporting.unequal import budget_text, budgets
 from bakeoff.comparison.reporting.where_section import where_section
 from bakeoff.comparison.results import FIGURES, Analysis, Results
 from bakeoff.comparison.statistics import SEEDS_FOR_A_CLAIM
@@ -92,7 +93,8 @@ def _answer(results: Results) -> str:
     answer = findings(results)
     seeds = counted(len(results.finished_seeds), "seed")
     sizes = [counted(len(results.recipes), "recipe"), seeds, counted(len(results.tasks), "task")]
-    about = f"{', '.join(sizes)}, {budget(results.budget.text)} each"
+    equal = len({*budgets(results).values()}) < 2
+    about = f"{', '.join(sizes)}, {budget_text(results)}{' each' * equal}"
     remarks = cautions(results)
     parts = opening(
         f"{results.title} · {about} · {results.created[:10]}",
@@ -157,7 +159,9 @@ def _differences(results: Results, analysis: Analysis) -> str:
 
 def _costs(results: Results) -> str:
     what = "Pre-training, mean over seeds (memory: the highest); time is the clock's"
-    of = f"of {budget(results.budget.text)}{', by work' * bool(results.budget.work_seconds_per_step)}"
+    equal = len({*budgets(results).values()}) < 2
+    of = f"of {budget_text(results) if equal else 'its own'}"
+    of += ", by work" * bool(results.budget.work_seconds_per_step)
     return f"<h2>What each recipe cost</h2>{note(f'{what}; budget spent is {of}.')}{tables.costs(results)}"
 
 
@@ -192,7 +196,7 @@ def _method(results: Results) -> str:
         else ""
     )
     rows = [
-        ("Budget", f"{budget(results.budget.text)} for each pre-training{_budget_note(results)}"),
+        ("Budget", f"{_budgets(results)} for each pre-training{_budget_note(results)}"),
         ("Seeds", _seeds(results)),
         (
             "Selection",
@@ -253,6 +257,15 @@ def _epochs(results: Results, task: str) -> str:
 
 def _files(named: dict[str, str | None]) -> str:
     return ", ".join(f"{split} {name or 'held out of train'}" for split, name in named.items())
+
+
+def _budgets(results: Results) -> str:
+    """The budget of all pre-trainings, or of each recipe's."""
+    texts = [*dict.fromkeys(budgets(results).values())]
+    if len(texts) < 2:
+        return budget_text(results)
+    of_budget = {text: [quoted(name) for name, own in budgets(results).items() if own == text] for text in texts}
+    return "; ".join(f"{budget(text)} of {listed(names)}" for text, names in of_budget.items())
 
 
 def _budget_note(results: Results) -> str:

@@ -111,8 +111,12 @@ def search_cautions(results: Results) -> Iterator[str]:
             f"The searched values were chosen at {results.search.budget} of a pre-training's budget and transferred to "
             f"the whole one{_rules(results)}; what is best there may differ."
         )
-    planned = Budget.parse_text(results.budget.text)
-    differences = [line for entry in results.recipes if entry.search for line in unequal(entry.search.ranges, planned)]
+    differences = [
+        line
+        for entry in results.recipes
+        if entry.search
+        for line in unequal(entry.search.ranges, Budget.parse_text(results.budget.of(entry.label)))
+    ]
     yield from (f"In the searches {line}." for line in dict.fromkeys(differences))
 
 

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from statistics import fmean
 from typing import NamedTuple
 
+from bakeoff.comparison.reporting.unequal import budget_text, budgets
 from bakeoff.comparison.results import RecipeEntry, Results
-from bakeoff.display.wording import budget, listed, quoted
+from bakeoff.display.wording import listed, quoted
 from bakeoff.optimization.budget import Budget
 
 TOLERATED = 0.1
@@ -28,15 +29,19 @@ class Spending(NamedTuple):
 
 def spending(results: Results, entry: RecipeEntry) -> Spending:
     """The share of the budget that a recipe's pre-trainings spent, by the clock and by work."""
-    planned, runs = Budget.parse_text(results.budget.text), entry.runs
+    planned, runs, corpus = (
+        Budget.parse_text(results.budget.of(entry.label)),
+        entry.runs,
+        entry.corpus or results.corpus,
+    )
     if planned.minutes is None:
         unit, amount = next((unit, amount) for unit, amount in planned if amount is not None)
         if unit == "epochs":
-            assert results.corpus.tokens is not None  # facts without them are older than such budgets
-            unit, amount = "tokens", amount * results.corpus.tokens
+            assert corpus.tokens is not None  # facts without them are older than such budgets
+            unit, amount = "tokens", amount * corpus.tokens
         if unit == "words":
-            assert results.corpus.words_per_token is not None
-            unit, amount = "tokens", amount / results.corpus.words_per_token
+            assert corpus.words_per_token is not None
+            unit, amount = "tokens", amount / corpus.words_per_token
         return Spending(fmean(getattr(run, unit) for run in runs) / amount, None)
     clock = fmean(run.seconds for run in runs) / (60 * planned.minutes)
     seconds = results.budget.seconds_per_step.get(entry.label)
@@ -50,7 +55,8 @@ def spending(results: Results, entry: RecipeEntry) -> Spending:
 def spending_cautions(results: Results) -> Iterator[str]:
     """Warnings where recipes spent more or less than was planned."""
     spent = {entry.label: spending(results, entry) for entry in results.recipes if entry.runs}
-    of = f"the {budget(results.budget.text)} that were planned"
+    equal = len({*budgets(results).values()}) < 2
+    of = f"the {budget_text(results)} that were planned" if equal else "what was planned for each"
     unequal = {label: each.fair for label, each in spent.items() if abs(each.fair - 1) > TOLERATED}
     if unequal:
         how = " by the work done" if any(each.work is not None for each in spent.values()) else ""

@@ -9,6 +9,7 @@ from typing import cast
 
 from bakeoff.comparison.reporting.measures import ShownMetric, against_the_best, leading
 from bakeoff.comparison.reporting.spending import spending
+from bakeoff.comparison.reporting.unequal import budget_of, budgets
 from bakeoff.comparison.results import Analysis, Baseline, RecipeEntry, Results
 from bakeoff.comparison.statistics import Difference, Spread
 from bakeoff.display.wording import duration, memory, p_value, points, quantity
@@ -147,19 +148,26 @@ def differences(measure: ShownMetric, pairs: Iterable[Difference], heading: str)
 
 def costs(results: Results) -> str:
     """The table of each recipe's costs, as means over seeds."""
-    names = ["Recipe", "parameters", "FLOPs/token", "steps", "tokens", "tokens/s", "peak memory", "time"]
-    names += ["budget spent", "total FLOPs"]
-    return frame(head(names), (_cost(results, entry) for entry in results.recipes))
+    own = len({*budgets(results).values()}) > 1
+    names = ["Recipe", *(["budget"] if own else []), "parameters", "FLOPs/token", "steps", "tokens", "tokens/s"]
+    names += ["peak memory", "time", "budget spent", "total FLOPs"]
+    return frame(head(names), (_cost(results, entry, own) for entry in results.recipes))
 
 
-def _cost(results: Results, entry: RecipeEntry) -> str:
+def _cost(results: Results, entry: RecipeEntry, own: bool) -> str:
+    """The row of a recipe; `own`: with its budget."""
     runs = entry.runs
+    first = [budget_of(results, entry)] if own else []
+    if not runs:
+        untrained = [*first, quantity(entry.parameters), quantity(entry.flops_per_token), *["–"] * 7]
+        return f"<tr><th>{escape(entry.label)}</th>{''.join(f'<td>{cell}</td>' for cell in untrained)}</tr>"
 
     def mean(name: str) -> float:
         return cast(float, sum(getattr(run, name) for run in runs) / len(runs))
 
     peaks = [run.peak_memory_bytes for run in runs if run.peak_memory_bytes is not None]
     cells = [
+        *first,
         quantity(entry.parameters),
         quantity(entry.flops_per_token),
         f"{entry.steps:,}",

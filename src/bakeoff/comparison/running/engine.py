@@ -12,9 +12,12 @@ from bakeoff.comparison.latency import LatencyPlan
 from bakeoff.comparison.running.refusals import of_each
 from bakeoff.comparison.task_plan import TaskPlan
 from bakeoff.corpus.mixture import corpora_of, open_corpus
+from bakeoff.corpus.store import Corpus
 from bakeoff.display.progress import Shown
+from bakeoff.errors import UserError
 from bakeoff.jobs.job import Job, Note, Outcome
 from bakeoff.jobs.runner import Say
+from bakeoff.models.layer_map import GrowBy
 from bakeoff.tasks.checks.hidden_text import hidden_notes
 from bakeoff.tasks.data import TaskData, load_task
 
@@ -43,6 +46,20 @@ class Engine:
         precision = resolve_precision(recipe.training.precision, resolve_device(device))
         return recipe.changed({"training.precision": precision})
 
+    def reshaped(self, recipe: Any, grow: int | None, grow_by: GrowBy, unshare: bool) -> Any:
+        """The recipe with other layers than its start has: more of them, and none that share weights.
+
+        Raises:
+            UserError: the recipe has more layers already, or none that share weights.
+        """
+        from bakeoff.models.layer_map import grown, unshared
+
+        if unshare:
+            if all(stack.share == "none" for stack in recipe.model.stacks().values()):
+                raise UserError("unshare would have no effect: no layers share weights")
+            recipe = recipe.changed(unshared(recipe.model))
+        return recipe if grow is None else recipe.changed(grown(recipe.model, grow, grow_by))
+
     def start(self, source: str, imported: Path, say: Say) -> Path:
         """The directory of a finished run: `source` itself, or `imported`, into which another model is imported once.
 
@@ -60,21 +77,36 @@ class Engine:
             import_model(source, imported, head=False)
         return imported
 
-    def starting(self, source: str, start: Path, recipe: Any, corpus: Path) -> StartFacts:
+    def starting(self, source: str, start: Path, recipe: Any, corpus: Path | None, grow_by: GrowBy) -> StartFacts:
         """The weights that a recipe takes from the run that it starts from.
+
+        Args:
+            source: the run as the plan names it.
+            start: its directory.
+            recipe: the recipe, which may have more layers than the run.
+            corpus: the corpus to train on; None: the run is compared as it is.
+            grow_by: the order of the copied layers where there are more.
 
         Raises:
             UserError: the weights do not fit the recipe, or the corpus has another tokenizer than the run.
         """
         from bakeoff.digests import digest
-        from bakeoff.learner.pretraining_model import PretrainingModel
+        from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
         from bakeoff.runs.run import Run
         from bakeoff.training.initial_weights import Start
 
-        opened, run = open_corpus(corpus), Run.open_finished(start)
-        run.require_tokenizer_of(opened)
-        fitting = recipe.with_tokenizer(opened.tokenizer.config)
-        taken = Start(run=start).load(PretrainingModel(fitting, opened.tokenizer.size), opened)
+        run = Run.open_finished(start)
+        if corpus is None:
+            count = len(build_on_meta(run.recipe, run.tokenizer.size).state_dict())
+            taken: dict[str, Any] = {"tensors": count, "of": count, "fresh": []}
+        else:
+            opened = open_corpus(corpus)
+            run.require_tokenizer_of(opened)
+            fitting = recipe.with_tokenizer(opened.tokenizer.config)
+            grown = _deeper(run.recipe.model.stacks(), fitting.model.stacks())
+            begun = Start(run=start, grow=grown, grow_by=grow_by)
+            taken = begun.load(PretrainingModel(fitting, opened.tokenizer.size), opened)
+            taken |= {"grow": grown, "grow_by": grow_by} if grown else {}
         return StartFacts(
             source=source,
             run=str(start),
@@ -117,6 +149,7 @@ class Engine:
             words_per_token=corpus.words_per_token,
             documents=sum(each["documents"] for each in facts),
             unigram_entropy=corpus.validation.unigram_entropy(),
+            held_out="; ".join(map(_held_out, corpora_of(corpus))),
         )
 
     def task(self, task: TaskPlan) -> TaskData:
@@ -180,3 +213,16 @@ class Engine:
         packages = ("bakeoff", "torch", "numpy", "tokenizers", "scikit-learn", "scipy")
         versions = {"python": platform.python_version()} | {name: metadata.version(name) for name in packages}
         return machine, versions
+
+
+def _held_out(corpus: Corpus) -> str:
+    """The size of a corpus's held-out text, in words; a text that is prepared anew has the same."""
+    counts = corpus.manifest.splits["validation"]
+    return f"{counts.documents:,} documents, {counts.sentences:,} sentences, {counts.bytes:,} bytes"
+
+
+def _deeper(before: Mapping[str, Any], now: Mapping[str, Any]) -> int | None:
+    """The number of layers to which all stacks of a model grow; None: they are as deep as before, or no such number."""
+    depths = {stack.layers for stack in now.values()}
+    deeper = any(side in before and stack.layers > before[side].layers for side, stack in now.items())
+    return depths.pop() if deeper and len(depths) == 1 else None

@@ -1,10 +1,13 @@
 """A comparison whose plan is checked: all that is known of it before anything is written or trained."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from bakeoff import checksums
+from bakeoff.comparison.facts import CorpusFacts
+from bakeoff.comparison.own_settings import AS_IT_IS
 from bakeoff.comparison.plan import Plan
 from bakeoff.comparison.results import FIGURES, RESULTS
 from bakeoff.comparison.running.engine import Engine
@@ -13,6 +16,7 @@ from bakeoff.comparison.running.refusals import of_each, require_different
 from bakeoff.comparison.running.searches import Searches
 from bakeoff.comparison.running.spendable import BUDGET, Spendable
 from bakeoff.comparison.running.starts import IMPORTED, Starts
+from bakeoff.comparison.running.texts import PREPARED, Texts
 from bakeoff.comparison.task_plan import TaskPlan
 from bakeoff.corpus.mixture import open_corpus
 from bakeoff.display.wording import quoted
@@ -27,7 +31,7 @@ from bakeoff.resources.threads import SharedMachine
 from bakeoff.runs.records import PretrainingEnvironment
 from bakeoff.tasks.rows.inputs import check_length
 
-FOLDERS = ("baselines", IMPORTED, "runs", "searches")
+FOLDERS = ("baselines", IMPORTED, PREPARED, "runs", "searches")
 """The folders of a comparison, which a start that was killed may have left before there was a budget."""
 
 
@@ -71,11 +75,13 @@ class Opened:
         engine: the engine.
         workers: the caller's workers.
         say: a function that shows one line of progress.
-        imported: the directory for models that have to be imported first; None: `out`.
+        imported: the directory for models that have to be imported and texts that have to be prepared; None: `out`.
 
     Attributes:
         recipes: the recipes, by label, with the values that finished searches have chosen.
-        corpus: the facts of the corpus.
+        texts: the corpus of each recipe and its tokenizer, by label.
+        corpora: the facts of all corpora, by directory.
+        corpus: the facts of the plan's corpus.
         starts: the runs that recipes start from, by label and seed.
         budget: the budget of each recipe.
         shared: the trainings' shares of the machine; None: one at a time, with the threads that torch has.
@@ -100,13 +106,36 @@ class Opened:
         starts = Starts(plan, imported or out, engine, say)
         items = {item.name: item for item in plan.recipes}
         self.recipes = of_each(items, lambda name: starts.recipe(items[name]))
-        require_different(plan.grids, self.recipes)
+        require_different(plan.grids, {name: (recipe, items[name]) for name, recipe in self.recipes.items()})
         self.require_finetunable()
-        self.corpus = engine.corpus(plan.corpus, self.recipes, plan.device)
-        self.starts = starts.facts(self.recipes)
-        self.budget = Spendable(plan.budget, out, say)
+        texts = Texts(plan, imported or out, say)
+        self.texts = of_each(items, lambda name: texts.of(items[name], starts.run(items[name])))
+        self.corpora = self._corpora()
+        self.corpus = self.corpora[plan.corpus]
+        self.starts = starts.facts(self.recipes, self.texts)
+        budgets = {item.name: plan.budget_of(item) for item in plan.recipes}
+        self.budget = Spendable(plan.budget or AS_IT_IS, budgets, out, say)
         self.shared = self._side_by_side()
-        self.searches = Searches(plan, out, self.recipes, self.corpus.fingerprint, engine, say, self.starts)
+        corpora = {name: (text.path, self.corpora[text.path].fingerprint) for name, text in self.texts.items()}
+        self.searches = Searches(plan, out, self.recipes, corpora, engine, say, self.starts)
+
+    def _corpora(self) -> dict[Path, CorpusFacts]:
+        """The facts of the plan's corpus and of those of single recipes, by directory.
+
+        Raises:
+            UserError: a recipe cannot be trained on its corpus.
+        """
+        trained: dict[Path, dict[str, Any]] = {self.plan.corpus: {}}
+        for item in self.plan.recipes:
+            if not item.as_it_is:
+                trained.setdefault(self.texts[item.name].path, {})[item.name] = self.recipes[item.name]
+        return {path: self.engine.corpus(path, recipes, self.plan.device) for path, recipes in trained.items()}
+
+    @property
+    def own_corpora(self) -> dict[str, CorpusFacts]:
+        """The facts of the corpora of recipes that have another one than the plan, by label."""
+        own = {item.name: self.texts[item.name].path for item in self.plan.recipes if not item.as_it_is}
+        return {name: self.corpora[path] for name, path in own.items() if path != self.plan.corpus}
 
     def require_finetunable(self) -> None:
         """Refuse recipes that cannot be fine-tuned and measured as the plan says.
@@ -117,26 +146,36 @@ class Opened:
         if (length := self.plan.latency.length) is not None:
             of_each(self.recipes, lambda name: check_length(self.recipes[name].model, length), "latency, ")
         for task in self.plan.tasks:
-            of_each(self.recipes, partial(self._require_finetunable, task), f"task {quoted(task.name)}, ")
+            tasks = {item.name: self.plan.task_of(item, task) for item in self.plan.recipes}
+            of_each(self.recipes, partial(self._require_finetunable, tasks), f"task {quoted(task.name)}, ")
 
-    def _require_finetunable(self, task: TaskPlan, name: str) -> None:
-        self.engine.check(self.recipes[name], task)
+    def _require_finetunable(self, tasks: Mapping[str, TaskPlan], name: str) -> None:
+        self.engine.check(self.recipes[name], tasks[name])
 
     def planned(self) -> PlannedTrainings:
         """All trainings of the plan, with the recipes and budgets that are known so far."""
         dumped = {name: recipe.model_dump(mode="json") for name, recipe in self.recipes.items()}
         budgets = self.budget.by_recipe(self.recipes)
-        return PlannedTrainings(self.plan, self.out, dumped, self.corpus.fingerprint, budgets, self.starts)
+        own = {name: facts.fingerprint for name, facts in self.own_corpora.items()}
+        return PlannedTrainings(self.plan, self.out, dumped, self.corpus.fingerprint, budgets, self.starts, own)
 
     def step_times(self, names: list[str]) -> Sequence[tuple[float, float]]:
-        """Seconds of a step, and of its work, of recipes by their labels, measured."""
-        return self.engine.step_times([self.recipes[name] for name in names], self.plan.corpus, self.plan.device)
+        """Seconds of a step, and of its work, of recipes by their labels, measured; those of one text in turns."""
+        of_text: dict[Path, list[str]] = {}
+        for name in names:
+            of_text.setdefault(self.texts[name].path, []).append(name)
+        times: dict[str, tuple[float, float]] = {}
+        for path, those in of_text.items():
+            measured = self.engine.step_times([self.recipes[name] for name in those], path, self.plan.device)
+            times |= dict(zip(those, measured, strict=True))
+        return [times[name] for name in names]
 
     def read(self) -> list[Path]:
         """The files and folders that trainings read."""
         files = [file for task in self.plan.tasks for file in task.files.values() if file and not on_hub(file)]
         runs = dict.fromkeys(Path(each.run) for of_seeds in self.starts.values() for each in of_seeds.values())
-        return [*corpus_folders(str(self.plan.corpus)), *files, *runs]
+        corpora = [folder for corpus in self.corpora for folder in corpus_folders(str(corpus))]
+        return [*corpora, *files, *runs]
 
     def _side_by_side(self) -> SharedMachine | None:
         """The trainings' shares of the machine; None: one at a time, with the threads that torch has."""
@@ -147,5 +186,5 @@ class Opened:
         threads = self.budget.facts.threads
         if threads is None and self.budget.begun:  # an older version's, whose runs had as many as torch
             threads = _trained_with(self.out)
-        vocabulary = open_corpus(self.plan.corpus).tokenizer.size
+        vocabulary = max(open_corpus(path).tokenizer.size for path in self.corpora)
         return self.asked.shares([*self.recipes.values()], vocabulary, self.plan.device, threads)

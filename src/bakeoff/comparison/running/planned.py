@@ -1,152 +1,20 @@
 """The planned trainings of a comparison: the directory of each, and the settings that decide its outcome."""
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pydantic_core import to_jsonable_python
-
-from bakeoff import checksums
 from bakeoff.comparison.facts import StartFacts
-from bakeoff.comparison.plan import Plan, SearchPlan, directory_name
+from bakeoff.comparison.plan import Plan, directory_name
 from bakeoff.comparison.recipe_plan import RecipePlan
 from bakeoff.comparison.results import Initialisation
+from bakeoff.comparison.running.planned_training import PlannedTraining
 from bakeoff.comparison.task_plan import TaskPlan
-from bakeoff.config import Record, with_defaults
 from bakeoff.display.wording import quoted
-from bakeoff.durable import own_folder, remove
-from bakeoff.errors import UserError
-from bakeoff.json_files import read_json
-from bakeoff.models.model import ModelConfig
-from bakeoff.recipe import Recipe
 from bakeoff.regular_files import open_regular
-from bakeoff.same_settings import differences, require_same
-from bakeoff.tasks.finetune_config import FinetuneConfig
-from bakeoff.tasks.registry import TASKS
-from bakeoff.unfinished import ELSEWHERE
-
-FAILURE = "failure.json"
-"""The file in the directory of a training that has diverged."""
-
-
-class Diverging(Record):
-    """The content of failure.json, which stands in the directory of a training that diverged."""
-
-    message: str
-    """The error message of the divergence."""
-
-
-@dataclass(frozen=True)
-class PlannedTraining:
-    """A pre-training or a fine-tuning, with its directory and the settings that decide its outcome."""
-
-    directory: Path
-    """The directory in which the training's run is written."""
-    marker: str
-    """The name of a file in the directory that exists only once the training has finished."""
-    settings: dict[str, Any]
-    """All values that decide the outcome; written beside the directory before the training begins."""
-
-    @property
-    def finished(self) -> bool:
-        """Whether the training has finished, so that it is not run again."""
-        if not (self.directory / self.marker).is_file() and self.directory.is_dir():
-            checksums.require_present(self.directory / self.marker)  # or finished weights would be trained again
-        return (self.directory / self.marker).is_file() and self._settings_file.is_file()
-
-    @property
-    def failure(self) -> str | None:
-        """The error message of a divergence, which the same settings would most likely repeat; None: none happened."""
-        path = self.directory / FAILURE
-        return str(Diverging.check(read_json(path), str(path))["message"]) if path.is_file() else None
-
-    def fail(self, message: str) -> None:
-        """Write failure.json, so that the same plan does not try this training again."""
-        self.directory.mkdir(parents=True, exist_ok=True)
-        checksums.write(self.directory / FAILURE, json.dumps({"message": message}, ensure_ascii=False) + "\n")
-
-    @property
-    def _settings_file(self) -> Path:
-        # Beside the directory and not in it: a new run wants to find an empty place.
-        return self.directory.with_name(self.directory.name + ".settings.json")
-
-    def check(self, key: str = "") -> None:
-        """Refuse a directory that was made with other settings.
-
-        The settings of a deleted directory, and of a diverged training that has changed, are forgotten instead.
-
-        Args:
-            key: the only setting that is compared, with the settings below it; left out: all settings.
-
-        Raises:
-            UserError: the directory was made with other settings, of which the message names the first that differs;
-                or no comparison has made it.
-        """
-        if self._settings_file.is_file():
-            old, now = _completed(read_json(self._settings_file)), self.settings
-            if key:
-                old, now = ({key: settings.get(key)} for settings in (old, now))
-            changed = any(True for _ in differences(old, now))
-            if not self.directory.exists() or (changed and self.failure is not None):
-                self.discard()
-                checksums.forget(self._settings_file.parent, [self._settings_file.name])
-                self._settings_file.unlink()
-                return
-            require_same(self.directory, old, now, f"restore the plan, {ELSEWHERE}, or delete that directory")
-        elif self.directory.exists():
-            checksums.require_present(self._settings_file)
-            raise UserError(f"{self.directory}: not made by a comparison; move it away or choose another --out")
-
-    def discard(self, inside: Path | None = None) -> None:
-        """Remove the directory, if it is there, in one step: a kill leaves all of it, or nothing under its name.
-
-        Args:
-            inside: the comparison's directory; no link may lead from there to this one.
-
-        Raises:
-            UserError: the directory holds a link.
-        """
-        aside = self.directory.with_name(f".{self.directory.name}.removed")
-        remove(aside, inside)  # what a killed process has left
-        if own_folder(self.directory, inside).exists():
-            self.directory.rename(aside)
-            remove(aside, inside)
-
-    def begin(self) -> None:
-        """Write the settings beside the directory, so that a later call can tell whether they changed."""
-        self.directory.parent.mkdir(parents=True, exist_ok=True)
-        checksums.write(self._settings_file, json.dumps(self.settings, indent=1, ensure_ascii=False) + "\n")
-
-
-def _completed(settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings of an older version, with defaults for the keys that recipes, searches and tasks have gained since."""
-    completed = dict(settings)
-    for key, config in (("recipe", Recipe), ("model", ModelConfig), ("search", SearchPlan)):
-        if completed.get(key) is not None:
-            completed[key] = with_defaults(completed[key], config)
-    if "pretraining" in completed:
-        completed["pretraining"] = _completed(completed["pretraining"])
-    if "finetune" in completed:
-        completed["finetune"] = with_defaults(completed["finetune"], FinetuneConfig)
-        if (completed["finetune"]["epochs"], completed["finetune"]["least_steps"]) == ([10], 300):
-            completed["finetune"] |= {"epochs": [], "least_steps": None}  # the defaults, as older versions wrote them
-        completed = {**_task_defaults(completed.get("kind")), **completed}
-    return completed
-
-
-def _task_defaults(kind: Any) -> dict[str, Any]:
-    """The defaults of a kind of task, without its name and its files; empty for an unknown kind."""
-    config = TASKS.get(kind) if isinstance(kind, str) else None
-    fields = {} if config is None else config.model_fields
-    return {
-        key: to_jsonable_python(field.get_default(call_default_factory=True, validated_data={}))
-        for key, field in fields.items()
-        if not field.is_required() and key not in ("name", "dev", "test")
-    }
 
 
 @dataclass(frozen=True)
@@ -177,6 +45,16 @@ class PlannedPretraining(PlannedTraining):
     def title(self) -> str:
         """The pre-training in words: pre-training bert."""
         return f"pre-training {quoted(self.recipe.name)}"
+
+
+@dataclass(frozen=True)
+class FinishedRun(PlannedPretraining):
+    """In place of a pre-training, the run of a recipe that is compared as it is."""
+
+    @property
+    def finished(self) -> bool:
+        """It is there already."""
+        return True
 
 
 @dataclass(frozen=True)
@@ -217,23 +95,40 @@ class PlannedTrainings:
     """The budget of each recipe's pre-trainings, by label, such as `steps=1000`."""
     starts: Mapping[str, Mapping[int, StartFacts]] = field(default_factory=dict)
     """The runs that recipes start from, by label and seed."""
+    own_corpora: Mapping[str, str] = field(default_factory=dict)
+    """The fingerprints of the corpora of recipes with another one, by label."""
 
     def pretraining(self, recipe: RecipePlan, seed: int) -> PlannedPretraining:
-        """The pre-training of a recipe with a seed."""
-        directory = self.out / "runs" / directory_name(recipe.name) / f"seed-{seed}" / "pretrain"
-        return PlannedPretraining(directory, "summary.json", self._before(recipe, seed), recipe, seed)
+        """The pre-training of a recipe with a seed; of one that is compared as it is, the run itself."""
+        before = self._before(recipe, seed)
+        if recipe.as_it_is:
+            return FinishedRun(Path(self.starts[recipe.name][seed].run), "summary.json", before, recipe, seed)
+        return PlannedPretraining(self._of_seed(recipe, seed) / "pretrain", "summary.json", before, recipe, seed)
+
+    def _of_seed(self, recipe: RecipePlan, seed: int) -> Path:
+        return self.out / "runs" / directory_name(recipe.name) / f"seed-{seed}"
 
     def _before(self, recipe: RecipePlan, seed: int) -> dict[str, Any]:
-        search = self.plan.search if recipe.search else None
+        """What decides the outcome of a pre-training; what is compared as it is has a run alone."""
+        search = self.plan.search if recipe.search and not recipe.as_it_is else None
+        start = self.starts[recipe.name][seed] if recipe.name in self.starts else None
+        grown = {} if start is None or start.grow is None else {"grow": start.grow, "grow_by": start.grow_by}
         return {
             "search": None if search is None else search.model_dump(mode="json"),
             "recipe": self.recipes[recipe.name],
-            "start": self.starts[recipe.name][seed].weights if recipe.name in self.starts else None,
+            "start": None if start is None else start.weights,
+            **grown,
             "budget": self.budgets[recipe.name],
             "seed": seed,
-            "corpus": self.corpus,
+            "corpus": self._vocabulary(recipe, seed),
             "device": self.plan.device,
         }
+
+    def _vocabulary(self, recipe: RecipePlan, seed: int) -> str:
+        """What tells the text of a recipe's models, or their tokenizer, from others."""
+        if recipe.as_it_is:
+            return self.starts[recipe.name][seed].weights
+        return self.own_corpora.get(recipe.name, self.corpus)
 
     def finetunings(self, recipe: RecipePlan, seed: int) -> Iterator[PlannedFinetuning]:
         """The fine-tunings of a recipe with a seed: on every task, nested ones, pre-trained and from scratch."""
@@ -247,17 +142,23 @@ class PlannedTrainings:
         self, recipe: RecipePlan, seed: int, task: TaskPlan, start: Initialisation, nested: int
     ) -> PlannedFinetuning:
         before = self.pretraining(recipe, seed)
-        directory = before.directory.parent / directory_name(task.name) / f"{start}-{nested}"
+        directory = self._of_seed(recipe, seed) / directory_name(task.name) / f"{start}-{nested}"
+        own = self.plan.task_of(recipe, task)
         settings = {**self.tasks[task.name], "finetune_seed": nested}
+        settings["finetune"] = own.finetune.model_dump(mode="json")
         if None not in (task.data.dev, task.data.test):
             del settings["cluster_column"]  # which then decides verdicts, and nothing that is trained
         # From random weights nothing of the pre-training matters but the model and the tokenizer.
         settings["pretraining"] = (
             self._before(recipe, seed)
             if start == "pretrained"
-            else {"model": self.recipes[recipe.name].get("model"), "corpus": self.corpus, "seed": seed}
+            else {
+                "model": self.recipes[recipe.name].get("model"),
+                "corpus": self._vocabulary(recipe, seed),
+                "seed": seed,
+            }
         )
-        return PlannedFinetuning(directory, "results.json", settings, recipe, seed, task, start, nested, before)
+        return PlannedFinetuning(directory, "results.json", settings, recipe, seed, own, start, nested, before)
 
     def renewed(self, training: PlannedPretraining | PlannedFinetuning) -> PlannedPretraining | PlannedFinetuning:
         """The training with the recipes and budgets of these, which may be newer than its own."""
@@ -284,7 +185,8 @@ class PlannedTrainings:
         """Every training, in the order in which they run: all recipes of a seed, then the next seed."""
         for seed in self.plan.seeds:
             for recipe in self.plan.recipes:
-                yield self.pretraining(recipe, seed)
+                if not recipe.as_it_is:
+                    yield self.pretraining(recipe, seed)
                 yield from self.finetunings(recipe, seed)
 
 

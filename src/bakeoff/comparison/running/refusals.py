@@ -5,6 +5,7 @@ from itertools import combinations
 from typing import Any, TypeVar
 
 from bakeoff.comparison.grid import GridFacts
+from bakeoff.comparison.recipe_plan import RecipePlan
 from bakeoff.display.wording import listed, quoted
 from bakeoff.errors import UserError
 
@@ -40,18 +41,23 @@ def of_each(labels: Iterable[str], make: Callable[[str], T], where: str = "") ->
     raise UserError(f"{where}{'; '.join(several)}")
 
 
-def require_different(grids: Iterable[GridFacts], recipes: Mapping[str, Any]) -> None:
+def require_different(grids: Iterable[GridFacts], recipes: Mapping[str, tuple[Any, RecipePlan]]) -> None:
     """Refuse a grid of which two cells are the same recipe, so that a factor of it says nothing.
 
     Args:
         grids: the grids.
-        recipes: the complete recipes, by label.
+        recipes: the complete recipes, and what the plan says of them, by label.
 
     Raises:
         UserError: two cells are the same recipe.
     """
     for grid in grids:
-        values = {label: recipes[label].model_dump(mode="json") for label in grid.cells}
+        values = {label: _complete(*recipes[label]) for label in grid.cells}
         for one, other in combinations(grid.cells, 2):
             if values[one] == values[other]:
                 raise UserError(f"grid: {quoted(one)} and {quoted(other)} are the same recipe; a level changes nothing")
+
+
+def _complete(recipe: Any, plan: RecipePlan) -> tuple[Any, Any]:
+    """A recipe with the tokenizer that its text is prepared with."""
+    return recipe.model_dump(mode="json"), plan.own_tokenizer

@@ -31,7 +31,7 @@ class Searches:
         plan: the plan.
         out: the comparison's directory.
         recipes: the recipes before their searches, by label.
-        corpus: the corpus's fingerprint.
+        corpora: the corpus of each recipe and its fingerprint, by label.
         engine: the engine that runs searches.
         say: a function that shows one line of progress.
         starts: the runs that recipes start from, by label and seed; a search starts from that of the plan's first seed.
@@ -42,7 +42,7 @@ class Searches:
         plan: Plan,
         out: Path,
         recipes: Mapping[str, Any],
-        corpus: str,
+        corpora: Mapping[str, tuple[Path, str]],
         engine: Engine,
         say: Say,
         starts: Mapping[str, Mapping[int, StartFacts]],
@@ -50,16 +50,20 @@ class Searches:
         self.starts = {name: of_seeds[plan.seeds[0]] for name, of_seeds in starts.items()}
         self.plan, self.out, self.engine, self.say = plan, out, engine, say
         self.recipes = dict(recipes)
+        self.corpora = {name: path for name, (path, _) in corpora.items()}
+        self.budgets = {item.name: plan.budget_of(item) for item in plan.recipes}
         self.planned: dict[str, PlannedSearch] = {}
         for item in plan.recipes:
-            if plan.search is None or not item.search:
+            if plan.search is None or not item.search or item.as_it_is:
                 continue
+            if item.name in self.starts and self.starts[item.name].grow is not None:
+                raise UserError(f"recipe {item.name}: a start that grows is not searched; give it `search: false`")
             settings = {
                 "search": plan.search.model_dump(mode="json"),
                 "recipe": recipes[item.name].model_dump(mode="json"),
                 "start": self.starts[item.name].weights if item.name in self.starts else None,
-                "budget": plan.budget,
-                "corpus": corpus,
+                "budget": self.budgets[item.name],
+                "corpus": corpora[item.name][1],
                 "device": plan.device,
             }
             self.planned[item.name] = PlannedSearch(directory_of_search(out, item), REPORT, settings, item)
@@ -72,16 +76,16 @@ class Searches:
         """
         if self.plan.search is None:
             return
-        budget = Budget.parse_text(self.plan.budget)
         for name, planned in self.planned.items():
             if (planned.directory / SEARCH).is_file():
                 continue
+            budget = Budget.parse_text(self.budgets[name])
             if budget.minutes is not None:
                 self.say(f"measuring the speed of {name}")
             try:
                 steps = self.engine.search_steps(
                     self.recipes[name],
-                    self.plan.corpus,
+                    self.corpora[name],
                     over=self.plan.search.over,
                     trials=self.plan.search.trials,
                     budget=budget,
@@ -125,12 +129,12 @@ class Searches:
             try:
                 self.engine.search(
                     self.recipes[name],
-                    self.plan.corpus,
+                    self.corpora[name],
                     planned.directory,
                     over=search.over,
                     trials=search.trials,
                     seeds=search.seeds,  # from 0 on, whatever the plan's are, so that these may change
-                    budget=Budget.parse_text(self.plan.budget).times(search.share),
+                    budget=Budget.parse_text(self.budgets[name]).times(search.share),
                     device=self.plan.device,
                     progress=self.say,
                     workers=workers,

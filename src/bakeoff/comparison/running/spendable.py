@@ -1,10 +1,11 @@
 """The budget of each recipe of a comparison: fixed once, kept in budget.json, and if in minutes corrected once."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from bakeoff import checksums
 from bakeoff.comparison.facts import BudgetFacts
+from bakeoff.comparison.own_settings import AS_IT_IS
 from bakeoff.comparison.running.correction import Pace
 from bakeoff.jobs.runner import Say
 from bakeoff.json_files import read_json
@@ -19,10 +20,11 @@ Measure = Callable[[list[str]], Sequence[tuple[float, float]]]
 
 
 class Spendable:
-    """The budget of a plan, with the steps of each recipe that follow from minutes.
+    """The budgets of a plan, with the steps of each recipe that follow from minutes.
 
     Args:
-        text: the budget as the plan gives it, such as `minutes=10`.
+        text: the budget as the plan gives it, such as `minutes=10`; `AS_IT_IS`: every recipe has one of its own.
+        budgets: the budget of each recipe by label; `AS_IT_IS`: it is not trained.
         out: the comparison's directory.
         say: a function that shows one line of progress.
 
@@ -30,17 +32,26 @@ class Spendable:
         UserError: an earlier call had another budget.
     """
 
-    def __init__(self, text: str, out: Path, say: Say) -> None:
+    def __init__(self, text: str, budgets: Mapping[str, str], out: Path, say: Say) -> None:
         self.path, self.say = out / BUDGET, say
-        self.minutes = Budget.parse_text(text).minutes
-        self.facts = BudgetFacts(text=text)
+        self.facts = BudgetFacts(text=text, own={name: own for name, own in budgets.items() if own != text})
         self.begun = self.path.is_file()
         """Whether an earlier call has left a budget.json."""
         if not self.begun:
             checksums.require_present(self.path)
             return
-        self.facts = BudgetFacts.parse(read_json(self.path), str(self.path), strict=True)
-        require_same(out, {"budget": self.facts.text}, {"budget": text}, f"restore the plan, or {ELSEWHERE}")
+        kept = BudgetFacts.parse(read_json(self.path), str(self.path), strict=True)
+        known = {} if AS_IT_IS in (kept.text, text) else {"budget": (kept.text, text)}  # else it says nothing
+        known |= {f"budget of {name}": (kept.of(name), budgets[name]) for name in kept.steps if name in budgets}
+        before, now = ({key: sides[side] for key, sides in known.items()} for side in (0, 1))
+        require_same(out, before, now, f"restore the plan, or {ELSEWHERE}")
+        gone = {name: own for name, own in kept.own.items() if name not in budgets}
+        self.facts = kept.model_copy(update={"text": text, "own": gone | self.facts.own})
+
+    def minutes(self, name: str) -> float | None:
+        """The budget of a recipe in minutes; None: it is in another unit, or there is none."""
+        text = self.facts.of(name)
+        return None if text == AS_IT_IS else Budget.parse_text(text).minutes
 
     def write(self) -> None:
         """Write budget.json for the next call."""
@@ -55,7 +66,7 @@ class Spendable:
     def by_recipe(self, names: Iterable[str]) -> dict[str, str]:
         """The budget of each recipe by label, in steps such as `steps=1000` where these are known."""
         steps = self.facts.steps
-        return {name: f"steps={steps[name]}" if name in steps else self.facts.text for name in names}
+        return {name: f"steps={steps[name]}" if name in steps else self.facts.of(name) for name in names}
 
     def fix(self, names: Iterable[str], measure: Measure) -> None:
         """Turn minutes into steps, once for all seeds; other budgets need no measurement.
@@ -65,20 +76,21 @@ class Spendable:
             measure: a function that takes labels and gives for each recipe the seconds of a step on an idle machine
                 and the seconds of its work.
         """
-        missing = [name for name in names if name not in self.facts.steps]
-        if self.minutes is not None and missing:
+        minutes = {name: minutes for name in names if (minutes := self.minutes(name)) is not None}
+        missing = [name for name in minutes if name not in self.facts.steps]
+        if missing:
             self.say(f"measuring the speed of {', '.join(missing)}")
             for name, times in zip(missing, measure(missing), strict=True):
-                self._take(name, Pace.of(self.minutes, *times))
+                self._take(name, Pace.of(minutes[name], *times))
         self.write()
 
     def pace(self, name: str) -> Pace | None:
         """The planned pace of a recipe; None: no budget in minutes, or the pace is checked already or unknown."""
-        facts = self.facts
-        if self.minutes is None or name in facts.corrected or name not in facts.work_seconds_per_step:
+        facts, minutes = self.facts, self.minutes(name)
+        if minutes is None or name in facts.corrected or name not in facts.work_seconds_per_step:
             return None
         return Pace(
-            minutes=self.minutes,
+            minutes=minutes,
             steps=facts.steps[name],
             seconds=facts.seconds_per_step[name],
             work_seconds=facts.work_seconds_per_step[name],
@@ -100,7 +112,7 @@ class Spendable:
         self.write()
         if pace.steps != before.steps:
             self.say(
-                f"{name}: {before.steps:,} steps would not take {self.minutes:g} minutes; anew with {pace.steps:,}"
+                f"{name}: {before.steps:,} steps would not take {pace.minutes:g} minutes; anew with {pace.steps:,}"
             )
 
     def _take(self, name: str, pace: Pace) -> None:

@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.comparison.facts import StartFacts
+from bakeoff.comparison.own_settings import FROM_CHANCE
 from bakeoff.comparison.plan import Plan, directory_name
-from bakeoff.comparison.recipe_plan import RecipePlan, label_of, of_seed
+from bakeoff.comparison.recipe_plan import RecipePlan
+from bakeoff.comparison.recipe_sources import label_of, of_seed
 from bakeoff.comparison.running.engine import Engine
+from bakeoff.comparison.running.texts import Text
 from bakeoff.config import differing
 from bakeoff.errors import UserError
 from bakeoff.jobs.runner import Say
@@ -37,16 +40,37 @@ class Starts:
         Raises:
             UserError: there is no such recipe or run, or the run has not finished, is fine-tuned or cannot be imported.
         """
+        device, changes = self.plan.device, item.of_recipe
         if item.start is None:
-            return self.engine.recipe(item.recipe, item.set, self.plan.device)
-        runs = {seed: self._run(of_seed(item.start, seed), item.name) for seed in self.plan.seeds}
-        if item.recipe == item.start:
-            recipes = {seed: self.engine.further(run, item.set, self.plan.device) for seed, run in runs.items()}
-            return _one_model(recipes, item.name)
-        return self.engine.recipe(item.recipe, item.set, self.plan.device)
+            return self.engine.recipe(item.recipe, changes, device)
+        # With random weights in place of a run's, the run says the architecture alone.
+        source = item.recipe if item.start == FROM_CHANCE else item.start
+        runs = {seed: self._run(of_seed(source, seed), item.name) for seed in self.plan.seeds}
+        if item.recipe == source:
+            recipes = {seed: self.engine.further(run, changes, device) for seed, run in runs.items()}
+            recipe = _one_model(recipes, item.name)
+        else:
+            recipe = self.engine.recipe(item.recipe, changes, device)
+        if item.grow is None and not item.unshare:
+            return recipe
+        try:
+            return self.engine.reshaped(recipe, item.grow, item.grow_by, item.unshare)
+        except UserError as error:
+            raise UserError(f"recipe {item.name}: {error}") from None
 
-    def facts(self, recipes: Mapping[str, Any]) -> dict[str, dict[int, StartFacts]]:
+    def run(self, item: RecipePlan) -> Path | None:
+        """The run that a recipe starts from, of several the first seed's; None: random weights."""
+        if not item.starts_from_a_run:
+            return None
+        assert item.start is not None
+        return self._run(of_seed(item.start, self.plan.seeds[0]), item.name)
+
+    def facts(self, recipes: Mapping[str, Any], texts: Mapping[str, Text]) -> dict[str, dict[int, StartFacts]]:
         """The weights that each recipe takes from its runs, by label and seed, without those of random weights.
+
+        Args:
+            recipes: the recipes by label.
+            texts: the corpus of each recipe by label.
 
         Raises:
             UserError: a run's weights do not fit the recipe, or the corpus has another tokenizer than the run; or
@@ -54,23 +78,28 @@ class Starts:
         """
         weights = {}
         for item in self.plan.recipes:
-            if item.start is None:
+            if not item.starts_from_a_run:
                 continue
             try:
-                weights[item.name] = self._facts(item.start, item.name, recipes[item.name])
+                weights[item.name] = self._facts(item, recipes[item.name], texts[item.name])
             except UserError as error:
                 raise UserError(f"recipe {item.name}: {error}") from None
         return weights
 
-    def _facts(self, start: str, label: str, recipe: Any) -> dict[int, StartFacts]:
+    def _facts(self, item: RecipePlan, recipe: Any, text: Text) -> dict[int, StartFacts]:
+        assert item.start is not None
+        corpus = None if item.as_it_is else text.path
         by_source: dict[str, StartFacts] = {}
         taken: dict[str, int] = {}
         facts = {}
         for seed in self.plan.seeds:
-            source = of_seed(start, seed)
+            source = of_seed(item.start, seed)
             if source not in by_source:
-                run = self._run(source, label)
-                found = by_source[source] = self.engine.starting(source, run, recipe, self.plan.corpus)
+                run = self._run(source, item.name)
+                found = by_source[source] = self.engine.starting(source, run, recipe, corpus, item.grow_by)
+                for key in ("grow", "grow_by") if found.grow is None else ():
+                    if key in item.model_fields_set:
+                        raise UserError(f"{key} would have no effect: {source} has as many layers already")
                 if (other := taken.setdefault(found.weights, seed)) != seed:
                     raise UserError(
                         f"start: the seeds {other} and {seed} have the same weights, and would be counted as two "

@@ -8,6 +8,7 @@ from bakeoff.comparison.results import Failure, Results
 from bakeoff.comparison.running.planned import PlannedFinetuning, PlannedPretraining, PlannedTrainings
 from bakeoff.comparison.running.schedule import Schedule
 from bakeoff.comparison.running.spendable import Spendable
+from bakeoff.comparison.running.texts import Text
 from bakeoff.comparison.running.work import LOOKED, ComparedFinetuning, ComparedPretraining
 from bakeoff.display.wording import quoted
 from bakeoff.durable import remove
@@ -25,6 +26,7 @@ class Trainings:
 
     Args:
         planned: a function that gives all trainings, with the recipes and budgets known at the time of the call.
+        texts: the corpus of each recipe and its tokenizer, by label.
         budget: the budget of each recipe.
         lost: the failures of recipes that are left out from the start, by label.
         runner: the runner.
@@ -34,12 +36,14 @@ class Trainings:
     def __init__(
         self,
         planned: Callable[[], PlannedTrainings],
+        texts: Mapping[str, Text],
         budget: Spendable,
         lost: Mapping[str, Failure],
         runner: Runner,
         publish: Publish,
     ) -> None:
-        self.planned, self.budget, self.runner, self.publish = planned, budget, runner, publish
+        self.planned, self.texts, self.budget = planned, texts, budget
+        self.runner, self.publish = runner, publish
         first = planned()
         self.plan, self.out = first.plan, first.out
         self.schedule = Schedule(first.all(), self.plan.seeds, lost, self._settled)
@@ -98,17 +102,20 @@ class Trainings:
         planned.begin()
         self.runner.say(self._title(index))
         name = planned.recipe.name
+        text, pretraining = self.texts[name], isinstance(planned, PlannedPretraining)
         common: dict[str, Any] = {
             "title": self._title(index),
             "out": planned.directory,
-            "corpus": str(self.plan.corpus),
+            "corpus": str(text.path if pretraining else text.tokenizer),
             "device": self.plan.device,
             "recipe": now.recipes[name],
         }
         if isinstance(planned, PlannedPretraining):
             pace = self.budget.pace(name) if planned.seed == self.plan.seeds[0] else None
-            start = Path(now.starts[name][planned.seed].run) if name in now.starts else None
-            return ComparedPretraining(seed=planned.seed, budget=now.budgets[name], pace=pace, start=start, **common)
+            start = now.starts[name][planned.seed] if name in now.starts else None
+            if start is not None:
+                common |= {"start": Path(start.run), "grow": start.grow, "grow_by": start.grow_by}
+            return ComparedPretraining(seed=planned.seed, budget=now.budgets[name], pace=pace, **common)
         # Fine-tuning is short: what an interruption left is made anew.
         planned.discard(self.out)
         remove(unfinished_folder(planned.directory), self.out.absolute())

@@ -8,7 +8,6 @@ from typing_extensions import override
 
 from bakeoff.comparison.running.correction import Corrected, FirstTenth, Pace
 from bakeoff.comparison.task_plan import TaskPlan
-from bakeoff.corpus.mixture import mixture_entries
 from bakeoff.display.progress import Shown
 from bakeoff.errors import Diverged
 from bakeoff.jobs.job import Job, Note, Outcome
@@ -44,7 +43,7 @@ class ComparedFinetuning(Job):
     recipe: dict[str, Any]
     """The complete recipe."""
     corpus: str
-    """The corpus of the pre-trainings, whose tokenizer a model with random weights has."""
+    """A folder with the tokenizer of a model with random weights: a corpus, or a run."""
     task: TaskPlan
     """The task."""
     source: Path | None = None
@@ -58,11 +57,9 @@ class ComparedFinetuning(Job):
         """Fine-tune, until `results.json` stands in the run's directory."""
         from bakeoff.tasks.finetune import finetune
 
-        entries = mixture_entries(self.corpus)
-        shared = entries[0][0] if entries else self.corpus  # the corpora of a mixture have one tokenizer
         common: dict[str, Any] = {"seed": self.seed, "device": self.device, "progress": progress}
         if self.source is None:
-            common["tokenizer"] = shared  # a run has its own, the very same
+            common["tokenizer"] = self.corpus  # a run has its own, the very same
         source = self.source or Recipe.parse(self.recipe, str(self.out))
         try:
             finetune(

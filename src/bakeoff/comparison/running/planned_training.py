@@ -1,0 +1,140 @@
+"""A training of a comparison: its directory, and the settings that decide its outcome."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import to_jsonable_python
+
+from bakeoff import checksums
+from bakeoff.comparison.plan import SearchPlan
+from bakeoff.config import Record, with_defaults
+from bakeoff.durable import own_folder, remove
+from bakeoff.errors import UserError
+from bakeoff.json_files import read_json
+from bakeoff.models.model import ModelConfig
+from bakeoff.recipe import Recipe
+from bakeoff.same_settings import differences, require_same
+from bakeoff.tasks.finetune_config import FinetuneConfig
+from bakeoff.tasks.registry import TASKS
+from bakeoff.unfinished import ELSEWHERE
+
+FAILURE = "failure.json"
+"""The file in the directory of a training that has diverged."""
+
+
+class Diverging(Record):
+    """The content of failure.json, which stands in the directory of a training that diverged."""
+
+    message: str
+    """The error message of the divergence."""
+
+
+@dataclass(frozen=True)
+class PlannedTraining:
+    """A pre-training or a fine-tuning, with its directory and the settings that decide its outcome."""
+
+    directory: Path
+    """The directory in which the training's run is written."""
+    marker: str
+    """The name of a file in the directory that exists only once the training has finished."""
+    settings: dict[str, Any]
+    """All values that decide the outcome; written beside the directory before the training begins."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the training has finished, so that it is not run again."""
+        if not (self.directory / self.marker).is_file() and self.directory.is_dir():
+            checksums.require_present(self.directory / self.marker)  # or finished weights would be trained again
+        return (self.directory / self.marker).is_file() and self._settings_file.is_file()
+
+    @property
+    def failure(self) -> str | None:
+        """The error message of a divergence, which the same settings would most likely repeat; None: none happened."""
+        path = self.directory / FAILURE
+        return str(Diverging.check(read_json(path), str(path))["message"]) if path.is_file() else None
+
+    def fail(self, message: str) -> None:
+        """Write failure.json, so that the same plan does not try this training again."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        checksums.write(self.directory / FAILURE, json.dumps({"message": message}, ensure_ascii=False) + "\n")
+
+    @property
+    def _settings_file(self) -> Path:
+        # Beside the directory and not in it: a new run wants to find an empty place.
+        return self.directory.with_name(self.directory.name + ".settings.json")
+
+    def check(self, key: str = "") -> None:
+        """Refuse a directory that was made with other settings.
+
+        The settings of a deleted directory, and of a diverged training that has changed, are forgotten instead.
+
+        Args:
+            key: the only setting that is compared, with the settings below it; left out: all settings.
+
+        Raises:
+            UserError: the directory was made with other settings, of which the message names the first that differs;
+                or no comparison has made it.
+        """
+        if self._settings_file.is_file():
+            old, now = _completed(read_json(self._settings_file)), self.settings
+            if key:
+                old, now = ({key: settings.get(key)} for settings in (old, now))
+            changed = any(True for _ in differences(old, now))
+            if not self.directory.exists() or (changed and self.failure is not None):
+                self.discard()
+                checksums.forget(self._settings_file.parent, [self._settings_file.name])
+                self._settings_file.unlink()
+                return
+            require_same(self.directory, old, now, f"restore the plan, {ELSEWHERE}, or delete that directory")
+        elif self.directory.exists():
+            checksums.require_present(self._settings_file)
+            raise UserError(f"{self.directory}: not made by a comparison; move it away or choose another --out")
+
+    def discard(self, inside: Path | None = None) -> None:
+        """Remove the directory, if it is there, in one step: a kill leaves all of it, or nothing under its name.
+
+        Args:
+            inside: the comparison's directory; no link may lead from there to this one.
+
+        Raises:
+            UserError: the directory holds a link.
+        """
+        aside = self.directory.with_name(f".{self.directory.name}.removed")
+        remove(aside, inside)  # what a killed process has left
+        if own_folder(self.directory, inside).exists():
+            self.directory.rename(aside)
+            remove(aside, inside)
+
+    def begin(self) -> None:
+        """Write the settings beside the directory, so that a later call can tell whether they changed."""
+        self.directory.parent.mkdir(parents=True, exist_ok=True)
+        checksums.write(self._settings_file, json.dumps(self.settings, indent=1, ensure_ascii=False) + "\n")
+
+
+def _completed(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings of an older version, with defaults for the keys that recipes, searches and tasks have gained since."""
+    completed = dict(settings)
+    for key, config in (("recipe", Recipe), ("model", ModelConfig), ("search", SearchPlan)):
+        if completed.get(key) is not None:
+            completed[key] = with_defaults(completed[key], config)
+    if "pretraining" in completed:
+        completed["pretraining"] = _completed(completed["pretraining"])
+    if "finetune" in completed:
+        completed["finetune"] = with_defaults(completed["finetune"], FinetuneConfig)
+        if (completed["finetune"]["epochs"], completed["finetune"]["least_steps"]) == ([10], 300):
+            completed["finetune"] |= {"epochs": [], "least_steps": None}  # the defaults, as older versions wrote them
+        completed = {**_task_defaults(completed.get("kind")), **completed}
+    return completed
+
+
+def _task_defaults(kind: Any) -> dict[str, Any]:
+    """The defaults of a kind of task, without its name and its files; empty for an unknown kind."""
+    config = TASKS.get(kind) if isinstance(kind, str) else None
+    fields = {} if config is None else config.model_fields
+    return {
+        key: to_jsonable_python(field.get_default(call_default_factory=True, validated_data={}))
+        for key, field in fields.items()
+        if not field.is_required() and key not in ("name", "dev", "test")
+    }
