@@ -5,8 +5,10 @@ FOLDER/plan.json has the recipes; each process writes FOLDER/RANK.json, or leave
 
 import json
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 import torch
 
 from bakeoff.corpus.store import Corpus
@@ -23,9 +25,10 @@ from bakeoff.resources.device import Placement
 from bakeoff.tasks.evaluate import evaluate
 from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetune_config import FinetuneConfig
-from bakeoff.tasks.kinds.classification import ClassificationConfig
+from bakeoff.tasks.registry import parse_task
 from bakeoff.trainer.loop import steps
 from bakeoff.trainer.position import Position
+from bakeoff.training import resolution
 from bakeoff.training.pretrain import pretrain
 from bakeoff.training.pretraining import Pretraining
 from bakeoff.training.stages import Stages
@@ -82,11 +85,42 @@ def compared(recipe, corpus, alone, processes):
     }
 
 
-def run_of(folder, each):
+@contextmanager
+def short_of_memory(place, number, rank):
+    """Two rows fit by count, but a step of process 1 runs out of memory, from its `number`-th pass or move on."""
+    calls = []
+
+    def counted(whole, raises):
+        def short(*arguments):
+            calls.append(1)
+            made = None if raises else whole(*arguments)
+            if len(calls) > number and ((raises and len(calls) == number + 1) or (not raises and _rows(arguments) > 1)):
+                raise torch.OutOfMemoryError("CUDA out of memory")
+            return whole(*arguments) if raises else made
+
+        return short
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(resolution, "fitting_micro_batch", lambda *_: 2)
+        owner, name = (Pretraining, "losses") if place == "pass" else (torch.optim.SGD, "step")
+        if rank == 1:
+            patch.setattr(owner, name, counted(getattr(owner, name), raises=place == "move"))
+        yield
+
+
+def _rows(arguments):
+    return len(arguments[1].row.ids)
+
+
+def run_of(folder, each, rank=0):
     """A whole pre-training or fine-tuning, into a folder in `folder`."""
+    if "short" in each:
+        with short_of_memory(*each["short"], rank):
+            run_of(folder, {key: value for key, value in each.items() if key != "short"})
+        return
     recipe, out, options = Recipe.parse(each["recipe"], "test"), folder / each["out"], dict(each["options"])
     if "task" in each:
-        task, config = ClassificationConfig.parse(each["task"], "test"), FinetuneConfig.parse(each["config"], "test")
+        task, config = parse_task(each["task"], "test"), FinetuneConfig.parse(each["config"], "test")
         finetune(recipe, task, out, config=config, device="cpu", progress=False, **options)
         return
     options["budget"] = Budget.parse_text(options["budget"])
@@ -114,7 +148,7 @@ def main(folder):
         several = processes.dividing(plan["shards"])
         results = {name: compared(*each, everywhere[name], several) for name, each in made.items()}
         for each in plan["runs"]:
-            run_of(folder, each)
+            run_of(folder, each, processes.rank)
         evaluations = [evaluate(folder / run, device="cpu", **options) for run, options in plan["evaluations"]]
     content = {"steps": results, "evaluations": evaluations}
     (folder / f"{processes.rank}.json").write_text(json.dumps(content), encoding="utf-8")

@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 from safetensors.torch import load_file
-from tests.conftest import shrink
+from tests.conftest import shrink, without_dropout
 
 from bakeoff.durable import remove
 from bakeoff.objectives.heads import TokenHead
@@ -24,18 +24,19 @@ OPTIONS = {"progress": False, "device": "cpu"}
 def memory(monkeypatch):
     """Makes a pass over more rows than are set run out of memory, from a call on; the count says that 8 fit."""
     monkeypatch.setattr(resolution, "fitting_micro_batch", lambda *_: 8)
-    loss, calls = TokenHead.loss, []
+    losses, calls = Pretraining.losses, []
 
     def holds(rows, after=0, error=torch.OutOfMemoryError):
         calls.clear()
 
-        def limited(self, states, labels, table):
-            calls.append(len(labels))
-            if len(calls) > after and len(labels) > 32 * rows:
+        def limited(self, batch, counts):
+            calls.append(1)
+            made = losses(self, batch, counts)
+            if len(calls) > after and len(batch.row.ids) > rows:
                 raise error("CUDA out of memory. Tried to allocate 20.00 GiB")
-            return loss(self, states, labels, table)
+            return made
 
-        monkeypatch.setattr(TokenHead, "loss", limited)
+        monkeypatch.setattr(Pretraining, "losses", limited)
 
     return holds
 
@@ -56,7 +57,10 @@ def test_the_run_is_that_of_the_smaller_micro_batches_and_says_so(memory, corpus
     run = pretrain(recipe, corpus.path, tmp_path / "run", **{**OPTIONS, "progress": True})
     assert same(weights(run), weights(expected))
     said = capsys.readouterr().err
-    assert "ran out of memory at step 0, which is taken anew: micro-batches of 4 rows in place of 8 rows" in said
+    expected_line = (
+        "ran out of memory at step 0: micro-batches of 4 rows in place of 8 rows from here on, which is taken"
+    )
+    assert expected_line in said
     run = Run.open(run.path)
     assert run.recipe.training.micro_batch == 2
     changes = json.loads((run.path / "environment.json").read_text())["micro_batches"]
@@ -103,20 +107,118 @@ def test_an_error_of_another_kind_is_not_taken_for_it(memory, corpus, tmp_path):
         pretrain(shrink("gpt-tiny", **STEPS), corpus.path, tmp_path / "run", **OPTIONS)
 
 
-def test_memory_that_runs_out_while_weights_move_ends_the_training(memory, corpus, tmp_path, monkeypatch):
-    """Some weights are moved then, so that the step cannot be taken anew."""
-    fails = torch.OutOfMemoryError("CUDA out of memory")
+class Shortage(torch.autograd.Function):
+    """What runs out of memory in the backward pass alone."""
 
-    def step(self, closure=None):
-        raise fails
+    @staticmethod
+    def forward(context, loss):
+        return loss.clone()
 
-    monkeypatch.setattr(torch.optim.AdamW, "step", torch.optim.Optimizer.profile_hook_step(step))
-    cut = []
-    monkeypatch.setattr(Pretraining, "in_smaller_parts", lambda self, step: cut.append(step))
-    recipe = shrink("gpt-tiny", **STEPS, **{"training.optimizer": {"kind": "adamw", "lr": 1e-3}})
+    @staticmethod
+    def backward(context, upstream):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+
+def test_the_backward_pass_may_run_out(corpus, tmp_path, monkeypatch):
+    """Gradients of the micro-batches before it are dropped with it."""
+    recipe = shrink("gpt-tiny", **STEPS)
+    expected = pretrain(recipe.changed({"training.micro_batch": 2}), corpus.path, tmp_path / "small", **OPTIONS)
+    monkeypatch.setattr(resolution, "fitting_micro_batch", lambda *_: 4)
+    loss, seen = TokenHead.loss, []
+
+    def limited(self, states, labels, table):
+        seen.append(1)
+        made = loss(self, states, labels, table)
+        return Shortage.apply(made) if len(seen) == 2 and torch.is_grad_enabled() else made
+
+    validated = Pretraining.evaluate
+    monkeypatch.setattr(Pretraining, "evaluate", lambda self, position: (validated(self, position), seen.clear())[0])
+    monkeypatch.setattr(TokenHead, "loss", limited)
+    run = pretrain(recipe, corpus.path, tmp_path / "run", **OPTIONS)
+    assert run.environment["micro_batches"] == [{"from_step": 0, "micro_batch": 2}]
+    assert same(weights(run), weights(expected))
+
+
+@pytest.mark.parametrize("name", ["transformer-xl-tiny", "xlnet-tiny"])
+@pytest.mark.parametrize("after", [0, 3, 5])
+def test_streams_go_on_from_their_states_before_the_step(memory, corpus, tmp_path, name, after):
+    """Without dropout the parts of a batch make no difference but rounding."""
+    steps = {**STEPS, "model.dropout": 0.0}
+    recipe = without_dropout(shrink(name, **steps))
+    expected = pretrain(recipe.changed({"training.micro_batch": 2}), corpus.path, tmp_path / "small", **OPTIONS)
+    memory(rows=3, after=after)
+    run = pretrain(recipe, corpus.path, tmp_path / "run", **OPTIONS)
+    (first, *_) = changes = run.environment["micro_batches"]
+    assert [each["micro_batch"] for each in changes] == [4, 2]
+    if first["from_step"] == 0:
+        assert same(weights(run), weights(expected))
+    for one, other in zip(losses(run), losses(expected), strict=True):
+        assert one == pytest.approx(other, rel=1e-4)
+
+
+def losses(run):
+    return [line["loss"] for line in run.metrics()]
+
+
+@pytest.fixture
+def optimizer(monkeypatch):
+    """Makes a step of AdamW run out of memory when some of its weights are moved already."""
+    monkeypatch.setattr(resolution, "fitting_micro_batch", lambda *_: 8)
+    step, calls = torch.optim.AdamW.step, []
+
+    def fails_at(number):
+        def short(self, closure=None):
+            calls.append(1)
+            if len(calls) == number + 1:
+                with torch.no_grad():
+                    self.param_groups[0]["params"][0].add_(1.0)
+                raise torch.OutOfMemoryError("CUDA out of memory")
+            return step(self, closure)
+
+        calls.clear()
+        monkeypatch.setattr(torch.optim.AdamW, "step", short)
+
+    return fails_at
+
+
+ADAMW = {**STEPS, "training.optimizer": {"kind": "adamw", "lr": 1e-3}}
+
+
+@pytest.mark.parametrize("number", [0, 4])
+def test_where_weights_have_moved_the_training_begins_anew(optimizer, corpus, tmp_path, number, capsys):
+    recipe = shrink("gpt-tiny", **ADAMW)
+    expected = pretrain(recipe.changed({"training.micro_batch": 4}), corpus.path, tmp_path / "small", **OPTIONS)
+    optimizer(number)
+    run = pretrain(recipe, corpus.path, tmp_path / "run", **{**OPTIONS, "progress": True})
+    assert same(weights(run), weights(expected))
+    assert losses(run) == losses(expected)
+    assert Run.open(run.path).recipe.training.micro_batch == 4
+    assert run.environment["micro_batches"] == [{"from_step": 0, "micro_batch": 4}]
+    line = f"ran out of memory at step {number}: micro-batches of 4 rows in place of 8 rows from"
+    assert line in capsys.readouterr().err
+
+
+def test_or_goes_on_from_its_last_checkpoint(optimizer, corpus, tmp_path, monkeypatch):
+    recipe = shrink("gpt-tiny", **ADAMW)
+    monkeypatch.setattr(resolution, "fitting_micro_batch", lambda *_: 8)
+    for name in ("whole", "run"):
+        pretrain(recipe, corpus.path, tmp_path / name, until=2, **OPTIONS)
+    environment = json.loads((tmp_path / "whole" / "environment.json").read_text())
+    expected = Run.open(tmp_path / "whole")
+    expected.replace_recipe(expected.recipe.changed({"training.micro_batch": 4}))
+    expected.replace_environment(environment)
+    expected = pretrain(None, None, tmp_path / "whole", resume=True, **OPTIONS)
+    optimizer(2)
+    run = pretrain(None, None, tmp_path / "run", resume=True, **OPTIONS)
+    assert run.environment["micro_batches"] == [{"from_step": 2, "micro_batch": 4}]
+    assert same(weights(run), weights(expected))
+
+
+def test_rows_that_depend_on_each_other_stay_together(memory, corpus, tmp_path):
+    """Other micro-batches would have other statistics, and be another training."""
+    memory(rows=3)
     with pytest.raises(RuntimeError, match="out of memory"):
-        pretrain(recipe, corpus.path, tmp_path / "run", **OPTIONS)
-    assert not cut
+        pretrain(shrink("cnn-lm-tiny", **STEPS), corpus.path, tmp_path / "run", **OPTIONS)
 
 
 def test_auto_is_decided_by_the_count_and_written_into_the_run(corpus, tmp_path, monkeypatch):

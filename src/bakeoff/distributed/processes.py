@@ -1,7 +1,7 @@
 """The processes that train one model together: this one's place among them, their sums and their agreements."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -10,8 +10,10 @@ import torch.distributed as torch_processes
 from torch import Tensor
 
 from bakeoff.errors import LostProcess, UserError
+from bakeoff.machine.allocator import ran_out
 
 Value = TypeVar("Value")
+Thing = TypeVar("Thing")
 
 BUCKET_BYTES = 16 << 20
 """Bytes of tensors that are added up in one exchange; larger tensors go alone."""
@@ -204,6 +206,22 @@ class Processes:
         each = -(-count // self.size)
         return range(min(count, self.rank * each), min(count, (self.rank + 1) * each))
 
+    def divided(self, things: Sequence[Thing], work: Callable[[Thing], Mapping[int, Value]]) -> dict[int, Value]:
+        """What `work` makes of some things, by numbers; each process takes every `size`-th thing, and gets all."""
+        made: dict[int, Value] = {}
+        for each in things[self.rank :: self.size]:
+            made |= work(each)
+        return {number: value for part in self.collected(made) for number, value in part.items()}
+
+    def read_once(self, parts: Iterable[Value]) -> Iterator[Value]:
+        """The parts of something that is read, on all processes; the first one reads."""
+        if self.alone:
+            yield from parts
+            return
+        reading = iter(parts)
+        while (part := self.once(lambda: next(((each,) for each in reading), None))) is not None:
+            yield part[0]
+
     def wait(self) -> None:
         """Wait for all processes."""
         self.gathered([0.0])
@@ -242,4 +260,6 @@ def _together() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
+        if ran_out(error):
+            raise
         raise LostProcess("another process of this training has ended without a word") from error

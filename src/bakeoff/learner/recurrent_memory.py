@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from bakeoff.batching.batch import Batch
+from bakeoff.distributed.processes import Processes
 from bakeoff.models.model import Model
 from bakeoff.models.part import ModelState, map_state
 
@@ -18,6 +19,7 @@ class Memory:
         self.model = model
         self._states: dict[int, ModelState] = {}  # of each micro-batch of this process, by its number
         self._loaded: list[Tensor] = []  # of all streams, before it is known which micro-batches there are
+        self._noted: tuple[dict[int, ModelState], list[Tensor]] = {}, []
 
     def before(self, batch: Batch) -> ModelState:
         """The state from which a micro-batch of the next batch continues."""
@@ -35,6 +37,16 @@ class Memory:
         # copied, because a slice of a tensor holds all of it.
         layers = map_state(state.layers, lambda tensor: tensor.detach().clone())
         self._states[number] = state._replace(tokens=0, layers=layers)
+
+    def note(self) -> None:
+        """Note the states before a step, which `go_back` puts back."""
+        self._noted = dict(self._states), self._loaded
+
+    def go_back(self, processes: Processes) -> None:
+        """Put back what was noted, for streams that are cut into other micro-batches; all processes do it together."""
+        (self._states, self._loaded), self._noted = self._noted, ({}, [])
+        if whole := processes.joined(self.tensors()):
+            self.load(whole)
 
     def tensors(self) -> dict[str, Tensor]:
         """The tensors of this process by name, each with its streams on the first axis, in the micro-batches' order."""

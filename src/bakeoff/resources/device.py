@@ -132,6 +132,13 @@ def reset_peak_memory(device: torch.device) -> bool:
     return device.type == "cpu"
 
 
+def return_device_memory(device: torch.device) -> None:
+    """Return freed memory to the device or, on a CPU, to the system, after a collection of garbage."""
+    return_memory()
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+
+
 def peak_memory(device: torch.device) -> int:
     """Peak memory in bytes since the last reset: of the device, or of this process on a CPU."""
     if device.type == "cuda":

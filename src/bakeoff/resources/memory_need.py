@@ -1,7 +1,7 @@
 """The memory of a training, counted with tensors that have shapes and no content."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 
 import torch
@@ -61,6 +61,33 @@ class MemoryNeed(Config):
         return lasting + max(self.activations, self.update)
 
 
+def largest(most: int, fits: Callable[[int], bool]) -> int:
+    """The largest number up to `most` that fits, where all smaller ones do; 0: none."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    return low
+
+
+@contextlib.contextmanager
+def counting(device: torch.device, precision: str, fake: FakeTensorMode) -> Iterator[None]:
+    """A context in which operations are those of a device, without content.
+
+    Args:
+        device: a GPU need not be there: its operations are those of meta tensors. Other devices' depend on what torch
+            chooses there.
+        precision: float32 or bfloat16.
+        fake: the mode of all tensors that are counted together, where the device is no GPU.
+    """
+    if device.type == "cuda":
+        with GpuStandIn(precision):
+            yield
+    else:
+        with fake, autocast(device, precision):
+            yield
+
+
 class MemoryCount:
     """The memory of a training for any number of rows at once.
 
@@ -98,11 +125,7 @@ class MemoryCount:
 
     def most_rows(self, limit: float, most: int) -> int:
         """The largest number of rows at once, up to `most`, with which a training takes at most `limit` bytes."""
-        low, high = 0, most
-        while low < high:
-            middle = (low + high + 1) // 2
-            low, high = (middle, high) if self.need(middle).total <= limit else (low, middle - 1)
-        return low
+        return largest(most, lambda rows: self.need(rows).total <= limit)
 
     @cached_property
     def _placed(self) -> PretrainingModel:
@@ -112,13 +135,7 @@ class MemoryCount:
 
     @contextlib.contextmanager
     def _there(self) -> Iterator[None]:
-        """A context in which operations are those of the device, without content."""
-        if self.on == META:
-            with GpuStandIn(self.precision):
-                yield
-            return
-        # Parameters are made outside of this mode, and positions are plain tensors.
-        with self._fake, autocast(self.on, self.precision):
+        with counting(self.device, self.precision, self._fake):
             yield
 
     @cached_property
@@ -164,11 +181,13 @@ class MemoryCount:
         return max(large, default=0.0) * length * self.module.model.vocabulary
 
     def _remembered(self, rows: int) -> int:
-        """Bytes of the memories of all rows of a batch."""
+        """Bytes of the memories of all rows of a batch; with `auto` those before a step are kept, too."""
+        training = self.recipe.training
         if not self.recipe.input.continues:
             return 0
-        assert isinstance(self.recipe.training.batch, int), "batches by tokens have no streams"
-        return max(rows, self.recipe.training.batch) * self._remembered_by_two // 2
+        assert isinstance(training.batch, int), "batches by tokens have no streams"
+        kept = max(rows, training.batch) * self._remembered_by_two // 2
+        return kept * 2 if training.micro_batch == "auto" else kept
 
     @cached_property
     def _remembered_by_two(self) -> int:

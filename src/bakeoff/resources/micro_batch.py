@@ -26,7 +26,7 @@ Size = int | TokenBatch
 
 def rows_that_fit(recipe: Recipe, vocabulary: int) -> dict[int, int]:
     """The largest number of full rows at once on each of the usual `GPUS`, in bfloat16; 0: not even one."""
-    count = MemoryCount(recipe, vocabulary, torch.device("cuda"), "bfloat16")
+    count = MemoryCount(recipe.changed({"training.micro_batch": "auto"}), vocabulary, torch.device("cuda"), "bfloat16")
     return {size: count.most_rows(SHARE * size * 1e9, MOST) for size in GPUS}
 
 
@@ -44,7 +44,7 @@ def fitting_micro_batch(recipe: Recipe, vocabulary: int, device: torch.device, p
     Raises:
         UserError: a single row does not fit.
     """
-    limit = memory_of(device) if device.type == "cuda" else free_memory() if device.type == "cpu" else None
+    limit = memory_to_fit(device)
     if limit is None:
         return None
     sizes: list[Size] = []
@@ -54,15 +54,16 @@ def fitting_micro_batch(recipe: Recipe, vocabulary: int, device: torch.device, p
         count = MemoryCount(stage, vocabulary, device)
         if not all(stack.independent_rows for stack in count.module.model.stacks().values()):
             return None
-        rows = count.most_rows(SHARE * limit, most)
+        rows = count.most_rows(limit, most)
         if rows == 0:
             need = count.need(1).total
             raise UserError(
                 f"{recipe.name}: a single row of {length:,} tokens takes {need / 1e9:,.1f} GB, and {device} has "
-                f"{limit / 1e9:,.1f} GB; try training.activation_checkpointing=true, a smaller input.length or model"
+                f"{limit / SHARE / 1e9:,.1f} GB; try training.activation_checkpointing=true, a smaller input.length "
+                "or model"
             )
         if rows < most or processes > 1:
-            sizes.append(_equal_parts(whole, math.ceil(most / rows), processes))
+            sizes.append(equal_parts(whole, math.ceil(most / rows), processes))
     return min(sizes, key=_number, default=None)
 
 
@@ -77,7 +78,13 @@ def plain_size(size: Size | None) -> int | dict[str, int] | None:
     return size.model_dump() if isinstance(size, TokenBatch) else size
 
 
-def _equal_parts(batch: Size, least: int, processes: int) -> Size:
+def memory_to_fit(device: torch.device) -> float | None:
+    """The bytes that counted memory may take: a share of a GPU's, or of what is free on a CPU; None: not known."""
+    limit = memory_of(device) if device.type == "cuda" else free_memory() if device.type == "cpu" else None
+    return None if limit is None else SHARE * limit
+
+
+def equal_parts(batch: Size, least: int, processes: int) -> Size:
     """The size of the fewest equal parts of a batch, at least so many, of which all processes have as many."""
     return _of(batch, math.ceil(_number(batch) / (math.ceil(least / processes) * processes)))
 

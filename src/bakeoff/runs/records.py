@@ -28,15 +28,6 @@ class BudgetChange(Record):
     """Number of steps of the new budget."""
 
 
-class MicroBatchChange(Record):
-    """Smaller micro-batches of an unfinished run, whose device had run out of memory."""
-
-    from_step: int
-    """The first step with them."""
-    micro_batch: int | dict[str, int]
-    """Their size, in rows or as `{tokens: N}`."""
-
-
 class Versions(Record):
     """Versions of the software of a training."""
 
@@ -57,6 +48,15 @@ class Imported(Record):
     """The content of its config.json."""
     remarks: list[str]
     """Sentences about parts that were not imported or are random."""
+
+
+class MicroBatchChange(Record):
+    """Smaller micro-batches of an unfinished run, whose device had run out of memory."""
+
+    from_step: int
+    """The first step with them."""
+    micro_batch: int | dict[str, int]
+    """Their size, in rows or as `{tokens: N}`."""
 
 
 class Environment(Record):
@@ -81,6 +81,8 @@ class Environment(Record):
     weights."""
     imported: Imported | None = None
     """Facts about the imported model; None: the run was trained by Bakeoff."""
+    micro_batches: list[MicroBatchChange] = Field(default=[])
+    """Smaller micro-batches after the memory ran out, in their order."""
 
 
 class PretrainingEnvironment(Environment):
@@ -96,8 +98,6 @@ class PretrainingEnvironment(Environment):
     """Number of steps of the current budget; None: the run is from before budgets could be changed."""
     budgets: list[BudgetChange] = Field(default=[])
     """Changes of the budget, in their order."""
-    micro_batches: list[MicroBatchChange] = Field(default=[])
-    """Smaller micro-batches after the memory ran out, in their order."""
     begun_before: list[str] = Field(default=[])
     """Changes of the rules since the training began."""
 

@@ -1,6 +1,5 @@
 """Fine-tuning: from a pre-trained run, or from scratch, to a model that does a task, and its scores."""
 
-import json
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -12,19 +11,15 @@ from bakeoff.display.progress import Shown
 from bakeoff.display.wording import counted, listed
 from bakeoff.distributed.launch import together
 from bakeoff.distributed.shards import whole
-from bakeoff.durable import write_atomically
 from bakeoff.errors import LostProcess
 from bakeoff.full_disk import full_disk
-from bakeoff.json_files import read_json
 from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.machine.launch import require_torchrun, started_again
-from bakeoff.reading.hub import on_hub
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement
 from bakeoff.resources.thread_choice import Asked, quickest, resolve_threads
 from bakeoff.resources.threads import default_threads, restoring_threads
 from bakeoff.runs.environment import environment
-from bakeoff.runs.records import Environment
 from bakeoff.runs.run import Run
 from bakeoff.tasks.checks.hidden_text import hidden_notes
 from bakeoff.tasks.cut_rows import CutRows
@@ -33,6 +28,8 @@ from bakeoff.tasks.finetune_results import FinetuneResult
 from bakeoff.tasks.finetuned_run import FinetunedRun, write_labels, write_results
 from bakeoff.tasks.fitting.expected import step_of, steps_of
 from bakeoff.tasks.fitting.fitting import Setting, TaskSplit
+from bakeoff.tasks.fitting.memory import fitting_items
+from bakeoff.tasks.fitting.settings_files import begun_on, decided_micro_batch, write_settings
 from bakeoff.tasks.fitting.settling import Settled, settle
 from bakeoff.tasks.fitting.starting_point import open_source
 from bakeoff.tasks.fitting.trial import Fit
@@ -50,7 +47,6 @@ from bakeoff.tasks.unfinished_run import (
     what_is_kept,
 )
 from bakeoff.unfinished import ELSEWHERE, unfinished_folder
-from bakeoff.yaml_files import dump_yaml
 
 
 @restoring_threads
@@ -119,12 +115,19 @@ def _fitted(settled: Settled, out: Path, resume: bool, progress: Shown) -> Finet
     machine = {"seed": settled.setting.seed, "source": source, **environment(*settled.placement, processes.size)}
     with full_disk(out, lambda: what_is_kept(out)), ExitStack() as stack:
 
-        def entered() -> Path:
+        def entered() -> tuple[Path, int | None, dict[str, Any]]:
             folder = stack.enter_context(resumable(out, settled.asked(), resume))
-            _write_settings(folder, settled, machine)
-            return folder
+            size, begun = settled.setting.micro_batch, begun_on(folder) or {}
+            if settled.setting.config.micro_batch == "auto":
+                size = decided_micro_batch(folder) if begun else fitting_items(settled)
+            on = {**machine, **{key: begun[key] for key in ("micro_batches",) if key in begun}}
+            source, task, config = settled.source, settled.setting.task.config, settled.setting.config
+            config = config.model_copy(update={"micro_batch": size})
+            write_settings(folder, source.recipe, source.tokenizer, task, config, on)
+            return folder, size, on
 
-        folder = processes.once(entered)
+        folder, size, machine = processes.once(entered)
+        settled = settled.with_micro_batch(size)
         try:
             fitted = run_trials(settled.source, settled.splits, settled.setting, folder, progress)
             stack.enter_context(saved_if_interrupted(fitted.save))
@@ -200,10 +203,8 @@ def _finish(
 
 def _threads_of_unfinished(out: Path) -> int | None:
     """The threads with which the unfinished fine-tuning of `out` was begun; None: there is none."""
-    path = unfinished_folder(out) / "environment.json"
-    if not path.is_file():
-        return None
-    return int(Environment.check(read_json(path), str(path))["threads"])
+    begun = begun_on(unfinished_folder(out))
+    return None if begun is None else int(begun["threads"])
 
 
 def _choose_threads(settled: Settled, asked: Asked, kept: int | None) -> None:
@@ -222,23 +223,6 @@ def _quickest_threads(settled: Settled) -> int:
     flops = build_on_meta(source.recipe, source.tokenizer.size).flops_per_token()
     default = default_threads(source.recipe, source.tokenizer.size)
     return quickest(lambda: step_of(settled), tokens * flops, lambda seconds: steps_of(settled) * seconds, default)
-
-
-def _write_settings(folder: Path, settled: Settled, machine: dict[str, Any]) -> None:
-    """Write the tokenizer, the recipe, the settings with everything decided, and the description of the machine."""
-    source, task = settled.source, settled.setting.task.config
-    source.tokenizer.save(folder / "tokenizer.json")
-    # Absolute paths, because an evaluation may run in another folder.
-    paths = {name: value for name in type(task).model_fields if isinstance(value := getattr(task, name), Path)}
-    whole = task.model_copy(update={name: path if on_hub(path) else path.absolute() for name, path in paths.items()})
-    settings = {"task": whole.model_dump(mode="json"), "finetune": settled.setting.config.model_dump(mode="json")}
-    files = {
-        "recipe.yaml": source.recipe.to_yaml(),
-        "task.yaml": dump_yaml(settings),
-        "environment.json": json.dumps(machine, indent=2) + "\n",
-    }
-    for name, text in files.items():
-        write_atomically(folder / name, text)  # --resume reads what is there before it comes here
 
 
 def notes_before(settled: Settled) -> list[str]:

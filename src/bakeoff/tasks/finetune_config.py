@@ -38,9 +38,10 @@ class FinetuneConfig(Config):
     768 / width."""
     batch: int = Field(default=32, gt=0)
     """Rows of a batch."""
-    micro_batch: int | None = Field(default=None, gt=0)
-    """Rows that go through the model at once; gradients of a batch's micro-batches are added. Absent: the whole
-    batch."""
+    micro_batch: Annotated[int, Field(gt=0)] | Literal["auto"] | None = None
+    """Rows that go through the model at once; gradients of a batch's micro-batches are added. auto: as many of the
+    longest as fit the device's memory by count, and half as many from the step on that runs out of it; the run says how
+    many. Absent: the whole batch."""
     search: bool = False
     """Try half, one, two and four times the default learning rate, each with 3 and with 10 epochs; dev decides.
     Learning rates that are given replace these, and so do numbers of epochs."""
@@ -112,6 +113,15 @@ class FinetuneConfig(Config):
     truncate: Literal["head", "head+tail", "windows"] = "head"
     """The part of a long text that is read: its beginning; a quarter of the room from its beginning and the rest from
     its end (Sun et al. 2019, arXiv:1905.05583); or all, in windows, whose predictions are averaged."""
+
+    @field_validator("micro_batch", mode="before")
+    @classmethod
+    def _known_size(cls, value: Any) -> Any:
+        """Say in one line what a size may be."""
+        number = isinstance(value, int) and not isinstance(value, bool) and value > 0
+        if not (value is None or value == "auto" or number):
+            raise ValueError("give a number of rows above 0, or auto")
+        return value
 
     @field_validator("optimizer", "schedule", mode="before")
     @classmethod

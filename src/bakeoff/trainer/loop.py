@@ -12,7 +12,6 @@ from bakeoff.batching.batches import prefetch
 from bakeoff.display.progress import TrainingProgress
 from bakeoff.errors import Interrupted
 from bakeoff.learner.running_average import RunningAverage
-from bakeoff.machine.allocator import ran_out
 from bakeoff.resources.device import work_clock
 from bakeoff.runs.checkpoint import list_checkpoints
 from bakeoff.runs.run import Run
@@ -20,6 +19,7 @@ from bakeoff.trainer.checkpoint import load_checkpoint, taken_checkpoint
 from bakeoff.trainer.checkpoint_writer import CheckpointWriter
 from bakeoff.trainer.position import Position
 from bakeoff.trainer.save_plan import Keeper, SavePlan
+from bakeoff.trainer.shortage import RanOut, Resized, cut, ended, taken
 from bakeoff.trainer.step import optimize
 from bakeoff.trainer.unit import M, Unit
 
@@ -47,11 +47,15 @@ def steps(
 
     A step that runs out of memory is taken anew in smaller micro-batches, where the unit allows for it; `say` gets a
     line about it.
+
+    Raises:
+        RanOut: a step ran out of memory, and cannot be taken anew by itself.
     """
     unit.begin()
     coming = prefetch(unit.batches, position.step, last)
     while (micro_batches := next(coming, None)) is not None:
-        figures = _figures_of(unit, micro_batches, position.step, say)
+        now = micro_batches, position.step
+        figures = taken(unit, *now, say) if unit.fits_memory else optimize(unit, *now)
         if figures is None:
             coming.close()
             coming = prefetch(unit.batches, position.step, last)
@@ -63,32 +67,6 @@ def steps(
         position.step += 1
         position.tokens += tokens
         yield Taken(tokens, figures)
-
-
-def _figures_of(
-    unit: Unit[M], micro_batches: Sequence[M], step: int, say: Callable[[str], None]
-) -> dict[str, torch.Tensor] | None:
-    """The figures of `optimize`; None: the memory ran out, and the step is to be taken in smaller micro-batches.
-
-    Raises:
-        RuntimeError, MemoryError: it ran out, and micro-batches cannot be smaller, or weights are changed already.
-    """
-    moved: list[bool] = []
-    hook = unit.optimizer.register_step_pre_hook(lambda *_: moved.append(True))
-    try:
-        return optimize(unit, micro_batches, step)
-    except (RuntimeError, MemoryError) as error:
-        line = unit.in_smaller_parts(step) if ran_out(error) and not moved else None
-        if line is None:
-            raise
-    finally:
-        hook.remove()
-    # After the exception is gone, and with it what the step has made.
-    unit.optimizer.zero_grad(set_to_none=True)
-    if unit.placement.device.type == "cuda":
-        torch.cuda.empty_cache()
-    say(line)
-    return None
 
 
 class Trainer(Generic[M]):
@@ -152,19 +130,29 @@ class Trainer(Generic[M]):
         Raises:
             Interrupted: a signal came; everything is saved.
             Diverged: a loss is not a number any more; the last checkpoint stays.
+            Resized: memory ran out, micro-batches are smaller, and another trainer goes on from the last checkpoint.
+            UserError: memory ran out in one of several processes that cannot go on.
             OSError: a checkpoint could not be written.
         """
-        with self.writer:  # which ends its work before the training ends, however it does
-            self._train(stopping, until)
+        try:
+            with self.writer:  # which ends its work before the training ends, however it does
+                self._train(stopping, until)
+        except RanOut as shortage:
+            at = self.position.step, self.saved_step
+            if not shortage.together:
+                raise ended(self.unit, *at) from None
+            raise Resized(cut(self.unit, *at), self.unit.micro_batch) from None
 
     def _train(self, stopping: Sequence[int], until: int | None) -> None:
         position, unit = self.position, self.unit
+        if position.step == 0 and unit.fits_memory and not unit.processes.alone:
+            self.save()  # what ends all processes can be gone on with
         if position.step == 0 and 0 in unit.evaluations:
             self.evaluate()
         self.saved_at, self.read_at = time.monotonic(), self._now()
         last = position.step if self.over else max(position.step, min(until or unit.steps, unit.steps))
-        for taken in steps(unit, position, last, self.average, self._cut):
-            self.unread.append(taken)
+        for step in steps(unit, position, last, self.average, self._cut):
+            self.unread.append(step)
             self.writer.check()
             caught = self._between_steps(position.step == until, stopping)
             if self.over:

@@ -39,18 +39,24 @@ def whole_batch(unit: Unit[M], micro_batches: Sequence[M]) -> tuple[Sequence[M],
 def optimize(unit: Unit[M], micro_batches: Sequence[M], step: int) -> dict[str, torch.Tensor]:
     """One optimizer step over the micro-batches of a batch, of which each process takes its share.
 
-    Each loss is its sum over the whole batch divided once by its number of targets, however the batch is cut into
-    micro-batches, and on however many processes. A group of the optimizer may have a multiple of the rate
-    (`lr_multiple` of the optimizer itself, `factor` of the layer's depth) and of the clipped gradient
-    (`gradient_factor`).
-
     Returns:
         This process's share of each mean loss, and the norm of the gradient before clipping, as scalars on the device.
     """
-    module, optimizer, device, distribution = unit.module, unit.optimizer, unit.placement.device, unit.distribution
-    factor = unit.factor(step)
-    for group in optimizer.param_groups:
-        group["lr"] = unit.learning_rate * group.get("lr_multiple", 1.0) * factor * group.get("factor", 1.0)
+    means = add_gradients(unit, micro_batches, step)
+    unit.distribution.end_step()
+    return {**means, NORM: move_weights(unit, step)}
+
+
+def add_gradients(unit: Unit[M], micro_batches: Sequence[M], step: int) -> dict[str, torch.Tensor]:
+    """The forward and backward passes of a step, whose gradients are left in the weights.
+
+    Each loss is its sum over the whole batch divided once by its number of targets, however the batch is cut into
+    micro-batches, and on however many processes.
+
+    Returns:
+        This process's share of each mean loss, as scalars on the device.
+    """
+    device, distribution = unit.placement.device, unit.distribution
     micro_batches, counts = whole_batch(unit, micro_batches)
     weights = unit.weights(step)
     means = {name: torch.zeros((), device=device) for name in counts}
@@ -64,12 +70,26 @@ def optimize(unit: Unit[M], micro_batches: Sequence[M], step: int) -> dict[str, 
                 loss = loss + counted * weights[name] * share
                 means[name] += counted * share.detach()
             loss.backward()
-    distribution.end_step()
-    norm = whole_tensor(torch.nn.utils.clip_grad_norm_(module.parameters(), unit.clip or math.inf))
+    return means
+
+
+def move_weights(unit: Unit[M], step: int) -> torch.Tensor:
+    """Clip the gradients, move the weights by them, and drop them.
+
+    A group of the optimizer may have a multiple of the rate (`lr_multiple` of the optimizer itself, `factor` of the
+    layer's depth) and of the clipped gradient (`gradient_factor`).
+
+    Returns:
+        () the norm of the gradient before clipping, on the device.
+    """
+    optimizer, factor = unit.optimizer, unit.factor(step)
+    for group in optimizer.param_groups:
+        group["lr"] = unit.learning_rate * group.get("lr_multiple", 1.0) * factor * group.get("factor", 1.0)
+    norm = whole_tensor(torch.nn.utils.clip_grad_norm_(unit.module.parameters(), unit.clip or math.inf))
     for group in optimizer.param_groups:
         gradients = [parameter.grad for parameter in group["params"] if parameter.grad is not None]
         if gradients and (multiple := group.get("gradient_factor", 1.0)) != 1:
             torch._foreach_mul_(gradients, multiple)
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
-    return {**means, NORM: norm}
+    return norm

@@ -15,6 +15,7 @@ from bakeoff.distributed.replicas import Replicas
 from bakeoff.distributed.shards import Shards
 from bakeoff.errors import Diverged
 from bakeoff.resources.device import Placement
+from bakeoff.resources.micro_batch import Size
 from bakeoff.trainer.position import Position
 
 
@@ -53,6 +54,8 @@ class Unit(ABC, Generic[M]):
     The loop, the step, the checkpoint and the guard are the same for all units.
     """
 
+    title: str
+    """The name of what is trained, in lines about it."""
     module: nn.Module
     """The model with its heads, on the device."""
     optimizer: torch.optim.Optimizer
@@ -77,6 +80,8 @@ class Unit(ABC, Generic[M]):
     """The steps after which the module is evaluated; 0: before the first."""
     settle: Callable[[], None] = staticmethod(lambda: None)
     """Waits for a checkpoint that is being written; set by the trainer."""
+    fits_memory: bool = False
+    """Whether micro-batches are as large as memory allows, and become smaller where it does not, see `shortage.py`."""
 
     @cached_property
     def distribution(self) -> Replicas:
@@ -102,13 +107,20 @@ class Unit(ABC, Generic[M]):
     def batches(self, step: int) -> list[M]:
         """This process's micro-batches of a step, a function of the step alone; called in a thread that stays ahead."""
 
-    def in_smaller_parts(self, step: int) -> str | None:
-        """Cut batches into smaller micro-batches from a step on that ran out of memory, and undo what it had begun.
+    @property
+    def micro_batch(self) -> Size:
+        """The size of a micro-batch, of a unit that fits memory."""
+        raise NotImplementedError
 
-        Returns:
-            A line about it; None: they cannot be smaller, or are to stay as they are.
-        """
-        return None
+    def note(self) -> None:
+        """Note what a step writes over beside weights and gradients, so that the step can be taken anew."""
+
+    def cut(self, size: Size) -> None:
+        """Cut batches into micro-batches of another size from now on; what was noted stands again."""
+        raise NotImplementedError
+
+    def record(self, change: dict[str, Any]) -> None:
+        """Write into the files of the run that micro-batches have another size, from a step on."""
 
     @abstractmethod
     def counts(self, micro_batches: Sequence[M]) -> dict[str, float]:

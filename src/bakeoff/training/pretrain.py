@@ -1,7 +1,6 @@
 """Pre-training from a recipe and a corpus to a finished run: open, settle, prepare, fit, finish."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
 from itertools import chain
 from pathlib import Path
 
@@ -9,30 +8,32 @@ from bakeoff.config import differing
 from bakeoff.display.progress import Shown, TrainingProgress
 from bakeoff.display.wording import number
 from bakeoff.distributed.launch import together
+from bakeoff.distributed.processes import Processes
 from bakeoff.distributed.shards import whole
-from bakeoff.durable import held, remove
-from bakeoff.errors import Interrupted, LostProcess
-from bakeoff.full_disk import full_disk
+from bakeoff.durable import remove
+from bakeoff.errors import Interrupted
 from bakeoff.machine.launch import require_torchrun, started_again
 from bakeoff.optimization.budget import Budget
 from bakeoff.optimization.early_stopping import EarlyStopping
 from bakeoff.optimization.save_points import SavePoints
 from bakeoff.recipe import Recipe
+from bakeoff.resources.device import return_device_memory
 from bakeoff.resources.first_line import first_line
 from bakeoff.resources.thread_choice import Asked as AskedThreads
 from bakeoff.resources.threads import restoring_threads
-from bakeoff.runs.beginning import alone_in, removed_before_a_step
 from bakeoff.runs.run import Run
 from bakeoff.signals import stop_signals
 from bakeoff.trainer.loop import Trainer
 from bakeoff.trainer.position import Position
 from bakeoff.trainer.save_plan import SavePlan
+from bakeoff.trainer.shortage import Resized
 from bakeoff.training.averaging import Snapshots, snapshot_steps, write_average
 from bakeoff.training.initial_weights import Start
 from bakeoff.training.opening import Asked, open_training
 from bakeoff.training.preparing import Prepared, prepare
 from bakeoff.training.pretraining import Pretraining
 from bakeoff.training.remarks import changed_settings, falls_later, hidden, other_tokenizer, step_cost, unread
+from bakeoff.training.running import running
 from bakeoff.training.saving import Saver
 from bakeoff.training.settling import Settled, settle
 from bakeoff.training.summary import summary_of
@@ -108,45 +109,37 @@ def pretrain(
         settled = settle(open_training(asked))
         if settled.done is not None:
             return settled.done
-        prepared = prepare(settled)
-        name, shown = settled.recipe.name, progress if processes.first else False
-        on = [] if finish_now else [f"{name}: on {first_line(prepared.module.model, prepared.placement, processes)}"]
-        bar = TrainingProgress(name, settled.steps, shown, on)
-        with running(settled, prepared) as run, bar:
+        return _run_of(settled, processes, progress, watch, until)
+
+
+def _run_of(
+    settled: Settled,
+    processes: Processes,
+    progress: Shown,
+    watch: Callable[[Position], None] | None,
+    until: int | None,
+) -> Run:
+    """Train, in micro-batches that become smaller where memory runs out; and write what comes of it."""
+    name, shown, asked = settled.recipe.name, progress if processes.first else False, settled.opened.asked
+    prepared = prepare(settled)
+    on = [] if asked.finish_now else [f"{name}: on {first_line(prepared.module.model, prepared.placement, processes)}"]
+    facts = {"initial_weights": prepared.taken, **prepared.here}
+    with running(settled, facts) as run, TrainingProgress(name, settled.steps, shown, on) as bar:
+        while True:
             training = Training(run, settled, prepared, bar, watch)
-            if run.finished or training.train(until):  # else a stop at `until`
-                training.average()
-            processes.wait()  # until the first one has written all
+            try:
+                finished = run.finished or training.train(until)
+                break
+            except Resized as change:  # its traceback holds the memory of a step
+                line, settled = str(change), settled.gone_on(run, change.size)
+            del training, prepared
+            return_device_memory(settled.opened.device)
+            bar.line(line)
+            prepared = prepare(settled)
+        if finished:  # else a stop at `until`
+            training.average()
+        processes.wait()  # until the first one has written all
     return run
-
-
-@contextmanager
-def running(settled: Settled, prepared: Prepared) -> Iterator[Run]:
-    """The directory of the run, for this process alone; a new one that comes to no step is removed after an error."""
-    opened = settled.opened
-    with ExitStack() as stack:
-
-        def entered() -> Run:
-            run = opened.run or _created(settled, prepared)
-            stack.enter_context(held(run.path))
-            if opened.run is None:
-                stack.enter_context(removed_before_a_step(run))
-            return run
-
-        run = opened.asked.processes.once(entered)
-        try:
-            with full_disk(run.path, run.what_is_kept):
-                yield run
-        except LostProcess as error:
-            raise LostProcess(f"{run.path}: {error}; {run.what_is_kept('')}") from None
-
-
-def _created(settled: Settled, prepared: Prepared) -> Run:
-    """The directory of a new run."""
-    opened, out = settled.opened, settled.opened.asked.out
-    facts = {**opened.request, "steps": settled.steps, "initial_weights": prepared.taken, **prepared.here}
-    with full_disk(out, lambda: "nothing was kept"), alone_in(out):
-        return Run.create(out, settled.recipe, opened.corpus.tokenizer, facts)
 
 
 class Training:
@@ -185,6 +178,7 @@ class Training:
 
         Raises:
             Interrupted: a signal came; what was done is saved.
+            Resized: memory ran out, and another training goes on in smaller micro-batches.
         """
         self._begin()
         with stop_signals() as stopping:  # what finishes a run takes as long as a checkpoint, and replaces it

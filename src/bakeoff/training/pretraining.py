@@ -12,14 +12,13 @@ from typing_extensions import override
 
 from bakeoff.batching.batch import Batch
 from bakeoff.batching.widths import Widths, widened, widths_of
-from bakeoff.display.wording import counted
 from bakeoff.display.wording import number as in_words
 from bakeoff.distributed.processes import ALONE, Processes
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.learner.recurrent_memory import Memory
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement
-from bakeoff.resources.micro_batch import Size, halved, plain_size
+from bakeoff.resources.micro_batch import Size, plain_size
 from bakeoff.runs.checkpoint import list_checkpoints
 from bakeoff.runs.run import Run
 from bakeoff.tensors import load_tensors
@@ -89,7 +88,10 @@ class Pretraining(Unit[Batch]):
         self.recipe, self.module, self.placement, self.seed, self._run = recipe, module, placement, seed, run
         self.processes = processes
         self.optimizer = optimizer or training.optimizer.build(module, placement.precision)
-        self._stages, self._held_out, self._fits_memory = stages, held_out, fits_memory
+        self._stages, self._held_out, self.title = stages, held_out, recipe.name
+        # Where rows depend on each other, other parts would be another training.
+        independent = all(stack.independent_rows for stack in module.model.stacks().values())
+        self.fits_memory = fits_memory and independent
         self.steps, self.clip = training.budget.steps or 1, training.clip
         self.learning_rate = training.optimizer.rate
         self.average_steps = training.running_average * self.steps
@@ -128,25 +130,30 @@ class Pretraining(Unit[Batch]):
         device = self.placement.device
         return batches if device.type == "cpu" else [self.module.with_parts(each).pinned(device) for each in batches]
 
+    @property
     @override
-    def in_smaller_parts(self, step: int) -> str | None:
-        before = self.recipe.training.at_once
-        size = halved(before) if self._fits_memory else None
-        # Memories of the parts before are written over already; and other processes would have to do the same.
-        if size is None or self.memory is not None or not self.processes.alone:
-            return None
+    def micro_batch(self) -> Size:
+        return self.recipe.training.at_once
+
+    @override
+    def note(self) -> None:
+        if self.memory is not None:
+            self.memory.note()
+
+    @override
+    def cut(self, size: Size) -> None:
         self.recipe = self.recipe.changed({"training.micro_batch": plain_size(size)})
         self._stages = self.stages.in_other_parts(self.recipe)
+        if self.memory is not None:
+            self.memory.go_back(self.processes)
+
+    @override
+    def record(self, change: dict[str, Any]) -> None:
         if self._run is not None:
-            change = {"from_step": step, "micro_batch": plain_size(size)}
             environment = self._run.environment
             changes = [*environment.get("micro_batches", []), change]
-            self._run.replace_recipe(self.recipe)
+            self._run.replace_recipe(self.recipe.changed({"training.micro_batch": change["micro_batch"]}))
             self._run.replace_environment({**environment, "micro_batches": changes})
-        return (
-            f"{self.recipe.name}: {self.placement.device} ran out of memory at step {step:,}, which is taken anew: "
-            f"micro-batches of {_in_words(size)} in place of {_in_words(before)} from here on"
-        )
 
     @override
     def counts(self, micro_batches: Sequence[Batch]) -> dict[str, float]:
@@ -266,7 +273,3 @@ class Pretraining(Unit[Batch]):
     def take_best(self) -> None:
         """Give the module the best weights so far, where early stopping keeps them."""
         self.early_stop.take_best(self.module)
-
-
-def _in_words(size: Size) -> str:
-    return counted(size, "row") if isinstance(size, int) else f"{size.tokens:,} tokens"

@@ -9,6 +9,7 @@ from bakeoff.durable import remove, without_links
 from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
+from bakeoff.resources.micro_batch import Size, plain_size
 from bakeoff.resources.thread_choice import quickest, resolve_threads
 from bakeoff.resources.threads import default_threads
 from bakeoff.runs.beginning import require_no_run
@@ -41,6 +42,11 @@ class Settled(NamedTuple):
     def steps(self) -> int:
         """The number of steps of the whole training."""
         return self.recipe.training.budget.steps or 0
+
+    def gone_on(self, run: Run, size: Size) -> "Settled":
+        """The same training, where it goes on in its run with another size of micro-batches."""
+        recipe = self.recipe.changed({"training.micro_batch": plain_size(size)})
+        return self._replace(opened=self.opened._replace(run=run), recipe=recipe, changed=[], older=[])
 
 
 def settle(opened: Opened) -> Settled:

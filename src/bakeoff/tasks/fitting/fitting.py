@@ -17,7 +17,9 @@ from bakeoff.distributed.shards import shard
 from bakeoff.machine.transfer import pinned
 from bakeoff.models.stack import parts_in
 from bakeoff.resources.device import Placement
+from bakeoff.resources.micro_batch import Size
 from bakeoff.tasks.finetune_config import FinetuneConfig
+from bakeoff.tasks.fitting.settings_files import record_micro_batch
 from bakeoff.tasks.fitting.trial import (
     BEST,
     CHOSEN,
@@ -67,6 +69,11 @@ class Setting(NamedTuple):
     """The device of the head, and the precision of its products."""
     processes: Processes = ALONE
     """The processes that train the head together."""
+    micro_batch: int | None = None
+    """Items that go through the head at once, as the config says or, where it says auto, as it was decided; None: the
+    whole batch."""
+    name: str = "fine-tuning"
+    """The name of what is fine-tuned, in lines about it."""
 
 
 class ItemBatch(NamedTuple):
@@ -96,6 +103,7 @@ class Fitting(Unit[ItemBatch]):
         trial: the learning rate and the epochs.
         setting: the settings that all trainings have in common.
         ended: the trainings before this one.
+        folder: the folder of the unfinished run; left out where steps are taken alone.
 
     Attributes:
         best: the best evaluation so far, and its weights.
@@ -109,11 +117,14 @@ class Fitting(Unit[ItemBatch]):
         trial: FittingTrial,
         setting: Setting,
         ended: Ended = NONE_ENDED,
+        folder: Path | None = None,
     ) -> None:
         self.module = self.head = head
         self.train, self.dev, self.trial, self.setting, self.ended = train, dev, trial, setting, ended
         self.seed, self.placement, config = setting.seed, setting.placement, setting.config
-        self.processes = setting.processes
+        self.processes, self.title, self.folder = setting.processes, setting.name, folder
+        self.independent_rows = all(stack.independent_rows for stack in head.model.stacks().values())
+        self.fits_memory = config.micro_batch == "auto" and self.independent_rows
         freeze(head, config)
         if setting.processes.shards:
             shard(head, parts_in(head), setting.processes, setting.placement.device, entries=["read"])
@@ -154,11 +165,12 @@ class Fitting(Unit[ItemBatch]):
         if self._order[0] != epoch:
             self._order = (epoch, shuffled_batches(lengths, config.batch, self.seed, epoch))
         chosen = self._order[1][index]
-        size = config.micro_batch or len(chosen)
+        size = self.setting.micro_batch or len(chosen)
         share = self.processes.share(-(-len(chosen) // size))
-        return [self._micro_batch(chosen[number * size : (number + 1) * size], number) for number in share]
+        return [self.micro_batch_of(chosen[number * size : (number + 1) * size], number) for number in share]
 
-    def _micro_batch(self, chosen: NDArray[np.int64], number: int) -> ItemBatch:
+    def micro_batch_of(self, chosen: NDArray[np.int64], number: int) -> ItemBatch:
+        """The micro-batch of some items, by their indices, with its number in the batch."""
         items, task = self.train.items, self.setting.task
         targets = {OF_TASK: task.targets(items, chosen)}
         if self.setting.config.language_model:
@@ -167,6 +179,21 @@ class Fitting(Unit[ItemBatch]):
         collated = task.collate(items, chosen, self.setting.format)
         inputs = tree_map_only(Tensor, partial(pinned, device=self.placement.device), collated)
         return ItemBatch(inputs, chosen, int(items.lengths[chosen].sum()), targets, number)
+
+    @property
+    @override
+    def micro_batch(self) -> Size:
+        return self.setting.micro_batch or self.setting.config.batch
+
+    @override
+    def cut(self, size: Size) -> None:
+        assert isinstance(size, int)
+        self.setting = self.setting._replace(micro_batch=size)
+
+    @override
+    def record(self, change: dict[str, Any]) -> None:
+        if self.folder is not None:
+            record_micro_batch(self.folder, change)
 
     @override
     def counts(self, micro_batches: Sequence[ItemBatch]) -> dict[str, float]:
@@ -185,8 +212,8 @@ class Fitting(Unit[ItemBatch]):
 
     @override
     def spare(self, micro_batches: Sequence[ItemBatch]) -> ItemBatch:
-        first = np.arange(min(len(self.train.items.owners), self.setting.config.micro_batch or 1))
-        batch = micro_batches[-1] if micro_batches else self._micro_batch(first, SPARE)
+        first = np.arange(min(len(self.train.items.owners), self.setting.micro_batch or 1))
+        batch = micro_batches[-1] if micro_batches else self.micro_batch_of(first, SPARE)
         return batch._replace(number=SPARE)
 
     @override

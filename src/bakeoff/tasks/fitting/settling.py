@@ -8,7 +8,6 @@ import numpy as np
 
 from bakeoff.digests import digest
 from bakeoff.distributed.processes import ALONE, Processes
-from bakeoff.errors import UserError
 from bakeoff.models.dropouts import with_dropout
 from bakeoff.models.layer_map import unshared
 from bakeoff.recipe import Recipe
@@ -48,6 +47,10 @@ class Settled(NamedTuple):
     def items(self) -> int:
         """The number of items to learn from."""
         return len(self.splits["train"].items.owners)
+
+    def with_micro_batch(self, size: int | None) -> "Settled":
+        """The same fine-tuning with so many items at once."""
+        return self._replace(setting=self.setting._replace(micro_batch=size))
 
     def asked(self) -> dict[str, Any]:
         """All inputs on which the result depends, by the words with which an error names them."""
@@ -97,11 +100,10 @@ def settle(
     splits = {name: TaskSplit(part, data.task.encode(part, format)) for name, part in examples.items()}
     cut = {name: CutRows.of(split.items, format.length) for name, split in splits.items()}
     planned, config = config.epochs, lengthened(config, len(splits["train"].items.owners))
-    sizes = config.batch, config.micro_batch or config.batch, "rows"
+    given = None if config.micro_batch == "auto" else config.micro_batch
+    sizes = config.batch, 1 if config.micro_batch == "auto" else given or config.batch, "rows"
     processes.require_shares(source.recipe.name, *sizes, "--option micro_batch={}")
-    if processes.shards and task.head == "writing":
-        raise UserError(f"--shard: {task.kind} writes texts in training, for which each process needs the whole model")
-    setting = Setting(config, data.task, format, seed, placement, processes)
+    setting = Setting(config, data.task, format, seed, placement, processes, given, source.recipe.name)
     return Settled(source, setting, splits, cut, planned, data.notes)
 
 
