@@ -84,6 +84,10 @@ def planned(corpus, folder):
         for name, kind, average in DIVIDED
     ]
     finetuning = {"recipe": shrink("bert-tiny").model_dump(mode="json"), "task": task, "config": config}
+    (folder / "pairs.tsv").write_text("source\ttarget\n" + "a red house\ta blue one\nthe x\tof y\n" * 12, "utf-8")
+    splits = dict.fromkeys(("train", "dev", "test"), str(folder / "pairs.tsv"))
+    writes = {"kind": "sequence_to_sequence", **splits, "metric": "chrf", "longest": 8}
+    writing = {**finetuning, "recipe": shrink("t5-tiny").model_dump(mode="json"), "task": writes}
     return [
         *(
             pretraining("bert-tiny", corpus, f"of-{kind}", **{"training.optimizer": {"kind": kind, **values}})
@@ -99,7 +103,22 @@ def planned(corpus, folder):
         ),
         {**finetuning, "out": "finetuned", "options": {"tokenizer": str(corpus.path)}},
         {**finetuning, "out": "divided", "options": {"tokenizer": str(corpus.path), "shard": True}},
+        {**writing, "out": "writing", "options": {"tokenizer": str(corpus.path)}},
+        {**writing, "out": "writing-divided", "options": {"tokenizer": str(corpus.path), "shard": True}},
     ]
+
+
+SCORED = ["of-sgd", "one-transformer-xl-tiny", "shards-gpt-tiny"]
+"""Runs that score texts around each token, and forwards with a memory and in windows."""
+
+
+def texts_to_score(folder):
+    """Texts of many lengths, and minimal pairs of them."""
+    texts = [" ".join(["the red house of x"] * count) for count in (1, 9, 3, 40, 2, 17, 1, 5)]
+    (folder / "texts.txt").write_text("\n".join([*texts, ""]), encoding="utf-8")
+    lines = [f"{text} is\tof {text}\n" for text in texts]
+    (folder / "minimal.tsv").write_text("sentence_good\tsentence_bad\n" + "".join(lines), encoding="utf-8")
+    return {"texts": str(folder / "texts.txt")}, {"minimal_pairs": str(folder / "minimal.tsv")}
 
 
 def labelled_file(path):
@@ -162,6 +181,7 @@ def runs(corpus, tmp_path_factory):
     for name in REJOINED:
         run_of(folder, pretraining(name, corpus, f"one-{name}", {"until": 4}))
     evaluations = [("of-sgd", {"corpus": str(corpus.path)}), ("finetuned", {"data": str(folder / "labelled.tsv")})]
+    evaluations += [(name, options) for name in SCORED for options in texts_to_score(folder)]
     processes = started(folder, runs=[*asked, *resumed], evaluations=evaluations)
     (folder / "alone").mkdir()
     for each in asked:
@@ -247,7 +267,7 @@ def test_fine_tuning_and_evaluation_are_those_of_one(runs):
     ours, alone = runs["folder"], runs["folder"] / "alone"
     require_alike(ours / "finetuned", alone / "finetuned", 2e-4)
     require_alike(ours / "divided", alone / "finetuned", 2e-4)
-    (corpus, labels), (text, data) = runs["evaluations"], (options for _, options in runs["asked"])
+    (corpus, labels, *_), (text, data, *_) = runs["evaluations"], [options for _, options in runs["asked"]]
     assert corpus["losses"] == pytest.approx(evaluate(ours / "of-sgd", device="cpu", **text)["losses"], rel=1e-6)
     assert labels["loss"] == pytest.approx(evaluate(ours / "finetuned", device="cpu", **data)["loss"], rel=1e-6)
 
@@ -259,3 +279,20 @@ def test_divided_weights_are_written_whole(place, name, kind, _, runs):
     """Also where one process goes on from the checkpoint of several that have divided them."""
     tolerance = 5e-4 if kind == "adafactor" else 5e-5
     require_alike(runs["folder"] / f"{place}-{name}", runs["folder"] / "alone" / f"shards-{name}", tolerance)
+
+
+@pytest.mark.slow
+def test_texts_and_pairs_are_scored_as_by_one_to_the_last_bit(runs):
+    """The batches are those of one process, and each is read by one of several."""
+    for (run, options), found in list(zip(runs["asked"], runs["evaluations"], strict=True))[2:]:
+        assert found == evaluate(runs["folder"] / run, device="cpu", **options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("out", ["writing", "writing-divided"])
+def test_texts_are_written_as_by_one(out, runs):
+    ours, alone = runs["folder"] / out, runs["folder"] / "alone" / "writing"
+    require_alike(ours, alone, 2e-4)
+    one, other = (read_lines(run / "predictions.jsonl") for run in (ours, alone))
+    assert [line["prediction"] for line in one] == [line["prediction"] for line in other]
+    assert [line["loss"] for line in one] == pytest.approx([line["loss"] for line in other], rel=1e-3)

@@ -10,6 +10,7 @@ import torch
 from tests.conftest import digit_pairs, shrink, without_dropout
 
 from bakeoff.cli import run as run_command
+from bakeoff.distributed.processes import Processes
 from bakeoff.errors import UserError
 from bakeoff.formats.parallel import ParallelConfig
 from bakeoff.generation.writer import next_token_head
@@ -114,7 +115,7 @@ def test_all_tensors_arrive_and_targets_have_the_log_probabilities_of_the_pre_tr
     head = WritingHead(recipe, tokenizer.size)
     assert transfer(head, tmp_path / "model.safetensors", recipe) == len(head.state_dict())
     examples = examples_of()
-    found = task.predict(head.eval(), task.encode(examples, format), format, CPU, in_training=True)
+    found = task.predict(head.eval(), task.encode(examples, format), format, CPU, Processes(), in_training=True)
     expected = [by_whole_passes(module, tokenizer, each.texts[0], each.target) for each in examples]
     for own, (total, tokens) in zip(found.predictions, expected, strict=True):
         assert own.target_loss == pytest.approx(-total, rel=1e-4)
@@ -141,10 +142,12 @@ def test_what_is_written_does_not_depend_on_other_rows_nor_holds_marks(name, tok
     head.model.embedding.weight.data[tokenizer.size :] *= 20  # marks would be the likeliest of all
     task, format = task_of(longest=8, beams=3), InputFormat(tokenizer, recipe, 40)
     examples = [SourceText(0, (digits,), None) for digits, _ in digit_pairs(5, longest=6)]
-    together = task.predict(head, task.encode(examples, format), format, CPU, in_training=False)
+    together = task.predict(head, task.encode(examples, format), format, CPU, Processes(), in_training=False)
     assert together.loss is None
     for each, own in zip(examples, together.predictions, strict=True):
-        (alone,) = task.predict(head, task.encode([each], format), format, CPU, in_training=False).predictions
+        (alone,) = task.predict(
+            head, task.encode([each], format), format, CPU, Processes(), in_training=False
+        ).predictions
         assert alone.text == own.text
         assert alone.log_probability == pytest.approx(own.log_probability, rel=1e-3)
         assert own.target_loss is None

@@ -1,6 +1,7 @@
 """A module whose weights are divided among the processes, which gather those of a part while they need them (FSDP2)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
 import torch
@@ -71,6 +72,27 @@ def shard(
         if isinstance(each, FSDPModule):
             each.set_gradient_divide_factor(1.0)  # losses are divided by the counts of the whole batch already
             each.set_force_sum_reduction_for_comms(True)  # gloo cannot take the mean
+
+
+@contextmanager
+def put_together(module: nn.Module) -> Iterator[None]:
+    """A context in which each process has the whole of a module that `shard` has divided, and calls any part by itself.
+
+    All processes enter it together, without gradients; in it they need not make the same passes.
+    """
+    from torch.distributed.fsdp import FSDPModule
+
+    parts = [each for each in module.modules() if isinstance(each, FSDPModule)]
+    with torch.no_grad():
+        for part in parts:
+            part.unshard()
+            part.set_reshard_after_forward(False, recurse=False)
+        try:
+            yield
+        finally:
+            for part in parts:
+                part.set_reshard_after_forward(part is not module, recurse=False)
+                part.reshard()
 
 
 def divided(tensor: Tensor) -> bool:

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from bakeoff.distributed.processes import ALONE, Processes
 from bakeoff.generation.beam_search import Hypothesis, Search, beam_search
 from bakeoff.generation.config import GenerationConfig
 from bakeoff.generation.sampling import PromptSeed, chooser
@@ -136,14 +137,20 @@ class Generator:
         prompts: Prompts,
         config: GenerationConfig,
         sources: Prompts | None = None,
+        processes: Processes = ALONE,
     ) -> list[Hypothesis]:
-        """The best continuation of each prompt by beam search; arguments as for `write`."""
+        """The best continuation of each prompt by beam search, for which several processes share the batches.
+
+        Other arguments are as for `write`.
+        """
         search = Search(config.beams or 1, config.tokens, config.length_penalty, self.end)
-        found: dict[int, Hypothesis] = {}
-        for rows in self._together(prompts, sources, config.tokens, search.beams):
+
+        def of_batch(rows: list[int]) -> dict[int, Hypothesis]:
             own = [prompts[row] for row in rows]
             given = None if sources is None else [sources[row] for row in rows]
-            found |= zip(rows, self._searched(own, search, given), strict=True)
+            return dict(zip(rows, self._searched(own, search, given), strict=True))
+
+        found = processes.divided(list(self._together(prompts, sources, config.tokens, search.beams)), of_batch)
         return [found[row] for row in range(len(prompts))]
 
     def _searched(self, prompts: Prompts, search: Search, sources: Prompts | None) -> list[Hypothesis]:

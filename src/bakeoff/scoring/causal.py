@@ -53,7 +53,7 @@ class Forwards:
             self._in_turn(rows, found)
         else:
             self._in_windows(rows, found)
-        return found
+        return self.predictions.joined(found)
 
     def _in_windows(self, rows: Sequence[ScoredText], found: Sequence[TokenScores]) -> None:
         windows = [
@@ -61,7 +61,7 @@ class Forwards:
             for number, row in enumerate(rows)
             for window in windows_behind(len(row.ids), self.length, row.first, self.stride)
         ]
-        for batch in batches([window.end - window.begin for _, window in windows], self.device):
+        for batch in self.predictions.share(batches([each.end - each.begin for _, each in windows], self.device)):
             chosen = [windows[index] for index in batch]
             # Padding stands after the tokens, which do not attend to it.
             ids, _ = padded(
@@ -77,7 +77,7 @@ class Forwards:
         count = max(1, tokens_at_once(self.device, POSITIONS) // self.length)
         lengths = np.array([len(row.ids) for row in rows], np.int64)
         order = [number for number in by_length(lengths, longest_first=True).tolist() if lengths[number]]
-        for first in range(0, len(order), count):
+        for first in self.predictions.share(range(0, len(order), count)):
             going = order[first : first + count]
             state: ModelState | None = self.model.start(len(going))
             begin = 0

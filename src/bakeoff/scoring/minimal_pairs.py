@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bakeoff.display.wording import listed
+from bakeoff.distributed.processes import ALONE, Processes
 from bakeoff.errors import UserError
 from bakeoff.reading.aligned import clean
 from bakeoff.reading.tables import open_table
@@ -149,7 +150,14 @@ def _mean(groups: dict[str, float]) -> float:
     return math.fsum(groups.values()) / len(groups)
 
 
-def judge(run: Run, pairs: Sequence[MinimalPair], reading: Reading, *, device: str = "auto") -> Preferences:
+def judge(
+    run: Run,
+    pairs: Sequence[MinimalPair],
+    reading: Reading,
+    *,
+    device: str = "auto",
+    processes: Processes = ALONE,
+) -> Preferences:
     """How often a run prefers the good sentence of a pair.
 
     Args:
@@ -157,6 +165,7 @@ def judge(run: Run, pairs: Sequence[MinimalPair], reading: Reading, *, device: s
         pairs: the pairs.
         reading: one of `readings.readings(run)`; `readings.Reading` explains the scores.
         device: auto, cpu, cuda or mps.
+        processes: those that score the sentences together.
 
     Raises:
         UserError: the run cannot score in this way, a score is not a finite number, or each pair has a sentence of
@@ -167,14 +176,19 @@ def judge(run: Run, pairs: Sequence[MinimalPair], reading: Reading, *, device: s
     unseen = np.array([each.all_unknown for each in hidden]).reshape(-1, 2).any(1)
     if unseen.all():
         raise UserError(f"{run.path}: no pair can be judged, for each has a sentence of unknown tokens alone")
-    scores = score_sentences(run, sentences, reading, device=device).reshape(-1, 2)
+    scores = score_sentences(run, sentences, reading, device=device, processes=processes).reshape(-1, 2)
     scores[unseen] = 0.0  # a tie: what is unknown has no probability
     unknown = np.array([each.unknown > 0 or each.hidden > 0 for each in hidden]).reshape(-1, 2).any(1)
     return preferences(pairs, scores)._replace(unknown=int(unknown.sum()))
 
 
 def score_sentences(
-    run: Run, sentences: Sequence[str], reading: Reading, *, device: str = "auto"
+    run: Run,
+    sentences: Sequence[str],
+    reading: Reading,
+    *,
+    device: str = "auto",
+    processes: Processes = ALONE,
 ) -> NDArray[np.float64]:
     """The log-probability of each sentence in nats, (N,).
 
@@ -186,12 +200,13 @@ def score_sentences(
         sentences: N sentences.
         reading: one of `readings(run)`.
         device: auto, cpu, cuda or mps.
+        processes: those that score the sentences together.
 
     Raises:
         UserError: the run cannot score in this way, or a score is not a finite number.
     """
     known = require_reading(run, reading)
-    scorer = scorer_of(run, known[reading], False, device, whole_words=reading == "pseudo_words")
+    scorer = scorer_of(run, known[reading], False, device, reading == "pseudo_words", processes=processes)
     words = WordStarts(run.tokenizer)
     end = run.tokenizer.end_of_line if reading == "forwards" else None
     texts = [clean(sentence) for sentence in sentences]

@@ -71,10 +71,10 @@ class EachAlone:
             for token in range(window.scored, window.until)
         ]
         lengths = [self.rows.special + each.window.end - each.window.begin for each in targets]
-        for batch in batches(lengths, self.rows.device):
+        for batch in self.predictions.share(batches(lengths, self.rows.device)):
             chosen = [targets[index] for index in batch]
             self._score(chosen, rows, found)
-        return found
+        return self.predictions.joined(found)
 
     def _score(self, chosen: Sequence[_Target], rows: Sequence[ScoredText], found: Sequence[TokenScores]) -> None:
         copies = [self.rows.row(rows[each.number].ids[each.window.begin : each.window.end]) for each in chosen]

@@ -30,7 +30,7 @@ class OfTargets:
         found = [TokenScores(len(row.ids)) for row in rows]
         sources = [np.zeros(0, np.int64) if row.source is None else row.source for row in rows]
         longer = [max(len(row.ids), len(source)) for row, source in zip(rows, sources, strict=True)]
-        for batch in batches(longer, self.device):
+        for batch in self.predictions.share(batches(longer, self.device)):
             fill, first = self.prompt[0], len(self.prompt) - 1
             read, padding_mask = padded([sources[number] for number in batch], fill, self.device)
             targets = [rows[number].ids for number in batch]
@@ -44,4 +44,4 @@ class OfTargets:
                 torch.from_numpy(np.concatenate(targets)).to(self.device),
                 [(found[number], 0, len(rows[number].ids)) for number in batch],
             )
-        return found
+        return self.predictions.joined(found)

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bakeoff.distributed.processes import ALONE, Processes
 from bakeoff.errors import UserError
 from bakeoff.generation.generate import encoded, never_written
 from bakeoff.learner.pretraining_model import PretrainingModel
@@ -64,6 +65,7 @@ class TextScores:
         module: the run's model if it is loaded already; None: load it to the device.
         per: word or token: give each score the surprisals of the text's words or tokens, too.
         reading: the way in which texts are read; None: that of the first objective that gives texts a probability.
+        processes: those that score the texts together; the first one reads them, and all get all scores.
 
     Raises:
         UserError: the run cannot score texts, or not in this way, or the file has a mistake.
@@ -79,7 +81,9 @@ class TextScores:
         module: PretrainingModel | None = None,
         per: Per | None = None,
         reading: Reading | None = None,
+        processes: Processes = ALONE,
     ) -> None:
+        self.processes = processes
         objective = scoring_objective(run) if reading is None else require_reading(run, reading)[reading]
         if last_word and per:
             raise UserError("--per gives all words of a text, --last-word the last one; leave one of them out")
@@ -100,11 +104,13 @@ class TextScores:
         self.where = file.name if isinstance(file, TextFile) else "texts"
         if not isinstance(file, TextFile) or not file.once:
             if isinstance(file, TextFile):
-                file.count()
+                processes.once(file.count)
             if self.pairs:
                 for _ in self._parts():
                     pass
-        self._scorer = scorer_of(run, objective, last_word, device, reading == "pseudo_words", stride, module)
+        self._scorer = scorer_of(
+            run, objective, last_word, device, reading == "pseudo_words", stride, module, processes
+        )
 
     def __iter__(self) -> Iterator[TextScore]:
         """Score one text after the other.
@@ -127,7 +133,7 @@ class TextScores:
         longest = self.run.recipe.model.longest_input if self.pairs else None
         before = len(self.objective.prompt(self.tokenizer)) - 1 if self.pairs else 0
         done = 0
-        for part in read_ahead(self.file, TEXTS_AT_ONCE):
+        for part in self.processes.read_once(read_ahead(self.file, TEXTS_AT_ONCE)):
             texts = [tuple(map(clean, each)) for each in part]
             rows = self._rows(texts)
             for number, row in enumerate(rows, done + 1):
@@ -204,6 +210,7 @@ def scorer_of(
     whole_words: bool = False,
     stride: int | None = None,
     module: PretrainingModel | None = None,
+    processes: Processes = ALONE,
 ) -> Scorer:
     """The scorer of a run for one of its objectives.
 
@@ -216,10 +223,11 @@ def scorer_of(
         stride: for texts longer than a row, the largest number of tokens that are scored in each window but the first;
             None: half a row.
         module: the run's model if it is loaded already; None: load it to the device.
+        processes: those that score the same texts together.
     """
     module = module or run.load(resolve_device(device))
     tokenizer, recipe = run.tokenizer, run.recipe
-    predictions = TokenPredictions(module, objective.kind, never_written(tokenizer) if last_word else None)
+    predictions = TokenPredictions(module, objective.kind, never_written(tokenizer) if last_word else None, processes)
     if objective.scoring == "forwards":
         return Forwards(module, predictions, tokenizer.opening, recipe.input.length, recipe.input.continues, stride)
     if objective.scoring == "target":

@@ -4,7 +4,7 @@ Shapes: B rows, T length, D width, V vocabulary, N gathered rows.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol, cast
+from typing import NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from torch import Tensor
 
 from bakeoff.batching.batch import Batch
 from bakeoff.batching.by_length import sorted_batches
+from bakeoff.distributed.processes import ALONE, Processes
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.part import ModelState
 from bakeoff.objectives.heads import Head
@@ -24,6 +25,9 @@ POSITIONS = 8192
 
 SCORES = 1 << 24
 """Largest number of scores held at once: 64 MB in float32."""
+
+
+Chosen = TypeVar("Chosen")
 
 
 class ScoredText(NamedTuple):
@@ -62,10 +66,17 @@ class TokenPredictions:
         module: the model with its heads, in evaluation mode.
         objective: the name of the objective whose head predicts tokens.
         banned: tokens that do not count as the likeliest; None: do not find likeliest tokens.
+        processes: those that score the same texts together, each its share of the batches.
     """
 
-    def __init__(self, module: PretrainingModel, objective: str, banned: Sequence[int] | None) -> None:
-        self.module, self.objective = module, objective
+    def __init__(
+        self,
+        module: PretrainingModel,
+        objective: str,
+        banned: Sequence[int] | None,
+        processes: Processes = ALONE,
+    ) -> None:
+        self.module, self.objective, self.processes = module, objective, processes
         device = module.model.device
         self.banned = None if banned is None else torch.tensor(banned, dtype=torch.int64, device=device)
 
@@ -97,6 +108,24 @@ class TokenPredictions:
             scores_of.likeliest[first : first + count] = hits[done : done + count]
             done += count
         return cast(ModelState | None, after)
+
+    def share(self, batches: Sequence[Chosen]) -> Sequence[Chosen]:
+        """The batches of this process among all, whose shapes do not depend on the number of processes."""
+        return batches[self.processes.rank :: self.processes.size]
+
+    def joined(self, scores: list[TokenScores]) -> list[TokenScores]:
+        """The scores of all processes, of which each has written those of its share, and the others are 0."""
+        if self.processes.alone or not scores:
+            return scores
+        values = np.concatenate([each.log_probabilities for each in scores])
+        hits = np.concatenate([each.likeliest for each in scores]).astype(np.int64)
+        self.processes.sum([torch.from_numpy(values), torch.from_numpy(hits)])
+        first = 0
+        for each in scores:
+            until = first + len(each.likeliest)
+            each.log_probabilities, each.likeliest = values[first:until], hits[first:until] > 0
+            first = until
+        return scores
 
     def _score(
         self, head: Head, rows: Tensor, labels: Tensor, table: Tensor

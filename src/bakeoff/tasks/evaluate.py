@@ -80,13 +80,13 @@ def evaluate(run: str | Path, *, overrides: Overrides = (), device: str = "auto"
 def _evaluate(
     run: str | Path, asked: EvaluateOptions, overrides: Overrides, device: str, processes: Processes
 ) -> dict[str, Any]:
-    """The figures; several processes share the rows of a corpus and of labelled data."""
+    """The figures; several processes share the rows, the texts or the sentences."""
     if asked.data is not None:
         return _evaluate_labels(run, asked, overrides, device, processes)
     if asked.minimal_pairs is not None:
-        figures = evaluate_pairs(opened(run, overrides), asked.minimal_pairs, asked.reading, device)
+        figures = evaluate_pairs(opened(run, overrides), asked.minimal_pairs, asked.reading, device, processes)
     elif asked.texts is not None:
-        figures = evaluate_texts(open_scores(opened(run, overrides), asked.texts, asked.scored(), device))
+        figures = evaluate_texts(open_scores(opened(run, overrides), asked.texts, asked.scored(), device, processes))
     else:
         assert asked.corpus is not None
         if FinetunedRun.at(run):

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from bakeoff.distributed.processes import ALONE, Processes
 from bakeoff.errors import UserError
 from bakeoff.reading.tables import open_table
 from bakeoff.reading.text_files import TextFile, Texts, in_memory
@@ -21,6 +22,7 @@ def open_scores(
     texts: str | Path | Sequence[tuple[str, ...]],
     options: ScoreOptions = ScoreOptions(),
     device: str = "auto",
+    processes: Processes = ALONE,
 ) -> TextScores:
     """The scores of a file's texts, computed as they are read.
 
@@ -30,6 +32,7 @@ def open_scores(
             standard input. Or tuples of texts, of sources with their targets.
         options: the columns, and the part of each text.
         device: auto, cpu, cuda or mps.
+        processes: those that score the texts together.
 
     Raises:
         UserError: the run cannot score these texts, or there is a mistake in the file.
@@ -48,18 +51,18 @@ def open_scores(
         if any(len(each) != wanted for each in texts):
             needs = "targets of sources; give --target for each" if pairs else "single texts; leave --target out"
             raise UserError(f"{run.path}: this run scores {needs}")
-        return _scores(run, in_memory(*zip(*texts, strict=True)), options, device)
+        return _scores(run, in_memory(*zip(*texts, strict=True)), options, device, processes)
     columns = [options.source_column or "source", options.target_column or "target"]
     if not pairs:
         columns = [options.text_column or "text"]
     named_column, naming = bool(wrong) or options.text_column is not None, tuple(named) if pairs else ("--text-column",)
     file = TextFile(Path(texts), columns, named_column, options.errors, naming)
-    return _scores(run, file, options, device)
+    return _scores(run, file, options, device, processes)
 
 
-def _scores(run: Run, texts: Texts, options: ScoreOptions, device: str) -> TextScores:
+def _scores(run: Run, texts: Texts, options: ScoreOptions, device: str, processes: Processes) -> TextScores:
     last_word, stride, per, reading = options.last_word, options.stride, options.per, options.reading
-    return TextScores(run, texts, last_word, device, stride, per=per, reading=reading)
+    return TextScores(run, texts, last_word, device, stride, per=per, reading=reading, processes=processes)
 
 
 def evaluate_texts(scores: TextScores) -> dict[str, Any]:
@@ -102,7 +105,9 @@ GROUP = "UID"
 """The column with the phenomenon that a pair tests."""
 
 
-def evaluate_pairs(run: Run, pairs: str | Path, reading: Reading | None, device: str) -> dict[str, Any]:
+def evaluate_pairs(
+    run: Run, pairs: str | Path, reading: Reading | None, device: str, processes: Processes = ALONE
+) -> dict[str, Any]:
     """The accuracy of a run on a file of minimal pairs.
 
     Args:
@@ -111,6 +116,7 @@ def evaluate_pairs(run: Run, pairs: str | Path, reading: Reading | None, device:
             field and linguistics_term.
         reading: how sentences are read; None: the first way that the run has learnt, forwards before pseudo.
         device: auto, cpu, cuda or mps.
+        processes: those that score the sentences together.
 
     Raises:
         UserError: the run has not learnt to read in this way, or there is a mistake in the file.
@@ -121,7 +127,8 @@ def evaluate_pairs(run: Run, pairs: str | Path, reading: Reading | None, device:
     require_reading(run, chosen)
     sorts = kinds_of(pairs)
     names = open_table(Path(pairs), "replace").names()
-    result = judge(run, read_minimal_pairs(pairs, group=GROUP if GROUP in names else None), chosen, device=device)
+    read = read_minimal_pairs(pairs, group=GROUP if GROUP in names else None)
+    result = judge(run, read, chosen, device=device, processes=processes)
     return {
         "run": str(run.path),
         "pairs_file": str(pairs),

@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from bakeoff.distributed.processes import Processes
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement
 from bakeoff.row import Row
@@ -126,7 +127,13 @@ class Task(ABC):
         return batch
 
     def predict(
-        self, head: HeadedModel, items: Items, format: InputFormat, placement: Placement, in_training: bool
+        self,
+        head: HeadedModel,
+        items: Items,
+        format: InputFormat,
+        placement: Placement,
+        processes: Processes,
+        in_training: bool,
     ) -> Predictions | None:
         """Predictions that need more than outputs for each item, such as written texts; None: outputs suffice.
 
@@ -135,6 +142,7 @@ class Task(ABC):
             items: the items of the examples.
             format: the format of the rows.
             placement: the device of the head and its precision.
+            processes: those that predict together, each with the whole head; all of them get all predictions.
             in_training: whether this is an evaluation on dev in training, which needs no more than the metric.
         """
         return None

@@ -41,6 +41,7 @@ def score_texts(
     Raises:
         UserError: the run cannot score these texts, or there is a mistake in the file.
     """
+    from bakeoff.distributed.launch import together
     from bakeoff.runs.changed_run import parsed
     from bakeoff.scoring.totals import Totals
     from bakeoff.tasks.evaluate import opened
@@ -49,10 +50,15 @@ def score_texts(
     require_out(out, (*TABLES, ".npy"))
     changed = opened(run, overrides)
     remark_unfinished(changed)
-    scores = open_scores(changed, texts, options, device)
     if out is None:
-        _print_scores(scores, parsed(overrides), json)
+        with together() as processes:
+            _print_scores(
+                open_scores(changed, texts, options, processes.device_name(device), processes),
+                parsed(overrides),
+                json,
+            )
         return
+    scores = open_scores(changed, texts, options, device)
     totals = Totals(scores.last_word)
     if out.suffix == ".npy":
         import numpy as np

@@ -7,6 +7,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from bakeoff.display.wording import listed
+from bakeoff.distributed.processes import ALONE, Processes
 from bakeoff.errors import UserError
 from bakeoff.generation.beam_search import Hypothesis
 from bakeoff.generation.config import GenerationConfig
@@ -69,11 +70,12 @@ class WritingHead(HeadedModel):
         sources: Sequence[Sequence[int]] | None,
         tokenizer: Tokenizer,
         config: GenerationConfig,
+        processes: Processes = ALONE,
     ) -> list[Hypothesis]:
         """The best target for each prompt; see `Generator.search`."""
         banned = [*never_written(tokenizer), *self.marks]
         generator = Generator(Writer(self.model, self.writer, self.reads_prefix), tokenizer.separator, banned)
-        return generator.search(prompts, config, sources)
+        return generator.search(prompts, config, sources, processes)
 
     @override
     def pretrained(self, names: Collection[str], recipe: Recipe) -> dict[str, str]:

@@ -13,6 +13,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from bakeoff.config import Record
+from bakeoff.distributed.processes import Processes
 from bakeoff.errors import UserError
 from bakeoff.generation.config import GenerationConfig
 from bakeoff.machine.transfer import sent
@@ -248,18 +249,24 @@ class SequenceToSequence(Task):
 
     @override
     def predict(
-        self, head: HeadedModel, items: Items, format: InputFormat, placement: Placement, in_training: bool
+        self,
+        head: HeadedModel,
+        items: Items,
+        format: InputFormat,
+        placement: Placement,
+        processes: Processes,
+        in_training: bool,
     ) -> Predictions | None:
         assert isinstance(head, WritingHead)
         predictions, loss = [WrittenText(None, None, None, 0)] * len(items.owners), None
         if all(target is not None for target in items.targets):
-            outputs = of_all_targets(head, items, format, placement)
+            outputs = of_all_targets(head, items, format, placement, processes)
             predictions, loss = self.decode(outputs, items), self.mean_loss(outputs, items)
         if in_training and self.metric == "loss":
             return Predictions(predictions, loss)
         rows = WritingFormat(format, self.config.longest)
         how = self.config.generation(1 if in_training else self.config.beams, rows.longest)
-        return Predictions(with_texts(predictions, head, items, rows, how, placement), loss)
+        return Predictions(with_texts(predictions, head, items, rows, how, placement, processes), loss)
 
     @override
     def score(self, examples: Sequence[SourceText], predictions: Sequence[WrittenText]) -> dict[str, float]:

@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from bakeoff.distributed.processes import Processes
 from bakeoff.generation.config import GenerationConfig
 from bakeoff.lengths import by_length
 from bakeoff.reading.aligned import clean
@@ -55,19 +56,23 @@ def of_targets(scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[
 
 @torch.inference_mode()
 def of_all_targets(
-    head: WritingHead, items: Items, format: InputFormat, placement: Placement
+    head: WritingHead, items: Items, format: InputFormat, placement: Placement, processes: Processes
 ) -> list[NDArray[np.float32]]:
     """The log-probabilities of `of_targets` for all items, in batches of similar length."""
-    outputs: dict[int, NDArray[np.float32]] = {}
-    order = by_length(items.lengths)
+    order, batches = by_length(items.lengths), list[NDArray[np.int64]]()
     most = max(1, SCORES_AT_ONCE // head.model.vocabulary)  # tokens
     tokens = np.array([len(items.targets[item]) for item in order])
     while len(order):
         count = max(1, int(np.searchsorted(np.cumsum(tokens), most, side="right")))
-        chosen, order, tokens = order[:count], order[count:], tokens[count:]
+        batches.append(order[:count])
+        order, tokens = order[count:], tokens[count:]
+
+    def of_batch(chosen: NDArray[np.int64]) -> dict[int, NDArray[np.float32]]:
         with autocast(placement.device, placement.precision):
             scores = head(collate_targets(items, chosen, format).to(placement.device))
-        outputs |= zip(chosen.tolist(), of_targets(scores, items, chosen), strict=True)
+        return dict(zip(chosen.tolist(), of_targets(scores, items, chosen), strict=True))
+
+    outputs = processes.divided(batches, of_batch)
     return [outputs[item] for item in range(len(outputs))]
 
 
@@ -78,11 +83,12 @@ def with_texts(
     rows: WritingFormat,
     config: GenerationConfig,
     placement: Placement,
+    processes: Processes,
 ) -> list[WrittenText]:
     """The predictions with the texts that the model writes for the items."""
     prompts, sources = rows.prompts(items)
     with autocast(placement.device, placement.precision):
-        written = head.write(prompts, sources, rows.tokenizer, config)
+        written = head.write(prompts, sources, rows.tokenizer, config, processes)
     texts = [clean(rows.tokenizer.decode(each.ids)) for each in written]
     pairs = zip(predictions, texts, written, strict=True)
     return [prediction._replace(text=text, log_probability=each.log_probability) for prediction, text, each in pairs]
