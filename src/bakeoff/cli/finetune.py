@@ -10,11 +10,12 @@ import typer
 from bakeoff.cli.shared.completing import complete_source
 from bakeoff.cli.shared.decorators import noted, of_checkpoint, taking
 from bakeoff.cli.shared.makers import options_from
-from bakeoff.cli.shared.options import Device, Json, Set, Threads, Track, refuse_tokenizer, threads_of
+from bakeoff.cli.shared.options import Device, Json, Set, Threads, Track, threads_of
 from bakeoff.cli.shared.printing import print_json, print_table, simplest_text
 from bakeoff.cli.shared.task_options import Files, Options, files_of, task_of
 from bakeoff.display.terminal import suggest
 from bakeoff.errors import UserError
+from bakeoff.unread_keys import require_effect
 
 if TYPE_CHECKING:
     from bakeoff.tasks.finetune_results import FinetuneResult
@@ -127,7 +128,7 @@ def _source(source: str, overrides: Sequence[str], *, scratch: bool) -> Any:
         return path
     if not scratch and source not in recipe_names() and path.suffix == "":
         raise UserError(f"{source}: no such run (nor a recipe: `bakeoff recipes` lists them)")
-    refuse_tokenizer(overrides)
+    require_effect("finetune", overrides)
     recipe = load_recipe(source, overrides)
     if not scratch:
         needs = "a recipe is trained from scratch and needs a tokenizer: give --corpus or --tokenizer"

@@ -9,6 +9,7 @@ from bakeoff.cli.shared.decorators import taking
 from bakeoff.cli.shared.makers import options_from
 from bakeoff.cli.shared.options import Json, Set
 from bakeoff.cli.shared.printing import print_json
+from bakeoff.unread_keys import require_effect
 
 
 @taking(options=options_from("bakeoff.inspection.peek.peek", "examples", "held_out", "seed", examples={"min": 1}))
@@ -28,6 +29,7 @@ def peek(
     from bakeoff.inspection.terminal import print_peek
     from bakeoff.recipe_files import load_recipe
 
+    require_effect("peek", set)
     shown = peek_at(load_recipe(recipe, set), corpus, **options)
     if json:
         print_json(shown.model_dump())

@@ -11,7 +11,7 @@ import typer
 from bakeoff.cli.shared.completing import complete_recipe, complete_run
 from bakeoff.cli.shared.decorators import noted, taking
 from bakeoff.cli.shared.makers import options_from, options_of
-from bakeoff.cli.shared.options import Device, Json, Set, Threads, Track, refuse_tokenizer, threads_of
+from bakeoff.cli.shared.options import Device, Json, Set, Threads, Track, threads_of
 from bakeoff.cli.shared.printing import losses_text, print_json, print_table
 from bakeoff.display.terminal import ask, complain, suggest
 from bakeoff.display.wording import counted
@@ -20,6 +20,7 @@ from bakeoff.machine.launch import started_together
 from bakeoff.optimization.early_stopping import EarlyStopping
 from bakeoff.optimization.save_points import SavePoints
 from bakeoff.signals import ask_anew
+from bakeoff.unread_keys import require_effect
 
 if TYPE_CHECKING:
     from bakeoff.recipe import Recipe
@@ -93,7 +94,15 @@ def pretrain(
     from bakeoff.training.initial_weights import Start
     from bakeoff.training.pretrain import pretrain as pretrain_model
 
-    refuse_tokenizer(set)
+    given = {"budget": options.get("budget"), "average_last": options.get("average_last")}
+    given |= {"save_at": options["save_at"] or None, "early_stopping": stopping["patience"]}
+    names = {"early_stopping": "--patience"}
+    replaced = {
+        f"training.{key}": names.get(key, f"--{key.replace('_', '-')}")
+        for key, value in given.items()
+        if value is not None
+    }
+    require_effect("pretrain", set, replaced)
     weights = {} if start.keys() == {"grow_by"} else start
     if recipe is None and set:
         named = f"{start.get('run', 'RUN')}/recipe.yaml"

@@ -9,6 +9,7 @@ from bakeoff.cli.shared.decorators import noted, taking
 from bakeoff.cli.shared.makers import options_from
 from bakeoff.cli.shared.options import Device, Json, Set
 from bakeoff.display.terminal import show, tell, write_json
+from bakeoff.unread_keys import require_effect
 
 
 @noted
@@ -43,6 +44,7 @@ def speed(
     from bakeoff.throughput.measure import speed as measure
     from bakeoff.throughput.results import print_speeds
 
+    require_effect("speed", set)
     results = measure(
         [load_recipe(recipe, set) for recipe in recipes],
         parse_lengths(lengths),

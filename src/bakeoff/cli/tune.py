@@ -9,9 +9,10 @@ import typer
 from bakeoff.cli.shared.decorators import noted, taking
 from bakeoff.cli.shared.forecast import DryRun, print_forecast
 from bakeoff.cli.shared.makers import BUDGET, options_from
-from bakeoff.cli.shared.options import Device, Json, Set, refuse_tokenizer
+from bakeoff.cli.shared.options import Device, Json, Set
 from bakeoff.display.terminal import tell, write_json
 from bakeoff.optimization.budget import Budget
+from bakeoff.unread_keys import require_effect
 
 
 @noted
@@ -51,7 +52,8 @@ def tune(
     from bakeoff.tuning.report import print_results
     from bakeoff.tuning.tune import tune as search
 
-    refuse_tokenizer(set)
+    replaced = {"training.budget": "--budget"} if "budget" in options else {}
+    require_effect("tune", set, {**replaced, **{each.partition("=")[0].strip(): "--over" for each in options["over"]}})
     arguments: dict[str, Any] = {"device": device, "progress": tell, **options}
     if dry_run:
         from bakeoff.tuning.forecast import forecast_search

@@ -1,26 +1,14 @@
 """A finished run with a changed recipe that its weights still fit, such as a longer memory or another dropout."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import build_on_meta
-from bakeoff.overrides import parse_override
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
 from bakeoff.runs.run import Run
-
-Overrides = Mapping[str, Any] | Sequence[str]
-"""Values by dotted keys, or texts of the command line such as `input.length=64`."""
-
-
-def parsed(overrides: Overrides) -> dict[str, Any]:
-    """Overrides of either kind as values by dotted keys.
-
-    Raises:
-        UserError: a text is not KEY=VALUE.
-    """
-    return dict(overrides if isinstance(overrides, Mapping) else map(parse_override, overrides))
+from bakeoff.unread_keys import Overrides, parsed
 
 
 def changed_run(run: Run, overrides: Overrides) -> Run:

@@ -15,7 +15,7 @@ from bakeoff.errors import UserError
 from bakeoff.objectives.objective import Sharing
 from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.resources.device import Placement, resolve_device, resolve_precision
-from bakeoff.runs.changed_run import Overrides, changed_run, parsed
+from bakeoff.runs.changed_run import changed_run
 from bakeoff.runs.checkpoint import run_folder
 from bakeoff.runs.run import Run
 from bakeoff.tasks.checks.hidden_text import hidden_notes
@@ -29,6 +29,7 @@ from bakeoff.tasks.task import Task
 from bakeoff.tasks.task_config import TaskConfig
 from bakeoff.training.stages import make_batches
 from bakeoff.training.validation import HeldOut, validate
+from bakeoff.unread_keys import Overrides, parsed, require_effect
 
 
 def evaluate(run: str | Path, *, overrides: Overrides = (), device: str = "auto", **options: Any) -> dict[str, Any]:
@@ -83,6 +84,8 @@ def _evaluate(
     """The figures; several processes share the rows, the texts or the sentences."""
     if asked.data is not None:
         return _evaluate_labels(run, asked, overrides, device, processes)
+    if asked.corpus is None:
+        require_effect("score", overrides)
     if asked.minimal_pairs is not None:
         figures = evaluate_pairs(opened(run, overrides), asked.minimal_pairs, asked.reading, device, processes)
     elif asked.texts is not None:
@@ -92,6 +95,8 @@ def _evaluate(
         if FinetunedRun.at(run):
             raise UserError(f"{run}: a fine-tuned run is evaluated on labelled --data, not on a corpus")
         corpus = open_corpus(asked.corpus)
+        several = isinstance(corpus, Mixture) and asked.examples is None
+        require_effect("evaluate a mixture" if several else "evaluate a corpus", overrides)
         figures = _evaluate_text(opened(run, overrides), corpus, asked.split, asked.examples, device, processes)
     return {**figures, **_set(overrides)}
 

@@ -1,6 +1,5 @@
 """Options that verbs share, and what their texts mean."""
 
-from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import typer
@@ -95,20 +94,3 @@ def numbers_of(option: str, text: str) -> list[int]:
         return [int(part) for part in text.split(",")]
     except ValueError:
         raise UserError(f"{option} {text}: give whole numbers, with commas between them") from None
-
-
-def refuse_tokenizer(overrides: Sequence[str]) -> None:
-    """Refuse changes to the tokenizer of a training, which uses that of its corpus.
-
-    Raises:
-        UserError: one of the overrides is of a key of the tokenizer.
-    """
-    options = {"size": "--vocabulary N", "kind": "--tokenizer KIND", "lowercase": "--lowercase or --cased"}
-    for text in overrides:
-        section, _, key = text.partition("=")[0].partition(".")
-        if section == "tokenizer":
-            option = options.get(key, "--end-of-line" if key == "end_of_line" else "--tokenizer KIND --vocabulary N")
-            raise UserError(
-                f"--set {text}: a training uses the tokenizer of its corpus; `bakeoff prepare {option}` makes a corpus "
-                "with another one"
-            )

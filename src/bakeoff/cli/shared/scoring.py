@@ -12,6 +12,7 @@ from bakeoff.cli.shared.texts import on_one_line
 from bakeoff.display.terminal import show, tell, write, write_json
 from bakeoff.display.wording import number
 from bakeoff.scoring.options import ScoreOptions
+from bakeoff.unread_keys import require_effect
 
 if TYPE_CHECKING:
     from bakeoff.scoring.texts import TextScores
@@ -42,11 +43,12 @@ def score_texts(
         UserError: the run cannot score these texts, or there is a mistake in the file.
     """
     from bakeoff.distributed.launch import together
-    from bakeoff.runs.changed_run import parsed
     from bakeoff.scoring.totals import Totals
     from bakeoff.tasks.evaluate import opened
     from bakeoff.tasks.language import open_scores
+    from bakeoff.unread_keys import parsed
 
+    require_effect("score", overrides)
     require_out(out, (*TABLES, ".npy"))
     changed = opened(run, overrides)
     remark_unfinished(changed)
