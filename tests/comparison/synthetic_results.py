@@ -5,6 +5,7 @@ import numpy as np
 from bakeoff.comparison.factors import analyse_factors
 from bakeoff.comparison.facts import BudgetFacts, CorpusFacts, TaskFacts
 from bakeoff.comparison.latency import Latency
+from bakeoff.comparison.layer_profiles import KernelProfile, LayerProfile, RecipeLayers
 from bakeoff.comparison.results import (
     Analysis,
     Baseline,
@@ -44,6 +45,13 @@ def curve(objectives, seed, steps, tokens, seconds, depth):
         place = {"step": round(part * steps), "tokens": round(part * tokens), "seconds": part * seconds}
         found.append(CurvePoint(**place, flops=part * 1e15, losses=losses, bits_per_byte=byte, accuracy=accuracy))
     return found
+
+
+def layer(number, convolution):
+    """A layer, with a kernel of three taps."""
+    kernel = KernelProfile(kind="LightConv", offsets=[-1, 0, 1], shares=[0.25, 0.5, 0.25], mean_distance=0.5)
+    distances = {"l2_distance": 3.0 * number, "cosine_similarity": 1 - 0.1 * number}
+    return LayerProfile(stack="encoder", layer=number, **distances, kernels=[kernel] * convolution)
 
 
 def as_errors(results, task, scale=1.5):
@@ -172,6 +180,10 @@ def make_results(
         for task in tasks
         for i, name in enumerate(names)
     ]
+    layers = [
+        RecipeLayers(recipe=name, layers=[layer(number, "conv" in name) for number in (1, 2)], trained="a1")
+        for name in names
+    ]
     return Results(
         title="Which model to pre-train on our encyclopedia",
         created="2025-01-31T12:00:00+00:00",
@@ -198,6 +210,7 @@ def make_results(
         grids=list(grids),
         analyses=analyses,
         latencies=latencies,
+        layers=layers,
         machine={"processor": "x86-64, 2 cores", "memory": "8 GiB", "system": "Linux"},
         versions={"bakeoff": "0.1.0", "torch": "2.13.0", "python": "3.11"},
     )

@@ -11,6 +11,7 @@ from tests.jobs.threads import Threads
 from bakeoff import durable
 from bakeoff.comparison.execution import compare
 from bakeoff.comparison.facts import CorpusFacts
+from bakeoff.comparison.layer_profiles import LayerProfile
 from bakeoff.comparison.plan import Plan
 from bakeoff.comparison.reporting.cautions import cautions
 from bakeoff.comparison.reporting.spending import spending
@@ -147,6 +148,10 @@ class FakeEngine:
     def latencies(self, folders, task, asked, device):
         self.calls.append(("latencies", task.name, *(folder.parts[-4] for folder in folders)))
         return [(0.001 * len(folder.parts[-4]), 99) for folder in folders]
+
+    def layers(self, folder, corpus, device):
+        self.calls.append(("layers", folder.parts[-3]))
+        return [LayerProfile(stack="encoder", layer=1, l2_distance=2.0, cosine_similarity=0.5)]
 
     def environment(self, device):
         return {"processor": "fake"}, {"bakeoff": "0"}

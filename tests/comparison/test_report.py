@@ -76,7 +76,7 @@ def test_one_bundle_for_all_charts(written):
     assert "window.vegaEmbed" in bundle
     assert "vegaEmbed(" in draw
     drawn = json.loads(specifications)
-    assert len(drawn) == 2 * 5 + 2 + 2 * 4
+    assert len(drawn) == 2 * 5 + 2 + 2 * 4 + 2
     assert all("$schema" not in chart for chart in drawn.values())
     assert written.stat().st_size < 2_000_000
 
@@ -95,10 +95,48 @@ def test_labels_are_text_and_not_markup(written):
 
 def test_figures_beside_it(written):
     folder = written.parent / "figures"
-    assert len(list(folder.glob("*.svg"))) == len(list(folder.glob("*.png"))) == 2 * 5 + 2 + 2 * 4
+    assert len(list(folder.glob("*.svg"))) == len(list(folder.glob("*.png"))) == 2 * 5 + 2 + 2 * 4 + 2
     assert all(file.read_bytes().startswith(b"\x89PNG") for file in folder.glob("*.png"))
     for file in folder.glob("*.svg"):
         assert {element.tag.rpartition("}")[2] for element in ElementTree.parse(file).iter()} <= SHAPES
+
+
+def ends_of_axes(node):
+    """The numeric ends of all scales of a chart."""
+    if isinstance(node, dict):
+        domain = node.get("domain")
+        if isinstance(domain, list) and all(isinstance(each, int | float) for each in domain):
+            yield domain
+        for each in node.values():
+            yield from ends_of_axes(each)
+    elif isinstance(node, list):
+        for each in node:
+            yield from ends_of_axes(each)
+
+
+def test_no_axis_begins_where_no_value_can_be(tmp_path, monkeypatch):
+    """Neither losses, shares of rows, times nor numbers of parameters are negative, nor is a share above 100 %."""
+    monkeypatch.setattr("bakeoff.comparison.reporting.report._write_figures", lambda *arguments: None)
+    results = make_results(depths=[6.8, 0.02, 6.8, 2.2], tasks=("T",))
+    (analysis,) = results.analyses
+    near = {"gpt-tiny": 0.001, "bert-mini": 0.999}
+    spreads = {
+        label: spread.model_copy(
+            update={"mean": near[label], "seeds": dict.fromkeys(spread.seeds, near[label]), "interval": (-0.2, 1.2)}
+        )
+        if label in near
+        else spread
+        for label, spread in analysis.pretrained.items()
+    }
+    results = results.model_copy(update={"analyses": [analysis.model_copy(update={"pretrained": spreads})]})
+    write_report(results, tmp_path / "report.html")
+    drawn = json.loads(Page((tmp_path / "report.html").read_text(encoding="utf-8")).scripts[0])
+    ends = {name: list(ends_of_axes(chart)) for name, chart in drawn.items()}
+    assert all(ends.values()), ends
+    assert all(low >= 0 for axes in ends.values() for low, _ in axes)
+    assert ends["layers-cosine_similarity"][-1][1] <= 1
+    assert [0, 100] in ends["scores-1"]
+    assert [0, 100] in ends["pareto-1-latency"]
 
 
 def test_a_clear_winner():

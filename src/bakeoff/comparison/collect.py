@@ -12,6 +12,7 @@ from bakeoff.comparison.analysis import analyse
 from bakeoff.comparison.breakdown import TestRow
 from bakeoff.comparison.facts import BudgetFacts, CorpusFacts, StartFacts, TaskFacts
 from bakeoff.comparison.latency import Latency
+from bakeoff.comparison.layer_profiles import RecipeLayers
 from bakeoff.comparison.recipe_plan import RecipePlan
 from bakeoff.comparison.results import (
     SPENT,
@@ -90,6 +91,8 @@ class ComparisonFacts:
     """The runs that recipes take their first weights from, by label and seed; recipes with random ones are missing."""
     latencies: list[Latency]
     """The latency of each recipe on each task; empty before the last training."""
+    layers: list[RecipeLayers]
+    """What the layers of each recipe do; empty before the last training."""
     machine: dict[str, str]
     """The machine's processor, cores, memory, accelerator and system, by name."""
     versions: dict[str, str]
@@ -131,6 +134,7 @@ def collect(planned: PlannedTrainings, seeds: list[int], failures: list[Failure]
         ],
         latency=plan.latency,
         latencies=known.latencies,
+        layers=known.layers,
         grids=plan.grids,
         machine=known.machine,
         versions=known.versions,

@@ -9,10 +9,11 @@ from typing import Literal
 from bakeoff import checksums
 from bakeoff.comparison.collect import ComparisonFacts, collect
 from bakeoff.comparison.plan import Plan
-from bakeoff.comparison.results import RESULTS, Failure, Results
+from bakeoff.comparison.results import LATEX, MARKDOWN, RESULTS, Failure, Results
 from bakeoff.comparison.results_csv import write_csv
 from bakeoff.comparison.running.engine import Engine
 from bakeoff.comparison.running.latency import Latencies
+from bakeoff.comparison.running.layers import layers_of_recipes
 from bakeoff.comparison.running.opened import Opened
 from bakeoff.comparison.running.planned import PlannedTrainings
 from bakeoff.comparison.running.tasks import read_tasks
@@ -46,7 +47,7 @@ def compare(
 
     Args:
         plan: the plan, or its file.
-        out: directory of all runs and of report.html, results.csv and results.json.
+        out: directory of all runs and of report.html, report.md, tables.tex, results.csv and results.json.
         jobs: number of trainings that run at the same time, each in its own process; the results stay the same. auto:
             as many as there are cores, with one thread each, for small models; one at a time for large ones; one for
             each GPU.
@@ -56,7 +57,7 @@ def compare(
         progress: a function that gets one line before each training.
         engine: the object that trains, one job at a time and in this process; left out: Bakeoff itself.
         workers: workers that train side by side, instead of `jobs`, see `bakeoff.jobs`; they are left running.
-        report: the function that writes the report; left out: `write_report`.
+        report: the function that writes the report; left out: report.html, report.md and tables.tex.
 
     Raises:
         Interrupted: SIGINT or SIGTERM came; the same call goes on.
@@ -75,9 +76,13 @@ def compare(
 
 
 def _report(results: Results, path: Path) -> None:
+    from bakeoff.comparison.reporting.latex import write_latex
+    from bakeoff.comparison.reporting.markdown_report import write_markdown
     from bakeoff.comparison.reporting.report import write_report
 
     write_report(results, path)
+    write_markdown(results, path.with_name(MARKDOWN))
+    write_latex(results, path.with_name(LATEX))
 
 
 class _Comparison(Opened):
@@ -170,12 +175,13 @@ class _Comparison(Opened):
             messages = "; ".join(failure.message for failure in failures.values())
             raise UserError(f"{self.out}: every recipe diverged: {messages}")
         machine, versions = self.environment
-        latencies = []
+        latencies, layers = [], []
         if seeds == self.plan.seeds:  # else trainings would disturb what is measured
             circumstances = self.plan.latency.circumstances(machine, versions)
-            latencies = Latencies(self.plan.latency, self.out, self.engine, self.say).of(
-                planned, failures, circumstances
-            )
+            measured = Latencies(self.plan.latency, self.out, self.engine, self.say)
+            latencies = measured.of(planned, failures, circumstances)
+            corpora = {name: text.path for name, text in self.texts.items()}
+            layers = layers_of_recipes(planned, corpora, failures, self.engine, self.say)
         known = ComparisonFacts(
             budget=self.budget.facts,
             corpus=self.corpus,
@@ -187,6 +193,7 @@ class _Comparison(Opened):
             searches=self.searches.results,
             starts=self.starts,
             latencies=latencies,
+            layers=layers,
             machine=machine,
             versions=versions,
         )

@@ -11,6 +11,7 @@ from bakeoff.comparison.factors import FactorAnalysis
 from bakeoff.comparison.facts import BudgetFacts, CorpusFacts, SameAnswer, StartFacts, TaskFacts
 from bakeoff.comparison.grid import GridFacts
 from bakeoff.comparison.latency import Latency, LatencyPlan
+from bakeoff.comparison.layer_profiles import RecipeLayers
 from bakeoff.comparison.plan import SearchPlan
 from bakeoff.comparison.statistics import Difference, Spread
 from bakeoff.config import Config
@@ -23,7 +24,10 @@ from bakeoff.tuning.results import TuningResults
 SPLITS = ("train", "dev", "test")
 """The splits of a task."""
 
-RESULTS = ("results.json", "results.csv", "report.html")
+MARKDOWN, LATEX = "report.md", "tables.tex"
+"""The names of the report's answer and tables in Markdown and in LaTeX."""
+
+RESULTS = ("results.json", "results.csv", "report.html", MARKDOWN, LATEX)
 """The names of the files that hold the results."""
 FIGURES = "figures"
 """The name of the folder of charts beside them."""
@@ -275,6 +279,8 @@ class Results(Config):
     """The texts that latencies are measured on."""
     latencies: list[Latency] = Field(default=[])
     """The latency of each recipe on each task; empty before the last training, and in results of older versions."""
+    layers: list[RecipeLayers] = Field(default=[])
+    """What the layers of each recipe do; empty before the last training, and in results of older versions."""
     machine: dict[str, str]
     """The machine's processor, cores, memory, accelerator and system, by name."""
     versions: dict[str, str]

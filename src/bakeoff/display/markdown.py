@@ -5,13 +5,32 @@ from html import escape
 
 from bakeoff.display.text import visible
 
-_MARKUP = re.compile(r"[\\`*\[\]|~$#]|(?<![^\W_])_|_(?![^\W_])|^(?:[+=-]|\d+(?=[.)]))")
+_INLINE = r"[\\`*\[\]|~$#]|(?<![^\W_])_|_(?![^\W_])"
+_MARKUP = re.compile(rf"{_INLINE}|^(?:[+=-]|\d+(?=[.)]))")
 """Characters with a meaning in a line or at the beginning of a block; an underscore inside a word has none."""
+_IN_A_CELL = re.compile(_INLINE)
+_CODE = re.compile("`([^`\n]+)`")
 
 
 def text(value: object) -> str:
     """A text for a paragraph, a heading or a cell of a table, shown as it is."""
     return _MARKUP.sub(_escaped, escape(visible(str(value)).strip(), quote=False))
+
+
+def cell(value: object) -> str:
+    """A text for a cell of a table, where no block begins: numbers stay as they are."""
+    return _IN_A_CELL.sub(_escaped, escape(visible(str(value)).strip(), quote=False))
+
+
+def sentence(value: str) -> str:
+    """A sentence for a paragraph or the item of a list; text between backticks becomes code."""
+    first, *others = _CODE.split(value)
+    parts = [text(first) if first.strip() else ""]
+    parts += [
+        code(each) if index % 2 == 0 else _IN_A_CELL.sub(_escaped, escape(visible(each), quote=False))
+        for index, each in enumerate(others)
+    ]
+    return "".join(parts)
 
 
 def code(value: object) -> str:

@@ -3,7 +3,10 @@
 import json
 from pathlib import Path
 
+import torch
+
 from bakeoff.config import Config
+from bakeoff.corpus.mixture import AnyCorpus
 from bakeoff.corpus.store import Corpus
 from bakeoff.display.wording import counted
 from bakeoff.durable import own_folder, write_atomically
@@ -76,22 +79,36 @@ def inspect(
         (own_folder(folder) if out is None else folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"{folder}: cannot be made: {error.strerror}; choose another --out") from None
-    on = resolve_device(device)
-    module = opened.load(on)
-    batches = make_batches(opened.recipe, module, text, seed=0, split="validation").fixed(examples)
+    layers, rows = layers_on_held_out_text(opened, text, resolve_device(device), examples)
     inspection = Inspection(
         run=str(opened.path),
         recipe=opened.recipe.name,
         corpus=str(text.path),
         corpus_fingerprint=text.fingerprint,
-        examples=sum(len(batch.row.ids) for batch in batches),
-        layers=layers_of(module, batches, on),
+        examples=rows,
+        layers=layers,
     )
     source = f"{inspection.corpus}, fingerprint {inspection.corpus_fingerprint}"
     about = f"{counted(inspection.examples, 'row')} of held-out text of {source}"
     write_atomically(folder / JSON, json.dumps(inspection.model_dump(), indent=1) + "\n")
     write_page(folder / PAGE, f"{inspection.recipe}: {inspection.run}", about, inspection.layers)
     return inspection
+
+
+def layers_on_held_out_text(
+    run: Run, text: AnyCorpus, device: torch.device, examples: int = EXAMPLES
+) -> tuple[list[Layer], int]:
+    """The layers of a run, measured on rows of a corpus's validation split, and the number of these rows.
+
+    Args:
+        run: the run.
+        text: the corpus.
+        device: the device of the model.
+        examples: number of rows to read: the first ones of those that the training measures.
+    """
+    module = run.load(device)
+    batches = make_batches(run.recipe, module, text, seed=0, split="validation").fixed(examples)
+    return layers_of(module, batches, device), sum(len(batch.row.ids) for batch in batches)
 
 
 def _corpus_of(run: Run) -> Path:

@@ -47,7 +47,7 @@ def dash_scale(style_of: Mapping[str, tuple[str, list[int]]]) -> altair.Scale:
 
 def axis_ends(
     values: Sequence[float], lowest: float = -math.inf, highest: float = math.inf, ticks: int = 6
-) -> tuple[float, float]:
+) -> list[float]:
     """The two ends of a linear axis: round numbers around all values, but no number that a value could not be.
 
     Args:
@@ -62,7 +62,7 @@ def axis_ends(
     step = next(size * factor for factor in (1, 2, 5, 10) if size * factor * ticks >= span)
     margin = span / 25
     begin, end = (math.floor((low - margin) / step) * step, math.ceil((high + margin) / step) * step)
-    return max(begin, min(low, lowest)), min(end, max(high, highest))
+    return [max(begin, min(low, lowest)), min(end, max(high, highest))]
 
 
 def on_page(

@@ -1,5 +1,6 @@
 """The results of a search for people: a page with a chart of losses over each key, and a table on the terminal."""
 
+import math
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ from bakeoff.display.console import Console, titled_table
 from bakeoff.display.wording import budget, counted, duration, quantity
 from bakeoff.durable import write_atomically
 from bakeoff.recipe import Recipe
-from bakeoff.report.charts import Figure, colour_scale, on_page, styles
+from bakeoff.report.charts import Figure, axis_ends, colour_scale, on_page, styles
 from bakeoff.report.elements import folded, legend, note, opening, panels, table
 from bakeoff.report.page import html_page
 from bakeoff.tuning.candidates import short, shown, written
@@ -156,14 +157,17 @@ def _figure(results: TuningResults, searched: Range, name: str) -> Figure:
     numbers = all(map(is_number, tried))
     x: Any = altair.X("x:N", title=title, sort=None)
     if numbers:
-        scale = altair.Scale(
-            type="log" if is_logarithmic(min(tried), max(tried)) else "linear", zero=False, nice=False, padding=16
-        )
+        scale = altair.Scale(type="log", zero=False, nice=False, padding=16)
+        if not is_logarithmic(min(tried), max(tried)):
+            ends = axis_ends(tried, 0.0 if min(tried) >= 0 else -math.inf)
+            scale = altair.Scale(domain=ends, zero=False, nice=False)
         axis = altair.Axis(format="~g", tickCount=6, labelOverlap="greedy", labelSeparation=8)
         x = altair.X("x:Q", title=title, scale=scale, axis=axis)
+    losses = [row[key] for row in rows for key in ("y", "low", "high") if key in row]
+    height = altair.Scale(domain=axis_ends(losses or [0.0], 0.0), nice=False, zero=False)
     base = altair.Chart().encode(
         x=x,
-        y=altair.Y("y:Q", title="held-out loss", scale=altair.Scale(zero=False, padding=16)),
+        y=altair.Y("y:Q", title="held-out loss", scale=height),
         color=altair.Color("evaluation:N", title=None, scale=colour_scale(evaluations)),
         tooltip=[
             altair.Tooltip("trial:N"),

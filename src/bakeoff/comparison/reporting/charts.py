@@ -11,7 +11,7 @@ from bakeoff.comparison.comparable import ComparableLosses, comparable_losses
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.results import Analysis, Results
 from bakeoff.objectives.registry import OBJECTIVES
-from bakeoff.report.charts import Figure, colour_scale, dash_scale, styles
+from bakeoff.report.charts import Figure, axis_ends, colour_scale, dash_scale, styles
 
 MOST_POINTS = 300  # a curve; more than the pixels of a panel only makes the file larger
 
@@ -65,9 +65,12 @@ def _curve_chart(
     suffix = "replace(format(datum.value, '~s'), 'G', 'B')"  # a billion tokens is 1B to a reader, not 1G
     axis = altair.Axis(tickCount=6, labelExpr=suffix) if tokens else altair.Axis(tickCount=6)
     style = {label: style for label, style in colours(results).items() if any(label == r["recipe"] for r in rows)}
+    references = list(_reference_lines(panel))
+    losses = [row["y"] for row in rows] + [value for value, _ in references]
+    height = altair.Scale(domain=axis_ends(losses or [0.0], 0.0), nice=False, zero=False)
     base = altair.Chart().encode(
         x=altair.X("x:Q", title=title, axis=axis, scale=altair.Scale(nice=False, zero=True)),
-        y=altair.Y("y:Q", title=f"validation loss, {panel.unit}", scale=altair.Scale(zero=False, padding=16)),
+        y=altair.Y("y:Q", title=f"validation loss, {panel.unit}", scale=height),
         color=altair.Color("recipe:N", title=None, scale=colour_scale(style)),
         strokeDash=altair.StrokeDash("recipe:N", title=None, scale=dash_scale(style)),
     )
@@ -86,7 +89,7 @@ def _curve_chart(
         ],
     )
     layers = [seeds, line, hover]
-    for value, text in _reference_lines(panel):
+    for value, text in references:
         layers += _rule(value, text)
     # One copy of the rows for all layers: they are most of the report's size.
     return altair.layer(*layers, data=altair.Data(values=rows))
@@ -160,9 +163,10 @@ def _dot_chart(results: Results, analysis: Analysis, measure: ShownMetric) -> An
         ),
         "color": altair.Color("recipe:N", legend=None, scale=colour_scale(style)),
     }
-    x = altair.X(
-        "x:Q", title=unit, scale=altair.Scale(zero=False, nice=True, padding=12), axis=altair.Axis(tickCount=7)
-    )
+    values = [row[key] for row in [*rows, *means, *baselines] for key in ("x", "low", "high") if key in row]
+    ends = axis_ends(values, *(factor * bound for bound in measure.bounds))
+    width = altair.Scale(domain=ends, nice=False, zero=False)
+    x = altair.X("x:Q", title=unit, scale=width, axis=altair.Axis(tickCount=7))
     base = altair.Chart(altair.Data(values=rows)).encode(x=x, **shared)
     summary = altair.Chart(altair.Data(values=means)).encode(**shared)
     tooltip = ["recipe:N", "kind:N", "seed:N", altair.Tooltip("x:Q", title=unit, format=f".{measure.decimals}f")]

@@ -42,7 +42,7 @@ def cut_tasks(results: Results, task: str) -> list[CutTask]:
     for entry in results.recipes:
         for score in entry.scores:
             if score.task == task and set(SPLITS) <= score.cut.keys():  # none in results of older versions
-                key = repr(score.cut)
+                key = repr([(each.length, each.rows, each.of_rows, each.percent) for each in score.cut.values()])
                 cuts[key] = score.cut
                 if entry.label not in ways[key]:
                     ways[key].append(entry.label)

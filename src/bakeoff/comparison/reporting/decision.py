@@ -76,14 +76,15 @@ def choices(results: Results, analysis: Analysis) -> list[Choice]:
     """The recipes of a task and the baselines that learn, the best first."""
     measure = ShownMetric.of(results, analysis.task)
     best = measure.ranked(analysis)[0]
-    verdicts = {pair.second: pair.real for pair in against_the_best(analysis, best)}
+    pairs = [pair for pair in against_the_best(analysis, best) if pair.real is not None]
+    known = {pair.second: not pair.real for pair in pairs} | ({best: True} if pairs else {})
     entries = {entry.label: entry for entry in results.recipes}
     made = [
         Choice(
             label,
             spread.mean,
             costs(results, entries[label], analysis.task),
-            None if None in verdicts.values() else not verdicts.get(label, False),
+            known.get(label),
         )
         for label, spread in analysis.pretrained.items()
     ]

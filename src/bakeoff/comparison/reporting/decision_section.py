@@ -1,5 +1,6 @@
 """The section of a report on score against cost: a table and charts for each task, with the Pareto front."""
 
+import math
 from collections.abc import Sequence
 from html import escape
 from typing import Any
@@ -13,14 +14,13 @@ from bakeoff.comparison.reporting.decision import (
     Cost,
     cheapest,
     choices,
-    decisions,
     on_front,
 )
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.results import Analysis, Results
 from bakeoff.display.wording import counted, listed
 from bakeoff.report.charts import Figure, axis_ends, colour_scale
-from bakeoff.report.elements import frame, items, legend, note, panels
+from bakeoff.report.elements import frame, legend, note, panels
 
 LOGARITHMIC = 8
 """The ratio of the greatest to the least cost from which on its axis is logarithmic."""
@@ -51,17 +51,15 @@ def decision_section(results: Results, figures: dict[str, list[Figure]]) -> str:
     """The section, as HTML; empty without a task."""
     if not results.analyses:
         return ""
-    parts = ["<h2>Score against cost</h2>"]
-    if answers := list(decisions(results)):
-        parts.append(f'<ul class="answer">{items(answers)}</ul>')
-    parts.append(
+    parts = [
+        "<h2>Score against cost</h2>",
         note(
             f"{_measured(results)}Bold: on the Pareto front, so that no other has at least this score at no more of "
             "this cost; in charts the line joins these. “Enough”: the recipe with the least of this cost among those "
             "that cannot be told apart from the best."
-        )
-    )
-    parts.append(legend(colours(results)))
+        ),
+        legend(colours(results)),
+    ]
     for analysis in results.analyses:
         parts.append(f"<h3>{escape(analysis.task)}</h3>{_table(results, analysis)}")
         parts += panels(figures[analysis.task])
@@ -106,6 +104,12 @@ def _table(results: Results, analysis: Analysis) -> str:
     return frame(f'<tr>{head}<th scope="col" class="text">on the front of</th></tr>', rows)
 
 
+def _ticks(low: float, high: float) -> list[float]:
+    """The round numbers of a logarithmic axis: 1, 2 and 5 times the powers of ten."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    return [step * 10.0**power for power in powers for step in (1, 2, 5) if low <= step * 10.0**power <= high]
+
+
 def _chart(results: Results, analysis: Analysis, measure: ShownMetric, those: Sequence[Choice], cost: Cost) -> Any:
     """A chart with a dot for each choice, its interval, and a line of steps along the Pareto front."""
     factor = measure.factor
@@ -131,13 +135,13 @@ def _chart(results: Results, analysis: Analysis, measure: ShownMetric, those: Se
         )
     costs = [row["x"] for row in rows]
     logarithmic = max(costs) > LOGARITHMIC * min(costs) > 0
-    across = [min(costs) / 1.3, 1.3 * max(costs)] if logarithmic else list(axis_ends(costs, 0.0))
-    upwards = list(axis_ends(ends, *(factor * end for end in measure.bounds)))
+    across = [min(costs) / 1.3, 1.3 * max(costs)] if logarithmic else axis_ends([0.0, *costs], 0.0)
+    upwards = axis_ends(ends, *(factor * end for end in measure.bounds))
     x = altair.X(
         "x:Q",
         title=cost.title,
         scale=altair.Scale(type="log" if logarithmic else "linear", domain=across, nice=False),
-        axis=altair.Axis(tickCount=5, format=",.4~r"),
+        axis=altair.Axis(format=",.4~r", **({"values": _ticks(*across)} if logarithmic else {"tickCount": 5})),
     )
     y = altair.Y("y:Q", title=measure.heading, scale=altair.Scale(domain=upwards, nice=False, zero=False))
     colour = altair.Color("recipe:N", title=None, scale=colour_scale(colours(results)))

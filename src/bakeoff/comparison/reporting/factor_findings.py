@@ -13,7 +13,7 @@ from bakeoff.comparison.grid import GridFacts
 from bakeoff.comparison.reporting import tables
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.results import Analysis, Results
-from bakeoff.report.charts import Figure, colour_scale, dash_scale, styles
+from bakeoff.report.charts import Figure, axis_ends, colour_scale, dash_scale, styles
 from bakeoff.report.elements import legend, note, panels, table
 
 MOST_PAIRS = 3
@@ -123,10 +123,13 @@ def _chart(grid: GridFacts, measure: ShownMetric, rows: list[dict[str, Any]], ac
     style = styles(lines)
     place = [*grid.factors[across]]
     offset = altair.XOffset("line:N", sort=lines, scale=altair.Scale(paddingInner=1, paddingOuter=1))
+    values = [row[key] for row in rows for key in ("y", "low", "high")]
+    ends = axis_ends(values, *(measure.factor * bound for bound in measure.bounds))
+    height = altair.Scale(domain=ends, nice=False, zero=False)
     base = altair.Chart(altair.Data(values=rows)).encode(
         x=altair.X("x:N", sort=place, title=None, axis=altair.Axis(labelAngle=0, labelLimit=120)),
         xOffset=offset,
-        y=altair.Y("y:Q", title=measure.heading, scale=altair.Scale(zero=False, padding=12)),
+        y=altair.Y("y:Q", title=measure.heading, scale=height),
         color=altair.Color("line:N", title=None, sort=lines, scale=colour_scale(style)),
     )
     # Names of factors stand in no title: Vega makes expressions of those, which not every name survives.

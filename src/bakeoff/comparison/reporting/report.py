@@ -14,6 +14,7 @@ from bakeoff.comparison.reporting.decision import decisions
 from bakeoff.comparison.reporting.decision_section import decision_figures, decision_section
 from bakeoff.comparison.reporting.factor_findings import factor_figures, factor_section
 from bakeoff.comparison.reporting.findings import findings
+from bakeoff.comparison.reporting.layer_section import layer_figures, layer_section
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.reporting.search_findings import search_figures, search_section
 from bakeoff.comparison.reporting.unequal import budget_text, budgets
@@ -30,7 +31,7 @@ from bakeoff.yaml_files import dump_yaml
 INK = "#1c2126"
 """Colour of text in the figures beside the report; figures in the report have the page's colour."""
 
-WITH_LEGEND = ("loss", "search", "pareto", "factors")
+WITH_LEGEND = ("loss", "search", "pareto", "factors", "layers")
 """Prefixes of the names of figures whose files have a legend; in the others each recipe has a line with its name."""
 
 
@@ -43,7 +44,8 @@ def write_report(results: Results, path: Path) -> None:
     """
     losses, scores, searches = list(curves(results)), list(dots(results)), search_figures(results)
     decision, factors = decision_figures(results), list(factor_figures(results))
-    figures = [*scores, *(figure for those in decision.values() for figure in those), *factors, *losses, *searches]
+    layers, of_costs = layer_figures(results), [figure for those in decision.values() for figure in those]
+    figures = [*scores, *of_costs, *factors, *losses, *layers, *searches]
     drawn = on_page(figures, lambda figure: _height(figure, results))
     body = [
         _answer(results),
@@ -53,6 +55,7 @@ def write_report(results: Results, path: Path) -> None:
         factor_section(results, factors),
         _costs(results),
         _losses(results, losses),
+        layer_section(results, layers),
         search_section(results, searches),
         _method(results),
         _recipes(results),

@@ -9,6 +9,7 @@ from typing import Any
 
 from bakeoff.comparison.facts import CorpusFacts, StartFacts
 from bakeoff.comparison.latency import LatencyPlan
+from bakeoff.comparison.layer_profiles import LayerProfile
 from bakeoff.comparison.running.refusals import of_each
 from bakeoff.comparison.task_plan import TaskPlan
 from bakeoff.corpus.mixture import corpora_of, open_corpus
@@ -191,6 +192,12 @@ class Engine:
         from bakeoff.comparison.running.latency import measure
 
         return measure(folders, self.task(task).test, asked, device)
+
+    def layers(self, folder: Path, corpus: Path, device: str) -> list[LayerProfile]:
+        """What the layers of a pre-trained run do, on held-out text of a corpus."""
+        from bakeoff.comparison.running.layers import measure_layers
+
+        return measure_layers(folder, corpus, device)
 
     def carry_out(self, job: Job, progress: Shown, note: Callable[[Note], None]) -> Outcome:
         """Do a job in this process; workers have no engine."""

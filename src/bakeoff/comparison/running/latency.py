@@ -1,7 +1,5 @@
 """Measurement of the latency of a comparison's fine-tuned models, once on each machine."""
 
-import hashlib
-import json
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -10,14 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from bakeoff import checksums
 from bakeoff.comparison.latency import Latency, LatencyPlan
 from bakeoff.comparison.running.engine import Engine
+from bakeoff.comparison.running.kept import digest_of, read_kept, write_kept
 from bakeoff.comparison.running.planned import PlannedFinetuning, PlannedTrainings
-from bakeoff.config import Record, differing
 from bakeoff.display.wording import quoted
 from bakeoff.jobs.runner import Say
-from bakeoff.json_files import read_json
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.predictions.predicting import predictions_of
 from bakeoff.tasks.rows.inputs import InputFormat
@@ -34,15 +30,6 @@ WARM_UP = 2
 
 AT_ONCE = 8
 """The most models in memory at once; they take turns, so that other work of the machine slows them all."""
-
-
-class KeptLatencies(Record):
-    """The latencies that one call of `compare` keeps in a file for the next."""
-
-    circumstances: dict[str, Any]
-    """The circumstances, see `LatencyPlan.circumstances`; other ones make the latencies void."""
-    latencies: list[dict[str, Any]]
-    """The latencies, see `Latency`."""
 
 
 class Latencies:
@@ -66,12 +53,13 @@ class Latencies:
             without: labels of recipes that are left out.
             circumstances: see `LatencyPlan.circumstances`.
         """
-        known = self._kept(circumstances)
+        kept = read_kept(self.path, circumstances, Latency)
+        known = {(each.recipe, each.task): each for each in kept}
         models = {key: training for key, training in _models(planned).items() if key[0] not in without}
         latencies = {
             key: known[key]
             for key, training in models.items()
-            if key in known and known[key].trained == _digest(training)
+            if key in known and known[key].trained == digest_of(training)
         }
         for task in planned.plan.tasks:
             missing = [key for key in models if key[1] == task.name and key not in latencies]
@@ -82,24 +70,14 @@ class Latencies:
                 folders = [models[key].directory for key in keys]
                 measured = self.engine.latencies(folders, task, self.asked, planned.plan.device)
                 for key, (seconds, parameters) in zip(keys, measured, strict=True):
-                    trained = _digest(models[key])
+                    trained = digest_of(models[key])
                     latencies[key] = Latency(
                         recipe=key[0], task=key[1], seconds=seconds, parameters=parameters, trained=trained
                     )
         ordered = [latencies[key] for key in models]
-        if ordered != list(known.values()):
-            kept = {"circumstances": circumstances, "latencies": [each.model_dump(mode="json") for each in ordered]}
-            checksums.write(self.path, json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+        if ordered != kept:
+            write_kept(self.path, circumstances, ordered)
         return ordered
-
-    def _kept(self, circumstances: dict[str, Any]) -> dict[tuple[str, str], Latency]:
-        if not self.path.is_file():
-            return {}
-        kept = KeptLatencies.check(read_json(self.path), str(self.path))
-        if any(differing(kept["circumstances"], circumstances)):
-            return {}
-        values = [Latency.parse(each, f"{self.path}: latencies") for each in kept["latencies"]]
-        return {(each.recipe, each.task): each for each in values}
 
 
 def _models(planned: PlannedTrainings) -> Mapping[tuple[str, str], PlannedFinetuning]:
@@ -109,10 +87,6 @@ def _models(planned: PlannedTrainings) -> Mapping[tuple[str, str], PlannedFinetu
         if isinstance(each, PlannedFinetuning) and each.initialisation == "pretrained":
             models.setdefault((each.recipe.name, each.task.name), each)
     return models
-
-
-def _digest(training: PlannedFinetuning) -> str:
-    return hashlib.sha256(json.dumps(training.settings, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def timer(predict: Callable[[Sequence[Any]], Any], examples: Sequence[Any], batch: int) -> Callable[[int], float]:

@@ -1,0 +1,47 @@
+"""A comparison's answer and tables in Markdown: report.md, for a repository, an issue or a note."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from bakeoff.comparison.reporting.cautions import cautions
+from bakeoff.comparison.reporting.decision import decisions
+from bakeoff.comparison.reporting.findings import findings
+from bakeoff.comparison.reporting.plain_tables import Cell, PlainTable, plain_tables
+from bakeoff.comparison.results import Results
+from bakeoff.display.markdown import cell, sentence, text
+from bakeoff.display.wording import budget, counted
+from bakeoff.durable import write_atomically
+
+
+def write_markdown(results: Results, path: Path) -> None:
+    """Write the answer, the cautions and the tables as one Markdown file, whole or not at all."""
+    answer = findings(results)
+    sizes = [counted(len(results.recipes), "recipe"), counted(len(results.finished_seeds), "seed")]
+    sizes += [counted(len(results.tasks), "task"), f"{budget(results.budget.text)} each", results.created[:10]]
+    parts = [
+        f"# {text(results.title)}",
+        text(", ".join(sizes)),
+        f"**{sentence(answer.headline)}**",
+        _list([*answer.details, *decisions(results)]),
+    ]
+    if remarks := cautions(results):
+        parts += ["## Before you rely on this", _list(remarks)]
+    for table in plain_tables(results):
+        parts += [f"## {text(table.title)}", text(table.caption), "\n".join(_lines(table))]
+    write_atomically(path, "\n\n".join(part for part in parts if part) + "\n")
+
+
+def _list(sentences: list[str]) -> str:
+    return "\n".join(f"- {sentence(each)}" for each in sentences)
+
+
+def _lines(table: PlainTable) -> Iterator[str]:
+    yield f"| {' | '.join(map(cell, table.head))} |"
+    yield f"|---{'|---:' * (len(table.head) - 1)}|"
+    for row in table.rows:
+        yield f"| {' | '.join(map(_cell, row))} |"
+
+
+def _cell(each: Cell) -> str:
+    shown = cell(each.text)
+    return f"**{shown}**" if each.strong and shown else shown

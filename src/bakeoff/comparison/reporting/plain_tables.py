@@ -1,0 +1,198 @@
+"""The tables of a comparison as plain cells, from which Markdown and LaTeX are made."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from bakeoff.comparison.reporting.decision import COSTS, costs
+from bakeoff.comparison.reporting.measures import ShownMetric
+from bakeoff.comparison.reporting.tables import leaders
+from bakeoff.comparison.results import Analysis, Results
+from bakeoff.comparison.statistics import Difference, Spread
+
+
+class Cell(NamedTuple):
+    """A cell of a table."""
+
+    text: str
+    """The text, without markup."""
+    strong: bool = False
+    """Whether it is in bold."""
+
+
+class PlainTable(NamedTuple):
+    """A table of plain cells, the first column of which names the rows."""
+
+    name: str
+    """A short name, for a label."""
+    title: str
+    """The heading."""
+    caption: str
+    """What the cells are, in a sentence or two."""
+    head: Sequence[str]
+    """The names of the columns."""
+    rows: Sequence[Sequence[Cell]]
+    """The rows."""
+
+
+NOTHING = Cell("–")
+
+
+def plain_tables(results: Results) -> Iterator[PlainTable]:
+    """The tables of scores, gains, differences from the first recipe and from the best baseline, and of costs."""
+    if not results.analyses:
+        return
+    measures = {each.task: ShownMetric.of(results, each.task) for each in results.analyses}
+    yield _scores(results, measures)
+    if any(analysis.gains for analysis in results.analyses):
+        yield _gains(results, measures)
+    if len(results.recipes) > 1:
+        yield _ablation(results, measures)
+    if any(analysis.against_baseline for analysis in results.analyses):
+        yield _against_baseline(results, measures)
+    yield _costs(results)
+
+
+def base_of(results: Results) -> str:
+    """The label of the recipe from which an ablation says the differences: the first of the plan."""
+    return results.recipes[0].label
+
+
+def difference_from(analysis: Analysis, label: str, base: str) -> Difference | None:
+    """The difference of a recipe from another one, whichever of the two is the better; None: it was not tested."""
+    for pair in analysis.pairs:
+        if (pair.first, pair.second) == (label, base):
+            return pair
+        if (pair.first, pair.second) == (base, label):
+            low, high = pair.interval or (0.0, 0.0)
+            turned = {"first": label, "second": base, "difference": -pair.difference}
+            return pair.model_copy(update={**turned, "interval": pair.interval and (-high, -low)})
+    return None
+
+
+def _heads(measures: Mapping[str, ShownMetric], *, change: bool = False) -> list[str]:
+    """The names of columns, one for each task, with the unit of scores or of differences."""
+    return [
+        f"{name}, {measure.steps.strip() if change and measure.steps else measure.heading}"
+        for name, measure in measures.items()
+    ]
+
+
+def _spread(measure: ShownMetric, spread: Spread | None, strong: bool = False) -> Cell:
+    if spread is None:
+        return NOTHING
+    deviation = "" if spread.deviation is None else f" ± {measure.value(spread.deviation)}"
+    return Cell(f"{measure.value(spread.mean)}{deviation}", strong)
+
+
+def _difference(measure: ShownMetric, difference: Difference | None) -> Cell:
+    """A difference with its 95 % interval, in bold beyond the noise."""
+    if difference is None:
+        return NOTHING
+    text = measure.change(difference.difference)
+    if difference.interval is not None:
+        text += " [{}, {}]".format(*map(measure.change, difference.interval))
+    return Cell(text, bool(difference.real))
+
+
+def _scores(results: Results, measures: Mapping[str, ShownMetric]) -> PlainTable:
+    best = {each.task: leaders(measures[each.task], each) for each in results.analyses}
+    rows = [
+        [
+            Cell(entry.label),
+            *(
+                _spread(measures[each.task], each.pretrained.get(entry.label), entry.label in best[each.task])
+                for each in results.analyses
+            ),
+        ]
+        for entry in results.recipes
+    ]
+    for name in dict.fromkeys(baseline.name for baseline in results.baselines):
+        values = {each.task: each.test for each in results.baselines if each.name == name}
+        rows.append(
+            [
+                Cell(name),
+                *(
+                    Cell(measure.value(values[task][measure.task.metric])) if task in values else NOTHING
+                    for task, measure in measures.items()
+                ),
+            ]
+        )
+    caption = f"Mean ± standard deviation over {len(results.finished_seeds)} seeds on test, with pre-trained weights."
+    if any(best.values()):
+        caption += " Bold: the best mean and those next to it, down to the first that is worse beyond the noise."
+    return PlainTable("scores", "Scores", caption, ["Recipe", *_heads(measures)], rows)
+
+
+def _gains(results: Results, measures: Mapping[str, ShownMetric]) -> PlainTable:
+    rows = []
+    for entry in results.recipes:
+        cells = [Cell(entry.label)]
+        for each in results.analyses:
+            measure = measures[each.task]
+            cells.append(_spread(measure, each.scratch.get(entry.label)))
+            cells.append(_difference(measure, each.gains.get(entry.label)))
+        rows.append(cells)
+    heads = [
+        head
+        for task, measure in measures.items()
+        for head in (f"{task}, from scratch", f"gain,{measure.steps}" if measure.steps else "gain")
+    ]
+    caption = (
+        "From scratch: the same model with random weights. Gain: what pre-training adds, with its 95 % interval; bold "
+        "beyond the noise."
+    )
+    return PlainTable("gains", "What pre-training adds", caption, ["Recipe", *heads], rows)
+
+
+def _ablation(results: Results, measures: Mapping[str, ShownMetric]) -> PlainTable:
+    base = base_of(results)
+    rows = [[Cell(base), *(_spread(measures[each.task], each.pretrained.get(base)) for each in results.analyses)]]
+    rows += [
+        [
+            Cell(entry.label),
+            *(_difference(measures[each.task], difference_from(each, entry.label, base)) for each in results.analyses),
+        ]
+        for entry in results.recipes
+        if entry.label != base
+    ]
+    caption = (
+        f"The score of {base}, and how far the others are from it, with the 95 % interval of the difference; bold "
+        "beyond the noise."
+    )
+    return PlainTable("ablation", f"Differences from {base}", caption, ["Recipe", *_heads(measures, change=True)], rows)
+
+
+def _against_baseline(results: Results, measures: Mapping[str, ShownMetric]) -> PlainTable:
+    rows = [
+        [
+            Cell(entry.label),
+            *(_difference(measures[each.task], each.against_baseline.get(entry.label)) for each in results.analyses),
+        ]
+        for entry in results.recipes
+    ]
+    names = {each.second for analysis in results.analyses for each in analysis.against_baseline.values()}
+    against = names.pop() if len(names) == 1 else "the best method without a neural network"
+    caption = "Pre-trained recipes, paired with it by test row, with the 95 % interval; bold beyond the noise."
+    heads = _heads(measures, change=True)
+    return PlainTable("baseline", f"Differences from {against}", caption, ["Recipe", *heads], rows)
+
+
+def _costs(results: Results) -> PlainTable:
+    """The costs of every recipe; latency for each task."""
+    others = COSTS[1:]
+    timed = {each.task for each in results.latencies}
+    tasks = [analysis.task for analysis in results.analyses if analysis.task in timed]
+    rows = []
+    for entry in results.recipes:
+        known = costs(results, entry, tasks[0] if tasks else results.analyses[0].task)
+        cells = [Cell(entry.label)]
+        cells += [Cell(cost.shown(known[cost.name])) if cost.name in known else NOTHING for cost in others]
+        for task in tasks:
+            seconds = costs(results, entry, task).get("latency")
+            cells.append(NOTHING if seconds is None else Cell(COSTS[0].shown(seconds)))
+        rows.append(cells)
+    heads = [cost.column for cost in others] + [f"latency, {task}" for task in tasks]
+    texts = "a text" if results.latency.batch == 1 else f"{results.latency.batch} texts"
+    caption = "Parameters of the fine-tuned model; memory and time of pre-training."
+    caption += f" Latency: the median time of {texts}." if tasks else ""
+    return PlainTable("costs", "Costs", caption, ["Recipe", *heads], rows)

@@ -1,0 +1,143 @@
+"""report.md and tables.tex: read as a reader of Markdown and of LaTeX reads them."""
+
+import itertools
+import re
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from synthetic_results import as_errors, make_results
+from test_execution import FakeEngine, folder, plan  # noqa: F401
+from test_report import HOSTILE
+
+from bakeoff.comparison.execution import compare
+from bakeoff.comparison.reporting.latex import latex, write_latex
+from bakeoff.comparison.reporting.markdown_report import write_markdown
+from bakeoff.comparison.reporting.plain_tables import difference_from, plain_tables
+from bakeoff.display.text import visible
+
+SIGNS = {
+    r"\textbackslash{}": "\\",
+    r"\textasciitilde{}": "~",
+    r"\textasciicircum{}": "^",
+    r"\textless{}": "<",
+    r"\textgreater{}": ">",
+    r"\textbar{}": "|",
+    r"\textquotedbl{}": '"',
+    r"\ldots{}": "…",
+    r"$\pm$": "±",
+    r"$\times$": "×",
+    "$-$": "−",
+    "--": "–",
+    "``": "“",
+    "''": "”",
+    **{f"\\{sign}": sign for sign in "&%$#_{}"},
+}
+
+
+def typeset(text):
+    """What a line of LaTeX shows; a command or a sign that is not known is an error."""
+    shown = ""
+    while text:
+        known = next((source for source in SIGNS if text.startswith(source)), None)
+        assert known or text[0] not in "\\&%$#_{}~^", text
+        shown += SIGNS[known] if known else text[0]
+        text = text[len(known or " ") :]
+    return shown
+
+
+def squeezed(text):
+    return " ".join(visible(text).split())
+
+
+@given(st.text())
+@example(r"100 % of $a_1 & b^2 {x} ~ \alpha # “q” <b> | \"")
+def test_any_text_is_shown_as_it_is_in_latex(text):
+    if "--" not in text and "``" not in text and "''" not in text:  # which the fonts of LaTeX join
+        assert typeset(latex(text)) == squeezed(text)
+
+
+def tables_of(page):
+    """The tables of a Markdown file: for each its rows, of each cell its text and whether it is in bold."""
+    tokens = MarkdownIt("commonmark").enable("table").parse(page)
+    tables = []
+    for before, token in itertools.pairwise(tokens):
+        if token.type == "thead_open":
+            tables.append([])
+        elif token.type == "tr_open":
+            tables[-1].append([])
+        elif token.type == "inline" and before.type in ("td_open", "th_open"):
+            shown = "".join(each.content for each in token.children if each.type in ("text", "text_special"))
+            others = {each.type for each in token.children} - {"text", "text_special", "strong_open", "strong_close"}
+            assert not others, token.content
+            tables[-1][-1].append((shown, any(each.type == "strong_open" for each in token.children)))
+    return tables
+
+
+@pytest.fixture(scope="module", params=["plain", "hostile", "errors", "two seeds", "one recipe"])
+def results(request):
+    return {
+        "plain": make_results,
+        "hostile": lambda: make_results(names=HOSTILE, tasks=("a | b", "**c** $x_1$ & [d](e)"), rows=300),
+        "errors": lambda: as_errors(make_results(), "TREC"),
+        "two seeds": lambda: make_results(seeds=2),
+        "one recipe": lambda: make_results(names=["alone"], scratch=False),
+    }[request.param]()
+
+
+def test_cells_are_the_same_in_markdown(results, tmp_path):
+    write_markdown(results, tmp_path / "report.md")
+    page = (tmp_path / "report.md").read_text(encoding="utf-8")
+    expected = [
+        [[(visible(name).strip(), False) for name in table.head]]
+        + [[(visible(cell.text).strip(), cell.strong) for cell in row] for row in table.rows]
+        for table in plain_tables(results)
+    ]
+    assert tables_of(page) == expected
+    assert page.startswith("# ")
+
+
+def test_cells_are_the_same_in_latex(results, tmp_path):
+    write_latex(results, tmp_path / "tables.tex")
+    text = (tmp_path / "tables.tex").read_text(encoding="utf-8")
+    bodies = re.findall(r"\\toprule\n(.*?)\\bottomrule", text, re.DOTALL)
+    tables = list(plain_tables(results))
+    assert len(bodies) == len(tables) == text.count(r"\begin{tabular}") == text.count(r"\end{table}")
+    for body, table in zip(bodies, tables, strict=True):
+        lines = [line.removesuffix(r" \\").removeprefix("{}") for line in body.splitlines() if line != r"\midrule"]
+        cells = [re.split(r"(?<!\\) & ", line) for line in lines]
+        for found, row in zip(cells[1:], table.rows, strict=True):
+            bold = [re.fullmatch(r"\\textbf\{(.*)\}", cell) for cell in found]
+            assert [cell.strong for cell in row] == [match is not None for match in bold]
+            shown = [typeset(match[1] if match else cell) for match, cell in zip(bold, found, strict=True)]
+            assert shown == [squeezed(cell.text) for cell in row]
+        assert [typeset(cell) for cell in cells[0]] == [squeezed(name) for name in table.head]
+
+
+def test_an_ablation_says_how_far_every_recipe_is_from_the_first_of_the_plan(results):
+    if len(results.recipes) == 1:
+        return
+    base = results.recipes[0].label
+    for analysis in results.analyses:
+        for label in list(analysis.pretrained)[1:]:
+            found, turned = difference_from(analysis, label, base), difference_from(analysis, base, label)
+            apart = analysis.pretrained[label].mean - analysis.pretrained[base].mean
+            assert found.difference == pytest.approx(apart)
+            assert turned.difference == pytest.approx(-apart)
+            if found.interval:
+                assert found.interval[0] <= found.difference <= found.interval[1]
+                assert turned.interval == pytest.approx((-found.interval[1], -found.interval[0]))
+    (ablation,) = [table for table in plain_tables(results) if table.name == "ablation"]
+    assert [row[0].text for row in ablation.rows] == [entry.label for entry in results.recipes]
+    assert "±" in ablation.rows[0][1].text
+    assert ablation.rows[1][1].text[0] in "+−"
+
+
+def test_they_stand_beside_the_report(folder):  # noqa: F811
+    compare(plan(folder, seeds=1), folder / "out", engine=FakeEngine())
+    assert "| one |" in (folder / "out" / "report.md").read_text()
+    assert r"\toprule" in (folder / "out" / "tables.tex").read_text()
+    listed = (folder / "out" / "bakeoff.sha256").read_text()
+    assert "report.md" in listed
+    assert "tables.tex" in listed
