@@ -148,7 +148,7 @@ def test_seeds_by_name_and_rates_in_a_list(folder):
         ("budget: minutes=10\n", "", "budget: this key is required, unless every recipe has a budget"),
         ("minutes=10", "years=10", "budget: unknown unit 'years'"),
         ("minutes=10", "10m", "budget: give a unit and how many, such as tokens=5M"),
-        (PLAN[PLAN.index("tasks:") :], "tasks: []", "tasks: nothing given; give at least 1"),
+        (PLAN[PLAN.index("tasks:") :], "tasks: {}", "tasks"),
         ("minutes=10", "minutes=ten", "budget: 'ten' is not a positive number"),
         ("seeds: 3", "seeds: 0", "seeds"),
         ("seeds: 3", "seeds: [1, 1]", "distinct"),

@@ -13,6 +13,7 @@ from bakeoff.comparison.breakdown import TestRow
 from bakeoff.comparison.facts import BudgetFacts, CorpusFacts, StartFacts, TaskFacts
 from bakeoff.comparison.latency import Latency
 from bakeoff.comparison.layer_profiles import RecipeLayers
+from bakeoff.comparison.measured import measured_results, read_measurement
 from bakeoff.comparison.recipe_plan import RecipePlan
 from bakeoff.comparison.results import (
     SPENT,
@@ -85,6 +86,8 @@ class ComparisonFacts:
     """The number of the cluster of each test row, by the task's name; empty: all rows are independent."""
     rows: Mapping[str, Sequence[TestRow]]
     """The test rows, by the task's name."""
+    unmeasured: Mapping[tuple[str, str], str]
+    """The reasons why recipes are left out of measures, by the recipe's label and the measure's title."""
     searches: Mapping[str, TuningResults]
     """The finished searches, by the recipe's label; recipes without a search are missing."""
     starts: Mapping[str, Mapping[int, StartFacts]]
@@ -105,6 +108,7 @@ def collect(planned: PlannedTrainings, seeds: list[int], failures: list[Failure]
     failed = {failure.recipe for failure in failures}
     configs = {task.name: task.data for task in plan.tasks}
     entries = [_entry(planned, recipe, seeds, known) for recipe in plan.recipes if recipe.name not in failed]
+    measured = measured_results(plan.measures, entries, known.unmeasured, str(plan.corpus), planned.out, plan.grids)
     return Results(
         title=plan.title,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -115,10 +119,10 @@ def collect(planned: PlannedTrainings, seeds: list[int], failures: list[Failure]
         budget=known.budget,
         search=plan.search,
         corpus=known.corpus,
-        tasks=tasks,
+        tasks=[*tasks, *measured.facts],
         recipes=entries,
         failures=failures,
-        baselines=known.baselines,
+        baselines=[*known.baselines, *measured.baselines],
         analyses=[
             analyse(
                 entries,
@@ -131,7 +135,8 @@ def collect(planned: PlannedTrainings, seeds: list[int], failures: list[Failure]
                 plan.grids,
             )
             for task in tasks
-        ],
+        ]
+        + measured.analyses,
         latency=plan.latency,
         latencies=known.latencies,
         layers=known.layers,
@@ -144,7 +149,7 @@ def collect(planned: PlannedTrainings, seeds: list[int], failures: list[Failure]
 def _entry(planned: PlannedTrainings, recipe: RecipePlan, seeds: list[int], known: ComparisonFacts) -> RecipeEntry:
     """One recipe with its runs and scores of these seeds, read from their directories."""
     metrics = {task.name: task.metric for task in known.tasks}  # by which each is decided
-    runs, scores, summary = [], [], {}
+    runs, scores, measurements, summary = [], [], [], {}
     for seed in seeds:
         directory = planned.pretraining(recipe, seed).directory
         summary = read_summary(directory / "summary.json")
@@ -152,6 +157,10 @@ def _entry(planned: PlannedTrainings, recipe: RecipePlan, seeds: list[int], know
             runs.append(_run(seed, directory, summary, planned.out))
         scores += [
             _score(training, metrics[training.task.name], planned.out) for training in planned.finetunings(recipe, seed)
+        ]
+        measurements += [
+            read_measurement(each.directory, each.measure.title, seed, planned.out)
+            for each in planned.measurements(recipe, seed)
         ]
     return RecipeEntry(
         label=recipe.name,
@@ -166,6 +175,7 @@ def _entry(planned: PlannedTrainings, recipe: RecipePlan, seeds: list[int], know
         steps=0 if recipe.as_it_is else summary["steps"],
         runs=runs,
         scores=scores,
+        measurements=measurements,
     )
 
 

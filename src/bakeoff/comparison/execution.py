@@ -148,7 +148,7 @@ class _Comparison(Opened):
             lost = self.searches.failures
             self.budget.fix([name for name in self.recipes if name not in lost], self.step_times)
             runner = Runner(workers, self.engine.carry_out, self.progress, "training")
-            return Trainings(self.planned, self.texts, self.budget, lost, runner, self._publish).run()
+            return Trainings(self.planned, self.texts, self.held_out, self.budget, lost, runner, self._publish).run()
 
     def _workers(self, planned: PlannedTrainings) -> AbstractContextManager[Workers | None]:
         """Those who train side by side, started unless speed is to be measured first; None: one training at a time."""
@@ -190,6 +190,7 @@ class _Comparison(Opened):
             baselines=self.tasks.baselines,
             clusters=self.tasks.clusters,
             rows=self.tasks.rows,
+            unmeasured=self.unmeasured,
             searches=self.searches.results,
             starts=self.starts,
             latencies=latencies,

@@ -84,6 +84,23 @@ class TaskFacts(Config):
         return values
 
 
+class MeasurementScore(Config):
+    """What the run of a recipe and a seed was measured to, without fine-tuning."""
+
+    measure: str
+    """The measure's title."""
+    seed: int
+    """The seed of the pre-training."""
+    scores: dict[str, float]
+    """All metrics; of held-out text by objective: `bits_per_byte:clm`."""
+    facts: dict[str, Any]
+    """What a reader of the scores has to know beside them, such as how sentences were read."""
+    rows: str
+    """The file of what each row contributes, relative to the comparison's directory."""
+    seconds: float
+    """Seconds of the measurement."""
+
+
 class SameAnswer(Config):
     """A fine-tuned model that gives one answer to all rows of test, though their labels differ."""
 

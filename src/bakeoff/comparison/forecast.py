@@ -9,7 +9,7 @@ from typing import Literal
 from bakeoff.comparison.plan import Plan
 from bakeoff.comparison.running.engine import Engine
 from bakeoff.comparison.running.opened import Opened
-from bakeoff.comparison.running.planned import PlannedFinetuning, PlannedPretraining
+from bakeoff.comparison.running.planned import PlannedFinetuning, PlannedMeasurement, PlannedPretraining
 from bakeoff.comparison.running.starts import IMPORTED
 from bakeoff.corpus.mixture import open_corpus
 from bakeoff.jobs.choice import Asked
@@ -71,6 +71,7 @@ class _Counted:
         trainings = list(opened.planned().all())
         self.pretrainings = [each for each in trainings if isinstance(each, PlannedPretraining)]
         self.finetunings = [each for each in trainings if isinstance(each, PlannedFinetuning)]
+        self.measurements = [each for each in trainings if isinstance(each, PlannedMeasurement)]
 
     def of(self, name: str) -> Iterable[Work]:
         """The trials, pre-trainings and fine-tunings of a recipe; nothing of one that is left out."""
@@ -90,6 +91,11 @@ class _Counted:
             finished = [each for each in of_task if each.finished]
             seconds = self._finetuning(name, of_task, finished)
             yield self._work("fine-tuning", name, len(of_task), len(finished), seconds, size)
+        measurements = [each for each in self.measurements if each.recipe.name == name]
+        if measurements:
+            ended = [read_json(each.directory / each.marker)["seconds"] for each in measurements if each.finished]
+            seconds = fmean(ended) if ended else 0.0  # else unknown: short beside a training
+            yield self._work("measurement", name, len(measurements), len(ended), seconds, size)
 
     @staticmethod
     def _work(what: str, name: str, jobs: int, done: int, seconds: float, size: Size) -> Work:

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field, PositiveInt, ValidationInfo, field_validator, model_validator
 
@@ -17,6 +17,8 @@ from bakeoff.comparison.task_plan import TaskPlan, with_data_sets
 from bakeoff.config import Config
 from bakeoff.errors import UserError
 from bakeoff.reading.hub import on_hub
+from bakeoff.tasks.measures.measure import MeasureConfig
+from bakeoff.tasks.measures.registry import MEASURES
 from bakeoff.yaml_files import read_yaml
 
 
@@ -76,8 +78,11 @@ class Plan(Config):
     """Number of seeds, or a list of seeds; fewer than 3 allow no claim."""
     search: SearchPlan | None = None
     """The search of each recipe's values before its first training; left out: recipes keep their own values."""
-    tasks: list[TaskPlan] = Field(min_length=1)
-    """The tasks on which every recipe is fine-tuned."""
+    tasks: list[TaskPlan] = Field(default=[])
+    """The tasks on which every recipe is fine-tuned; without tasks and measures, the held-out text is measured."""
+    measures: list[Annotated[MeasureConfig, MEASURES]] = Field(default=[])
+    """What pre-trained recipes are measured on without fine-tuning: `minimal_pairs`, `held_out_text`. They may as well
+    stand among `tasks`."""
     from_scratch: bool = True
     """Also fine-tune each recipe from random weights, to measure the gain of pre-training."""
     finetune_seeds: PositiveInt = 1
@@ -86,6 +91,26 @@ class Plan(Config):
     """The texts that each fine-tuned model's latency is measured on, after the last training."""
     device: str = "auto"
     """Device of all trainings: auto, cpu, cuda or mps."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _measured(cls, values: Any) -> Any:
+        """Move measures from `tasks` to `measures`; a plan without either measures the held-out text."""
+        if not isinstance(values, Mapping):
+            return values
+        tasks, measures = ([] if values.get(key) is None else values[key] for key in ("tasks", "measures"))
+        if not isinstance(tasks, list) or not isinstance(measures, list):
+            return values
+        try:
+            moved = [
+                MEASURES[each["kind"]].parse(each, f"tasks.{i}") for i, each in enumerate(tasks) if _is_measure(each)
+            ]
+        except UserError as error:
+            raise ValueError(str(error)) from None
+        kept = [each for each in tasks if not _is_measure(each)]
+        if not kept and not moved and not measures:
+            measures = [{"kind": "held_out_text"}]
+        return {**values, "tasks": kept, "measures": [*measures, *moved]}
 
     @field_validator("seeds", mode="before")
     @classmethod
@@ -114,7 +139,7 @@ class Plan(Config):
     def _distinct(self) -> Self:
         for what, names in (
             ("recipes", [item.name for item in self.recipes]),
-            ("tasks", [t.name for t in self.tasks]),
+            ("tasks", [*(task.name for task in self.tasks), *(each.title for each in self.measures)]),
         ):
             by_directory: dict[str, str] = {}
             for name in names:
@@ -136,6 +161,12 @@ class Plan(Config):
             raise ValueError("budget: would have no effect: every recipe has a budget of its own; leave it out")
         if self.search is not None and all(item.as_it_is for item in self.recipes):
             raise ValueError("search: would have no effect: no recipe is trained")
+        for item in self.recipes if not self.tasks else ():
+            if item.finetune:
+                raise ValueError(f"recipes.{item.entry}.finetune: would have no effect: nothing is fine-tuned")
+        for key in ("from_scratch", "finetune_seeds", "latency") if not self.tasks else ():
+            if key in self.model_fields_set and getattr(self, key) != type(self).model_fields[key].default:
+                raise ValueError(f"{key}: would have no effect: nothing is fine-tuned")
         return self
 
     def budget_of(self, item: RecipePlan) -> str:
@@ -211,4 +242,14 @@ class Plan(Config):
             tasks.append(task.model_copy(update={"data": task.data.model_copy(update=files)}))
         recipes = [item.resolved(f"{path}: recipes.{item.entry}", path.parent, self.seeds) for item in self.recipes]
         corpus = found_corpus(self.corpus, path.parent, f"{path}: corpus")
-        return self.model_copy(update={"corpus": corpus, "recipes": recipes, "tasks": tasks})
+        measures = [
+            each.model_copy(update={name: find(f"measures.{i}.{name}", file) for name, file in each.files.items()})
+            for i, each in enumerate(self.measures)
+        ]
+        return self.model_copy(update={"corpus": corpus, "recipes": recipes, "tasks": tasks, "measures": measures})
+
+
+def _is_measure(values: Any) -> bool:
+    """Whether an entry of `tasks` is what recipes are measured on without fine-tuning."""
+    kind = values.get("kind") if isinstance(values, Mapping) else None
+    return isinstance(kind, str) and kind in MEASURES

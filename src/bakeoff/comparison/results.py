@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from bakeoff.comparison.breakdown import DifferingRow, LengthScores
 from bakeoff.comparison.factors import FactorAnalysis
-from bakeoff.comparison.facts import BudgetFacts, CorpusFacts, SameAnswer, StartFacts, TaskFacts
+from bakeoff.comparison.facts import BudgetFacts, CorpusFacts, MeasurementScore, SameAnswer, StartFacts, TaskFacts
 from bakeoff.comparison.grid import GridFacts
 from bakeoff.comparison.latency import Latency, LatencyPlan
 from bakeoff.comparison.layer_profiles import RecipeLayers
@@ -148,6 +148,8 @@ class RecipeEntry(Config):
     """The recipe's pre-trainings, one for each seed; empty for a recipe that is compared as it is."""
     scores: list[FinetuningScore]
     """The scores of the recipe's fine-tunings."""
+    measurements: list[MeasurementScore] = Field(default=[])
+    """What the recipe's runs were measured to without fine-tuning."""
 
     @model_validator(mode="before")
     @classmethod

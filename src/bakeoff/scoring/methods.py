@@ -1,6 +1,7 @@
 """The methods by which a run can score a text."""
 
 import unicodedata
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,18 @@ def readings(run: Run) -> dict[Reading, ObjectiveConfig]:
         UserError: no objective of the run gives sentences a probability.
     """
     objectives: list[ObjectiveConfig] = list(run.recipe.objective)
+    found = readings_of(objectives)
+    if not found:
+        able = [kind for kind, config in OBJECTIVES.items() if _forwards(config) or _pseudo(config)]
+        raise UserError(
+            f"{run.path}: trained on {', '.join(each.kind for each in objectives)}, which gives sentences no "
+            f"probability; that needs {listed(able, 'or')}"
+        )
+    return found
+
+
+def readings_of(objectives: Sequence[ObjectiveConfig]) -> dict[Reading, ObjectiveConfig]:
+    """The ways in which runs with these objectives can score a sentence, each with its objective; empty: in none."""
     found: dict[Reading, ObjectiveConfig] = {}
     for each in objectives:
         if _forwards(each):
@@ -29,12 +42,6 @@ def readings(run: Run) -> dict[Reading, ObjectiveConfig]:
         elif _pseudo(each):
             found.setdefault("pseudo", each)
             found.setdefault("pseudo_words", each)
-    if not found:
-        able = [kind for kind, config in OBJECTIVES.items() if _forwards(config) or _pseudo(config)]
-        raise UserError(
-            f"{run.path}: trained on {', '.join(each.kind for each in objectives)}, which gives sentences no "
-            f"probability; that needs {listed(able, 'or')}"
-        )
     return found
 
 

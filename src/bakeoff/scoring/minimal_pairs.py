@@ -120,13 +120,7 @@ def preferences(pairs: Sequence[MinimalPair], scores: NDArray[np.float64]) -> Pr
     Raises:
         UserError: a score is not a number.
     """
-    if np.isnan(scores).any():
-        first = int(np.flatnonzero(np.isnan(scores).any(1))[0])
-        raise UserError(f"pair {first + 1:,} ({pairs[first].group}): a score is not a number")
-    good, bad = scores[:, 0], scores[:, 1]
-    with np.errstate(invalid="ignore"):  # two infinite ones
-        tied = (good == bad) | (np.abs(good - bad) < TIE)
-    right = np.where(tied, 0.5, good > bad)
+    right, tied = _credits(pairs, scores)
     groups = _by_group(pairs, right)
     kinds = []
     for sort in range(len(pairs[0].kinds) if pairs else 0):
@@ -136,6 +130,26 @@ def preferences(pairs: Sequence[MinimalPair], scores: NDArray[np.float64]) -> Pr
         kinds.append({kind: _mean(_by_group([pairs[p] for p in own], right[own])) for kind, own in of_kind.items()})
     sizes = dict(Counter(pair.group for pair in pairs))
     return Preferences(groups, sizes, int(tied.sum()), len(pairs), kinds)
+
+
+def _credits(
+    pairs: Sequence[MinimalPair], scores: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """(N,) 1 for each pair whose good sentence is likelier, 0.5 for a tie, and 0 else; and which pairs tie."""
+    if np.isnan(scores).any():
+        first = int(np.flatnonzero(np.isnan(scores).any(1))[0])
+        raise UserError(f"pair {first + 1:,} ({pairs[first].group}): a score is not a number")
+    good, bad = scores[:, 0], scores[:, 1]
+    with np.errstate(invalid="ignore"):  # two infinite ones
+        tied = (good == bad) | (np.abs(good - bad) < TIE)
+    return np.where(tied, 0.5, good > bad), tied
+
+
+def credits_of(
+    run: Run, pairs: Sequence[MinimalPair], reading: Reading, *, device: str = "auto"
+) -> NDArray[np.float64]:
+    """(N,) what each pair adds to a run's accuracy: 1, 0, or 0.5 for a tie; arguments and errors as of `judge`."""
+    return _credits(pairs, _scores(run, pairs, reading, device)[0])[0]
 
 
 def _by_group(pairs: Sequence[MinimalPair], right: NDArray[np.float64]) -> dict[str, float]:
@@ -171,6 +185,18 @@ def judge(
         UserError: the run cannot score in this way, a score is not a finite number, or each pair has a sentence of
             unknown tokens alone.
     """
+    scores, unknown = _scores(run, pairs, reading, device, processes)
+    return preferences(pairs, scores)._replace(unknown=unknown)
+
+
+def _scores(
+    run: Run, pairs: Sequence[MinimalPair], reading: Reading, device: str, processes: Processes = ALONE
+) -> tuple[NDArray[np.float64], int]:
+    """(N, 2) the scores of the sentences, equal where one cannot be judged, and the number of pairs with unknowns.
+
+    Raises:
+        UserError: as of `judge`.
+    """
     sentences = [text for pair in pairs for text in (pair.good, pair.bad)]
     hidden = [run.tokenizer.hidden([clean(sentence)]) for sentence in sentences]
     unseen = np.array([each.all_unknown for each in hidden]).reshape(-1, 2).any(1)
@@ -179,7 +205,7 @@ def judge(
     scores = score_sentences(run, sentences, reading, device=device, processes=processes).reshape(-1, 2)
     scores[unseen] = 0.0  # a tie: what is unknown has no probability
     unknown = np.array([each.unknown > 0 or each.hidden > 0 for each in hidden]).reshape(-1, 2).any(1)
-    return preferences(pairs, scores)._replace(unknown=int(unknown.sum()))
+    return scores, int(unknown.sum())
 
 
 def score_sentences(

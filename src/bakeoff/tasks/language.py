@@ -10,7 +10,7 @@ from bakeoff.reading.tables import open_table
 from bakeoff.reading.text_files import TextFile, Texts, in_memory
 from bakeoff.runs.run import Run
 from bakeoff.scoring.methods import readings, require_reading
-from bakeoff.scoring.minimal_pairs import judge, kinds_of, read_minimal_pairs
+from bakeoff.scoring.minimal_pairs import MinimalPair, judge, kinds_of, read_minimal_pairs
 from bakeoff.scoring.options import Reading, ScoreOptions
 from bakeoff.scoring.texts import TextScores, scoring_objective
 from bakeoff.scoring.totals import Totals
@@ -105,6 +105,29 @@ GROUP = "UID"
 """The column with the phenomenon that a pair tests."""
 
 
+def pairs_of(path: str | Path) -> list[MinimalPair]:
+    """The minimal pairs of a file, in the groups that its column UID names, if it has one.
+
+    Raises:
+        UserError: there is no such file or column, or it has no pairs.
+    """
+    names = open_table(Path(path), "replace").names()
+    return read_minimal_pairs(path, group=GROUP if GROUP in names else None)
+
+
+def reading_of(run: Run, reading: Reading | None) -> Reading:
+    """The way in which a run reads sentences; None: forwards where it can, else the first way that it can.
+
+    Raises:
+        UserError: the run cannot read so, or gives sentences no probability.
+    """
+    known = readings(run)
+    first: Reading = "forwards" if "forwards" in known else next(iter(known))
+    chosen = first if reading is None else reading
+    require_reading(run, chosen)
+    return chosen
+
+
 def evaluate_pairs(
     run: Run, pairs: str | Path, reading: Reading | None, device: str, processes: Processes = ALONE
 ) -> dict[str, Any]:
@@ -121,14 +144,9 @@ def evaluate_pairs(
     Raises:
         UserError: the run has not learnt to read in this way, or there is a mistake in the file.
     """
-    known = readings(run)
-    first: Reading = "forwards" if "forwards" in known else next(iter(known))
-    chosen = first if reading is None else reading
-    require_reading(run, chosen)
+    chosen = reading_of(run, reading)
     sorts = kinds_of(pairs)
-    names = open_table(Path(pairs), "replace").names()
-    read = read_minimal_pairs(pairs, group=GROUP if GROUP in names else None)
-    result = judge(run, read, chosen, device=device, processes=processes)
+    result = judge(run, pairs_of(pairs), chosen, device=device, processes=processes)
     return {
         "run": str(run.path),
         "pairs_file": str(pairs),

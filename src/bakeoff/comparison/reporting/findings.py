@@ -77,14 +77,19 @@ def _names(labels: Iterable[str]) -> str:
 
 
 def _headline(results: Results, standings: dict[str, Standing]) -> str:
-    count = len(results.recipes)
+    compared = [each for each in results.analyses if len(each.pretrained) > 1]
+    if len(results.recipes) > 1 and not compared:
+        return "Nothing is compared: no two recipes have losses of one kind, which alone compare."
     if not claims(results):
         seeds = counted(len(results.finished_seeds), "seed")
         return f"Nothing can be claimed yet: {seeds} cannot show whether a difference is real."
-    if count == 1:
+    if len(results.recipes) == 1:
         return f"Only {quoted(results.recipes[0].label)} was measured; there is no other recipe to compare it with."
+    standings = {each.task: standings[each.task] for each in compared}
+    count = len(compared[0].pretrained)
+    everywhere = all(each.pretrained.keys() == compared[0].pretrained.keys() for each in compared)
     won = {task: standing.best for task, standing in standings.items() if not standing.peers}
-    if len(won) == len(standings) and len(set(won.values())) == 1:
+    if len(won) == len(standings) and len(set(won.values())) == 1 and everywhere:
         of_tasks = "" if len(won) == 1 else " on both tasks" if len(won) == 2 else f" on all {len(won)} tasks"
         best = next(iter(won.values()))
         superlative = "better of the two" if count == 2 else f"best of all {count} recipes"
@@ -95,9 +100,11 @@ def _headline(results: Results, standings: dict[str, Standing]) -> str:
         if undecided:
             parts.append(f"on {_names(undecided)} the leaders cannot be told apart")
         return f"{'; '.join(parts)}."
-    measures = {each.task: ShownMetric.of(results, each.task) for each in results.analyses}
-    first = set.intersection(*({*leading(measures[each.task], each)} for each in results.analyses))
-    among = [pair for each in results.analyses for pair in each.pairs if {pair.first, pair.second} <= first]
+    if not everywhere:
+        return "No winner: on each task, the leaders cannot be told apart."
+    measures = {each.task: ShownMetric.of(results, each.task) for each in compared}
+    first = set.intersection(*({*leading(measures[each.task], each)} for each in compared))
+    among = [pair for each in compared for pair in each.pairs if {pair.first, pair.second} <= first]
     noise = "the differences among them are within the noise"
     if any(pair.real for pair in among):
         noise = "none of them can be told apart from the best"

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from html import escape
 from itertools import pairwise
+from statistics import fmean
 from typing import cast
 
 from bakeoff.comparison.reporting.measures import ShownMetric, against_the_best, leading
@@ -35,7 +36,7 @@ def scores(results: Results) -> str:
     parts = math.ceil(len(results.tasks) / (WITH_SCRATCH if scratch else WITHOUT_SCRATCH))
     names = [task.name for task in results.tasks]
     measures = {name: ShownMetric.of(results, name) for name in names}
-    recipes = sorted(results.recipes, key=_standing(analyses, measures))
+    recipes = sorted(results.recipes, key=_standing(results, analyses, measures))
     cuts = [round(part * len(names) / parts) for part in range(parts + 1)]
     return "".join(
         _scores(results, recipes, {name: measures[name] for name in names[begin:end]}, scratch)
@@ -69,12 +70,21 @@ def _scores(results: Results, recipes: list[RecipeEntry], measures: Mapping[str,
     return frame(f'<tr class="groups"><th></th>{groups}</tr><tr><th>Recipe</th>{names}</tr>', rows)
 
 
-def _standing(analyses: Mapping[str, Analysis], measures: Mapping[str, ShownMetric]) -> Callable[[RecipeEntry], float]:
+def _standing(
+    results: Results, analyses: Mapping[str, Analysis], measures: Mapping[str, ShownMetric]
+) -> Callable[[RecipeEntry], float]:
     """A sort key, the best recipe first: by the sum of scores, or of places where scores have no scale in common."""
-    if all(measure.task.unit and not measure.task.lower_is_better for measure in measures.values()):
+    known = {entry.label for entry in results.recipes}
+    everywhere = all(known == analysis.pretrained.keys() for analysis in analyses.values())
+    if everywhere and all(measure.task.unit and not measure.task.lower_is_better for measure in measures.values()):
         return lambda entry: -sum(analysis.pretrained[entry.label].mean for analysis in analyses.values())
     ranked = [measures[name].ranked(analysis) for name, analysis in analyses.items()]
-    return lambda entry: sum(labels.index(entry.label) for labels in ranked)
+
+    def place(entry: RecipeEntry) -> float:
+        places = [labels.index(entry.label) / len(labels) for labels in ranked if entry.label in labels]
+        return fmean(places) if places else 1.0
+
+    return place
 
 
 def _spread(measure: ShownMetric, spread: Spread | None, *, strong: bool = False, start: bool = False) -> str:
@@ -142,8 +152,8 @@ def differences(measure: ShownMetric, pairs: Iterable[Difference], heading: str)
             f'<td>{interval}</td><td>{p}</td><td class="text{"" if pair.real else " weak"}">{verdict}</td></tr>'
         )
     unit = measure.steps.strip() or escape(measure.task.metric_title)
-    names = head([heading, unit, "95 % interval", "p, corrected"], last="verdict")
-    return frame(names, rows)
+    names = head([heading, unit, "95 % interval", "p, corrected"])
+    return frame(names.replace("</tr>", '<th class="text">verdict</th></tr>'), rows)
 
 
 def costs(results: Results) -> str:

@@ -45,7 +45,7 @@ def _table(results: Results, analysis: Analysis) -> Table:
     table.add_column("recipe", overflow="fold")  # where the terminal is narrow, and never the numbers
     for name in ("pre-trained", "from scratch", "gain", "time"):
         table.add_column(name, justify="right", no_wrap=True)
-    for entry in results.recipes:
+    for entry in (each for each in results.recipes if each.label in analysis.pretrained):
         gain = analysis.gains.get(entry.label)
         seconds = sum(run.seconds for run in entry.runs) / max(1, len(entry.runs))
         table.add_row(

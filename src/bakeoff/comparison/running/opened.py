@@ -19,7 +19,7 @@ from bakeoff.comparison.running.starts import IMPORTED, Starts
 from bakeoff.comparison.running.texts import PREPARED, Texts
 from bakeoff.comparison.task_plan import TaskPlan
 from bakeoff.corpus.mixture import open_corpus
-from bakeoff.display.wording import quoted
+from bakeoff.display.wording import listed, quoted
 from bakeoff.durable import without_links
 from bakeoff.errors import UserError
 from bakeoff.jobs.choice import Asked, corpus_folders
@@ -83,6 +83,8 @@ class Opened:
         corpora: the facts of all corpora, by directory.
         corpus: the facts of the plan's corpus.
         starts: the runs that recipes start from, by label and seed.
+        held_out: the corpus whose held-out text each recipe is measured on, by label; empty: none is.
+        unmeasured: the reasons why recipes are left out of measures, by the recipe's label and the measure's title.
         budget: the budget of each recipe.
         shared: the trainings' shares of the machine; None: one at a time, with the threads that torch has.
         searches: the searches.
@@ -108,13 +110,16 @@ class Opened:
         self.recipes = of_each(items, lambda name: starts.recipe(items[name]))
         require_different(plan.grids, {name: (recipe, items[name]) for name, recipe in self.recipes.items()})
         self.require_finetunable()
-        texts = Texts(plan, imported or out, say)
+        texts = Texts(plan, out, imported or out, say)
         self.texts = of_each(items, lambda name: texts.of(items[name], starts.run(items[name])))
         self.corpora = self._corpora()
         self.corpus = self.corpora[plan.corpus]
         self.starts = starts.facts(self.recipes, self.texts)
         budgets = {item.name: plan.budget_of(item) for item in plan.recipes}
         self.budget = Spendable(plan.budget or AS_IT_IS, budgets, out, say)
+        self.unmeasured = self._unmeasured()
+        read = self.texts if any(measure.reads_text for measure in plan.measures) else {}
+        self.held_out = of_each(read, lambda name: texts.held_out(items[name], self.texts[name]))
         self.shared = self._side_by_side()
         corpora = {name: (text.path, self.corpora[text.path].fingerprint) for name, text in self.texts.items()}
         self.searches = Searches(plan, out, self.recipes, corpora, engine, say, self.starts)
@@ -157,7 +162,33 @@ class Opened:
         dumped = {name: recipe.model_dump(mode="json") for name, recipe in self.recipes.items()}
         budgets = self.budget.by_recipe(self.recipes)
         own = {name: facts.fingerprint for name, facts in self.own_corpora.items()}
-        return PlannedTrainings(self.plan, self.out, dumped, self.corpus.fingerprint, budgets, self.starts, own)
+        return PlannedTrainings(
+            self.plan,
+            self.out,
+            dumped,
+            self.corpus.fingerprint,
+            budgets,
+            self.starts,
+            own,
+            {name: open_corpus(path).fingerprint for name, path in self.held_out.items()},
+            self.unmeasured,
+        )
+
+    def _unmeasured(self) -> dict[tuple[str, str], str]:
+        """The reasons why recipes are left out of measures, by the recipe's label and the measure's title.
+
+        Raises:
+            UserError: a measure is for no recipe, or there is a mistake in its file.
+        """
+        reasons: dict[tuple[str, str], str] = {}
+        for measure in self.plan.measures:
+            measure.check()
+            refused = {name: measure.refused(recipe) for name, recipe in self.recipes.items()}
+            if None not in refused.values():
+                why = listed([f"{quoted(name)} {reason}" for name, reason in refused.items()])
+                raise UserError(f"task {quoted(measure.title)}: {why}")
+            reasons |= {(name, measure.title): reason for name, reason in refused.items() if reason is not None}
+        return reasons
 
     def step_times(self, names: list[str]) -> Sequence[tuple[float, float]]:
         """Seconds of a step, and of its work, of recipes by their labels, measured; those of one text in turns."""
@@ -174,8 +205,9 @@ class Opened:
         """The files and folders that trainings read."""
         files = [file for task in self.plan.tasks for file in task.files.values() if file and not on_hub(file)]
         runs = dict.fromkeys(Path(each.run) for of_seeds in self.starts.values() for each in of_seeds.values())
-        corpora = [folder for corpus in self.corpora for folder in corpus_folders(str(corpus))]
-        return [*corpora, *files, *runs]
+        files += [file for measure in self.plan.measures for file in measure.files.values()]
+        corpora = dict.fromkeys([*self.corpora, *self.held_out.values()])
+        return [*(folder for corpus in corpora for folder in corpus_folders(str(corpus))), *files, *runs]
 
     def _side_by_side(self) -> SharedMachine | None:
         """The trainings' shares of the machine; None: one at a time, with the threads that torch has."""

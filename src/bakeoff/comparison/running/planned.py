@@ -1,7 +1,7 @@
 """The planned trainings of a comparison: the directory of each, and the settings that decide its outcome."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +15,7 @@ from bakeoff.comparison.running.planned_training import PlannedTraining
 from bakeoff.comparison.task_plan import TaskPlan
 from bakeoff.display.wording import quoted
 from bakeoff.regular_files import open_regular
+from bakeoff.tasks.measures.measure import MeasureConfig
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,25 @@ class PlannedFinetuning(PlannedTraining):
 
 
 @dataclass(frozen=True)
+class PlannedMeasurement(PlannedTraining):
+    """The measurement of one recipe's run of a seed, without fine-tuning."""
+
+    recipe: RecipePlan
+    seed: int
+    measure: MeasureConfig
+    begins_from: PlannedPretraining
+    """The pre-training whose run is measured."""
+
+    @property
+    def title(self) -> str:
+        """The measurement in words: measuring bert on minimal pairs."""
+        return f"measuring {quoted(self.recipe.name)} on {quoted(self.measure.title)}"
+
+
+AnyTraining = PlannedPretraining | PlannedFinetuning | PlannedMeasurement
+
+
+@dataclass(frozen=True)
 class PlannedTrainings:
     """All trainings of a plan, with the recipes, the budgets and the weights that decide their settings."""
 
@@ -97,6 +117,10 @@ class PlannedTrainings:
     """The runs that recipes start from, by label and seed."""
     own_corpora: Mapping[str, str] = field(default_factory=dict)
     """The fingerprints of the corpora of recipes with another one, by label."""
+    held_out: Mapping[str, str] = field(default_factory=dict)
+    """The fingerprints of the corpora whose held-out text recipes are measured on, by label."""
+    unmeasured: Collection[tuple[str, str]] = ()
+    """The recipes' labels and the measures' titles that do not go together."""
 
     def pretraining(self, recipe: RecipePlan, seed: int) -> PlannedPretraining:
         """The pre-training of a recipe with a seed; of one that is compared as it is, the run itself."""
@@ -160,10 +184,33 @@ class PlannedTrainings:
         )
         return PlannedFinetuning(directory, "results.json", settings, recipe, seed, own, start, nested, before)
 
-    def renewed(self, training: PlannedPretraining | PlannedFinetuning) -> PlannedPretraining | PlannedFinetuning:
+    def measurements(self, recipe: RecipePlan, seed: int) -> Iterator[PlannedMeasurement]:
+        """The measurements of a recipe with a seed; seeds that are the same run have the same measurement."""
+        for measure in self.plan.measures:
+            if (recipe.name, measure.title) not in self.unmeasured:
+                yield self._measurement(recipe, seed, measure)
+
+    def _measurement(self, recipe: RecipePlan, seed: int, measure: MeasureConfig) -> PlannedMeasurement:
+        if recipe.as_it_is:
+            weights = self.starts[recipe.name][seed].weights
+            seed = next(each for each in self.plan.seeds if self.starts[recipe.name][each].weights == weights)
+        before = self.pretraining(recipe, seed)
+        directory = self._of_seed(recipe, seed) / directory_name(measure.title) / "pretrained-0"
+        files = {name: _digest(path) for name, path in measure.files.items()}
+        settings = {
+            **{name: value for name, value in measure.model_dump(mode="json").items() if name not in files},
+            "files": files,
+            "text": self.held_out.get(recipe.name) if measure.reads_text else None,
+            "pretraining": before.settings,
+        }
+        return PlannedMeasurement(directory, "results.json", settings, recipe, seed, measure, before)
+
+    def renewed(self, training: AnyTraining) -> AnyTraining:
         """The training with the recipes and budgets of these, which may be newer than its own."""
         if isinstance(training, PlannedPretraining):
             return self.pretraining(training.recipe, training.seed)
+        if isinstance(training, PlannedMeasurement):
+            return self._measurement(training.recipe, training.seed, training.measure)
         return self._finetuning(
             training.recipe, training.seed, training.task, training.initialisation, training.finetune_seed
         )
@@ -181,13 +228,15 @@ class PlannedTrainings:
             for task, files in ((task, task.files) for task in self.plan.tasks)
         }
 
-    def all(self) -> Iterator[PlannedPretraining | PlannedFinetuning]:
-        """Every training, in the order in which they run: all recipes of a seed, then the next seed."""
+    def all(self) -> Iterator[AnyTraining]:
+        """Every training and measurement, in the order in which they run: all recipes of a seed, then the next seed."""
         for seed in self.plan.seeds:
             for recipe in self.plan.recipes:
                 if not recipe.as_it_is:
                     yield self.pretraining(recipe, seed)
                 yield from self.finetunings(recipe, seed)
+                # That of seeds with one run is the first one's.
+                yield from (each for each in self.measurements(recipe, seed) if each.seed == seed)
 
 
 def _digest(path: Path | None) -> str | None:

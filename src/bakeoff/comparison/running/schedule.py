@@ -3,9 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from bakeoff.comparison.results import Failure
-from bakeoff.comparison.running.planned import PlannedFinetuning, PlannedPretraining
-
-AnyTraining = PlannedPretraining | PlannedFinetuning
+from bakeoff.comparison.running.planned import AnyTraining, PlannedFinetuning, PlannedPretraining
 
 
 class Schedule:
@@ -104,4 +102,5 @@ class Schedule:
     def _ready(self, training: AnyTraining) -> bool:
         if isinstance(training, PlannedPretraining):
             return self.settled(training)
-        return training.initialisation == "scratch" or training.begins_from.finished
+        scratch = isinstance(training, PlannedFinetuning) and training.initialisation == "scratch"
+        return scratch or training.begins_from.finished

@@ -43,12 +43,13 @@ class Texts:
 
     Args:
         plan: the plan.
-        out: the directory in which corpora are prepared.
+        out: the comparison's directory.
+        aside: the directory in which corpora are prepared that are not in `out`.
         say: a function that shows one line before a corpus is prepared.
     """
 
-    def __init__(self, plan: Plan, out: Path, say: Say) -> None:
-        self.plan, self.out, self.say = plan, out, say
+    def __init__(self, plan: Plan, out: Path, aside: Path, say: Say) -> None:
+        self.plan, self.out, self.aside, self.say = plan, out, aside, say
 
     def of(self, item: RecipePlan, run: Path | None) -> Text:
         """The corpus of a recipe, prepared if its file is a text or has another tokenizer than the recipe's models.
@@ -74,22 +75,24 @@ class Texts:
         except UserError as error:
             raise UserError(f"recipe {item.name}: {error}") from None
 
-    def held_out(self, label: str, tokenizer: Path) -> Path:
+    def held_out(self, item: RecipePlan, text: Text) -> Path:
         """The plan's corpus, whose held-out text all are measured on, with the tokenizer of a recipe's models.
 
         Args:
-            label: the recipe's label.
-            tokenizer: a folder with the tokenizer.
+            item: the recipe in the plan.
+            text: the corpus that it is trained on.
 
         Raises:
             UserError: the text cannot be prepared anew.
         """
+        if item.corpus is None and not item.as_it_is:
+            return text.path
         try:
-            if tokenizer in corpus_folders(str(self.plan.corpus)) or _same(self.plan.corpus, tokenizer):
+            if _same(self.plan.corpus, text.tokenizer):
                 return self.plan.corpus
-            return self._anew(self.plan.corpus, tokenizer, label)
+            return self._anew(self.plan.corpus, text.tokenizer, item.name)
         except UserError as error:
-            raise UserError(f"recipe {label}: {error}") from None
+            raise UserError(f"recipe {item.name}: {error}") from None
 
     def _wanted(self, item: RecipePlan) -> AnyTokenizer | None:
         """The tokenizer of a recipe's models, if the plan says one; else None, and they have that of the corpus.
@@ -112,7 +115,8 @@ class Texts:
         made = []
         for folder, weight in mixture_entries(str(corpus)) or [(corpus, "")]:
             named = hashlib.sha256(json.dumps([_content(folder), _mark(tokenizer)]).encode()).hexdigest()[:8]
-            out = self.out / PREPARED / f"{folder.stem}-{named}"
+            name = Path(PREPARED) / f"{folder.stem}-{named}"
+            out = self.out / name if (self.out / name / MANIFEST).is_file() else self.aside / name
             if not (out / MANIFEST).is_file():
                 self.say(f"preparing {folder} with the tokenizer of {quoted(label)}")
                 if _prepared(folder):

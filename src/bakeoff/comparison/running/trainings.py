@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.comparison.results import Failure, Results
-from bakeoff.comparison.running.planned import PlannedFinetuning, PlannedPretraining, PlannedTrainings
+from bakeoff.comparison.running.planned import PlannedMeasurement, PlannedPretraining, PlannedTrainings
 from bakeoff.comparison.running.schedule import Schedule
 from bakeoff.comparison.running.spendable import Spendable
 from bakeoff.comparison.running.texts import Text
-from bakeoff.comparison.running.work import LOOKED, ComparedFinetuning, ComparedPretraining
+from bakeoff.comparison.running.work import LOOKED, ComparedFinetuning, ComparedMeasurement, ComparedPretraining
 from bakeoff.display.wording import quoted
 from bakeoff.durable import remove
 from bakeoff.errors import UserError
@@ -27,6 +27,7 @@ class Trainings:
     Args:
         planned: a function that gives all trainings, with the recipes and budgets known at the time of the call.
         texts: the corpus of each recipe and its tokenizer, by label.
+        held_out: the corpus whose held-out text each recipe is measured on, by label; empty: none is.
         budget: the budget of each recipe.
         lost: the failures of recipes that are left out from the start, by label.
         runner: the runner.
@@ -37,12 +38,13 @@ class Trainings:
         self,
         planned: Callable[[], PlannedTrainings],
         texts: Mapping[str, Text],
+        held_out: Mapping[str, Path],
         budget: Spendable,
         lost: Mapping[str, Failure],
         runner: Runner,
         publish: Publish,
     ) -> None:
-        self.planned, self.texts, self.budget = planned, texts, budget
+        self.planned, self.texts, self.held_out, self.budget = planned, texts, held_out, budget
         self.runner, self.publish = runner, publish
         first = planned()
         self.plan, self.out = first.plan, first.out
@@ -73,8 +75,11 @@ class Trainings:
     def load(self, key: Any) -> Load:
         """See `bakeoff.jobs.runner.Queue`."""
         planned = self.schedule.trainings[key]
-        task = f" on {planned.task.name}" if isinstance(planned, PlannedFinetuning) else ""
-        return Load("fine-tuning" if task else "pre-training", planned.recipe.name + task)
+        if isinstance(planned, PlannedPretraining):
+            return Load("pre-training", planned.recipe.name)
+        if isinstance(planned, PlannedMeasurement):
+            return Load("measurement", f"{planned.recipe.name} on {planned.measure.title}")
+        return Load("fine-tuning", f"{planned.recipe.name} on {planned.task.name}")
 
     def ahead(self) -> list[Load]:
         """See `bakeoff.jobs.runner.Queue`."""
@@ -116,9 +121,13 @@ class Trainings:
             if start is not None:
                 common |= {"start": Path(start.run), "grow": start.grow, "grow_by": start.grow_by}
             return ComparedPretraining(seed=planned.seed, budget=now.budgets[name], pace=pace, **common)
-        # Fine-tuning is short: what an interruption left is made anew.
+        # The others are short: what an interruption left is made anew.
         planned.discard(self.out)
         remove(unfinished_folder(planned.directory), self.out.absolute())
+        if isinstance(planned, PlannedMeasurement):
+            held_out = str(self.held_out[name]) if planned.measure.reads_text else None
+            run = planned.begins_from.directory
+            return ComparedMeasurement(seed=planned.seed, run=run, measure=planned.measure, text=held_out, **common)
         source = planned.begins_from.directory if planned.initialisation == "pretrained" else None
         return ComparedFinetuning(seed=planned.random_seed, task=planned.task, source=source, **common)
 

@@ -1,11 +1,14 @@
 """The trainings of a comparison as jobs, which any process can do."""
 
+import json
+import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from typing_extensions import override
 
+from bakeoff import checksums
 from bakeoff.comparison.running.correction import Corrected, FirstTenth, Pace
 from bakeoff.comparison.task_plan import TaskPlan
 from bakeoff.display.progress import Shown
@@ -14,6 +17,8 @@ from bakeoff.jobs.job import Job, Note, Outcome
 from bakeoff.jobs.memory import job_memory
 from bakeoff.jobs.pretraining import PretrainingJob
 from bakeoff.recipe import Recipe
+from bakeoff.tasks.measures.measure import MeasureConfig
+from bakeoff.tasks.measures.registry import MEASURES
 from bakeoff.unfinished import unfinished_folder
 
 LOOKED = {"looked": True}
@@ -72,4 +77,37 @@ class ComparedFinetuning(Job):
             )
         except Diverged as error:
             return Outcome(diverged=str(error))
+        return Outcome()
+
+
+class ComparedMeasurement(Job):
+    """The measurement of one recipe's run, without fine-tuning."""
+
+    recipe: dict[str, Any]
+    """The complete recipe."""
+    corpus: str
+    """A folder with the run's tokenizer."""
+    run: Path
+    """The run."""
+    measure: Annotated[MeasureConfig, MEASURES]
+    """What it is measured on."""
+    text: str | None = None
+    """The corpus whose held-out text is read; None: the measure reads none."""
+
+    @override
+    def memory(self, device: str) -> int:
+        return job_memory(self.recipe, self.corpus, device)
+
+    def carry_out(self, progress: Shown, note: Callable[[Note], None]) -> Outcome:
+        """Measure, until `results.json` stands in the directory."""
+        from bakeoff.runs.run import Run
+
+        began = time.perf_counter()
+        measured = self.measure.measure(Run.open_finished(self.run), self.text, self.device)
+        seconds = round(time.perf_counter() - began, 3)
+        self.out.mkdir(parents=True)
+        lines = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in measured.lines)
+        checksums.write(self.out / "rows.jsonl", lines)
+        results = {"scores": measured.scores, "facts": measured.facts, "seconds": seconds}
+        checksums.write(self.out / "results.json", json.dumps(results, indent=1, ensure_ascii=False) + "\n")
         return Outcome()

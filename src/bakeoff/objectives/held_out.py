@@ -1,0 +1,49 @@
+"""What the loss of an objective on held-out text depends on, and in which of it objectives differ, in words."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def what_differs(settings: Mapping[str, Any], among: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The settings in which objectives of one kind differ, in words: rate 0.3; without map bias.
+
+    Args:
+        settings: the settings of one of them.
+        among: the settings of all of them, this one's included.
+    """
+    flat = [_flat(each) for each in among]
+    values = _flat(settings)
+    keys = dict.fromkeys(key for each in flat for key in each)
+    differing = [key for key in keys if any(each.get(key) != flat[0].get(key) for each in flat)]
+    return [_in_words(key, values.get(key)) for key in differing]
+
+
+def _flat(settings: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """Settings inside of settings by dotted keys."""
+    flat: dict[str, Any] = {}
+    for key, value in settings.items():
+        flat |= _flat(value, f"{above}{key}.") if isinstance(value, Mapping) else {f"{above}{key}": value}
+    return flat
+
+
+def _in_words(key: str, value: Any) -> str:
+    name = key.replace("_", " ").replace(".", " ")
+    if value is None or value is False:
+        return f"without {name}"
+    if value is True:
+        return f"with {name}"
+    return f"{name} {', '.join(map(str, value)) if isinstance(value, list) else value}"
+
+
+def held_out_settings(recipe: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The settings of a recipe's objective of this name, as far as they say what its held-out loss is measured on.
+
+    Its weight leaves the loss itself unchanged, and held-out text is masked at one rate, whatever training's are.
+    """
+    objectives = recipe.get("objective") or []
+    for objective in objectives if isinstance(objectives, list) else [objectives]:
+        if objective.get("kind") == name:
+            settings = {key: value for key, value in objective.items() if key not in ("kind", "weight", "first_rate")}
+            rate = settings.pop("held_out_rate", None)
+            return settings if rate is None else {**settings, "rate": rate}
+    return {}

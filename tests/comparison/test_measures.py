@@ -1,0 +1,183 @@
+"""Measures of a plan, which need no fine-tuning: held-out text, minimal pairs."""
+
+import csv
+import json
+import math
+
+import numpy as np
+import pytest
+import yaml
+from tests.conftest import shrink
+
+from bakeoff.comparison.execution import compare
+from bakeoff.comparison.forecast import forecast_comparison
+from bakeoff.comparison.plan import Plan
+from bakeoff.comparison.reporting.cautions import cautions
+from bakeoff.comparison.reporting.findings import findings
+from bakeoff.comparison.reporting.report import write_report
+from bakeoff.comparison.reporting.terminal import print_results
+from bakeoff.comparison.results import Results
+from bakeoff.errors import UserError
+from bakeoff.json_files import read_json
+from bakeoff.preparation.prepare import prepare
+from bakeoff.tasks.evaluate import evaluate
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
+
+NAMES = ("gpt-tiny", "conv-light-lm-tiny", "lstm-lm-tiny", "laptop-encoder-tiny", "bert-tiny", "elmo-tiny")
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    """A corpus, recipes and minimal pairs."""
+    folder = tmp_path_factory.mktemp("measured")
+    lines = [f"The river {n} is {'old' if n % 3 else 'new'}. A bank, {n % 7} boats. It goes up." for n in range(250)]
+    (folder / "text.txt").write_text("\n\n".join(lines))
+    common = {"document_per_line": True, "workers": 1, "validation": 0.2}
+    prepare(folder / "text.txt", folder / "corpus", tokenizer=TokenizerConfig(size=90), **common)
+    for name in NAMES:
+        (folder / f"{name}.yaml").write_text(shrink(name).to_yaml())
+    pairs = [
+        {"sentence_good": f"The river {n} is old.", "sentence_bad": f"River the {n} old is.", "UID": f"u{n % 4}"}
+        for n in range(14)
+    ]
+    (folder / "pairs.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in pairs))
+    return folder
+
+
+def go(texts, out, recipes, progress=None, **changes):
+    values = {"corpus": str(texts / "corpus"), "budget": "steps=2", "seeds": 2, "device": "cpu", "recipes": recipes}
+    plan = texts / f"{out.name}.yaml"
+    plan.write_text(yaml.safe_dump({**values, **changes}))
+    return compare(plan, out, jobs=1, report=lambda results, path: None, progress=progress)
+
+
+def test_without_tasks_the_held_out_text_is_measured(texts, tmp_path, capsys):
+    out = tmp_path / "out"
+    arms = [
+        *(f"{name}.yaml" for name in NAMES),
+        {"recipe": "laptop-encoder-tiny.yaml", "name": "same loss", "set": {"training.optimizer.lr": 1e-5}},
+        {"recipe": "gpt-tiny.yaml", "name": "bytes", "tokenizer": {"kind": "byte_bpe", "size": 270}},
+        {"recipe": "gpt-tiny.yaml", "name": "short rows", "set": {"input.length": 16}},
+    ]
+    results = go(texts, out, arms)
+    of = {analysis.task: [*analysis.pretrained] for analysis in results.analyses}
+    causal = ["gpt-tiny", "conv-light-lm-tiny", "lstm-lm-tiny", "bytes", "short rows"]
+    assert of == {
+        "held-out text: masked tokens (mlm), rate 0.3": ["laptop-encoder-tiny", "same loss"],
+        "held-out text: masked tokens (mlm), rate 0.15": ["bert-tiny"],
+        "held-out text: next sentence (nsp)": ["bert-tiny"],
+        "held-out text: next token (clm), bits per byte": causal,
+        "held-out text: next token (clm), perplexity a word": causal,
+        **{name: ["elmo-tiny"] for name in of if "bilm" in name},
+    }
+    # The numbers are those of `evaluate` on the same text.
+    for entry in results.recipes:
+        corpus = entry.corpus.path if entry.corpus else texts / "corpus"
+        measured = entry.measurements[0]
+        figures = evaluate(out / entry.runs[0].path, corpus=corpus, device="cpu")
+        for name, loss in figures["losses"].items():
+            assert measured.scores[f"loss:{name}"] == pytest.approx(loss, rel=2e-3), entry.label  # there in bfloat16
+        for name, word in figures.get("perplexity_per_word", {}).items():
+            assert measured.scores[f"word_perplexity:{name}"] == pytest.approx(word, rel=2e-2)
+            assert measured.scores[f"bits_per_byte:{name}"] == pytest.approx(figures["bits_per_byte"][name], rel=2e-3)
+    assert Results.read(out / "results.json") == results
+    header, *rows = csv.reader((out / "results.csv").read_text(encoding="utf-8").splitlines())
+    assert len(rows) == 2 * len(arms)
+    assert (
+        float(rows[0][header.index("test_bits_per_byte:clm")])
+        == results.recipes[0].measurements[0].scores["bits_per_byte:clm"]
+    )
+    write_report(results, tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "perplexity a word" in page
+    print_results(results, out)
+    assert "held-out text: next token (clm), bits per byte" in capsys.readouterr().out
+    lines = []
+    assert go(texts, out, arms, lines.append).recipes == results.recipes
+    assert not [line for line in lines if "training" in line or "measuring" in line or "preparing" in line]
+    forecast = forecast_comparison(texts / "out.yaml", out, jobs=1)
+    assert sum(work.jobs for work in forecast.works) == 0
+    assert sum(work.done for work in forecast.works if work.what == "measurement") == 2 * len(arms)
+
+
+def test_losses_that_do_not_compare_are_not_compared(texts, tmp_path):
+    results = go(texts, tmp_path / "unlike", ["laptop-encoder-tiny.yaml", "gpt-tiny.yaml"], tasks=[], seeds=1)
+    assert [len(analysis.pairs) for analysis in results.analyses] == [0, 0, 0]
+    assert findings(results).headline.startswith("Nothing is compared: no two recipes have losses of one kind")
+    write_report(results, tmp_path / "report.html")
+
+
+def test_stretches_of_a_text_are_the_same_whatever_the_rows(texts, tmp_path):
+    """The mean over stretches is the metric, and equal models differ nowhere, though their rows are unlike."""
+    arms = ["gpt-tiny.yaml", {"recipe": "gpt-tiny.yaml", "name": "again", "set": {"training.validations": 1}}]
+    results = go(texts, tmp_path / "twice", arms, seeds=3)
+    for analysis in results.analyses:
+        (pair,) = analysis.pairs
+        assert pair.difference == 0
+        assert not pair.real
+    facts = {task.name: task for task in results.tasks}
+    assert all((each.rows["test"] > 10 and each.clusters is None) or each.clusters > 10 for each in facts.values())
+
+
+def test_minimal_pairs_are_judged_without_fine_tuning(texts, tmp_path):
+    out = tmp_path / "pairs"
+    task = {"kind": "minimal_pairs", "test": "pairs.jsonl", "name": "BLiMP"}
+    (texts / "sop.yaml").write_text(shrink("albert-tiny").changed({"objective": [{"kind": "sop"}]}).to_yaml())
+    arms = ["gpt-tiny.yaml", "laptop-encoder-tiny.yaml", {"recipe": "sop.yaml", "name": "sop alone"}]
+    results = go(texts, out, arms, tasks=[task], seeds=3)
+    (analysis,), (facts,) = results.analyses, results.tasks
+    assert [*analysis.pretrained] == ["gpt-tiny", "laptop-encoder-tiny"]
+    assert (facts.metric, facts.unit, facts.rows, facts.clusters) == ("accuracy", "%", {"test": 14}, 4)
+    assert [(each.name, each.test) for each in results.baselines] == [("chance", {"accuracy": 0.5})]
+    assert [entry.scores for entry in results.recipes] == [[], [], []]
+    for entry in results.recipes[:2]:
+        figures = evaluate(out / entry.runs[1].path, minimal_pairs=texts / "pairs.jsonl", device="cpu")
+        assert entry.measurements[1].scores["accuracy"] == pytest.approx(figures["accuracy"])
+        assert entry.measurements[1].facts["reading"] == figures["reading"]
+        rows = [json.loads(line) for line in (out / entry.measurements[1].rows).read_text().splitlines()]
+        means = [np.mean([row["right"] for row in rows if row["group"] == f"u{n}"]) for n in range(4)]
+        assert np.mean(means) == pytest.approx(figures["accuracy"])
+    told = "\n".join(cautions(results))
+    assert "“sop alone” gives sentences no probability, and is left out" in told
+    assert "sentences were read forwards by gpt-tiny; pseudo by laptop-encoder-tiny" in told
+    write_report(results, tmp_path / "report.html")
+    settings = read_json(out / "runs/gpt-tiny/seed-0/BLiMP/pretrained-0.settings.json")
+    assert settings["kind"] == "minimal_pairs"
+    (texts / "pairs.jsonl").rename(texts / "kept.jsonl")
+    (texts / "pairs.jsonl").write_text((texts / "kept.jsonl").read_text().replace("old", "new"))
+    with pytest.raises(UserError, match=r"BLiMP/pretrained-0: begun with files\.test"):
+        go(texts, out, arms, tasks=[task], seeds=3)
+    (texts / "kept.jsonl").rename(texts / "pairs.jsonl")
+    with pytest.raises(UserError, match="task BLiMP: “sop alone” gives sentences no probability"):
+        go(texts, tmp_path / "none", arms[2:], tasks=[task])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"tasks": [{"kind": "minimal_pairs"}]}, r"tasks\.0: test: this key is required"),
+        ({"tasks": [{"kind": "minimal_pairs", "test": "none.jsonl"}]}, "there is no file .*none.jsonl"),
+        ({"tasks": [{"kind": "minimal_pairs", "test": "pairs.jsonl", "finetune": {}}]}, "unknown key 'finetune'"),
+        ({"tasks": [{"kind": "held_out_text"}, {"kind": "held_out_text"}]}, "two tasks are called 'held-out text'"),
+        ({"measures": [{"kind": "held_out"}]}, "measures.0.kind: there is no 'held_out'; did you mean 'held_out_text'"),
+        ({"from_scratch": False}, "from_scratch: would have no effect: nothing is fine-tuned"),
+        ({"finetune_seeds": 2}, "finetune_seeds: would have no effect: nothing is fine-tuned"),
+        ({"recipes": [{"recipe": "gpt-tiny", "finetune": {"batch": 2}}]}, "finetune: would have no effect: nothing is"),
+    ],
+)
+def test_mistakes_are_one_line(texts, changes, message):
+    values = {"corpus": "corpus", "budget": "steps=2", "recipes": ["gpt-tiny"], **changes}
+    (texts / "wrong.yaml").write_text(yaml.safe_dump(values))
+    with pytest.raises(UserError, match=message) as error:
+        Plan.read(texts / "wrong.yaml")
+    assert "\n" not in str(error.value)
+
+
+def test_a_perplexity_is_that_of_the_losses_of_all_words(texts, tmp_path):
+    results = go(texts, tmp_path / "words", ["gpt-tiny.yaml"], seeds=1)
+    (measured,) = results.recipes[0].measurements
+    rows = [json.loads(line) for line in (tmp_path / "words" / measured.rows).read_text().splitlines()]
+    text = (texts / "corpus/corpus.json").read_text()
+    words = json.loads(text)["splits"]["validation"]["words"]
+    nats = math.fsum(row["nats"]["clm"] for row in rows)
+    assert measured.scores["word_perplexity:clm"] == pytest.approx(math.exp(nats / words))
