@@ -105,7 +105,8 @@ def _kernels(layers: RecipeLayers) -> Any:
                 name = f"{layer.stack} {layer.layer}{several}"
                 rows.append({"layer": name, "tap": offset, "share": share, "kind": kernel.kind})
     taps = sorted({row["tap"] for row in rows})
-    scale = altair.Scale(domain=[0, max(row["share"] for row in rows) or 1.0], range=["#ffffff", PALETTE[0]])
+    largest = max(row["share"] for row in rows) or 1.0
+    scale = altair.Scale(domain=[0, largest], range=["#ffffff", PALETTE[0]], interpolate="rgb")
     return (
         altair.Chart(altair.Data(values=rows))
         .mark_rect()
