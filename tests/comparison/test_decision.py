@@ -120,6 +120,21 @@ def test_costs_that_are_unknown_have_no_chart_and_no_number(results):
     ] * 4
 
 
+def test_of_many_tasks_each_has_one_chart():
+    tasks = ("A", "B", "C", "D")
+    figures = decision_figures(make_results(names=["one", "two"], tasks=tasks))
+    assert {task: [figure.name for figure in those] for task, those in figures.items()} == {
+        task: [f"pareto-{number}-latency"] for number, task in enumerate(tasks, 1)
+    }
+
+
+def test_where_there_is_nothing_to_choose_nothing_is_shown():
+    alone = make_results(names=["one"], tasks=("A",)).model_copy(update={"baselines": []})
+    assert decision_figures(alone) == {}
+    assert decision_section(alone, {}) == ""
+    assert list(decisions(alone)) == []
+
+
 def test_names_in_the_section_are_text():
     results = make_results(names=["<b>one</b>", "two & three"], tasks=("<i>T</i>",))
     page = decision_section(results, decision_figures(results))

@@ -512,6 +512,11 @@ def test_csv_is_tidy(results, tmp_path):
     assert len(lines) == 1 + 4 * 3 * 2 * 2
     assert lines[0].startswith("recipe,seed,task,finetune_seed,initialisation,")
     assert len({len(line.split(",")) for line in lines}) == 1
+    cells = list(csv.DictReader(lines))
+    assert {(row["recipe"], row["latency_seconds"]) for row in cells if row["initialisation"] == "pretrained"} == {
+        (each.recipe, str(each.seconds)) for each in results.latencies
+    }
+    assert {row["latency_seconds"] for row in cells if row["initialisation"] == "scratch"} == {""}
     assert not list(tmp_path.glob("*.partial"))
 
 

@@ -19,14 +19,16 @@ def write_csv(results: Results, path: Path) -> None:
     header += [f"{split}_{name}" for split in ("dev", "test") for name in metrics]
     header += [f"{split}_{what}_cut" for split in SPLITS for what in ("rows", "tokens")]
     header += ["transferred_tensors", "finetune_seconds", "parameters", "flops_per_token"]
-    header += [f"pretrain_{name}" for name in SPENT[:5]] + [*SPENT[5:], "held_out_loss"]
+    header += [f"pretrain_{name}" for name in SPENT[:5]] + [*SPENT[5:], "held_out_loss", "latency_seconds"]
     losses = sorted({name for entry in results.recipes for run in entry.runs for name in _losses(run)})
     rows = [[*header, *losses]]
+    latencies = {(each.recipe, each.task): each.seconds for each in results.latencies}
     for entry in results.recipes:
         runs = {run.seed: run for run in entry.runs}
         for score in entry.scores:
             run = runs.get(score.seed) if score.initialisation == "pretrained" else None
-            rows.append(_row(entry, score, run, metrics, losses))
+            latency = latencies.get((entry.label, score.task)) if score.initialisation == "pretrained" else None
+            rows.append(_row(entry, score, run, metrics, losses, latency))
         rows += [_measured(entry, each, runs.get(each.seed), metrics, losses) for each in entry.measurements]
     text = io.StringIO()
     write_table(text, rows)
@@ -34,9 +36,14 @@ def write_csv(results: Results, path: Path) -> None:
 
 
 def _row(
-    entry: RecipeEntry, score: FinetuningScore, run: PretrainingRun | None, metrics: list[str], losses: list[str]
+    entry: RecipeEntry,
+    score: FinetuningScore,
+    run: PretrainingRun | None,
+    metrics: list[str],
+    losses: list[str],
+    latency: float | None,
 ) -> list[Any]:
-    """One row of results.csv; from scratch, the cells of the pre-training are empty."""
+    """One row of results.csv; from scratch, the cells of the pre-training and of the latency are empty."""
     held_out = {} if run is None else _losses(run)
     return [
         *(entry.label, score.seed, score.task, score.finetune_seed, score.initialisation, score.learning_rate),
@@ -44,6 +51,7 @@ def _row(
         *(cut and getattr(cut, what) for cut in map(score.cut.get, SPLITS) for what in ("rows", "tokens")),
         *(score.transferred_tensors, score.seconds, entry.parameters, entry.flops_per_token),
         *(None if run is None else getattr(run, name) for name in (*SPENT, "validation_loss")),
+        latency,
         *(held_out.get(name) for name in losses),
     ]
 
@@ -59,6 +67,7 @@ def _measured(
         *([None] * 2 * len(SPLITS)),
         *(None, None, entry.parameters, entry.flops_per_token),
         *(None if run is None else getattr(run, name) for name in (*SPENT, "validation_loss")),
+        None,
         *(held_out.get(name) for name in losses),
     ]
 

@@ -59,9 +59,10 @@ def frame(head: str, rows: Iterable[str]) -> str:
     return f'<div class="scroll"><table><thead>{head}</thead><tbody>{"".join(rows)}</tbody></table></div>'
 
 
-def head(names: Sequence[str], *, text: int = 1) -> str:
-    """A row of column names; the first `text` columns hold text, the others numbers."""
-    cells = (f"<th{' class=text' * (i < text)}>{escape(name)}</th>" for i, name in enumerate(names))
+def head(names: Sequence[str], *, text: int = 1, last: str = "") -> str:
+    """A row of column names; the first `text` columns hold text, the others numbers, and one after them text again."""
+    named = [(name, i < text) for i, name in enumerate(names)] + ([(last, True)] if last else [])
+    cells = (f'<th scope="col"{" class=text" * is_text}>{escape(name)}</th>' for name, is_text in named)
     return f"<tr>{''.join(cells)}</tr>"
 
 
@@ -74,7 +75,7 @@ def table(names: Sequence[str], rows: Iterable[Sequence[str]], *, text: int = 1)
         text: number of first columns that hold text; the others are aligned as numbers.
     """
     made = (
-        f"<tr><th>{escape(first)}</th>"
+        f'<tr><th scope="row">{escape(first)}</th>'
         + "".join(f"<td{' class=text' * (i < text)}>{escape(cell)}</td>" for i, cell in enumerate(cells, 1))
         + "</tr>"
         for first, *cells in rows

@@ -20,21 +20,27 @@ from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.results import Analysis, Results
 from bakeoff.display.wording import counted, listed
 from bakeoff.report.charts import Figure, axis_ends, colour_scale
-from bakeoff.report.elements import frame, legend, note, panels
+from bakeoff.report.elements import frame, head, legend, note, panels
 
 LOGARITHMIC = 8
 """The ratio of the greatest to the least cost from which on its axis is logarithmic."""
+
+MOST_TASKS = 3
+"""The most tasks with a chart for every cost; of more each has a chart for the first known cost, and its table."""
 
 GREY = "#8b8f98"
 """The colour of what is no recipe."""
 
 
 def decision_figures(results: Results) -> dict[str, list[Figure]]:
-    """Charts of the score against each cost that differs, by the task's name."""
+    """Charts of the score against costs that differ, by the name of each task with a choice."""
     figures: dict[str, list[Figure]] = {}
     for number, analysis in enumerate(results.analyses, 1):
         measure, those = ShownMetric.of(results, analysis.task), choices(results, analysis)
+        if len(those) < 2:  # there is nothing to choose
+            continue
         differing = [cost for cost in COSTS if len({each.costs.get(cost.name) for each in those} - {None}) > 1]
+        drawn = differing if len(results.analyses) <= MOST_TASKS else differing[:1]
         figures[analysis.task] = [
             Figure(
                 f"pareto-{number}-{cost.name}",
@@ -42,14 +48,14 @@ def decision_figures(results: Results) -> dict[str, list[Figure]]:
                 f"{measure.task.metric_title} against {cost.title.partition(',')[0]}",
                 _chart(results, analysis, measure, those, cost),
             )
-            for cost in differing
+            for cost in drawn
         ]
     return figures
 
 
 def decision_section(results: Results, figures: dict[str, list[Figure]]) -> str:
-    """The section, as HTML; empty without a task."""
-    if not results.analyses:
+    """The section, as HTML; empty where there is nothing to choose."""
+    if not figures:
         return ""
     parts = [
         "<h2>Score against cost</h2>",
@@ -60,7 +66,7 @@ def decision_section(results: Results, figures: dict[str, list[Figure]]) -> str:
         ),
         legend(colours(results)),
     ]
-    for analysis in results.analyses:
+    for analysis in (each for each in results.analyses if each.task in figures):
         parts.append(f"<h3>{escape(analysis.task)}</h3>{_table(results, analysis)}")
         parts += panels(figures[analysis.task])
     return "\n".join(parts)
@@ -100,8 +106,7 @@ def _table(results: Results, analysis: Analysis) -> str:
         kind = "" if choice.is_recipe else ' class="baseline"'
         rows.append(f'<tr{kind}><th scope="row">{escape(choice.label)}</th>{cells}</tr>')
     names = ["Recipe", measure.heading, *(cost.column for cost in COSTS)]
-    head = "".join(f'<th scope="col"{" class=text" * (i == 0)}>{escape(name)}</th>' for i, name in enumerate(names))
-    return frame(f'<tr>{head}<th scope="col" class="text">on the front of</th></tr>', rows)
+    return frame(head(names, last="on the front of"), rows)
 
 
 def _ticks(low: float, high: float) -> list[float]:

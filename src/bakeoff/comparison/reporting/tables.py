@@ -152,8 +152,8 @@ def differences(measure: ShownMetric, pairs: Iterable[Difference], heading: str)
             f'<td>{interval}</td><td>{p}</td><td class="text{"" if pair.real else " weak"}">{verdict}</td></tr>'
         )
     unit = measure.steps.strip() or escape(measure.task.metric_title)
-    names = head([heading, unit, "95 % interval", "p, corrected"])
-    return frame(names.replace("</tr>", '<th class="text">verdict</th></tr>'), rows)
+    names = head([heading, unit, "95 % interval", "p, corrected"], last="verdict")
+    return frame(names, rows)
 
 
 def costs(results: Results) -> str:

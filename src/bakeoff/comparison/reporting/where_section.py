@@ -11,7 +11,7 @@ from bakeoff.comparison.breakdown import DifferingRow, LengthScores
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.results import Analysis, Baseline, Results
 from bakeoff.display.wording import counted, percent
-from bakeoff.report.elements import frame, note
+from bakeoff.report.elements import frame, head, note
 from bakeoff.tasks.scores.label_scores import LabelScore
 
 MOST_CLASSES = 12
@@ -87,7 +87,7 @@ def _classes(results: Results, analysis: Analysis, baseline: Baseline | None) ->
     rest = f" {more:,} more are in results.json." if more else ""
     return note(
         f"Classes: F1 in %, below it precision and recall; those first on which recipes differ most.{rest}"
-    ) + _table(names, rows)
+    ) + frame(head(names), rows)
 
 
 def _class_cell(score: LabelScore | None) -> str:
@@ -117,7 +117,7 @@ def _lengths(measure: ShownMetric, analysis: Analysis, baseline: Baseline | None
         cells = "".join(f"<td>{measure.value(part.baseline or 0.0)}</td>" for part in parts)
         rows.append(f'<tr class="baseline"><th scope="row">{escape(baseline.name)}</th>{cells}</tr>')
     heading = note(f"Lengths: {measure.heading} on test rows by the number of their characters.")
-    return heading + _table(["Recipe", *map(length_text, parts)], rows)
+    return heading + frame(head(["Recipe", *map(length_text, parts)]), rows)
 
 
 def length_text(part: LengthScores) -> str:
@@ -131,8 +131,9 @@ def _rows(rows: Sequence[DifferingRow]) -> str:
     if not rows:
         return ""
     labels = list(rows[0].predictions)
+    names = ["Row", "text", "right", *labels]
     made = [
-        f'<tr><th scope="row">{row.row:,}</th><td class="reading">{escape(row.text)}</td>'
+        f'<tr><th scope="row" class="number">{row.row:,}</th><td class="reading">{escape(row.text)}</td>'
         f'<td class="text">{escape(answer_text(row.label))}</td>'
         + "".join(f'<td class="text">{_predicted(row, label)}</td>' for label in labels)
         + "</tr>"
@@ -142,7 +143,7 @@ def _rows(rows: Sequence[DifferingRow]) -> str:
         "Rows on which recipes differ whatever the seed: the worst seed of one is above the best of another. Of each "
         "recipe its predictions, with the number of fine-tuned models that gave them; right ones in bold."
     )
-    return heading + _table(["Row", "text", "right", *labels], made, text=99)
+    return heading + frame(head(names, text=len(names)), made)
 
 
 def _predicted(row: DifferingRow, label: str) -> str:
@@ -177,8 +178,3 @@ def answer_text(answer: Any) -> str:
         text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
     text = text or "(nothing)"
     return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 1]}…"
-
-
-def _table(names: Sequence[str], rows: Sequence[str], text: int = 1) -> str:
-    cells = (f'<th scope="col"{" class=text" * (i < text)}>{escape(name)}</th>' for i, name in enumerate(names))
-    return frame(f"<tr>{''.join(cells)}</tr>", rows)
