@@ -6,15 +6,8 @@ from bakeoff.comparison.factors import analyse_factors
 from bakeoff.comparison.facts import BudgetFacts, CorpusFacts, TaskFacts
 from bakeoff.comparison.latency import Latency
 from bakeoff.comparison.layer_profiles import KernelProfile, LayerProfile, RecipeLayers
-from bakeoff.comparison.results import (
-    Analysis,
-    Baseline,
-    CurvePoint,
-    FinetuningScore,
-    PretrainingRun,
-    RecipeEntry,
-    Results,
-)
+from bakeoff.comparison.pretraining_run import CurvePoint, PretrainingRun
+from bakeoff.comparison.results import Analysis, Baseline, FinetuningScore, RecipeEntry, Results
 from bakeoff.comparison.statistics import Group, all_pairs, describe, gains
 from bakeoff.tasks.scores.jackknife import of_classes
 

@@ -63,7 +63,7 @@ class FakeEngine:
         labels = [i % 2 for i in range(ROWS)]
         part = [LabelledText(0, ("good" if label else "bad",), str(label)) for label in labels]
         self.calls.append(("read", task.name))
-        return TaskData(Classification(task.data, ["0", "1"]), part, part, part, [])
+        return TaskData(Classification(task.data, ["0", "1"]), part[: task.data.train_rows], part, part, [])
 
     def hidden(self, corpus, data):
         return []

@@ -11,20 +11,13 @@ from pydantic import Field
 from bakeoff.comparison.analysis import analyse
 from bakeoff.comparison.breakdown import TestRow
 from bakeoff.comparison.facts import BudgetFacts, CorpusFacts, StartFacts, TaskFacts
+from bakeoff.comparison.label_curves import label_curves
 from bakeoff.comparison.latency import Latency
 from bakeoff.comparison.layer_profiles import RecipeLayers
 from bakeoff.comparison.measured import measured_results, read_measurement
+from bakeoff.comparison.pretraining_run import SPENT, CurvePoint, PretrainingRun
 from bakeoff.comparison.recipe_plan import RecipePlan
-from bakeoff.comparison.results import (
-    SPENT,
-    Baseline,
-    CurvePoint,
-    Failure,
-    FinetuningScore,
-    PretrainingRun,
-    RecipeEntry,
-    Results,
-)
+from bakeoff.comparison.results import Baseline, Failure, FinetuningScore, RecipeEntry, Results
 from bakeoff.comparison.running.planned import PlannedFinetuning, PlannedTrainings
 from bakeoff.config import Record
 from bakeoff.errors import UserError
@@ -109,6 +102,19 @@ def collect(planned: PlannedTrainings, seeds: list[int], failures: list[Failure]
     configs = {task.name: task.data for task in plan.tasks}
     entries = [_entry(planned, recipe, seeds, known) for recipe in plan.recipes if recipe.name not in failed]
     measured = measured_results(plan.measures, entries, known.unmeasured, str(plan.corpus), planned.out, plan.grids)
+    analyses = [
+        analyse(
+            entries,
+            task,
+            configs[task.name],
+            known.clusters[task.name],
+            planned.out,
+            known.baselines,
+            known.rows[task.name],
+            plan.grids,
+        )
+        for task in tasks
+    ]
     return Results(
         title=plan.title,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -123,20 +129,8 @@ def collect(planned: PlannedTrainings, seeds: list[int], failures: list[Failure]
         recipes=entries,
         failures=failures,
         baselines=[*known.baselines, *measured.baselines],
-        analyses=[
-            analyse(
-                entries,
-                task,
-                configs[task.name],
-                known.clusters[task.name],
-                planned.out,
-                known.baselines,
-                known.rows[task.name],
-                plan.grids,
-            )
-            for task in tasks
-        ]
-        + measured.analyses,
+        analyses=[*analyses, *measured.analyses],
+        series=label_curves(plan.tasks, tasks, analyses),
         latency=plan.latency,
         latencies=known.latencies,
         layers=known.layers,

@@ -4,7 +4,8 @@ import json
 from collections import defaultdict
 from typing import Any, NamedTuple
 
-from bakeoff.comparison.results import CurvePoint, RecipeEntry, Results
+from bakeoff.comparison.pretraining_run import CurvePoint
+from bakeoff.comparison.results import RecipeEntry, Results
 from bakeoff.objectives.held_out import held_out_settings, what_differs
 from bakeoff.objectives.registry import OBJECTIVES
 

@@ -8,6 +8,7 @@ from typing import Literal
 
 from bakeoff import checksums
 from bakeoff.comparison.collect import ComparisonFacts, collect
+from bakeoff.comparison.label_curves import require_different_rows
 from bakeoff.comparison.plan import Plan
 from bakeoff.comparison.results import LATEX, MARKDOWN, RESULTS, Failure, Results
 from bakeoff.comparison.results_csv import write_csv
@@ -139,6 +140,7 @@ class _Comparison(Opened):
             self.environment = self.engine.environment(self.plan.device)
             circumstances = self.plan.latency.circumstances(*self.environment)
             self.tasks = read_tasks(tasks, self.plan.corpus, self.out, circumstances, self.engine, self.say)
+            require_different_rows(self.plan.tasks, self.tasks.facts)
             self.searches.run(workers)
             self.recipes |= self.searches.chosen
             self.require_finetunable()

@@ -130,6 +130,11 @@ class Plan(Config):
         grid = info.data.get("grid", {})
         return [each for entry, item in enumerate(value) for each in item.expanded(entry, grid, len(value) > 1)]
 
+    @field_validator("tasks")
+    @classmethod
+    def _points(cls, value: list[TaskPlan]) -> list[TaskPlan]:
+        return [each for task in value for each in task.expanded()]
+
     @field_validator("budget")
     @classmethod
     def _known_budget(cls, value: str | None) -> str | None:
@@ -237,8 +242,10 @@ class Plan(Config):
             return resolved
 
         tasks = []
-        for i, task in enumerate(self.tasks):
-            files = {name: find(f"tasks.{i}.{name}", file) for name, file in task.files.items() if file is not None}
+        entries = list(dict.fromkeys(task.point.curve if task.point else task.name for task in self.tasks))
+        for task in self.tasks:
+            where = f"tasks.{entries.index(task.point.curve if task.point else task.name)}"
+            files = {name: find(f"{where}.{name}", file) for name, file in task.files.items() if file is not None}
             tasks.append(task.model_copy(update={"data": task.data.model_copy(update=files)}))
         recipes = [item.resolved(f"{path}: recipes.{item.entry}", path.parent, self.seeds) for item in self.recipes]
         corpus = found_corpus(self.corpus, path.parent, f"{path}: corpus")

@@ -13,6 +13,8 @@ from bakeoff.comparison.grid import GridFacts
 from bakeoff.comparison.latency import Latency, LatencyPlan
 from bakeoff.comparison.layer_profiles import RecipeLayers
 from bakeoff.comparison.plan import SearchPlan
+from bakeoff.comparison.pretraining_run import PretrainingRun
+from bakeoff.comparison.series import Series
 from bakeoff.comparison.statistics import Difference, Spread
 from bakeoff.config import Config
 from bakeoff.durable import write_atomically
@@ -32,58 +34,7 @@ RESULTS = ("results.json", "results.csv", "report.html", MARKDOWN, LATEX)
 FIGURES = "figures"
 """The name of the folder of charts beside them."""
 
-SPENT = ("steps", "tokens", "seconds", "work_seconds", "flops", "tokens_per_second", "peak_memory_bytes")
-"""The fields of `PretrainingRun` that a run's summary has as well."""
-
 Initialisation = Literal["pretrained", "scratch"]
-
-
-class CurvePoint(Config):
-    """One validation during a pre-training."""
-
-    step: int
-    """Optimizer steps done."""
-    tokens: int
-    """Tokens seen."""
-    seconds: float
-    """Seconds of training, without validation."""
-    flops: float
-    """Floating-point operations of the training so far."""
-    losses: dict[str, float]
-    """Validation loss by objective, in nats a target."""
-    bits_per_byte: dict[str, float] = Field(default={})
-    """Validation loss in bits a byte of text, by objective; only of objectives that predict every token."""
-    accuracy: dict[str, float] = Field(default={})
-    """Fraction of right predictions, by objective."""
-
-
-class PretrainingRun(Config):
-    """A finished pre-training of one recipe and seed: its size, its cost and its curve of losses."""
-
-    seed: int
-    """The seed of the comparison, one of the plan's."""
-    path: str
-    """The run's directory, relative to the comparison's."""
-    steps: int
-    """Optimizer steps done."""
-    tokens: int
-    """Tokens seen."""
-    seconds: float
-    """Seconds of training by the clock, without validation."""
-    work_seconds: float | None = None
-    """Seconds of work, on a CPU the processor time of all threads; None: not measured."""
-    flops: float
-    """Floating-point operations of the whole training."""
-    tokens_per_second: float
-    """Tokens a second, over the whole run."""
-    peak_memory_bytes: int | None
-    """Peak memory in bytes; None: it could not be measured."""
-    unigram_entropy: float | None
-    """Loss of a model that knows token frequencies alone, in nats; a run near it has learned little else."""
-    validation_loss: float | None = None
-    """The last validation loss, of all objectives together; None in results of older versions."""
-    curve: list[CurvePoint]
-    """The run's validations in order."""
 
 
 class FinetuningScore(Config):
@@ -283,6 +234,8 @@ class Results(Config):
     """The latency of each recipe on each task; empty before the last training, and in results of older versions."""
     layers: list[RecipeLayers] = Field(default=[])
     """What the layers of each recipe do; empty before the last training, and in results of older versions."""
+    series: list[Series] = Field(default=[])
+    """The tasks with several numbers of rows, with verdicts over all of them."""
     machine: dict[str, str]
     """The machine's processor, cores, memory, accelerator and system, by name."""
     versions: dict[str, str]

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.comparison.facts import MeasurementScore
-from bakeoff.comparison.results import SPENT, SPLITS, FinetuningScore, PretrainingRun, RecipeEntry, Results
+from bakeoff.comparison.pretraining_run import SPENT, PretrainingRun
+from bakeoff.comparison.results import SPLITS, FinetuningScore, RecipeEntry, Results
 from bakeoff.display.spreadsheet import write_table
 from bakeoff.durable import write_atomically
 

@@ -1,10 +1,18 @@
 """A task of a plan: its name, its data and the settings of its fine-tunings."""
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import SerializationInfo, model_serializer, model_validator
+from pydantic import (
+    Field,
+    PrivateAttr,
+    SerializationInfo,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from bakeoff.comparison.recipe_plan import Name
@@ -17,6 +25,18 @@ from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.registry import DEFAULT_KIND, TASKS
 from bakeoff.tasks.task_config import TaskConfig
 
+ALL = "all"
+"""What stands in a plan for all rows of train."""
+
+
+class RowsPoint(NamedTuple):
+    """A point of a curve over rows of train."""
+
+    curve: str
+    """The name of the plan's task, which has several numbers of rows."""
+    rows: int | None
+    """The number of rows; None: all of train."""
+
 
 class TaskPlan(Config):
     """A task on which every recipe is fine-tuned; a plan has the keys of its kind beside `name` and `finetune`."""
@@ -27,6 +47,16 @@ class TaskPlan(Config):
     """Settings of the fine-tuning, the same for every recipe, pre-trained or not."""
     data: Annotated[TaskConfig, TASKS]
     """The task itself: its kind, files and columns."""
+    train_rows: list[int | Literal["all"]] = Field(default=[])
+    """Several numbers of rows of train to learn from, `all` among them or not, for a curve over labels; a single number
+    stands among the keys of the task's kind. Each number is a task of its own in the results."""
+
+    _point: RowsPoint | None = PrivateAttr(default=None)
+
+    @property
+    def point(self) -> RowsPoint | None:
+        """The point of a curve over rows that the task is; None: it is on no curve."""
+        return self._point
 
     @model_validator(mode="before")
     @classmethod
@@ -43,7 +73,35 @@ class TaskPlan(Config):
                     text = "a task of the kind " + kind + " has no key '{key}'"
                     raise PydanticCustomError("unknown_key", text, {"key": str(key), "known": known})
         parted = {key: values[key] for key in ("name", "finetune") if key in values}
+        if (rows := data.get("train_rows")) == ALL or isinstance(rows, list):
+            data |= {"train_rows": None}
+            parted |= {"train_rows": rows} if isinstance(rows, list) else {}
         return {**parted, "data": {**data, "kind": kind}}
+
+    @field_validator("train_rows", mode="before")
+    @classmethod
+    def _numbers_of_rows(cls, value: list[Any]) -> list[Any]:
+        if not value:
+            raise ValueError("a number of rows at least is wanted, or none of this key")
+        for rows in value:
+            if rows != ALL and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
+                raise ValueError(f"a number of rows is wanted, or `all`, not {rows!r}")
+            if value.count(rows) > 1:
+                raise ValueError(f"{rows} stands there twice")
+        return sorted(value, key=lambda rows: math.inf if rows == ALL else rows)
+
+    def expanded(self) -> "list[TaskPlan]":
+        """The task itself, or one for each of its numbers of rows."""
+        items = []
+        for rows in self.train_rows or [None]:
+            item = self
+            if rows is not None:
+                name, point = f"{self.name}, {rows} rows", RowsPoint(self.name, None if rows == ALL else rows)
+                data = self.data.model_copy(update={"name": name, "train_rows": point.rows})
+                item = self.model_copy(update={"name": name, "data": data, "train_rows": []})
+                item._point = point
+            items.append(item)
+        return items
 
     @model_serializer
     def _as_in_the_plan(self, info: SerializationInfo) -> dict[str, Any]:
@@ -71,7 +129,9 @@ def with_data_sets(plan: Any, path: Path) -> Any:
 def _with_data_set(task: Any, where: str, path: Path) -> Any:
     if not isinstance(task, Mapping) or "dataset" not in task:
         return task
-    settings = {key: value for key, value in task.items() if key not in ("dataset", "data", "finetune")}
+    several = {key: value for key, value in task.items() if key == "train_rows" and not isinstance(value, int)}
+    apart = ("dataset", "data", "finetune", *several)
+    settings = {key: value for key, value in task.items() if key not in apart}
     for key in ("dataset", "data"):
         if not isinstance(task.get(key, ""), str):
             raise UserError(f"{where}.{key}: a name is wanted, not {task[key]!r}")
@@ -88,4 +148,4 @@ def _with_data_set(task: Any, where: str, path: Path) -> Any:
         known = named_task(name, data, settings)
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
-    return {**known, **({"finetune": task["finetune"]} if "finetune" in task else {})}
+    return {**known, **several, **({"finetune": task["finetune"]} if "finetune" in task else {})}

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from bakeoff.comparison.facts import StartFacts
+from bakeoff.comparison.pretraining_run import CurvePoint
 from bakeoff.comparison.reporting.baseline_findings import baseline_standings, worthless
 from bakeoff.comparison.reporting.collapses import collapse_cautions
 from bakeoff.comparison.reporting.cut_texts import cut_cautions
@@ -11,7 +12,7 @@ from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.reporting.search_findings import search_cautions
 from bakeoff.comparison.reporting.spending import spending_cautions
 from bakeoff.comparison.reporting.unequal import unequal_cautions
-from bakeoff.comparison.results import CurvePoint, Results
+from bakeoff.comparison.results import Results
 from bakeoff.comparison.statistics import SEEDS_FOR_A_CLAIM
 from bakeoff.display.wording import counted, listed, quoted
 from bakeoff.objectives.registry import OBJECTIVES

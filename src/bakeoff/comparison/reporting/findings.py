@@ -6,6 +6,7 @@ from typing import NamedTuple
 from bakeoff.comparison.reporting.baseline_findings import baseline_headline, baseline_standings
 from bakeoff.comparison.reporting.factor_sentences import factor_sentences
 from bakeoff.comparison.reporting.measures import ShownMetric, against_the_best, leading
+from bakeoff.comparison.reporting.series_sentences import series_sentences
 from bakeoff.comparison.results import Analysis, Results
 from bakeoff.comparison.statistics import SEEDS_FOR_A_CLAIM, Difference
 from bakeoff.display.wording import counted, listed, quoted
@@ -51,6 +52,7 @@ def findings(results: Results) -> Findings:
         ]
         details += _gain(results, measure, analysis)
         details += factor_sentences(measure, analysis)
+    details += [sentence for each in results.series for sentence in series_sentences(results, each)]
     headlines = [_headline(results, standings), baseline_headline(baselines)]
     if any(each.ahead > 0 and each.real is not False for each in baselines):
         headlines.reverse()  # what a reader has to know first

@@ -17,6 +17,7 @@ from bakeoff.comparison.reporting.findings import findings
 from bakeoff.comparison.reporting.layer_section import layer_figures, layer_section
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.reporting.search_findings import search_figures, search_section
+from bakeoff.comparison.reporting.series_section import series_figures, series_section
 from bakeoff.comparison.reporting.unequal import budget_text, budgets
 from bakeoff.comparison.reporting.where_section import where_section
 from bakeoff.comparison.results import FIGURES, Analysis, Results
@@ -31,7 +32,7 @@ from bakeoff.yaml_files import dump_yaml
 INK = "#1c2126"
 """Colour of text in the figures beside the report; figures in the report have the page's colour."""
 
-WITH_LEGEND = ("loss", "search", "pareto", "factors", "layers")
+WITH_LEGEND = ("loss", "search", "pareto", "factors", "rows", "layers")
 """Prefixes of the names of figures whose files have a legend; in the others each recipe has a line with its name."""
 
 
@@ -45,13 +46,15 @@ def write_report(results: Results, path: Path) -> None:
     losses, scores, searches = list(curves(results)), list(dots(results)), search_figures(results)
     decision, factors = decision_figures(results), list(factor_figures(results))
     layers, of_costs = layer_figures(results), [figure for those in decision.values() for figure in those]
-    figures = [*scores, *of_costs, *factors, *losses, *layers, *searches]
+    labels = list(series_figures(results))
+    figures = [*scores, *of_costs, *labels, *factors, *losses, *layers, *searches]
     drawn = on_page(figures, lambda figure: _height(figure, results))
     body = [
         _answer(results),
         _scores(results, scores),
         decision_section(results, decision),
         where_section(results),
+        series_section(results, labels),
         factor_section(results, factors),
         _costs(results),
         _losses(results, losses),

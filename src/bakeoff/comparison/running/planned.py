@@ -11,9 +11,10 @@ from bakeoff.comparison.facts import StartFacts
 from bakeoff.comparison.plan import Plan, directory_name
 from bakeoff.comparison.recipe_plan import RecipePlan
 from bakeoff.comparison.results import Initialisation
-from bakeoff.comparison.running.planned_training import PlannedTraining
+from bakeoff.comparison.running.planned_training import PlannedTraining, settings_beside
 from bakeoff.comparison.task_plan import TaskPlan
 from bakeoff.display.wording import quoted
+from bakeoff.json_files import read_json
 from bakeoff.regular_files import open_regular
 from bakeoff.tasks.measures.measure import MeasureConfig
 
@@ -166,7 +167,7 @@ class PlannedTrainings:
         self, recipe: RecipePlan, seed: int, task: TaskPlan, start: Initialisation, nested: int
     ) -> PlannedFinetuning:
         before = self.pretraining(recipe, seed)
-        directory = self._of_seed(recipe, seed) / directory_name(task.name) / f"{start}-{nested}"
+        directory = self._of_task(recipe, seed, task, f"{start}-{nested}")
         own = self.plan.task_of(recipe, task)
         settings = {**self.tasks[task.name], "finetune_seed": nested}
         settings["finetune"] = own.finetune.model_dump(mode="json")
@@ -204,6 +205,19 @@ class PlannedTrainings:
             "pretraining": before.settings,
         }
         return PlannedMeasurement(directory, "results.json", settings, recipe, seed, measure, before)
+
+    def _of_task(self, recipe: RecipePlan, seed: int, task: TaskPlan, name: str) -> Path:
+        """The directory of a fine-tuning on a task.
+
+        A point of a curve over labels that was fine-tuned on before the task had several numbers of rows stays there.
+        """
+        above = self._of_seed(recipe, seed)
+        if task.point is not None:
+            before = above / directory_name(task.point.curve) / name
+            settings = settings_beside(before)
+            if settings.is_file() and read_json(settings).get("train_rows") == task.data.train_rows:
+                return before
+        return above / directory_name(task.name) / name
 
     def renewed(self, training: AnyTraining) -> AnyTraining:
         """The training with the recipes and budgets of these, which may be newer than its own."""

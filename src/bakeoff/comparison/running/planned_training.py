@@ -24,6 +24,11 @@ FAILURE = "failure.json"
 """The file in the directory of a training that has diverged."""
 
 
+def settings_beside(directory: Path) -> Path:
+    """The file of a training's settings: beside its directory, for a new run wants to find an empty place."""
+    return directory.with_name(directory.name + ".settings.json")
+
+
 class Diverging(Record):
     """The content of failure.json, which stands in the directory of a training that diverged."""
 
@@ -62,8 +67,7 @@ class PlannedTraining:
 
     @property
     def _settings_file(self) -> Path:
-        # Beside the directory and not in it: a new run wants to find an empty place.
-        return self.directory.with_name(self.directory.name + ".settings.json")
+        return settings_beside(self.directory)
 
     def check(self, key: str = "") -> None:
         """Refuse a directory that was made with other settings.

@@ -1,0 +1,57 @@
+"""Learning curves over labels: tasks that differ in nothing but how many rows of train there are to learn from."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from bakeoff.comparison.facts import TaskFacts
+from bakeoff.comparison.results import Analysis
+from bakeoff.comparison.series import Series, SeriesPoint, series
+from bakeoff.comparison.task_plan import TaskPlan
+from bakeoff.display.wording import counted, quoted
+from bakeoff.errors import UserError
+
+
+def label_curves(plans: Sequence[TaskPlan], tasks: Sequence[TaskFacts], analyses: Sequence[Analysis]) -> list[Series]:
+    """The curves over rows of train, with verdicts where they cross.
+
+    Args:
+        plans: the tasks of the plan, one for each number of rows.
+        tasks: the facts of the same tasks.
+        analyses: the statistics of the same tasks.
+    """
+    curves: dict[str, list[SeriesPoint]] = {}
+    lower: dict[str, bool] = {}
+    for plan, facts, analysis in zip(plans, tasks, analyses, strict=True):
+        if plan.point is not None and analysis.pretrained:
+            rows = facts.rows["train"]
+            point = SeriesPoint(
+                at=rows,
+                name=counted(rows, "row"),
+                task=facts.name,
+                pretrained=analysis.pretrained,
+                scratch=analysis.scratch,
+                gains=analysis.gains,
+                pairs=analysis.pairs,
+            )
+            curves.setdefault(plan.point.curve, []).append(point)
+            lower[plan.point.curve] = facts.lower_is_better
+    return [series(name, "rows", points, lower[name]) for name, points in curves.items() if len(points) > 1]
+
+
+def require_different_rows(plans: Sequence[TaskPlan], tasks: Sequence[TaskFacts]) -> None:
+    """Refuse numbers of rows that come to the same, for train has no more.
+
+    Raises:
+        UserError: two points of a curve have the same rows.
+    """
+    curves: dict[str, list[int]] = {}
+    for plan, facts in zip(plans, tasks, strict=True):
+        if plan.point is not None:
+            curves.setdefault(plan.point.curve, []).append(facts.rows["train"])
+    for name, rows in curves.items():
+        for number, times in Counter(rows).items():
+            if times > 1:
+                raise UserError(
+                    f"task {quoted(name)}: train_rows: {times} of them are the same {counted(number, 'row')}, all that "
+                    "can be learned from; leave the others out"
+                )

@@ -1,0 +1,38 @@
+"""Where recipes cross and where pre-training gains, over labelled rows, in sentences."""
+
+from collections.abc import Iterator
+
+from bakeoff.comparison.reporting.measures import ShownMetric
+from bakeoff.comparison.results import Results
+from bakeoff.comparison.series import Crossing, Series
+from bakeoff.display.wording import listed, quoted
+
+
+def series_sentences(results: Results, series: Series) -> Iterator[str]:
+    """Sentences on a curve; none where nothing can be claimed."""
+    if any(each.real is None for point in series.points for each in (*point.pairs, *point.gains.values())):
+        return
+    names = [point.name for point in series.points]
+    on = f"On {quoted(series.task)}"
+    yield from (_crossing(series, each) for each in series.crossings)
+    if series.points[0].pairs and not series.crossings:
+        yield f"{on}, from {names[0]} to {names[-1]}, no lead changes to another recipe beyond the noise."
+    measure = ShownMetric.of(results, series.points[0].task)
+    for label in series.points[0].gains:
+        gains = {point.name: point.gains[label] for point in series.points if label in point.gains}
+        real = [name for name, gain in gains.items() if gain.real and measure.gain(gain.difference) > 0]
+        without = [name for name in gains if name not in real]
+        if not real:
+            yield f"{on}, no gain of {quoted(label)} from pre-training could be shown with any number of rows."
+            continue
+        sizes = [f"{measure.change(gains[name].difference)}{measure.steps} with {name}" for name in real]
+        rest = f"; with {listed(without, 'or')} none could be shown" if without else ""
+        yield f"{on}, pre-training gains for {quoted(label)}, beyond the noise: {listed(sizes)}{rest}."
+
+
+def _crossing(series: Series, crossing: Crossing) -> str:
+    names = {point.at: point.name for point in series.points}
+    return (
+        f"On {quoted(series.task)}, {quoted(crossing.first)} is ahead of {quoted(crossing.second)} with "
+        f"{names[crossing.after]}, and behind with {names[crossing.before]}, both beyond the noise: they cross between."
+    )

@@ -1,0 +1,64 @@
+"""A finished comparison whose plan grows: what has been run is not run again."""
+
+import pytest
+from test_execution import FakeEngine, folder, go
+
+from bakeoff.errors import UserError
+
+__all__ = ["folder"]
+
+
+def task(folder, name="mood", **changes):
+    files = {each: folder / f"{each}.tsv" for each in ("train", "dev", "test")}
+    return {"name": name, "text_column": "a", "label_column": "b", "finetune": {"epochs": 3}, **files, **changes}
+
+
+def work(engine):
+    return len(engine.of("pretrain")), len(engine.of("finetune"))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "new"),
+    [
+        ([10, 20], [5, 10, 20], (0, 12)),
+        ([10, 20], [10, 20, "all"], (0, 12)),
+        (10, [10, 20], (0, 12)),
+        ("all", [10, "all"], (0, 12)),
+        ([20, 10], [10, 20], (0, 0)),
+    ],
+)
+def test_a_number_of_rows_is_all_that_is_run(folder, before, after, new):
+    first = go(folder, FakeEngine(), tasks=[task(folder, train_rows=before)])
+    engine = FakeEngine()
+    grown = go(folder, engine, tasks=[task(folder, train_rows=after)])
+    assert work(engine) == new
+    scores = {(score.task, score.predictions) for entry in grown.recipes for score in entry.scores}
+    assert {score.predictions for entry in first.recipes for score in entry.scores} <= {each for _, each in scores}
+    (curve,) = grown.series
+    assert [point.at for point in curve.points] == sorted(40 if rows == "all" else rows for rows in after)
+    again = FakeEngine()
+    go(folder, again, tasks=[task(folder, train_rows=after)])
+    assert again.calls == []
+
+
+def test_recipes_cells_tasks_and_seeds_are_all_that_is_run(folder):
+    grid = {"recipe": "three", "grid": {"training.clip": [1, 2]}}
+    go(folder, FakeEngine(), recipes=["one", grid], seeds=2)
+    cells = {**grid, "grid": {"training.clip": [1, 2, 3]}}
+    kept = {"recipes": ["one", grid], "seeds": 2}
+    for changes, new in (
+        ({"recipes": ["one", cells]}, (2, 4)),
+        ({"recipes": ["two", cells, "one"]}, (2, 4)),
+        ({"tasks": [task(folder, "other"), task(folder)]}, (0, 20)),
+        ({"seeds": 3}, (5, 20)),
+        ({"finetune_seeds": 2}, (0, 60)),
+    ):
+        kept |= changes
+        engine = FakeEngine()
+        go(folder, engine, **kept)
+        assert work(engine) == new, changes
+
+
+def test_numbers_of_rows_that_come_to_the_same_are_refused(folder):
+    with pytest.raises(UserError, match="task “mood”: train_rows: 3 of them are the same 40 rows, all that can be"):
+        go(folder, FakeEngine(), tasks=[task(folder, train_rows=[10, 40, 50, "all"])])

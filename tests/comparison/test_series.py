@@ -1,0 +1,119 @@
+"""Curves over labels and budgets: crossings, and from where pre-training gains."""
+
+import json
+
+import numpy as np
+import pytest
+from synthetic_results import make_results
+from test_report import HOSTILE, Page
+
+from bakeoff.comparison.plan import Plan
+from bakeoff.comparison.reporting.findings import findings
+from bakeoff.comparison.reporting.report import write_report
+from bakeoff.comparison.results import Results
+from bakeoff.comparison.series import SeriesPoint, series
+from bakeoff.comparison.statistics import Group, all_pairs, describe, gains
+from bakeoff.errors import UserError
+
+ROWS, SEEDS = 1500, 5
+
+
+def group(probability, random, hardness):
+    right = [((hardness < probability) ^ (random.random(ROWS) < 0.02)).astype(float) for _ in range(SEEDS)]
+    return Group.of({seed: [(float(each.mean()), each)] for seed, each in enumerate(right)}, None, 1.0)
+
+
+def point(at, pretrained, scratch=None, seed=0, turned=False):
+    """A point at which recipes reach these shares of right answers, or of mistakes if `turned`."""
+    random = np.random.default_rng([seed, int(at)])
+    hardness = random.random(ROWS)
+    made = [
+        {label: group(1 - share if turned else share, random, hardness) for label, share in (shares or {}).items()}
+        for shares in (pretrained, scratch)
+    ]
+    spreads = [{label: describe(each) for label, each in those.items()} for those in made]
+    differences = {"pairs": all_pairs(made[0], turned), "gains": gains(*made)}
+    return SeriesPoint(
+        at=at, name=f"{at} rows", task=f"TREC, {at} rows", pretrained=spreads[0], scratch=spreads[1], **differences
+    )
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_two_recipes_cross_where_each_is_ahead_beyond_the_noise(turned):
+    shares = {10: (0.6, 0.5), 100: (0.7, 0.7), 1000: (0.75, 0.85), 3000: (0.8, 0.9)}
+    points = [point(at, {"a": a, "b": b}, turned=turned) for at, (a, b) in reversed(shares.items())]
+    made = series("TREC", "rows", points, turned)
+    assert [each.at for each in made.points] == [*shares]
+    (crossing,) = made.crossings
+    assert (crossing.first, crossing.second, crossing.after, crossing.before) == ("a", "b", 10, 1000)
+    assert [[(pair.first, pair.second) for pair in each.pairs] for each in made.points] == [[("a", "b")]] * 4
+    assert made.break_even == []
+    none = [point(at, {"a": 0.7, "b": 0.6}) for at in (10, 100)]
+    assert series("TREC", "rows", none, False).crossings == []
+
+
+def test_all_points_are_one_family():
+    points = [point(at, {"a": 0.7, "b": 0.65}) for at in (10, 100, 1000)]
+    alone = [pair for each in points for pair in each.pairs]
+    together = [pair for each in series("TREC", "rows", points, False).points for pair in each.pairs]
+    assert all(many.adjusted_p >= one.adjusted_p for one, many in zip(alone, together, strict=True))
+    assert min(many.adjusted_p / one.p for one, many in zip(alone, together, strict=True) if one.p) >= 1
+    assert max(many.adjusted_p / one.p for one, many in zip(alone, together, strict=True)) == pytest.approx(3)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_pre_training_pays_from_a_place_with_its_interval(turned):
+    shares = {10: 0.5, 100: 0.55, 1000: 0.65, 10_000: 0.8}
+    points = [point(at, {"a": share}, {"a": 0.6}, turned=turned) for at, share in shares.items()]
+    (even,) = series("TREC", "steps", points, turned).break_even
+    assert even.recipe == "a"
+    assert even.real_from == 1000
+    assert 200 < even.estimate < 500  # halfway between 100 and 1,000 on the logarithm
+    low, high = even.interval
+    assert 100 < low < even.estimate < high < 1000
+    (always,) = series("TREC", "steps", points[2:], turned).break_even
+    assert (always.estimate, always.interval[0]) == (1000, None)
+    (never,) = series("TREC", "steps", points[:2], turned).break_even
+    assert (never.real_from, never.estimate, never.interval[1]) == (None, None, None)
+
+
+def curve_results(names=None):
+    results = make_results(names=names, tasks=("TREC, 100 rows", "TREC, all rows"), rows=400)
+    kinds = ("pretrained", "scratch", "gains", "pairs")
+    points = [
+        SeriesPoint(at=at, name=f"{at} rows", task=each.task, **{kind: getattr(each, kind) for kind in kinds})
+        for at, each in zip((100, 2000), results.analyses, strict=True)
+    ]
+    return results.model_copy(update={"series": [series(names[2] if names else "TREC", "rows", points, False)]})
+
+
+def test_sentences_and_a_chart_of_a_curve(tmp_path):
+    details = findings(curve_results()).details
+    assert "On TREC, from 100 rows to 2000 rows, no lead changes to another recipe beyond the noise." in details
+    assert any(each.startswith("On TREC, pre-training gains for conv-light-encoder-tiny, beyond") for each in details)
+    hostile = curve_results(HOSTILE)
+    hostile.write_json(tmp_path / "results.json")
+    assert Results.read(tmp_path / "results.json") == hostile
+    write_report(hostile, tmp_path / "report.html")
+    html = (tmp_path / "report.html").read_text(encoding="utf-8")
+    page = Page(html)
+    assert "How scores grow with labels" in page.text
+    assert page.tags.count("script") == 3
+    assert "rows-1" in json.loads(page.scripts[0])
+    assert (tmp_path / "figures/rows-1.svg").is_file()
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([], "tasks.0.train_rows: a number of rows at least is wanted"),
+        ([100, 0], "tasks.0.train_rows: a number of rows is wanted, or `all`, not 0"),
+        ([100, "most"], "tasks.0.train_rows: a number of rows is wanted, or `all`, not 'most'"),
+        ([5, 5], "tasks.0.train_rows: 5 stands there twice"),
+    ],
+)
+def test_what_is_no_number_of_rows(rows, message):
+    task = {"name": "TREC", "train": "a.tsv", "text_column": "text", "label_column": "label", "train_rows": rows}
+    with pytest.raises(UserError) as error:
+        Plan.parse({"corpus": "corpus", "budget": "steps=5", "tasks": [task], "recipes": ["gpt-tiny"]}, "plan.yaml")
+    assert message in str(error.value)
