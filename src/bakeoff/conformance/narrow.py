@@ -50,8 +50,16 @@ OPTIONS = {
 """Settings of a block that no registered recipe has, by their keys within it."""
 WINDOW = {"mixer.window": 5, "mixer.positions": "rotary", "mixer.rotary_base": 500.0}
 """Settings of a decoder's block that no registered recipe has: attention within a window."""
+WITHOUT_RESIDUAL = ("bert-base", "t5-base", "bart-tiny", "tcn-tiny", "conv-light-encoder-tiny")
+"""Recipes that are tested without residual connections, too: with each position of the norm, a source, convolutions."""
+NORMALISERS = {"conv-dynamic-encoder-tiny": "none", "conv-dynamic-lm-tiny": "l2", "conv-light-lm-tiny": "sigmoid"}
+"""Recipes that are tested with another normaliser of kernels, too."""
 VARIANTS = {f"{name} with options": OPTIONS for name in ("bert-base", "gpt2-base", "t5-base") if name in REGISTRY}
 VARIANTS |= {f"{name} with a window": WINDOW for name in ("gpt2-base",) if name in REGISTRY}
+VARIANTS |= {f"{name} with no residual": {"residual": False} for name in WITHOUT_RESIDUAL if name in REGISTRY}
+VARIANTS |= {
+    f"{name} with a normaliser": {"mixer.normaliser": each} for name, each in NORMALISERS.items() if name in REGISTRY
+}
 """Further recipes to test, with settings that no registered recipe has. The key is a registered recipe's name, ` with`
 and a word; the value is set in every block of the recipe."""
 

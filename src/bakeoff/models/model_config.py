@@ -63,9 +63,11 @@ class ModelBaseConfig(Config):
             ("initial.zero_branches", self.initial.zero_branches),
             ("initial.scaled_ffn", self.initial.scaled_ffn),
         ):
-            without = [block.kind for block in blocks if not block.scales_branches]
+            without = [block for block in blocks if not block.scales_branches]
             if wanted and without:
-                raise ValueError(f"{key}: blocks of kind {without[0]} do not have it; leave it out")
+                kind = without[0].kind
+                which = "without residual connections" if kind == "transformer" else f"of kind {kind}"
+                raise ValueError(f"{key}: blocks {which} do not have it; leave it out")
         return self
 
     def stacks(self) -> dict[str, StackConfig]:

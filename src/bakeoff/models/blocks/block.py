@@ -1,6 +1,6 @@
 """The common config of all blocks: the layers that have the block, its width, and the parts that it builds."""
 
-from typing import ClassVar, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -16,10 +16,6 @@ class BlockBaseConfig(PartConfig):
 
     kind: str
     """The block's name."""
-    scales_branches: ClassVar[bool] = False
-    """The last linear layers of the block's residual branches can begin scaled, or at zero; its parts are of
-    `Wrapper`.
-    """
     repeat: int | None = Field(default=None, gt=0)
     """Number of neighbouring layers with this block, where `block` is a list."""
     at: int | Literal["last"] | None = Field(default=None)
@@ -37,6 +33,11 @@ class BlockBaseConfig(PartConfig):
         if sum(each is not None for each in (self.at, self.repeat, self.every)) > 1:
             raise ValueError("a block has either 'repeat', 'at' or 'every'")
         return self
+
+    @property
+    def scales_branches(self) -> bool:
+        """Whether the last linear maps of the block's residual branches can begin scaled; its parts are `Wrapper`s."""
+        return False
 
     @property
     def needs_final_norm(self) -> bool:

@@ -31,6 +31,8 @@ class TcnBlockConfig(BlockBaseConfig):
     """Distance between the taps, or a list with one for each layer; absent: 2^l in layer l, counted from 0."""
     dropout_of: Literal["channels", "elements"] = "channels"
     """The unit of dropout after each convolution: channels of a whole row (the paper), or elements (its code)."""
+    residual: bool = True
+    """The block's input, or its projection, is added to its output."""
     gate: bool = False
     """Gated linear units replace each ReLU but the last, with twice the convolutions (the paper's appendix D)."""
 
@@ -75,12 +77,13 @@ class TemporalConvolutions(Convolutions):
             for width in (context.width, output_width)
         ]
         projection = None
-        if output_width != context.width:
+        if config.residual and output_width != context.width:
             normal = partial(nn.init.normal_, std=0.01)
             projection = Convolution(
                 context.width, output_width, 1, causal=context.causal, initial=normal, weight_norm=False
             )
         super().__init__(convolutions, projection)
+        self.residual = config.residual
         for convolution in convolutions if projection is None else [*convolutions, projection]:
             bound = convolution.direction[0].numel() ** -0.5
             nn.init.uniform_(convolution.bias, -bound, bound)
@@ -95,4 +98,4 @@ class TemporalConvolutions(Convolutions):
             y, new = convolution(y, context, previous)
             y = self.drop(self.activate(y), self.dropout, self.training)
             after.append(new)
-        return F.relu(y + self.around(x, context)), None if state is None else tuple(after)
+        return F.relu(y + self.around(x, context) if self.residual else y), None if state is None else tuple(after)

@@ -1,6 +1,6 @@
 """The transformer's block: a mixer and a feed-forward network, each with a residual connection and a norm."""
 
-from typing import ClassVar, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 from torch import Tensor, nn
@@ -23,14 +23,21 @@ class Sublayer(Wrapper):
     """A function with its residual connection, dropout and norm; layers share it as one part.
 
     post: norm(x + f(x)), the Transformer and BERT; pre: x + f(norm(x)), GPT-2; branch: x + norm(f(x)), printed in
-    Tay et al. 2021 (arXiv:2105.03322).
+    Tay et al. 2021 (arXiv:2105.03322). Without the residual connection x is not added.
     """
 
     def __init__(
-        self, function: Part, norm: Norm, context: BuildContext, normed: bool = True, rate: float | None = None
+        self,
+        function: Part,
+        norm: Norm,
+        context: BuildContext,
+        normed: bool = True,
+        rate: float | None = None,
+        residual: bool = True,
     ) -> None:
         """The sublayer; `normed` False leaves out the norm, and `rate` is the dropout, None for the model's."""
         super().__init__(function)
+        self.residual = residual
         self.norm = context.norm() if normed else nn.Identity()
         self.placement = norm
         self.dropout = context.dropout if rate is None else rate
@@ -38,9 +45,11 @@ class Sublayer(Wrapper):
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D); the state is that of the function."""
         y, state = apply_part(self.function, self.given(x), context, state)
+        y = dropout(y, self.dropout, self.training)
+        if not self.residual:
+            return y if self.placement == "pre" else self.norm(y), state
         if context.wanted is not None:
             x = at_positions(x, context.wanted, context.packing)
-        y = dropout(y, self.dropout, self.training)
         if self.placement == "branch":
             return x + self.norm(y), state
         return self.norm(x + y) if self.placement == "post" else x + y, state
@@ -63,9 +72,10 @@ class TransformerBlockConfig(BlockBaseConfig):
 
     kind: Literal["transformer"] = "transformer"
     """The block's name."""
-    scales_branches: ClassVar[bool] = True
     norm: Norm = "post"
     """The position of the norm: after the sum (post), before the function (pre), on its output (branch)."""
+    residual: bool = True
+    """The input of mixer, attention to a source and feed-forward network is added to their output."""
     mixer: MixerConfig
     """The mixer of tokens."""
     mixer_norm: bool = True
@@ -95,6 +105,11 @@ class TransformerBlockConfig(BlockBaseConfig):
         return self
 
     @property
+    @override
+    def scales_branches(self) -> bool:
+        return self.residual
+
+    @property
     def needs_final_norm(self) -> bool:
         """Whether the norms are inside the branches, so that nothing has normalised the output of the last layer."""
         return self.norm == "pre"
@@ -112,7 +127,7 @@ class TransformerBlockConfig(BlockBaseConfig):
         """
         mixer = self.mixer.build(context)
         parts: dict[str, Part] = {
-            "mixer": Sublayer(mixer, self.norm, context, self.mixer_norm, self.mixer_dropout),
+            "mixer": Sublayer(mixer, self.norm, context, self.mixer_norm, self.mixer_dropout, self.residual),
         }
         if (context.source is None) != (self.cross is None):
             raise UserError(
@@ -121,6 +136,6 @@ class TransformerBlockConfig(BlockBaseConfig):
                 else "block.cross: there is no encoder to attend to; give both encoder and decoder, or drop the key"
             )
         if self.cross is not None:
-            parts["cross"] = Sublayer(self.cross.build(context), self.norm, context)
-        parts["ffn"] = Sublayer(self.ffn.build(context), self.norm, context)
+            parts["cross"] = Sublayer(self.cross.build(context), self.norm, context, residual=self.residual)
+        parts["ffn"] = Sublayer(self.ffn.build(context), self.norm, context, residual=self.residual)
         return parts

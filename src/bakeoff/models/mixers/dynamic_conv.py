@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from bakeoff.models.context import BuildContext
-from bakeoff.models.mixers.short_convolution import HeadsConfig, ShortConvolution
+from bakeoff.models.mixers.short_convolution import HeadsConfig, ShortConvolution, normalised
 from bakeoff.ops.dropout import dropout
 
 
@@ -23,18 +23,22 @@ class DynamicConvConfig(HeadsConfig):
 
 
 class DynamicConv(ShortConvolution):
-    """Convolution with kernels softmax(W_h x[t]), from the current token alone, after the gate."""
+    """Convolution with kernels softmax(W_h x[t]), from the current token alone, after the gate.
+
+    Another `normaliser` stands in the place of the softmax.
+    """
 
     def __init__(self, config: DynamicConvConfig, context: BuildContext) -> None:
         super().__init__(config, context)
         self.heads = config.heads
+        self.normaliser = config.normaliser
         self.weight_dropout = config.weight_dropout
         self.prediction = nn.Linear(context.width, config.heads * self.kernel, bias=False)
 
     def weight(self, x: Tensor) -> Tensor:
         """(B, T, H, K) a kernel for each token and head, normalised over its taps."""
         taps = self.prediction(x).unflatten(-1, (self.heads, self.kernel))
-        return dropout(taps.softmax(-1), self.weight_dropout, self.training)
+        return dropout(normalised(taps, self.normaliser), self.weight_dropout, self.training)
 
     def convolution_flops(self) -> int:
         """Floating-point operations of the convolution at one position, the prediction of its kernels included."""

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from bakeoff.models.context import BuildContext
-from bakeoff.models.mixers.short_convolution import HeadsConfig, ShortConvolution
+from bakeoff.models.mixers.short_convolution import HeadsConfig, ShortConvolution, normalised
 from bakeoff.ops.dropout import dropout
 
 
@@ -24,16 +24,17 @@ class LightConvConfig(HeadsConfig):
 
 
 class LightConv(ShortConvolution):
-    """Convolution with kernels softmax(W_h) that are parameters."""
+    """Convolution with kernels softmax(W_h) that are parameters; another `normaliser` may replace the softmax."""
 
     matrices: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, config: LightConvConfig, context: BuildContext) -> None:
         super().__init__(config, context)
+        self.normaliser = config.normaliser
         self.weight_dropout = config.weight_dropout
-        self.taps = nn.Parameter(torch.empty(config.heads, self.kernel))  # (H, K) before the softmax
+        self.taps = nn.Parameter(torch.empty(config.heads, self.kernel))  # (H, K) not normalised yet
         nn.init.xavier_uniform_(self.taps[:, None])  # as H kernels of one channel each, which the authors' code has
 
     def weight(self, x: Tensor) -> Tensor:
         """(H, K) a kernel for each head, normalised over its taps."""
-        return dropout(self.taps.softmax(-1), self.weight_dropout, self.training)
+        return dropout(normalised(self.taps, self.normaliser), self.weight_dropout, self.training)

@@ -1,6 +1,6 @@
 """The common part of convolutional mixers: a gated projection, the convolution, and a projection."""
 
-from typing import ClassVar, cast
+from typing import ClassVar, Literal, cast
 
 import torch.nn.functional as F
 from pydantic import Field
@@ -13,6 +13,24 @@ from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.part import Part, State, last_inputs
 from bakeoff.ops.dropout import dropout
 from bakeoff.ops.short_convolution import short_convolution, tap_offsets
+
+Normaliser = Literal["softmax", "none", "sigmoid", "tanh", "square", "abs", "l1", "l2", "abs_l2"]
+"""Of a kernel's taps W: softmax(W), W itself, sigmoid(W), tanh(W), W^2, |W|, W / ||W||_1, W / ||W||_2, |W| / ||W||_2;
+those that Wu et al. 2019 (arXiv:1901.10430, appendix) compare for dynamic kernels.
+"""
+
+
+def normalised(taps: Tensor, normaliser: Normaliser) -> Tensor:
+    """(..., K) kernels of which the last dimension, their taps, is normalised."""
+    if normaliser == "softmax":
+        return taps.softmax(-1)
+    if normaliser in ("sigmoid", "tanh"):
+        return taps.sigmoid() if normaliser == "sigmoid" else taps.tanh()
+    if normaliser in ("none", "square"):
+        return taps if normaliser == "none" else taps.square()
+    if normaliser in ("l1", "l2"):
+        return F.normalize(taps, p=1.0 if normaliser == "l1" else 2.0, dim=-1)
+    return taps.abs() if normaliser == "abs" else F.normalize(taps.abs(), dim=-1)
 
 
 class ConvolutionConfig(MixerBaseConfig):
@@ -43,8 +61,10 @@ class HeadsConfig(ConvolutionConfig):
 
     heads: int = Field(gt=0)
     """Number of kernels; head h covers a contiguous run of width / heads channels."""
+    normaliser: Normaliser = "softmax"
+    """What is made of a kernel's taps before they are applied; without the softmax training may diverge."""
     weight_dropout: float = Field(default=0.0, ge=0, lt=1)
-    """DropConnect: dropout of the kernels' taps after the softmax."""
+    """DropConnect: dropout of the kernels' taps after they are normalised."""
 
     @property
     def head_count(self) -> int | None:
