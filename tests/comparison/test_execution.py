@@ -175,11 +175,10 @@ def plan(folder, **changes):
     return Plan.parse({**values, **changes}, "plan")
 
 
-def go(folder, engine, reports=None, **changes):
+def go(folder, engine, reports=None, only=(), **changes):
     reports = [] if reports is None else reports
-    return compare(
-        plan(folder, **changes), folder / "out", engine=engine, report=lambda results, path: reports.append(results)
-    )
+    options = {"engine": engine, "only": only, "report": lambda results, path: reports.append(results)}
+    return compare(plan(folder, **changes), folder / "out", **options)
 
 
 def test_complete_recipes_have_the_tokenizer_of_the_corpus(folder, corpus):

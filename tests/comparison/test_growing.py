@@ -2,7 +2,10 @@
 
 import pytest
 from test_execution import FakeEngine, folder, go
+from test_execution import plan as plan_of
 
+from bakeoff.comparison.execution import compare
+from bakeoff.comparison.reporting.cautions import cautions
 from bakeoff.errors import UserError
 
 __all__ = ["folder"]
@@ -62,3 +65,27 @@ def test_recipes_cells_tasks_and_seeds_are_all_that_is_run(folder):
 def test_numbers_of_rows_that_come_to_the_same_are_refused(folder):
     with pytest.raises(UserError, match="task “mood”: train_rows: 3 of them are the same 40 rows, all that can be"):
         go(folder, FakeEngine(), tasks=[task(folder, train_rows=[10, 40, 50, "all"])])
+
+
+def test_only_some_recipes_now_and_the_rest_later_into_the_same_folder(folder):
+    grid = {"recipe": "three", "grid": {"training.clip": [1, 2]}}
+    plan = {"recipes": ["one", "two", grid], "seeds": 3}
+    some, cells, rest = FakeEngine(), FakeEngine(), FakeEngine()
+    first = go(folder, some, **plan, only=["two"])
+    assert work(some) == (3, 6)
+    assert [entry.label for entry in first.recipes] == ["two"]
+    assert first.later == ["one", "three, clip 1", "three, clip 2"]
+    assert any(each.startswith("Not trained yet: “one”, “three, clip 1” and") for each in cautions(first))
+    second = go(folder, cells, **plan, only=["three"])
+    assert work(cells) == (6, 12)
+    assert [entry.label for entry in second.recipes] == ["two", "three, clip 1", "three, clip 2"]
+    assert second.analyses[0].pretrained["two"] == first.analyses[0].pretrained["two"]
+    whole = go(folder, rest, **plan)
+    assert work(rest) == (3, 6)
+    assert whole.later == []
+    other = folder / "other"
+    other.mkdir()
+    straight = compare(plan_of(folder, **plan), other, engine=FakeEngine(), report=lambda results, path: None)
+    assert (straight.recipes, straight.analyses) == (whole.recipes, whole.analyses)
+    with pytest.raises(UserError, match="--only tow: the plan has no such recipe; did you mean 'two'"):
+        go(folder, FakeEngine(), **plan, only=["tow"])

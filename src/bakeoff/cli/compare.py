@@ -13,7 +13,16 @@ from bakeoff.display.terminal import tell, write_json
 
 
 @noted
-@taking(options=options_from("bakeoff.comparison.execution.compare", "jobs", "ray", ray={"metavar": "ADDRESS"}))
+@taking(
+    options=options_from(
+        "bakeoff.comparison.execution.compare",
+        "jobs",
+        "ray",
+        "only",
+        ray={"metavar": "ADDRESS"},
+        only={"metavar": "RECIPE"},
+    )
+)
 def compare(
     plan: Annotated[Path, typer.Argument(help="The plan, a YAML file (docs/comparison.md).")],
     out: Annotated[Path, typer.Option(help="Directory to write all runs and the report to.")],
@@ -30,6 +39,8 @@ def compare(
     Example: bakeoff compare plan.yaml --out comparisons/first
 
     Example: bakeoff compare plan.yaml --out comparisons/first --dry-run
+
+    Example: bakeoff compare plan.yaml --out comparisons/first --only bert-mini
     """
     from bakeoff.comparison.execution import compare as run_comparison
     from bakeoff.comparison.reporting.terminal import print_results

@@ -89,6 +89,8 @@ class ComparisonFacts:
     """The latency of each recipe on each task; empty before the last training."""
     layers: list[RecipeLayers]
     """What the layers of each recipe do; empty before the last training."""
+    later: list[str]
+    """The labels of recipes of the plan that are trained later."""
     machine: dict[str, str]
     """The machine's processor, cores, memory, accelerator and system, by name."""
     versions: dict[str, str]
@@ -128,6 +130,7 @@ def collect(planned: PlannedTrainings, seeds: list[int], failures: list[Failure]
         tasks=[*tasks, *measured.facts],
         recipes=entries,
         failures=failures,
+        later=known.later,
         baselines=[*known.baselines, *measured.baselines],
         analyses=[*analyses, *measured.analyses],
         series=label_curves(plan.tasks, tasks, analyses),

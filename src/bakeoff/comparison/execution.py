@@ -1,7 +1,7 @@
 """Running a plan: every recipe, seed and task under one budget, resumed where an earlier call was stopped."""
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Literal
@@ -36,6 +36,7 @@ def compare(
     *,
     jobs: int | Literal["auto"] = "auto",
     ray: str | None = None,
+    only: Sequence[str] = (),
     progress: Say | None = None,
     engine: Engine | None = None,
     workers: Workers | None = None,
@@ -55,6 +56,8 @@ def compare(
         ray: Ray cluster that trains in place of this machine, on all its machines, which share the disk of `out`:
             local, auto or HOST:PORT (docs/scale.md); `jobs` is then the most at the same time. None: this machine
             trains.
+        only: recipes of the plan, by their labels, that are trained now; a grid's name stands for all its cells. The
+            report has these and those that are done. Left out: all of the plan.
         progress: a function that gets one line before each training.
         engine: the object that trains, one job at a time and in this process; left out: Bakeoff itself.
         workers: workers that train side by side, instead of `jobs`, see `bakeoff.jobs`; they are left running.
@@ -71,9 +74,10 @@ def compare(
     asked = Asked(jobs, ray)
     asked.require_cluster()
     plan = plan if isinstance(plan, Plan) else Plan.read(plan)
+    plan.require_recipes(only)
     those = asked if engine is None and workers is None else None
     with full_disk(Path(out), lambda: "what was trained is kept: with more space the same command goes on"):
-        return _Comparison(plan, Path(out), those, progress, engine or Engine(), workers, report or _report).run()
+        return _Comparison(plan, Path(out), those, only, progress, engine or Engine(), workers, report or _report).run()
 
 
 def _report(results: Results, path: Path) -> None:
@@ -94,13 +98,14 @@ class _Comparison(Opened):
         plan: Plan,
         out: Path,
         asked: Asked | None,
+        only: Sequence[str],
         progress: Say | None,
         engine: Engine,
         workers: Workers | None,
         report: Callable[[Results, Path], None],
     ) -> None:
         self.progress, self.report = progress, report
-        super().__init__(plan, out, asked, engine, workers, progress or (lambda line: None))
+        super().__init__(plan, out, asked, engine, workers, progress or (lambda line: None), only=only)
 
     def run(self) -> Results:
         """Run the comparison; the checks that find mistakes in the plan come before any training."""
@@ -197,6 +202,7 @@ class _Comparison(Opened):
             starts=self.starts,
             latencies=latencies,
             layers=layers,
+            later=self.later,
             machine=machine,
             versions=versions,
         )

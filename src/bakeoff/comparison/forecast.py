@@ -37,6 +37,7 @@ def forecast_comparison(
     *,
     jobs: int | Literal["auto"] = "auto",
     ray: str | None = None,
+    only: Sequence[str] = (),
     progress: Say | None = None,
 ) -> Forecast:
     """What `compare` will cost with the same arguments, by short measurements or by trainings that are done.
@@ -48,9 +49,10 @@ def forecast_comparison(
     """
     say, asked = progress or (lambda line: None), Asked(jobs, ray)
     plan = plan if isinstance(plan, Plan) else Plan.read(plan)
+    plan.require_recipes(only)
     with TemporaryDirectory() as aside:
         imported = None if (Path(out) / IMPORTED).is_dir() else Path(aside)
-        opened = Opened(plan, Path(out), asked, Engine(), None, say, imported)
+        opened = Opened(plan, Path(out), asked, Engine(), None, say, imported, only)
         with using_threads(None if opened.shared is None else opened.shared.threads):
             opened.searches.require_possible()
             opened.recipes |= opened.searches.chosen

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -15,7 +15,7 @@ from bakeoff.comparison.recipe_plan import RecipePlan, checked_grid
 from bakeoff.comparison.recipe_sources import found_corpus
 from bakeoff.comparison.task_plan import TaskPlan, with_data_sets
 from bakeoff.config import Config
-from bakeoff.errors import UserError
+from bakeoff.errors import UserError, nearest
 from bakeoff.reading.hub import on_hub
 from bakeoff.tasks.measures.measure import MeasureConfig
 from bakeoff.tasks.measures.registry import MEASURES
@@ -193,6 +193,17 @@ class Plan(Config):
                     "give the recipe `search: false`"
                 )
         return self
+
+    def require_recipes(self, names: Iterable[str]) -> None:
+        """Refuse names for `--only` that are of no recipe and of no grid.
+
+        Raises:
+            UserError: a name is unknown; the message has the nearest one.
+        """
+        known = dict.fromkeys(name for item in self.recipes for name in item.names)
+        for name in names:
+            if name not in known:
+                raise UserError(f"--only {name}: the plan has no such recipe{nearest(name, known)}")
 
     @property
     def grids(self) -> list[GridFacts]:

@@ -91,6 +91,12 @@ class RecipePlan(OwnSettings):
         return self._entry
 
     @property
+    def names(self) -> list[str]:
+        """The label, and what stands for all cells of the recipe's grid: the grid's name, or the plan's recipe."""
+        of_grid = [] if self._cell is None else [self._cell.grid, self._cell.levels.get(RECIPE, self._cell.grid)]
+        return list(dict.fromkeys([self.name, *of_grid]))
+
+    @property
     def cell(self) -> Cell | None:
         """The cell of a grid that the recipe is; None: it belongs to none."""
         return self._cell

@@ -222,6 +222,8 @@ class Results(Config):
     """The compared recipes, in the plan's order."""
     failures: list[Failure] = Field(default=[])
     """Recipes of the plan that all other fields leave out, because one of their trainings diverged."""
+    later: list[str] = Field(default=[])
+    """Recipes of the plan that all other fields leave out, because they are trained later."""
     baselines: list[Baseline]
     """Scores of methods without a neural network, which every recipe has to beat."""
     grids: list[GridFacts] = Field(default=[])

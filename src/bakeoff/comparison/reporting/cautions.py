@@ -31,6 +31,7 @@ def cautions(results: Results) -> list[str]:
         *_seeds(results),
         *worthless(baseline_standings(results)),
         *_failures(results),
+        *_later(results),
         *_without_transfer(results),
         *_of_checkpoints(results),
         *unequal_cautions(results),
@@ -63,6 +64,11 @@ def _failures(results: Results) -> Iterator[str]:
     ]
     if diverged:
         yield f"Left out, because a training diverged: {listed(diverged)}."
+
+
+def _later(results: Results) -> Iterator[str]:
+    if results.later:
+        yield f"Not trained yet: {_names(results.later)}. The same plan, without --only, trains all of its recipes."
 
 
 def _without_transfer(results: Results) -> Iterator[str]:

@@ -76,8 +76,10 @@ class Opened:
         workers: the caller's workers.
         say: a function that shows one line of progress.
         imported: the directory for models that have to be imported and texts that have to be prepared; None: `out`.
+        only: labels of recipes, or names of grids: what is neither of these nor done is left out; empty: nothing is.
 
     Attributes:
+        later: the labels of recipes that are left out.
         recipes: the recipes, by label, with the values that finished searches have chosen.
         texts: the corpus of each recipe and its tokenizer, by label.
         corpora: the facts of all corpora, by directory.
@@ -102,7 +104,27 @@ class Opened:
         workers: Workers | None,
         say: Say,
         imported: Path | None = None,
+        only: Sequence[str] = (),
     ) -> None:
+        self.later: list[str] = []
+        self._open(plan, out, asked, engine, workers, say, imported)
+        if only:
+            whole = self.shared  # by which all trainings of the plan have the same threads
+            plan, self.later = self._narrowed(only)
+            self._open(plan, out, asked, engine, workers, say, imported)
+            self.shared = whole
+
+    def _open(
+        self,
+        plan: Plan,
+        out: Path,
+        asked: Asked | None,
+        engine: Engine,
+        workers: Workers | None,
+        say: Say,
+        imported: Path | None,
+    ) -> None:
+        """Check a plan, and read all that is known of it."""
         self.plan, self.out, self.asked, self.engine, self.workers, self.say = plan, out, asked, engine, workers, say
         _require_unused_place(out)
         starts = Starts(plan, imported or out, engine, say)
@@ -156,6 +178,14 @@ class Opened:
 
     def _require_finetunable(self, tasks: Mapping[str, TaskPlan], name: str) -> None:
         self.engine.check(self.recipes[name], tasks[name])
+
+    def _narrowed(self, only: Sequence[str]) -> tuple[Plan, list[str]]:
+        """The plan without the recipes that are neither asked for nor done, and their labels."""
+        unfinished = {each.recipe.name for each in self.planned().all() if not each.finished}
+        items = self.plan.recipes
+        later = [item.name for item in items if item.name in unfinished and not {*only} & {*item.names}]
+        kept = [item for item in items if item.name not in later]
+        return self.plan.model_copy(update={"recipes": kept}), later
 
     def planned(self) -> PlannedTrainings:
         """All trainings of the plan, with the recipes and budgets that are known so far."""
