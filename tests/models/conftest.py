@@ -6,7 +6,7 @@ from tests.models.parity import marked, replace_everywhere
 from torch import Tensor, nn
 
 from bakeoff.ops.dropout import dropout
-from bakeoff.ops.rotary import _kept_waves
+from bakeoff.ops.rotary import kept_waves
 
 
 @pytest.fixture
@@ -16,9 +16,9 @@ def double(monkeypatch):
     torch.set_default_dtype(torch.float64)
     monkeypatch.setattr(torch, "float32", torch.float64)
     monkeypatch.setattr(Tensor, "float", Tensor.double)
-    _kept_waves.cache_clear()  # of single precision, and after the test those of this one
+    kept_waves.cache_clear()  # of single precision, and after the test those of this one
     yield
-    _kept_waves.cache_clear()
+    kept_waves.cache_clear()
     torch.set_default_dtype(before)
 
 

@@ -1,10 +1,12 @@
 import math
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bakeoff.ops.cpu.dropout import STEPS
 from bakeoff.ops.dropout import dropout
 
 
@@ -78,3 +80,16 @@ def test_compiled_has_a_mask_for_each_dropout_and_keeps_it_for_the_gradient():
     (gradient,) = torch.autograd.grad(y.sum(), x)
     first, second = ((y == 2) | (y == 8)).float(), (y >= 6).float()  # which of the two kept the element
     torch.testing.assert_close(gradient, 2 * first + 6 * math.log(2) * second)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+@given(elements=st.integers(0, 40), rate=st.floats(0.001, 0.999), seed=st.integers(0, 2**31))
+@settings(max_examples=30, deadline=None)
+def test_a_mask_is_one_comparison_of_16_random_bits_for_each_element(dtype, elements, rate, seed):
+    torch.manual_seed(seed)
+    found = dropout(torch.ones(elements, dtype=dtype), rate, True)
+    torch.manual_seed(seed)
+    threshold = min(max(round(rate * STEPS), 1), STEPS - 1)
+    drawn = np.random.SFC64(int(torch.randint(1 << 62, ()))).random_raw(elements // 4 + 1).view(np.int16)[:elements]
+    kept = torch.from_numpy(drawn.astype(np.int64) + STEPS // 2 >= threshold)
+    assert torch.equal(found, kept.to(dtype) * torch.tensor(STEPS / (STEPS - threshold), dtype=dtype))

@@ -1,8 +1,12 @@
 """The loss of a large vocabulary in chunks is that of all scores at once."""
 
+import math
+
 import pytest
 import torch
 import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -88,3 +92,49 @@ def test_no_more_scores_exist_at_once_than_are_allowed(monkeypatch):
     with Largest() as largest:
         ops.linear_cross_entropy(rows, weight, bias, labels).backward()
     assert largest.numbers == WIDTH * VOCABULARY < whole
+
+
+@given(
+    rows=st.integers(0, 9),
+    vocabulary=st.integers(2, 40),
+    scale=st.sampled_from([0.0, 1.0, 8.0]),
+    biased=st.booleans(),
+    seed=st.integers(0, 2**31),
+)
+@settings(max_examples=60, deadline=None)
+def test_in_bfloat16_loss_and_gradients_are_those_of_exact_probabilities(rows, vocabulary, scale, biased, seed):
+    torch.manual_seed(seed)
+    x = (torch.randn(rows, WIDTH) * scale).bfloat16().requires_grad_()
+    weight = torch.randn(vocabulary, WIDTH).requires_grad_()
+    leaves = [x, weight, *([torch.randn(vocabulary).requires_grad_()] if biased else [])]
+    labels = torch.randint(0, vocabulary, (rows,))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = 0.3 * ops.linear_cross_entropy(x, weight, leaves[2] if biased else None, labels)
+        scores = F.linear(x, weight, leaves[2] if biased else None)
+    exact = scores.detach().double().requires_grad_()
+    expected = 0.3 * F.cross_entropy(exact, labels, reduction="sum")
+    torch.testing.assert_close(found.double(), expected, rtol=1e-2, atol=1e-2)
+    (above,) = torch.autograd.grad(expected, exact)
+    wanted = [above @ weight.double(), above.T @ x.double(), above.sum(0)]
+    for one, other in zip(torch.autograd.grad(found, leaves), wanted, strict=False):
+        largest = float(other.detach().abs().sum(0).max()) if len(other) else 0.0
+        torch.testing.assert_close(one.double(), other, rtol=3e-2, atol=1e-2 + 3e-2 * largest)
+
+
+def test_in_bfloat16_confident_predictions_keep_their_small_gradients():
+    """p = 1 - 1e-4 rounds to 1 in bfloat16; the loss and its gradient at the label do not round to 0."""
+    scores = torch.tensor([[10.0, 10.0 - math.log(1e4)]])
+    rows = torch.eye(2)[:1].bfloat16().requires_grad_()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = ops.linear_cross_entropy(rows, scores.T.contiguous() @ torch.eye(2)[:1], None, torch.tensor([0]))
+    assert float(loss.detach()) == pytest.approx(1e-4, rel=0.1)
+    (gradient,) = torch.autograd.grad(loss, rows)
+    assert float(gradient[0, 0]) == pytest.approx(-1e-4 * math.log(1e4), rel=0.1)
+
+
+def test_in_bfloat16_a_probability_too_small_for_the_type_has_a_finite_loss():
+    rows = torch.ones(1, 1).bfloat16().requires_grad_()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = ops.linear_cross_entropy(rows, torch.tensor([[200.0], [0.0], [-200.0]]), None, torch.tensor([2]))
+    assert float(loss.detach()) == pytest.approx(400.0)
+    assert torch.autograd.grad(loss, rows)[0].tolist() == [[400.0]]

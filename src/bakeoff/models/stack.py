@@ -15,6 +15,7 @@ from bakeoff.models.layer import apply_layer, apply_layer_at, compiled_layer, re
 from bakeoff.models.layer_weighting import LayerWeighting
 from bakeoff.models.packing import at_positions, packing_of, worth_packing
 from bakeoff.models.part import Part, State
+from bakeoff.ops.cpu.bfloat16 import autocast_to_bfloat16
 from bakeoff.ops.dropout import dropout
 
 MOST_LAYERS = 1024
@@ -160,6 +161,8 @@ class Stack(nn.Module):
         If the context names (B, M) wanted positions, the output is (B, M, D') at these alone, and nothing else is
         computed after the last mixer. States at padding are meaningless.
         """
+        if autocast_to_bfloat16(x):
+            x = x.bfloat16()
         context = self._with_bias(x, context)
         wanted, context = context.wanted, context._replace(wanted=None)
         apply = recomputing(compiled_layer() if self.compiled else apply_layer, self.recomputed and self.training)

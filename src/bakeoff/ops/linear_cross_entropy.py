@@ -11,6 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from bakeoff.ops.cpu.bfloat16 import autocast_to_bfloat16
+from bakeoff.ops.cpu.cross_entropy import LinearCrossEntropy
 from bakeoff.ops.cross_entropy import cross_entropy
 
 MOST_SCORES = 1 << 27
@@ -64,6 +66,9 @@ def linear_cross_entropy(
         parts = zip(rows.split(size), labels.split(size), strict=True)
         losses = [linear_cross_entropy(some, weight, bias, own, smoothing, z_loss) for some, own in parts]
         return torch.stack(losses).sum()
+    if len(rows) <= size and autocast_to_bfloat16(rows) and not smoothing and not z_loss:
+        in_bfloat16: Tensor = LinearCrossEntropy.apply(rows, weight, bias, labels)  # type: ignore[no-untyped-call]
+        return in_bfloat16
     if len(rows) <= size:
         return cross_entropy(F.linear(rows, weight, bias).float(), labels, smoothing, z_loss)
     loss: Tensor = _Chunked.apply(rows, weight, bias, labels, smoothing, z_loss, size)  # type: ignore[no-untyped-call]

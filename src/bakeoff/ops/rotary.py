@@ -30,7 +30,7 @@ def rotate(x: Tensor, start: int = 0, base: float = BASE) -> Tensor:
         cosine, sine = _waves(start, length, width, base, x.dtype, x.device)
         first, second = x.chunk(2, dim=-1)
         return torch.cat([first * cosine - second * sine, second * cosine + first * sine], dim=-1)
-    result: Tensor = Rotation.apply(x, *_kept_waves(start, length, width, base, x.dtype))  # type: ignore[no-untyped-call]
+    result: Tensor = Rotation.apply(x, *kept_waves(start, length, width, base, x.dtype))  # type: ignore[no-untyped-call]
     return result
 
 
@@ -46,7 +46,7 @@ def _waves(
 
 
 @lru_cache(maxsize=8)
-def _kept_waves(start: int, length: int, width: int, base: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Sines and cosines on the CPU, kept for the next layer and the next step."""
+def kept_waves(start: int, length: int, width: int, base: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """(T, d / 2) cosines and sines on the CPU, kept for the next layer and the next step."""
     with torch.inference_mode(False):  # training may be next to use them
         return _waves(start, length, width, base, dtype, torch.device("cpu"))

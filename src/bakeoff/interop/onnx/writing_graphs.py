@@ -9,10 +9,10 @@ from torch import Tensor
 from bakeoff.errors import UserError
 from bakeoff.interop.onnx.graphs import Graph, Input, row_inputs
 from bakeoff.interop.onnx.states import StateTensors, source_reader
-from bakeoff.models.mixers.attention_heads import split_heads
 from bakeoff.models.model import Model
 from bakeoff.models.part import ModelState
 from bakeoff.objectives.heads import Head
+from bakeoff.ops.attention_heads import split_heads
 from bakeoff.row import Row, Source
 
 

@@ -3,6 +3,7 @@
 Each computes the same as the definition of Bakeoff with its name; `source.IN_THEIR_PLACE` lists them.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -90,3 +91,25 @@ def rotate(x: Tensor, start: int = 0, base: float = 10_000.0) -> Tensor:
 def head_norm(x: Tensor, gain: Tensor, epsilon: float) -> Tensor:
     """The norm g x / sqrt(mean_i x_i^2 + epsilon) over the last dimension, in the gain's precision."""
     return F.rms_norm(x.to(gain.dtype), gain.shape, gain, epsilon)
+
+
+def attention_heads(
+    projected: Tensor,
+    heads: int,
+    widths: Sequence[int],
+    gains: tuple[Tensor, Tensor] | None = None,
+    epsilon: float = 0.0,
+    start: int = 0,
+    base: float | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """(B, H, T, width) queries, keys and values from (B, T, H * sum(widths)) projections.
+
+    With gains, queries and keys are normed head by head; with a base, they are then turned.
+    """
+    parts = projected.split([heads * width for width in widths], dim=-1)
+    query, key, value = (part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in parts)
+    if gains is not None:
+        query, key = head_norm(query, gains[0], epsilon), head_norm(key, gains[1], epsilon)
+    if base is not None:
+        query, key = rotate(query, start, base), rotate(key, start, base)
+    return query.to(value.dtype), key.to(value.dtype), value

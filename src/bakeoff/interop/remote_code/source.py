@@ -19,6 +19,7 @@ IN_THEIR_PLACE = {
     ("bakeoff.ops.dropout", "dropout"): "dropout",
     ("bakeoff.ops.dropout", "channel_dropout"): "channel_dropout",
     ("bakeoff.ops.attention", "attention"): "attention",
+    ("bakeoff.ops.attention_heads", "attention_heads"): "attention_heads",
     ("bakeoff.ops.rotary", "rotate"): "rotate",
     ("bakeoff.ops.head_norm", "head_norm"): "head_norm",
 }

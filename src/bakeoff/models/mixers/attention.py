@@ -11,15 +11,16 @@ from typing_extensions import override
 
 from bakeoff.errors import UserError
 from bakeoff.models.context import BuildContext, Context
-from bakeoff.models.mixers.attention_heads import AttentionHeadsConfig, Gate, HeadNorm, split_heads
+from bakeoff.models.mixers.attention_heads import AttentionHeadsConfig, Gate, HeadNorm
 from bakeoff.models.mixers.keys_and_values import chosen_queries, continued
 from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.neighbour_convolution import NeighbourConvolution
 from bakeoff.models.packing import at_positions
 from bakeoff.models.part import Part, State
 from bakeoff.ops.attention import attention
+from bakeoff.ops.attention_heads import attention_heads
 from bakeoff.ops.document_attention import WIDEST_HEAD, WIDTHS, document_attention
-from bakeoff.ops.rotary import BASE, rotate
+from bakeoff.ops.rotary import BASE
 from bakeoff.ops.windowed_attention import seen_pairs, windowed_attention
 
 
@@ -161,12 +162,18 @@ class Attention(Part):
             projected, left = self.convolution(projected, context, left)
         if context.packing is not None:
             projected = context.packing.padded(projected)
-        query, key, value = split_heads(projected, self.heads, (self.widths.key, self.widths.key, self.widths.value))
+        gains, epsilon = None, 0.0
         if self.query_norm is not None and self.key_norm is not None:
-            query, key = self.query_norm(query), self.key_norm(key)
-        if self.positions == "rotary":
-            query, key = (rotate(each, context.start, self.rotary_base) for each in (query, key))
-        query, key = query.to(value.dtype), key.to(value.dtype)  # norms are more precise, and rotations of them faster
+            gains, epsilon = (self.query_norm.weight, self.key_norm.weight), self.query_norm.epsilon
+        query, key, value = attention_heads(
+            projected,
+            self.heads,
+            (self.widths.key, self.widths.key, self.widths.value),
+            gains,
+            epsilon,
+            context.start,
+            self.rotary_base if self.positions == "rotary" else None,
+        )
         if earlier is not None:
             if self.window is None:
                 key, keys = continued(earlier[0], key, context)

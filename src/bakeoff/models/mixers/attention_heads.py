@@ -1,6 +1,5 @@
 """The common part of all kinds of attention: heads, their widths, and the projections cut into them."""
 
-from collections.abc import Sequence
 from typing import ClassVar, Literal, NamedTuple
 
 from pydantic import Field
@@ -65,12 +64,6 @@ class AttentionHeadsConfig(Config):
 
 Gate = Literal["none", "gelu"]
 """The factor of the heads' output: none, or gelu of a further linear layer of the input."""
-
-
-def split_heads(projected: Tensor, heads: int, widths: Sequence[int]) -> tuple[Tensor, ...]:
-    """(B, T, H * sum(widths)) projections to one tensor (B, H, T, width) for each of the widths."""
-    parts = projected.split([heads * width for width in widths], dim=-1)
-    return tuple(part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in parts)
 
 
 class HeadNorm(nn.RMSNorm):

@@ -5,9 +5,10 @@ from typing import ClassVar, cast
 from torch import Tensor, nn
 
 from bakeoff.models.context import BuildContext, Context
-from bakeoff.models.mixers.attention_heads import AttentionHeadsConfig, split_heads
+from bakeoff.models.mixers.attention_heads import AttentionHeadsConfig
 from bakeoff.models.part import Part, State
 from bakeoff.ops.attention import attention
+from bakeoff.ops.attention_heads import split_heads
 
 
 class CrossAttentionConfig(AttentionHeadsConfig):

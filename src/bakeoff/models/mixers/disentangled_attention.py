@@ -10,10 +10,11 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from bakeoff.models.context import BuildContext, Context
-from bakeoff.models.mixers.attention_heads import AttentionHeadsConfig, Gate, split_heads
+from bakeoff.models.mixers.attention_heads import AttentionHeadsConfig, Gate
 from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.part import Part, State
 from bakeoff.ops.attention import attention
+from bakeoff.ops.attention_heads import split_heads
 from bakeoff.ops.dropout import dropout
 
 

@@ -9,10 +9,11 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from bakeoff.models.context import BuildContext, Context
-from bakeoff.models.mixers.attention_heads import AttentionHeadsConfig, split_heads
+from bakeoff.models.mixers.attention_heads import AttentionHeadsConfig
 from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.part import Part, State
 from bakeoff.ops.attention import attention
+from bakeoff.ops.attention_heads import split_heads
 from bakeoff.ops.dropout import dropout
 
 UNSEEN = -1e30

