@@ -15,6 +15,7 @@ from bakeoff.comparison.execution import compare
 from bakeoff.comparison.reporting.latex import latex, write_latex
 from bakeoff.comparison.reporting.markdown_report import write_markdown
 from bakeoff.comparison.reporting.plain_tables import difference_from, plain_tables
+from bakeoff.display.markdown import sentence
 from bakeoff.display.text import visible
 
 SIGNS = {
@@ -56,6 +57,19 @@ def squeezed(text):
 def test_any_text_is_shown_as_it_is_in_latex(text):
     if "--" not in text and "``" not in text and "''" not in text:  # which the fonts of LaTeX join
         assert typeset(latex(text)) == squeezed(text)
+
+
+@given(st.text(), st.text(), st.text())
+@example("1. see ", "training.lr", ", and - no more")
+def test_a_sentence_is_a_paragraph_with_its_code(before, inside, after):
+    before, inside, after = (re.sub("[`\n\r]", "", each) for each in (before, inside, after))
+    value = f"a{before}`{inside}`{after}" if inside else f"a{before}{after}"
+    tokens = MarkdownIt("commonmark").parse(sentence(value))
+    assert [token.type for token in tokens] == ["paragraph_open", "inline", "paragraph_close"]
+    shown = [each for each in tokens[1].children if each.content]
+    assert {each.type for each in shown} <= {"text", "text_special", "code_inline"}
+    assert squeezed("".join(each.content for each in shown)) == squeezed(value.replace("`", ""))
+    assert [each.type for each in shown].count("code_inline") == bool(inside)
 
 
 def tables_of(page):

@@ -24,13 +24,14 @@ def cell(value: object) -> str:
 
 def sentence(value: str) -> str:
     """A sentence for a paragraph or the item of a list; text between backticks becomes code."""
-    first, *others = _CODE.split(value)
-    parts = [text(first) if first.strip() else ""]
-    parts += [
-        code(each) if index % 2 == 0 else _IN_A_CELL.sub(_escaped, escape(visible(each), quote=False))
-        for index, each in enumerate(others)
+    parts = _CODE.split(visible(value).strip())  # texts, with code between every two
+    shown = [
+        code(each) if index % 2 else _IN_A_CELL.sub(_escaped, escape(visible(each), quote=False))
+        for index, each in enumerate(parts)
     ]
-    return "".join(parts)
+    if parts[0]:
+        shown[0] = _MARKUP.sub(_escaped, escape(visible(parts[0]), quote=False))
+    return "".join(shown)
 
 
 def code(value: object) -> str:

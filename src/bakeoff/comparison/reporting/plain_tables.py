@@ -71,10 +71,15 @@ def difference_from(analysis: Analysis, label: str, base: str) -> Difference | N
 
 def _heads(measures: Mapping[str, ShownMetric], *, change: bool = False) -> list[str]:
     """The names of columns, one for each task, with the unit of scores or of differences."""
-    return [
-        f"{name}, {measure.steps.strip() if change and measure.steps else measure.heading}"
-        for name, measure in measures.items()
-    ]
+    heads = []
+    for name, measure in measures.items():
+        unit = measure.steps.strip() if change and measure.steps else measure.heading
+        heads.append(
+            f"{name}{unit.removeprefix(measure.task.metric_title)}"
+            if name.endswith(measure.task.metric_title)
+            else f"{name}, {unit}"
+        )
+    return heads
 
 
 def _spread(measure: ShownMetric, spread: Spread | None, strong: bool = False) -> Cell:
@@ -193,6 +198,6 @@ def _costs(results: Results) -> PlainTable:
         rows.append(cells)
     heads = [cost.column for cost in others] + [f"latency, {task}" for task in tasks]
     texts = "a text" if results.latency.batch == 1 else f"{results.latency.batch} texts"
-    caption = "Parameters of the fine-tuned model; memory and time of pre-training."
+    caption = f"Parameters{' of the fine-tuned model' * bool(tasks)}; memory and time of pre-training."
     caption += f" Latency: the median time of {texts}." if tasks else ""
     return PlainTable("costs", "Costs", caption, ["Recipe", *heads], rows)
