@@ -168,7 +168,8 @@ def steadily_differing(values: Mapping[str, Sequence[Vector]]) -> list[int]:
     order = rows[np.lexsort((rows, -means.var(0)[rows].round(9), -gaps[rows].round(9)))]
     better = means > (means.max(0) + means.min(0)) / 2
     kinds: Counter[bytes] = Counter()
-    first, rest = [], []
+    first: list[int] = []
+    rest: list[int] = []
     for row in order.tolist():
         kind = better[:, row].tobytes()
         kinds[kind] += 1

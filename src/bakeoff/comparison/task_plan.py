@@ -92,14 +92,15 @@ class TaskPlan(Config):
 
     def expanded(self) -> "list[TaskPlan]":
         """The task itself, or one for each of its numbers of rows."""
+        if not self.train_rows:
+            return [self]
         items = []
-        for rows in self.train_rows or [None]:
-            item = self
-            if rows is not None:
-                name, point = f"{self.name}, {rows} rows", RowsPoint(self.name, None if rows == ALL else rows)
-                data = self.data.model_copy(update={"name": name, "train_rows": point.rows})
-                item = self.model_copy(update={"name": name, "data": data, "train_rows": []})
-                item._point = point
+        for rows in self.train_rows:
+            name = f"{self.name}, {rows} rows"
+            point = RowsPoint(self.name, rows if isinstance(rows, int) else None)
+            data = self.data.model_copy(update={"name": name, "train_rows": point.rows})
+            item = self.model_copy(update={"name": name, "data": data, "train_rows": []})
+            item._point = point
             items.append(item)
         return items
 

@@ -164,7 +164,7 @@ def _dot_chart(results: Results, analysis: Analysis, measure: ShownMetric) -> An
         "color": altair.Color("recipe:N", legend=None, scale=colour_scale(style)),
     }
     values = [row[key] for row in [*rows, *means, *baselines] for key in ("x", "low", "high") if key in row]
-    ends = axis_ends(values, *(factor * bound for bound in measure.bounds))
+    ends = axis_ends(values, *measure.shown_bounds)
     width = altair.Scale(domain=ends, nice=False, zero=False)
     x = altair.X("x:Q", title=unit, scale=width, axis=altair.Axis(tickCount=7))
     base = altair.Chart(altair.Data(values=rows)).encode(x=x, **shared)

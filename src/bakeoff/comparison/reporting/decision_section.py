@@ -118,7 +118,8 @@ def _ticks(low: float, high: float) -> list[float]:
 def _chart(results: Results, analysis: Analysis, measure: ShownMetric, those: Sequence[Choice], cost: Cost) -> Any:
     """A chart with a dot for each choice, its interval, and a line of steps along the Pareto front."""
     factor = measure.factor
-    rows, ends = [], []
+    rows: list[dict[str, Any]] = []
+    ends: list[float] = []
     marked = on_front(measure, those, cost.name)
     for choice in (each for each in those if cost.name in each.costs):
         spread = analysis.pretrained[choice.label] if choice.is_recipe else None
@@ -141,7 +142,7 @@ def _chart(results: Results, analysis: Analysis, measure: ShownMetric, those: Se
     costs = [row["x"] for row in rows]
     logarithmic = max(costs) > LOGARITHMIC * min(costs) > 0
     across = [min(costs) / 1.3, 1.3 * max(costs)] if logarithmic else axis_ends([0.0, *costs], 0.0)
-    upwards = axis_ends(ends, *(factor * end for end in measure.bounds))
+    upwards = axis_ends(ends, *measure.shown_bounds)
     x = altair.X(
         "x:Q",
         title=cost.title,

@@ -52,7 +52,8 @@ def _prefix(results: Results, grid: GridFacts, pair: int) -> str:
 def _pairs(grid: GridFacts) -> list[tuple[str, str | None]]:
     """The factors of each chart: one along it, and one with a line for each level, where there is another."""
     factors = sorted(grid.factors, key=lambda factor: -len(grid.factors[factor]))
-    return [*itertools.combinations(factors, 2)][:MOST_PAIRS] or [(factors[0], None)]
+    pairs: list[tuple[str, str | None]] = [*itertools.combinations(factors, 2)]
+    return pairs[:MOST_PAIRS] or [(factors[0], None)]
 
 
 def _means(results: Results, grid: GridFacts) -> str:
@@ -124,7 +125,7 @@ def _chart(grid: GridFacts, measure: ShownMetric, rows: list[dict[str, Any]], ac
     place = [*grid.factors[across]]
     offset = altair.XOffset("line:N", sort=lines, scale=altair.Scale(paddingInner=1, paddingOuter=1))
     values = [row[key] for row in rows for key in ("y", "low", "high")]
-    ends = axis_ends(values, *(measure.factor * bound for bound in measure.bounds))
+    ends = axis_ends(values, *measure.shown_bounds)
     height = altair.Scale(domain=ends, nice=False, zero=False)
     base = altair.Chart(altair.Data(values=rows)).encode(
         x=altair.X("x:N", sort=place, title=None, axis=altair.Axis(labelAngle=0, labelLimit=120)),

@@ -68,7 +68,7 @@ def layer_section(results: Results, figures: Sequence[Figure]) -> str:
 
 def _curves(results: Results, key: str, title: str, lowest: float, highest: float) -> Any:
     """A chart with the layers across, and a line for each recipe's stacks."""
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"recipe": each.recipe, "stack": layer.stack, "layer": layer.layer, "y": float(f"{value:.5g}")}
         for each in results.layers
         for layer in each.layers
@@ -97,7 +97,7 @@ def _curves(results: Results, key: str, title: str, lowest: float, highest: floa
 
 def _kernels(layers: RecipeLayers) -> Any:
     """A heat map with taps across and convolutions down: the darker, the more of the weight lies there."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for layer in layers.layers:
         for number, kernel in enumerate(layer.kernels, 1):
             several = f".{number}" if len(layer.kernels) > 1 else ""

@@ -93,6 +93,12 @@ class ShownMetric:
             return unknown if self.task.lowest is None else self.task.lowest, 1.0
         return (0.0 if self.task.lower_is_better else -math.inf), math.inf
 
+    @property
+    def shown_bounds(self) -> tuple[float, float]:
+        """The lowest and the highest possible value in the unit that is shown."""
+        lowest, highest = self.bounds
+        return self.factor * lowest, self.factor * highest
+
     def cut(self, interval: tuple[float, float]) -> tuple[float, float]:
         """A confidence interval, cut to the metric's possible values."""
         lowest, highest = self.bounds

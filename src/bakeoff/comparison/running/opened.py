@@ -107,6 +107,7 @@ class Opened:
         only: Sequence[str] = (),
     ) -> None:
         self.later: list[str] = []
+        self.shared: SharedMachine | None = None
         self._open(plan, out, asked, engine, workers, say, imported)
         if only:
             whole = self.shared  # by which all trainings of the plan have the same threads

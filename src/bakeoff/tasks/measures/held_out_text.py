@@ -169,7 +169,7 @@ def _losses(head: Head, rows: Tensor, labels: Tensor, table: Tensor) -> Tensor:
 
 
 def _factors(
-    split: Any, predicts_tokens: Mapping[str, bool], targets: Mapping[str, int] | None
+    split: Any, predicts_tokens: Mapping[str, bool], targets: Mapping[str, float] | None
 ) -> dict[str, dict[str, float]]:
     """What turns the mean loss of each objective into bits per byte, and into the loss of a word, by metric.
 
