@@ -82,6 +82,22 @@ def bounds_of_padded(padding_mask: Tensor) -> Tensor:
     return torch.cat([bounds, bounds.new_full((1,), rows * length)]).to(torch.int32)
 
 
+def bounds_of_source(padding_mask: Tensor, length: int) -> tuple[Tensor, Tensor]:
+    """(3 B + 1,) int32 bounds of the queries of B rows, and of the keys that they see: the tokens of their sources.
+
+    The padding of a source is of spans without queries; of a source that has no token, all is seen, as by a mask.
+
+    Args:
+        padding_mask: (B, U) the padding mask of the sources, whose tokens are contiguous; on the device.
+        length: T, the number of queries of a row, its padding included.
+    """
+    rows = len(padding_mask)
+    begin = bounds_of_rows(rows, length, padding_mask.device)
+    queries = torch.stack([begin[:-1], begin[:-1], begin[1:]], dim=1).flatten()
+    keys = bounds_of_padded(padding_mask | ~padding_mask.any(1, keepdim=True))
+    return torch.cat([queries, begin[-1:]]), keys
+
+
 def bounds_of_rows(rows: int, length: int, device: torch.device) -> Tensor:
     """(B + 1,) int32 `Spans.bounds` of rows that are one document each, without padding."""
     return torch.arange(0, (rows + 1) * length, length, dtype=torch.int32, device=device)

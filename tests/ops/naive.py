@@ -36,13 +36,15 @@ def varlen_attn_naive(query, key, value, cu_seq_q, cu_seq_k, max_q, max_k, *, sc
     """torch's `varlen_attn` by its documentation: a loop over sequences, of (tokens, heads, width)."""
     assert cu_seq_q.dtype == cu_seq_k.dtype == torch.int32
     assert cu_seq_q[0] == cu_seq_k[0] == 0
-    assert cu_seq_q[-1] == len(query)
+    assert (cu_seq_q[-1], cu_seq_k[-1]) == (len(query), len(key))
+    assert len(cu_seq_q) == len(cu_seq_k)
     mixed = []
-    for begin, end in pairwise(cu_seq_q.tolist()):
-        assert 0 <= end - begin <= min(max_q, max_k)
-        q, k, v = (each[begin:end].transpose(0, 1) for each in (query, key, value))
-        distance = torch.arange(end - begin) - torch.arange(end - begin)[:, None]
-        left, right = (end - begin if side < 0 else side for side in window_size)
+    for (begin, end), (first, last) in zip(pairwise(cu_seq_q.tolist()), pairwise(cu_seq_k.tolist()), strict=True):
+        assert 0 <= end - begin <= max_q
+        assert 0 <= last - first <= max_k
+        q, k, v = query[begin:end].transpose(0, 1), *(each[first:last].transpose(0, 1) for each in (key, value))
+        distance = torch.arange(last - first) - torch.arange(end - begin)[:, None]
+        left, right = (max(end - begin, last - first) if side < 0 else side for side in window_size)
         seen = (distance >= -left) & (distance <= right)
         scores = (q @ k.mT) * (q.shape[-1] ** -0.5 if scale is None else scale)
         mixed.append((scores.masked_fill(~seen, -torch.inf).softmax(-1) @ v).transpose(0, 1))

@@ -9,7 +9,9 @@ from tests.ops.naive import varlen_attn_naive
 from torch.nn.attention.varlen import varlen_attn
 
 from bakeoff.ops import document_attention as ops
+from bakeoff.ops import varlen_kernels
 from bakeoff.ops.attention import attention
+from bakeoff.spans import bounds_of_source
 
 BOUNDS = torch.tensor([0, 3, 3, 7, 14, 14], dtype=torch.int32)
 
@@ -35,8 +37,8 @@ def documents_of(bounds, rows, length):
 @pytest.mark.parametrize("scale", [None, 0.7])
 @pytest.mark.parametrize(("causal", "window"), [(False, None), (True, None), (False, 2), (True, 2)])
 def test_every_signature_attends_within_documents(monkeypatch, attend, scale, causal, window):
-    found = ops.adapted(attend)
-    monkeypatch.setattr(ops, "_KERNELS", {False: found})
+    found = varlen_kernels.adapted(attend)
+    monkeypatch.setattr(varlen_kernels, "_KERNELS", {False: found})
     if window is not None and not found.windows:
         assert "no windows" in ops.why_not(torch.device("meta"), torch.bfloat16, demands(windows=True))
         return
@@ -49,13 +51,37 @@ def test_every_signature_attends_within_documents(monkeypatch, attend, scale, ca
     torch.testing.assert_close(mixed, attention(query, key, value, mask=mask, scale=scale))
 
 
+@pytest.mark.parametrize("attend", [varlen_attn_naive, of_2_10])
+@pytest.mark.parametrize("scale", [None, 0.7])
+def test_every_signature_attends_to_the_tokens_of_sources(monkeypatch, attend, scale):
+    """Of other lengths than the rows; padding may stand before and after, and a source may be padding alone."""
+    monkeypatch.setattr(varlen_kernels, "_KERNELS", {False: varlen_kernels.adapted(attend)})
+    generator = torch.Generator().manual_seed(1)
+    query, key, value = (
+        torch.randn(4, 3, length, 8, generator=generator, dtype=torch.float64, requires_grad=True)
+        for length in (5, 7, 7)
+    )
+    there = torch.tensor([[1] * 7, [1] * 4 + [0] * 3, [0] * 2 + [1] * 3 + [0] * 2, [0] * 7], dtype=torch.bool)
+    mixed = ops.source_attention(query, key, value, bounds_of_source(there, 5), scale=scale)
+    seen = there | ~there.any(1, keepdim=True)
+    plain = attention(query, key, value, mask=seen[:, None, None], scale=scale)
+    torch.testing.assert_close(mixed, plain)
+    upstream = torch.randn(mixed.shape, generator=generator, dtype=torch.float64)
+    for one, other in zip(
+        torch.autograd.grad(mixed, (query, key, value), upstream),
+        torch.autograd.grad(plain, (query, key, value), upstream),
+        strict=True,
+    ):
+        torch.testing.assert_close(one, other)
+
+
 def demands(windows=False, dropout=False, width=8):
     return ops.Demands(windows, dropout, width)
 
 
 @pytest.mark.parametrize("dropout", [False, True])
 def test_this_torchs_signatures_are_known(dropout):
-    assert ops.kernel(dropout) is not None, inspect.signature(varlen_attn)
+    assert varlen_kernels.kernel(dropout) is not None, inspect.signature(varlen_attn)
 
 
 def test_the_operation_below_is_called_as_varlen_attn_calls_it(monkeypatch):
@@ -70,7 +96,7 @@ def test_the_operation_below_is_called_as_varlen_attn_calls_it(monkeypatch):
             calls.append((arguments[7:], options))
             return operation(*arguments, **options)
 
-    monkeypatch.setattr(ops, "_KERNELS", {True: ops.adapted_with_dropout(Noted())})
+    monkeypatch.setattr(varlen_kernels, "_KERNELS", {True: varlen_kernels.adapted_with_dropout(Noted())})
     leaves = [torch.empty(2, 3, 7, 8, dtype=torch.bfloat16, device="meta", requires_grad=True) for _ in range(3)]
     bounds = BOUNDS.to("meta")
     for causal, window, sides in (
@@ -88,8 +114,8 @@ def test_the_operation_below_is_called_as_varlen_attn_calls_it(monkeypatch):
 
 
 def test_an_unknown_signature_is_not_called():
-    assert ops.adapted(lambda query, key, value, sequences: query) is None
-    assert ops.adapted_with_dropout(torch.ops.aten.relu.default) is None
+    assert varlen_kernels.adapted(lambda query, key, value, sequences: query) is None
+    assert varlen_kernels.adapted_with_dropout(torch.ops.aten.relu.default) is None
 
 
 @pytest.mark.parametrize(
@@ -122,8 +148,8 @@ def dropping(query, key, value, within):
 
 
 def without_dropout(query, key, value, within):
-    ends, lengths = (within.bounds,) * 2, (within.longest,) * 2
-    return varlen_attn_naive(query, key, value, *ends, *lengths, scale=within.scale, window_size=within.sides)
+    where = (*within.bounds, *within.longest)
+    return varlen_attn_naive(query, key, value, *where, scale=within.scale, window_size=within.sides)
 
 
 def without_windows(query, key, value, within):
@@ -142,6 +168,42 @@ def broken(*arguments):
     raise RuntimeError("no kernel image is available\nfor this device")
 
 
+def blind_to_padding(query, key, value, within):
+    """A kernel that takes the bounds of the queries for those of the keys."""
+    return without_dropout(query, key, value, within._replace(bounds=(within.bounds[0],) * 2))
+
+
+@pytest.mark.parametrize(
+    ("attend", "dropout", "reason"),
+    [
+        (dropping, True, None),
+        (dropping, False, None),
+        (blind_to_padding, False, "differs from attention with masks"),
+        (wrong_gradient, False, "differs from attention with masks"),
+        (infinite, True, "not finite"),
+    ],
+)
+def test_so_is_one_that_attends_to_sources(tried, attend, dropout, reason):
+    found = tried(attend, ops.Demands(False, dropout, 16, source=True))
+    assert found is None if reason is None else reason in found
+
+
+@pytest.fixture
+def tried(monkeypatch):
+    """What a trial on this CPU says of a kernel."""
+    ops._failure.cache_clear()
+    monkeypatch.setattr(torch.backends.cuda, "is_flash_attention_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (9, 0))
+
+    def tries(attend, demanded):
+        monkeypatch.setattr(varlen_kernels, "_KERNELS", {demanded.dropout: varlen_kernels.Kernel(attend, windows=True)})
+        with torch.inference_mode():
+            return ops._failure(torch.device("cpu"), demanded)
+
+    yield tries
+    ops._failure.cache_clear()
+
+
 @pytest.mark.parametrize(
     ("attend", "windows", "dropout", "reason"),
     [
@@ -155,18 +217,12 @@ def broken(*arguments):
         (broken, False, False, "failed here (no kernel image is available)"),
     ],
 )
-def test_a_kernel_is_tried_once_against_masks(monkeypatch, attend, windows, dropout, reason):
+def test_a_kernel_is_tried_once_against_masks(tried, attend, windows, dropout, reason):
     """Here on a CPU, with kernels that are right or wrong in one way; the random numbers of a training stay."""
-    ops._failure.cache_clear()
-    monkeypatch.setattr(ops, "_KERNELS", {dropout: ops.Kernel(attend, windows=True)})
-    monkeypatch.setattr(torch.backends.cuda, "is_flash_attention_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (9, 0))
     before = torch.random.get_rng_state()
-    with torch.inference_mode():
-        found = ops._failure(torch.device("cpu"), demands(windows, dropout, 16))
+    found = tried(attend, demands(windows, dropout, 16))
     assert found is None if reason is None else reason in found
     assert torch.equal(torch.random.get_rng_state(), before)
-    ops._failure.cache_clear()
 
 
 def test_a_pass_multiplies_in_the_type_of_autocast_or_of_the_weights():

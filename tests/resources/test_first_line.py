@@ -4,7 +4,10 @@ import pytest
 import torch
 from tests.conftest import shrink
 
+from bakeoff.conformance.narrow import ALIKE, narrow
+from bakeoff.conformance.test_waiting import on_meta
 from bakeoff.machine.capacity import processor_name
+from bakeoff.models.mixers.cross_attention import CrossAttention
 from bakeoff.models.model import Model
 from bakeoff.ops import document_attention
 from bakeoff.resources import first_line as lines
@@ -47,6 +50,16 @@ def test_on_a_cpu_it_names_the_processor_and_the_threads():
         ("xlnet-tiny", {"dropout": 0.0}, "bfloat16", "with masks, because of a second stream"),
         ("conv-light-encoder-tiny", {}, "bfloat16", "no layer attends"),
         ("lstm-lm-tiny", {}, "float32", "float32, products in TF32; no layer attends"),
+        ("ltg-bert-small", {}, "bfloat16", "with masks, because of disentangled_attention"),
+        ("transformer-xl-tiny", {}, "bfloat16", "with masks, because of relative_attention"),
+        ("t5-tiny", {}, "bfloat16", "T5's bias by distance; to the source FlashAttention"),
+        ("bart-tiny", {}, "bfloat16", "bfloat16; FlashAttention, within documents and without masks, to the source as"),
+        (
+            "bart-tiny",
+            {"decoder.block.cross": {"heads": 2, "key_width": 12, "value_width": 12}},
+            "bfloat16",
+            "without masks; to the source with a mask where it is padded, because of heads of 12 channels",
+        ),
     ],
 )
 def test_on_a_gpu_it_says_what_keeps_from_the_quickest_attention(name, changes, precision, expected, gpu):
@@ -64,3 +77,49 @@ def test_a_gpu_or_a_precision_without_it_is_named(gpu):
         "FlashAttention within documents multiplies in bfloat16",
         "this GPU has no FlashAttention",
     ]
+
+
+def test_prefixes_and_a_generator_are_named(gpu):
+    placement = Placement(H100, "bfloat16")
+    assert "because of prefixes that are read from both sides" in lines.attention_used(
+        model("gpt-tiny"), placement, prefixes=True
+    )
+    line = lines.first_line(model("bert-tiny"), placement, generator=model("t5-tiny", dropout=0.0))
+    assert line.endswith("to the source FlashAttention")
+    assert "without masks; of the generator: attention with masks, because of T5's bias" in line
+    assert "generator" not in lines.first_line(model("bert-tiny"), placement, generator=model("bert-tiny"))
+
+
+QUICK = ["bert-base", "gpt2-base", "t5-base", "bart-base", "transformer-base", "gpt-bert-small", "prefix-lm-base"]
+
+
+@pytest.mark.parametrize(
+    "name", [each if each in QUICK else pytest.param(each, marks=pytest.mark.slow) for each in sorted(ALIKE)]
+)
+def test_no_mask_is_silent(name, corpus, parallel_corpus, gpu, monkeypatch):
+    """In a step of every recipe on a GPU each mask, whatever needs it, is one that the first line speaks of."""
+    recipe = narrow(name)
+    unit = on_meta(recipe, corpus, parallel_corpus, torch.bfloat16)
+    made, to_source = [], []
+    mask, cross = Model._mask, CrossAttention.forward
+    monkeypatch.setattr(Model, "_mask", lambda self, *told: made.append(mask(self, *told)) or made[-1])
+
+    def noted(self, x, context, *rest):
+        to_source.append(context.source_mask is not None and context.source_bounds is None)
+        return cross(self, x, context, *rest)
+
+    monkeypatch.setattr(CrossAttention, "forward", noted)
+    unit.begin()
+    batch = unit.batches(0)[0]
+    unit.losses(batch, unit.counts([batch]))
+    module = unit.module
+    line = lines.first_line(
+        module.model, Placement(H100, "bfloat16"), generator=module.generator, prefixes=recipe.reads_both_sides
+    )
+    biased = any(stack.bias is not None or stack.distances is not None for stack in module.model.stacks().values())
+    if biased or any(each is not None for each in made):
+        assert "attention with masks, because" in line
+    if any(to_source):
+        assert "to the source with a mask" in line
+    if line.endswith(lines.FAST) or line.endswith("to the source as well"):
+        assert not any(each is not None for each in made)

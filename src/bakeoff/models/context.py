@@ -93,6 +93,9 @@ class Context(NamedTuple):
     """(B, U, D) output of the encoder, for attention to the source."""
     source_mask: Tensor | None = None
     """(B, 1, 1, U) padding mask of the source, True for tokens."""
+    source_bounds: tuple[Tensor, Tensor] | None = None
+    """What `bounds_of_source` gives, where attention is to the tokens of the source without a mask; None: it is by the
+    mask."""
 
     @property
     def queries(self) -> int:

@@ -7,7 +7,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from bakeoff.models.attention_needs import document_bounds
+from bakeoff.models.attention_needs import document_bounds, source_bounds
 from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.embedding import Embedding
 from bakeoff.models.initialisation import (
@@ -139,9 +139,10 @@ class Model(nn.Module):
 
     def stack_inputs(self, row: Row[Tensor]) -> tuple[Tensor, Context]:
         """The input of the last stack, and its context."""
-        encoded, source_mask = (None, None) if row.source is None else self.encode(row.source)
+        encoded, mask = (None, None) if row.source is None else self.encode(row.source)
         x = self._embed(row) if row.vectors is None else self.embedding.projection(row.vectors)
-        context = self._context(row)._replace(source=encoded, source_mask=source_mask)
+        to_source = source_bounds(self.stack, row)
+        context = self._context(row)._replace(source=encoded, source_mask=mask, source_bounds=to_source)
         return (x, context) if row.queries is None else self._with_queries(x, context, row.queries)
 
     def reversed_inputs(self, x: Tensor, row: Row[Tensor]) -> tuple[Tensor, Context]:
@@ -205,8 +206,7 @@ class Model(nn.Module):
                 last state alone. A token costs less, because keys and values are not copied each time.
         """
         parameter = next(self.parameters())
-        # A plain tensor, also where the weights are sharded.
-        like = torch.empty(0, dtype=parameter.dtype, device=parameter.device)
+        like = torch.empty(0, dtype=parameter.dtype, device=parameter.device)  # plain, also where weights are sharded
         return ModelState(0, self.stack.start(rows, like), in_place=in_place)
 
     def _extend(

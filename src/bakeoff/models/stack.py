@@ -150,7 +150,7 @@ class Stack(nn.Module):
         self.norm = context.norm(width) if blocks[-1].needs_final_norm else nn.Identity()
         self.dropout = context.output_dropout
         mixers = [block.mixer_config for block in blocks]
-        self.attention_needs = AttentionNeeds.of(mixers, contexts)
+        self.attention_needs = AttentionNeeds.of(mixers, contexts, [block.cross_config for block in blocks])
         self.bias: RelativeBias | None = relative_bias(mixers, context.causal)
         self.distances: DistanceTable | None = distance_table(mixers, contexts)
         self.weighting = LayerWeighting(sum(map(len, self.layers))) if config.layer_weights else None

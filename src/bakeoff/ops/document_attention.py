@@ -1,46 +1,20 @@
 """Attention within documents that stand one after the other, by torch's FlashAttention for sequences of any lengths.
 
-No mask is made, and pairs of tokens of different documents cost nothing.
+No mask is made, and pairs of tokens of different documents cost nothing. Padding of a source is passed over alike.
 
-Shapes: B rows, H heads, T length, D width of a head, N documents.
+Shapes: B rows, H heads, T length, U length of a source, D width of a head, N documents.
 """
 
-import inspect
-from collections.abc import Callable
+from collections.abc import Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from bakeoff.ops.attention import attention
-
-
-class Within(NamedTuple):
-    """What tokens see, where B rows of T tokens are laid out one after the other as N documents."""
-
-    bounds: Tensor
-    """(N + 1,) int32 the first position of each document, and the end of the last one."""
-    longest: int
-    """No document has more tokens."""
-    sides: tuple[int, int]
-    """The numbers of tokens before a token and after it that it sees; -1: all."""
-    scale: float
-    """Factor of the products of queries and keys."""
-    dropout: float
-    """Rate of the weights' dropout."""
-
-
-Attend = Callable[[Tensor, Tensor, Tensor, Within], Tensor]
-"""A function of (B * T, H, D) queries, keys and values, and what tokens see, to outputs of the same shape."""
-
-
-class Kernel(NamedTuple):
-    """A function of torch's, called by its signature."""
-
-    attend: Attend
-    windows: bool
-    """Whether tokens may see a window alone."""
+from bakeoff.ops.varlen_kernels import Within, kernel, ready
+from bakeoff.spans import bounds_of_source
 
 
 class Demands(NamedTuple):
@@ -52,6 +26,8 @@ class Demands(NamedTuple):
     """Some drop weights of attention out."""
     width: int
     """The largest width of a head."""
+    source: bool = False
+    """They attend to a source, whose rows have lengths of their own."""
 
 
 WIDEST_HEAD = 256
@@ -59,65 +35,6 @@ WIDEST_HEAD = 256
 
 WIDTHS = 8
 """The number of which every width of a head is a multiple."""
-
-
-def adapted(attend: Callable[..., Any]) -> Kernel | None:
-    """Torch's `varlen_attn` with one of its known signatures; None: it has another one.
-
-    torch 2.10 says `is_causal`, and has neither windows nor another scale; later versions say `window_size`. None of
-    them drops weights out.
-    """
-    known = inspect.signature(attend).parameters
-
-    def with_window(query: Tensor, key: Tensor, value: Tensor, within: Within) -> Tensor:
-        ends, lengths = (within.bounds,) * 2, (within.longest,) * 2
-        mixed: Tensor = attend(query, key, value, *ends, *lengths, scale=within.scale, window_size=within.sides)
-        return mixed
-
-    def with_causal(query: Tensor, key: Tensor, value: Tensor, within: Within) -> Tensor:
-        assert within.sides in ((-1, -1), (-1, 0)), "there are no windows"
-        query = query * (within.scale * query.shape[-1] ** 0.5)  # its own scale is 1 / sqrt(D)
-        ends, lengths = (within.bounds,) * 2, (within.longest,) * 2
-        mixed: Tensor = attend(query, key, value, *ends, *lengths, is_causal=within.sides[1] == 0)
-        return mixed
-
-    if {"window_size", "scale"} <= set(known):
-        return Kernel(with_window, windows=True)
-    return Kernel(with_causal, windows=False) if "is_causal" in known else None
-
-
-def adapted_with_dropout(attend: Any) -> Kernel | None:
-    """The operation below `varlen_attn`, which drops weights out; None: it has not the arguments that are known."""
-    known = {argument.name for argument in attend._schema.arguments}
-    if not {"cum_seq_q", "max_q", "dropout_p", "is_causal", "scale", "window_size_left", "window_size_right"} <= known:
-        return None
-
-    def with_dropout(query: Tensor, key: Tensor, value: Tensor, within: Within) -> Tensor:
-        ends, lengths, sides = (within.bounds,) * 2, (within.longest,) * 2, within.sides
-        settings = {"scale": within.scale, "window_size_left": sides[0], "window_size_right": sides[1]}
-        mixed = attend(query, key, value, *ends, *lengths, within.dropout, sides == (-1, 0), False, **settings)
-        result: Tensor = mixed[0]
-        return result
-
-    return Kernel(with_dropout, windows=True)
-
-
-_KERNELS: dict[bool, Kernel | None] = {}  # by whether they drop weights out; what is compiled reads it as it is
-
-
-def kernel(dropout: bool) -> Kernel | None:
-    """A kernel of torch's that drops weights out or not, looked for when it is first asked for; None: there is none."""
-    if dropout not in _KERNELS:
-        try:
-            if dropout:
-                _KERNELS[dropout] = adapted_with_dropout(torch.ops.aten._flash_attention_forward.default)
-            else:
-                from torch.nn.attention.varlen import varlen_attn
-
-                _KERNELS[dropout] = adapted(varlen_attn)
-        except (ImportError, AttributeError):
-            _KERNELS[dropout] = None
-    return _KERNELS[dropout]
 
 
 def why_not(device: torch.device, products: torch.dtype, demands: Demands) -> str | None:
@@ -163,6 +80,8 @@ def trial(device: torch.device, demands: Demands) -> str | None:
     owners = torch.searchsorted(bounds.long(), torch.arange(96), right=True).view(2, 48)
     distance = torch.arange(48) - torch.arange(48)[:, None]
     dropped = (0.0, 0.5) if demands.dropout else (0.0,)
+    if demands.source:
+        return _trial_of_source(leaves, upstream, dropped, demands.dropout)
     with torch.enable_grad():
         for causal in (False, True):
             for window in (None, 5) if demands.windows else (None,):
@@ -175,11 +94,36 @@ def trial(device: torch.device, demands: Demands) -> str | None:
                     query, key, value = leaves
                     mixed = _attend(query, key, value, ends, demands.dropout, causal, window, None, rate)
                     found = torch.autograd.grad(mixed, leaves, upstream)
-                    if not all(bool(each.isfinite().all()) for each in (mixed, *found)):
-                        return "FlashAttention within documents gives numbers that are not finite here"
-                    pairs = zip((mixed, *found), (plain, *expected), strict=True)
-                    if not rate and not all(_close(one, other) for one, other in pairs):
-                        return "FlashAttention within documents differs from attention with masks here"
+                    if (wrong := _wrong((mixed, *found), (plain, *expected), compared=not rate)) is not None:
+                        return wrong
+    return None
+
+
+def _trial_of_source(
+    leaves: Sequence[Tensor], upstream: Tensor, dropped: Sequence[float], dropping: bool
+) -> str | None:
+    """`trial` of attention to sources with padding."""
+    there = torch.ones(2, leaves[0].shape[2], dtype=torch.bool, device=upstream.device)
+    there[0, 31:] = False
+    with torch.enable_grad():
+        plain = attention(*(each.float() for each in leaves), mask=there[:, None, None])
+        expected = torch.autograd.grad(plain, list(leaves), upstream.float())
+        for rate in dropped:
+            query, key, value = leaves
+            bounds = bounds_of_source(there, query.shape[2])
+            mixed = _attended(query, key, value, bounds, dropping, ALL, None, rate)
+            found = torch.autograd.grad(mixed, list(leaves), upstream)
+            if (wrong := _wrong((mixed, *found), (plain, *expected), compared=not rate)) is not None:
+                return wrong
+    return None
+
+
+def _wrong(found: Sequence[Tensor], expected: Sequence[Tensor], compared: bool) -> str | None:
+    """What is wrong with an output and its gradients, which are compared with others unless weights were dropped."""
+    if not all(bool(each.isfinite().all()) for each in found):
+        return "FlashAttention within documents gives numbers that are not finite here"
+    if compared and not all(_close(one, other) for one, other in zip(found, expected, strict=True)):
+        return "FlashAttention within documents differs from attention with masks here"
     return None
 
 
@@ -242,12 +186,55 @@ def _attend(
     dropout: float,
 ) -> Tensor:
     """`document_attention` by the kernel that drops weights out or by the other one."""
-    found = _KERNELS[dropping]
-    assert found is not None, "why_not has not been asked"
-    rows, _, length, width = query.shape
     before = -1 if window is None else window
+    sides = before, 0 if causal else before
+    return _attended(query, key, value, (bounds, bounds), dropping, sides, scale, dropout)
+
+
+def source_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bounds: tuple[Tensor, Tensor],
+    *,
+    scale: float | None = None,
+    dropout: float = 0.0,
+) -> Tensor:
+    """`attention` of each row's queries to the tokens of its source, of another length and without its padding.
+
+    Args:
+        query: (B, H, T, D).
+        key: (B, H, U, D).
+        value: (B, H, U, D).
+        bounds: what `bounds_of_source` gives.
+        scale: factor of the products; 1 / sqrt(D) where absent.
+        dropout: rate of the weights' dropout; 0 outside training.
+
+    Returns:
+        (B, H, T, D).
+    """
+    return _attended(query, key, value, bounds, dropout > 0, ALL, scale, dropout)
+
+
+ALL = (-1, -1)
+"""Sides of a query that sees all keys of its document."""
+
+
+def _attended(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bounds: tuple[Tensor, Tensor],
+    dropping: bool,
+    sides: tuple[int, int],
+    scale: float | None,
+    dropout: float,
+) -> Tensor:
+    """What the kernel that drops weights out, or the other one, makes of rows of queries and of keys."""
+    rows, _, length, width = query.shape
     flat = [each.transpose(1, 2).flatten(0, 1) for each in (query, key, value)]  # copies after rotations alone
-    sides, factor = (before, 0 if causal else before), width**-0.5 if scale is None else scale
-    mixed = found.attend(flat[0], flat[1], flat[2], Within(bounds, length, sides, factor, dropout))
+    factor = width**-0.5 if scale is None else scale
+    within = Within(bounds, (length, key.shape[2]), sides, factor, dropout)
+    mixed = ready(dropping).attend(flat[0], flat[1], flat[2], within)
     joined: Tensor = mixed.unflatten(0, (rows, length)).transpose(1, 2)
     return joined

@@ -122,7 +122,7 @@ def _run_of(
     """Train, in micro-batches that become smaller where memory runs out; and write what comes of it."""
     name, shown, asked = settled.recipe.name, progress if processes.first else False, settled.opened.asked
     prepared = prepare(settled)
-    on = [] if asked.finish_now else [f"{name}: on {first_line(prepared.module.model, prepared.placement, processes)}"]
+    on = [] if asked.finish_now else [f"{name}: on {_first_line(settled.recipe, prepared, processes)}"]
     facts = {"initial_weights": prepared.taken, **prepared.here}
     with running(settled, facts) as run, TrainingProgress(name, settled.steps, shown, on) as bar:
         while True:
@@ -140,6 +140,11 @@ def _run_of(
             training.average()
         processes.wait()  # until the first one has written all
     return run
+
+
+def _first_line(recipe: Recipe, prepared: Prepared, processes: Processes) -> str:
+    module = prepared.module
+    return first_line(module.model, prepared.placement, processes, module.generator, recipe.reads_both_sides)
 
 
 class Training:

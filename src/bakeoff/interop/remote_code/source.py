@@ -68,7 +68,8 @@ class _Collector:
         self._modules: dict[str, Module] = {}
         self._parts, self._heads = parts, heads
         mixers = [mixer for stack in config.stacks().values() for mixer in _mixers(stack)]
-        self._absent = {"document_bounds", "document_attention"}  # it attends with masks, by torch's own functions
+        # It attends with masks, by torch's own functions.
+        self._absent = {"document_bounds", "document_attention", "source_bounds", "source_attention"}
         if not any(mixer.shares_distance_bias for mixer in mixers):
             self._absent.add("relative_bias")
         if not any(mixer.shares_distance_vectors for mixer in mixers):

@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from bakeoff.config import PartConfig
 from bakeoff.errors import UserError
 from bakeoff.models.context import BuildContext
+from bakeoff.models.mixers.cross_attention import CrossAttentionConfig
 from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.part import Part
 
@@ -48,6 +49,11 @@ class BlockBaseConfig(PartConfig):
     def mixer_config(self) -> MixerBaseConfig:
         """The mixer's config; a block that mixes tokens itself gives one of its own name with a window at most."""
         return MixerBaseConfig(kind=self.kind)
+
+    @property
+    def cross_config(self) -> CrossAttentionConfig | None:
+        """The config of the attention to a source; None: there is none."""
+        return None
 
     def output_width(self, width: int, layer: int) -> int:
         """The width of the block's output in layer `layer`, for an input of width `width`."""

@@ -116,6 +116,11 @@ class TransformerBlockConfig(BlockBaseConfig):
 
     @property
     @override
+    def cross_config(self) -> CrossAttentionConfig | None:
+        return self.cross
+
+    @property
+    @override
     def mixer_config(self) -> MixerConfig:
         return self.mixer
 

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from bakeoff.errors import UserError
 from bakeoff.models.context import BuildContext, Context
-from bakeoff.models.mixers.attention_heads import AttentionHeadsConfig, Gate, HeadNorm
+from bakeoff.models.mixers.attention_heads import AttentionHeadsConfig, Gate, HeadNorm, unfit_heads
 from bakeoff.models.mixers.keys_and_values import chosen_queries, continued
 from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.neighbour_convolution import NeighbourConvolution
@@ -19,7 +19,7 @@ from bakeoff.models.packing import at_positions
 from bakeoff.models.part import Part, State
 from bakeoff.ops.attention import attention
 from bakeoff.ops.attention_heads import attention_heads
-from bakeoff.ops.document_attention import WIDEST_HEAD, WIDTHS, document_attention
+from bakeoff.ops.document_attention import document_attention
 from bakeoff.ops.rotary import BASE
 from bakeoff.ops.windowed_attention import seen_pairs, windowed_attention
 
@@ -86,11 +86,7 @@ class AttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
 
     @override
     def needs_mask(self, context: BuildContext) -> str | None:
-        widths = self.widths(context)
-        if self.positions == "t5":
-            return "T5's bias by distance"
-        fits = widths.key == widths.value <= WIDEST_HEAD and widths.key % WIDTHS == 0
-        return None if fits else f"heads of {widths.key} channels"
+        return "T5's bias by distance" if self.positions == "t5" else unfit_heads(self.widths(context))
 
     @property
     def shares_distance_bias(self) -> bool:

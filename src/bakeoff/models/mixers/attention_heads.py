@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from bakeoff.config import Config
 from bakeoff.errors import UserError
 from bakeoff.models.context import BuildContext
+from bakeoff.ops.document_attention import WIDEST_HEAD, WIDTHS
 from bakeoff.ops.head_norm import head_norm
 
 
@@ -60,6 +61,18 @@ class AttentionHeadsConfig(Config):
     def rate(self, context: BuildContext) -> float:
         """The dropout rate of the attention weights in that build context."""
         return context.dropout if self.dropout is None else self.dropout
+
+
+HEADS = "heads of"
+"""How a reason begins that is about the widths of heads."""
+
+
+def unfit_heads(widths: HeadWidths) -> str | None:
+    """The widths of heads that FlashAttention does not take, in words; None: it takes them."""
+    fits = widths.key == widths.value <= WIDEST_HEAD and widths.key % WIDTHS == 0
+    if fits:
+        return None
+    return f"{HEADS} {widths.key} channels" + ("" if widths.key == widths.value else f" and {widths.value}")
 
 
 Gate = Literal["none", "gelu"]

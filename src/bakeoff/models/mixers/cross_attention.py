@@ -5,16 +5,21 @@ from typing import ClassVar, cast
 from torch import Tensor, nn
 
 from bakeoff.models.context import BuildContext, Context
-from bakeoff.models.mixers.attention_heads import AttentionHeadsConfig
+from bakeoff.models.mixers.attention_heads import AttentionHeadsConfig, unfit_heads
 from bakeoff.models.part import Part, State
 from bakeoff.ops.attention import attention
 from bakeoff.ops.attention_heads import split_heads
+from bakeoff.ops.document_attention import source_attention
 
 
 class CrossAttentionConfig(AttentionHeadsConfig):
     """Attention of a decoder's layer to the output of the encoder (Vaswani et al. 2017, section 3.2.3)."""
 
     stands_at: ClassVar[str] = "cross"
+
+    def needs_mask(self, context: BuildContext) -> str | None:
+        """The reason why the source's padding needs a mask; None: FlashAttention passes over it."""
+        return unfit_heads(self.widths(context))
 
     def build(self, context: BuildContext) -> "CrossAttention":
         """The part for one layer."""
@@ -46,7 +51,11 @@ class CrossAttention(Part):
             key, value = split_heads(self.key_value(context.source), self.heads, self.widths)
             state = None if state is None else (key, value)
         dropout = self.dropout if self.training else 0.0
-        mixed = attention(query, key, value, mask=context.source_mask, scale=self.scale, dropout=dropout)
+        if context.source_bounds is not None:
+            bounds = context.source_bounds
+            mixed = source_attention(query, key, value, bounds, scale=self.scale, dropout=dropout)
+        else:
+            mixed = attention(query, key, value, mask=context.source_mask, scale=self.scale, dropout=dropout)
         return self.output(mixed.transpose(1, 2).flatten(-2)), state
 
     def start(self, rows: int, like: Tensor) -> State:

@@ -150,8 +150,9 @@ class _Trials:
         head, self.transferred = new_head(self.source, setting)
         unit = Fitting(head, self.splits["train"], self.splits["dev"], trial, setting, self.ended, self.run.path)
         title = _title(name, trial, setting.config)
-        once = trial is self.first and not attempt
-        on = [f"{name}: on {first_line(head.model, setting.placement, processes)}"] if once else []
+        prefixes = self.source.recipe.reads_both_sides
+        where = first_line(head.model, setting.placement, processes, prefixes=prefixes)
+        on = [f"{name}: on {where}"] if trial is self.first and not attempt else []
         with TrainingProgress(title, unit.steps, self.shown, on) as bar:
             trainer = Trainer(unit, self.run, bar, SavePlan(SAVED_BETWEEN_EVALUATIONS, SAVED_EVERY, at_end=True))
             if trial is self.first or (attempt and self._has_checkpoint()):
