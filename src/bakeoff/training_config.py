@@ -39,8 +39,9 @@ class TrainingConfig(Config):
     """Largest norm of the gradient, over all parameters; null for no clipping."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     """auto is bfloat16 autocast where the device is fast at it, float32 elsewhere."""
-    compile: Literal["auto"] | bool = "auto"
-    """Compile the layers; auto does so where the training is long enough to win the compiler's time back."""
+    compile: Literal["auto", "graphs"] | bool = "auto"
+    """Compile the layers; auto does so where the training is long enough to win the compiler's time back. graphs: also
+    replay them as CUDA graphs, for small models on a GPU, whose rows all have one length."""
     activation_checkpointing: bool = False
     """Keep only the input of each layer from the forward pass, and apply the layer again in the backward pass: far less
     memory for a third more operations, and the same results (Chen et al. 2016, arXiv:1604.06174)."""

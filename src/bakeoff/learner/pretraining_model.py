@@ -62,11 +62,11 @@ class PretrainingModel(nn.Module):
         if recipe.training.activation_checkpointing:
             self.recompute_layers()
 
-    def compile_layers(self) -> None:
-        """Compile the layers of the model, and those of a generator."""
+    def compile_layers(self, replayed: bool = False) -> None:
+        """Compile the layers of the model, and those of a generator; see `Model.compile_layers`."""
         for each in (self.model, self.generator):
             if each is not None:
-                each.compile_layers()
+                each.compile_layers(replayed)
 
     def recompute_layers(self) -> None:
         """Keep the inputs of the layers of the model, and of those of a generator, alone for the backward pass."""

@@ -61,26 +61,35 @@ Apply = Callable[..., tuple[Tensor, tuple[State, ...]]]
 """`apply_layer`, or a function that does the same."""
 
 
-def recomputing(apply: Apply, wanted: bool) -> Apply:
-    """A function that keeps only the layer's inputs for the backward pass, and applies the layer anew there, if wanted.
+def applying(compiled: bool, replayed: bool, recomputed: bool) -> Apply:
+    """The function that applies a layer in a pass.
 
-    Activation checkpointing (Chen et al. 2016, arXiv:1604.06174): dropout draws the same masks, so that gradients have
-    the same bits, for a third more operations.
+    Args:
+        compiled: compile it.
+        replayed: in passes with gradients, replay it as a CUDA graph, see `replays.py`.
+        recomputed: in passes with gradients, keep only the layer's inputs for the backward pass, and apply the layer
+            anew there. Activation checkpointing (Chen et al. 2016, arXiv:1604.06174): dropout draws the same masks, so
+            that gradients have the same bits, for a third more operations.
     """
-    return partial(checkpoint, apply, use_reentrant=False) if wanted and torch.is_grad_enabled() else apply
+    learns = torch.is_grad_enabled()
+    apply = compiled_layer(replayed and learns) if compiled else apply_layer
+    return partial(checkpoint, apply, use_reentrant=False) if recomputed and learns else apply
 
 
 @cache
-def compiled_layer() -> Apply:
+def compiled_layer(replayed: bool = False) -> Apply:
     """One layer compiled: layers of the same structure reuse the code, because parameters are inputs of the graph.
 
     It is made when first needed, since the compiler takes seconds to import.
+
+    Args:
+        replayed: record the kernels of each call as a CUDA graph, and launch it at once from then on, see `replays.py`.
     """
     # Past its limit of variants torch would silently go on without compiling.
     torch._dynamo.config.recompile_limit = RECOMPILE_LIMIT
     torch._dynamo.config.fail_on_recompile_limit_hit = True
     leave_uncompiled()
-    return torch.compile(apply_layer)
+    return torch.compile(apply_layer, options={"triton.cudagraphs": True} if replayed else None)
 
 
 UNCOMPILED: list[tuple[type[nn.Module], str]] = []

@@ -90,10 +90,10 @@ class Model(nn.Module):
         """V, the number of tokens."""
         return self.embedding.vocabulary
 
-    def compile_layers(self) -> None:
-        """Compile the layers; those of the same structure share the code."""
+    def compile_layers(self, replayed: bool = False) -> None:
+        """Compile the layers; those of the same structure share the code. `replayed`: in training, as CUDA graphs."""
         for stack in self.stacks().values():
-            stack.compiled = True
+            stack.compiled, stack.replayed = True, replayed
 
     def recompute_layers(self) -> None:
         """Keep the inputs of layers alone for the backward pass, which applies the layers anew."""

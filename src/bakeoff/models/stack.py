@@ -11,7 +11,7 @@ from bakeoff.models.attention_needs import AttentionNeeds
 from bakeoff.models.blocks import BlockConfig
 from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.distances import DistanceTable, RelativeBias, distance_table, relative_bias
-from bakeoff.models.layer import apply_layer, apply_layer_at, compiled_layer, recomputing
+from bakeoff.models.layer import apply_layer, apply_layer_at, applying
 from bakeoff.models.layer_weighting import LayerWeighting
 from bakeoff.models.packing import at_positions, packing_of, worth_packing
 from bakeoff.models.part import Part, State
@@ -118,6 +118,7 @@ class Stack(nn.Module):
         super().__init__()
         self.config = config
         self.compiled = False
+        self.replayed = False
         self.recomputed = False
         blocks = config.layer_blocks()
         owned: dict[str, list[Part]] = {}
@@ -165,7 +166,7 @@ class Stack(nn.Module):
             x = x.bfloat16()
         context = self._with_bias(x, context)
         wanted, context = context.wanted, context._replace(wanted=None)
-        apply = recomputing(compiled_layer() if self.compiled else apply_layer, self.recomputed and self.training)
+        apply = applying(self.compiled, self.replayed and self.training, self.recomputed and self.training)
         eager = apply is apply_layer
         if context.row.padding_mask is not None and eager and not context.queries and worth_packing(x):
             packing = packing_of(context.row.padding_mask)

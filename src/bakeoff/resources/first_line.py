@@ -40,7 +40,15 @@ def first_line(
     used = attention_used(model, placement, prefixes)
     beside = "" if generator is None else attention_used(generator, placement)
     of_generator = f"; of the generator: {beside}" if generator is not None and beside != used else ""
-    return f"{where}, {products}; {used}{of_generator}"
+    return f"{where}, {products}; {used}{of_generator}{_compiled(model)}"
+
+
+def _compiled(model: Model) -> str:
+    """What is made of the layers of a model before they are applied; empty: nothing."""
+    if not any(stack.compiled for stack in model.stacks().values()):
+        return ""
+    replayed = any(stack.replayed for stack in model.stacks().values())
+    return "; layers compiled" + (", and replayed as CUDA graphs" if replayed else "")
 
 
 def attention_used(model: Model, placement: Placement, prefixes: bool = False) -> str:

@@ -21,6 +21,7 @@ from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.machine.allocator import ran_out
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement, autocast, peak_memory, reset_peak_memory, resolve_precision
+from bakeoff.resources.replays import require_replays
 from bakeoff.row import Row
 from bakeoff.throughput.results import Measurement
 from bakeoff.tokenizer.special_tokens import SPECIAL_TOKENS
@@ -121,8 +122,10 @@ class Cell:
         measured = reset_peak_memory(self.device)
         before = peak_memory(self.device)
         module = PretrainingModel(recipe, self.vocabulary).to(self.device)
-        if recipe.training.compile is True:
-            module.compile_layers()
+        if recipe.training.compile == "graphs":
+            require_replays(recipe, self.device)
+        if recipe.training.compile in (True, "graphs"):
+            module.compile_layers(replayed=recipe.training.compile == "graphs")
         self.parameters = module.parameter_count()
         whole, single = (self._batch(recipe, module, rows) for rows in (self.rows, 1))
         self.tokens = whole.tokens

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import torch
 
 from bakeoff.distributed.shards import whole_tensor
+from bakeoff.models.replays import ReplayedPasses
 from bakeoff.randomness.seeding import seed_torch
 from bakeoff.trainer.unit import SPARE, M, Unit
 
@@ -61,7 +62,10 @@ def add_gradients(unit: Unit[M], micro_batches: Sequence[M], step: int) -> dict[
     weights = unit.weights(step)
     means = {name: torch.zeros((), device=device) for name in counts}
     distribution.begin_step()
+    passes = ReplayedPasses(unit.module) if unit.replayed else None
     for batch in micro_batches:
+        if passes is not None:
+            passes.begin()
         seed_torch(step_seed(unit.seed, step, batch.number), device)
         counted = float(batch.number != SPARE)
         loss = torch.zeros((), device=device)

@@ -80,6 +80,8 @@ class Unit(ABC, Generic[M]):
     """The steps after which the module is evaluated; 0: before the first."""
     settle: Callable[[], None] = staticmethod(lambda: None)
     """Waits for a checkpoint that is being written; set by the trainer."""
+    replayed: bool = False
+    """Whether layers are replayed as CUDA graphs, see `models/replays.py`."""
     fits_memory: bool = False
     """Whether micro-batches are as large as memory allows, and become smaller where it does not, see `shortage.py`."""
 

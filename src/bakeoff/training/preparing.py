@@ -44,8 +44,8 @@ def prepare(settled: Settled) -> Prepared:
     module = PretrainingModel(recipe, corpus.tokenizer.size)
     if not opened.asked.processes.shards:  # else no device may have room for it
         module = module.to(device)
-    if recipe.training.compile is True and not opened.asked.processes.shards:  # which gather between parts
-        module.compile_layers()
+    if recipe.training.compile in (True, "graphs") and not opened.asked.processes.shards:  # which gather between parts
+        module.compile_layers(replayed=recipe.training.compile == "graphs")
     stages = Stages(recipe, module, corpus, opened.seed, opened.asked.processes)
     held_out = make_batches(recipe, module, corpus, opened.seed, split="validation")
     stages.first_rows()

@@ -92,6 +92,7 @@ class Pretraining(Unit[Batch]):
         # Where rows depend on each other, other parts would be another training.
         independent = all(stack.independent_rows for stack in module.model.stacks().values())
         self.fits_memory = fits_memory and independent
+        self.replayed = any(stack.replayed for stack in module.model.stacks().values())
         self.steps, self.clip = training.budget.steps or 1, training.clip
         self.learning_rate = training.optimizer.rate
         self.average_steps = training.running_average * self.steps

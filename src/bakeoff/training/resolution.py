@@ -11,6 +11,7 @@ from bakeoff.recipe import Recipe
 from bakeoff.resources.device import resolve_device, resolve_precision
 from bakeoff.resources.enough_memory import require_memory
 from bakeoff.resources.micro_batch import fitting_micro_batch, plain_size
+from bakeoff.resources.replays import require_replays
 from bakeoff.training.speed import step_times
 from bakeoff.training.stages import Stages
 
@@ -42,6 +43,7 @@ def resolve_recipe(
         A recipe whose training is the same whenever it is run on such a machine.
     """
     budget, on = budget or recipe.training.budget, resolve_device(device)
+    require_replays(recipe, on, processes)
     if recipe.training.micro_batch == "auto":
         vocabulary, parts = corpus.tokenizer.size, processes.size
         fitting = processes.once(lambda: plain_size(fitting_micro_batch(recipe, vocabulary, on, parts)))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from bakeoff.config import Config
 from bakeoff.interop.remote_code.modules import (
+    APPLYING,
     COMPILING,
     DROPPED_DECORATORS,
     Import,
@@ -206,7 +207,7 @@ class Emission:
             if any(text.startswith(f"{name}(") for name in self._absent):
                 edits.replace(node, f"{target} = None")
                 return
-            if "compiled_layer()" in text:
+            if text.startswith(APPLYING):
                 edits.replace(node, f"{target} = apply_layer")
                 return
         for child in ast.iter_child_nodes(node):

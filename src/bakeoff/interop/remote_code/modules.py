@@ -12,11 +12,14 @@ from typing import Any
 DROPPED_CALLS = frozenset({"initialise", "scale_residuals", "scale_feed_forward", "zero_branches"})
 """Calls that initialise weights; an exported model loads its weights."""
 DROPPED_TARGETS = frozenset(
-    f"self.{name}" for name in ("initial", "glorot", "compiled", "recomputed", "attention_needs", "flops_per_row")
+    f"self.{name}"
+    for name in ("initial", "glorot", "compiled", "replayed", "recomputed", "attention_needs", "flops_per_row")
 )
 """Attributes that serve training and counts of operations alone."""
 DROPPED_DECORATORS = frozenset({"override", "model_validator", "field_validator"})
 COMPILING = "torch.compiler.is_compiling()"
+APPLYING = "applying("
+"""How the choice begins of the function that applies a layer, which is `apply_layer` where nothing is trained."""
 
 Definition = ast.FunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign
 
@@ -142,7 +145,7 @@ class _Names(ast.NodeVisitor):
     def visit(self, node: ast.AST) -> Any:
         if isinstance(node, ast.stmt) and not self._annotations and dropped(node):
             return None
-        if isinstance(node, ast.Assign) and "compiled_layer()" in ast.unparse(node.value):
+        if isinstance(node, ast.Assign) and ast.unparse(node.value).startswith(APPLYING):
             node = ast.Assign(node.targets, ast.Name("apply_layer", ast.Load()))  # no export compiles
         return super().visit(node)
 
