@@ -3,19 +3,26 @@
     python benchmarks/gpu.py [--device cuda] [--seconds 520] [--out gpu.json] [--smoke]
 
 The machine needs torch with CUDA and the packages that Bakeoff requires (`pip wheel . -w wheels` where there is a
-network, `pip install --no-index --find-links wheels bakeoff` where there is none); transformers is measured against
-where it is installed. `--smoke` runs all of it, smaller, on a CPU in a minute. Results are written after every
-measurement, so that a call that is cut short loses none, and what no time was left for is named.
+network, `pip install --no-index --find-links wheels bakeoff` where there is none), and this folder with `tests` beside
+it; transformers is measured against where it is installed. `--smoke` runs all of it, smaller, on a CPU in two minutes.
+Results are written after every measurement, so that a call that is cut short loses none, and what no time was left for
+is named.
 
-1. Right: the losses of every kind of recipe against the CPU's; a step of each in which torch raises an error on a wait
-   for the device; attention within documents against masks; stopped and resumed trainings, bit for bit.
+1. Right: the tests that have a device (`pytest tests/device --device cuda`; where there is no pytest, their checks
+   alone): gradients of every tiny recipe, resumed trainings, written tokens, scores, attention against the CPU's; and a
+   step of every kind of recipe in which torch raises an error on a wait for the device.
 2. Fast: bert-base at 128 and 512 tokens, gpt2-base at 1,024, laptop-hybrid-small, compiled, in bfloat16: tokens a
    second, share of the device's peak, seconds that a step waits for its batch, peak of memory; transformers' models of
-   the same shape with its fastest attention; convolution against attention from 512 to 8,192 tokens.
+   the same shape with its fastest attention; a small model with and without CUDA graphs; convolution against attention
+   from 512 to 8,192 tokens.
 """
 
 import argparse
+import importlib.util
 import json
+import re
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -23,12 +30,29 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from gpu_checks import Corpora, documents_against_masks, losses_against_cpu, resumed, steps_without_waits
+from gpu_checks import steps_without_waits
 from gpu_peaks import FORMULA, peak_of
-from gpu_speed import GOALS, TRAININGS, against_length, limits, training, transformers_training
+from gpu_speed import GOALS, TRAININGS, against_length, limits, replayed, training, transformers_training
 
 from bakeoff.conformance.narrow import ALIKE
 from bakeoff.resources.device import device_name, resolve_device
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+from tests.device.checks import CHECKS, Corpora  # noqa: E402
+
+SECONDS = {
+    "limits": 5,
+    "tests": 130,
+    "waits": 40,
+    "a training": 35,
+    "transformers": 28,
+    "graphs": 40,
+    "a length": 8,
+}
+"""The seconds of each part, of which some come more than once: 5 + 130 + 40 + 4 * 35 + 3 * 28 + 40 + 5 * 8 = 479.
+
+A part is begun only if so many are left; the tests and the waits end by themselves when theirs are over."""
 
 
 class Call:
@@ -63,6 +87,41 @@ def _wrong(result: Any) -> bool:
     return isinstance(result, dict) and bool(result.get("wrong"))
 
 
+def tests(device: torch.device) -> dict[str, Any]:
+    """The tests that have a device: how many passed, and what failed."""
+    if importlib.util.find_spec("pytest") is None:
+        return checks(device)
+    seconds = SECONDS["tests"]
+    words = ["-m", "pytest", "tests/device", "-m", "device", "--device", str(device), "--tb=line", "-rfE"]
+    words += ["-p", "no:cacheprovider", "-W", "default", f"--most-seconds={seconds - 20}"]
+    done = subprocess.run(
+        [sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=False, timeout=seconds + 20
+    )
+    counts = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|skipped|error)", done.stdout)}
+    wrong = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    if done.returncode and not wrong:
+        wrong = [(done.stdout + done.stderr)[-2000:]]
+    return {"by": "pytest", **counts, "wrong": wrong}
+
+
+def checks(device: torch.device) -> dict[str, Any]:
+    """The checks of these tests, called by themselves, for a machine without pytest."""
+    ends, wrong, left_out, passed = time.monotonic() + SECONDS["tests"] - 20, {}, 0, 0
+    with tempfile.TemporaryDirectory() as folder:
+        corpora = Corpora(Path(folder))
+        for check in CHECKS:
+            for name in check.on_cpu if device.type == "cpu" else check.names:
+                if time.monotonic() > ends:
+                    left_out += 1
+                    continue
+                try:
+                    check.function(name, device, corpora)
+                    passed += 1
+                except Exception as error:  # the others are checked all the same
+                    wrong[f"{check.function.__name__}-{name}"] = f"{type(error).__name__}: {error}"
+    return {"by": "their checks alone, for there is no pytest", "passed": passed, "skipped": left_out, "wrong": wrong}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="auto", help="cuda, cuda:N or cpu")
@@ -77,29 +136,24 @@ def main() -> int:
     call.results["machine"] = {"device": name, "torch": torch.__version__, "peak": peak}
     each = 0.2 if smoke else 8.0
 
-    call.measure("limits", 5, lambda: limits(device, 256 if smoke else 8192, 0.1 if smoke else 2.0))
-    call.measure("documents", 5, lambda: documents_against_masks(device, 2, 256))
+    call.measure("limits", SECONDS["limits"], lambda: limits(device, 256 if smoke else 8192, 0.1 if smoke else 2.0))
+    call.measure("tests", SECONDS["tests"], lambda: tests(device))
+    with tempfile.TemporaryDirectory() as folder:
+        names, ends = sorted(ALIKE)[::8] if smoke else sorted(ALIKE), time.monotonic() + SECONDS["waits"]
+        call.measure("waits", SECONDS["waits"], lambda: steps_without_waits(Corpora(Path(folder)), device, names, ends))
     for title in TRAININGS:
-        call.measure(title, 45, lambda title=title: training(title, device, each, smoke, peak))
+        call.measure(title, SECONDS["a training"], lambda title=title: training(title, device, each, smoke, peak))
     for title in GOALS:
         call.measure(
-            f"transformers, {title}", 45, lambda title=title: transformers_training(title, device, each, smoke)
+            f"transformers, {title}",
+            SECONDS["transformers"],
+            lambda title=title: transformers_training(title, device, each, smoke),
         )
-    with tempfile.TemporaryDirectory() as folder:
-        corpora = Corpora(Path(folder))
-        names = sorted(ALIKE)[::8] if smoke else sorted(ALIKE)
-
-        def until(share: float) -> float:
-            """The end of a measurement that may take a share of the time that is left."""
-            return time.monotonic() + share * max(0.0, call.ends - time.monotonic())
-
-        call.measure("waits", 10, lambda: steps_without_waits(corpora, device, names, until(0.3)))
-        call.measure("losses against the CPU", 10, lambda: losses_against_cpu(corpora, device, names, until(0.4)))
-        call.measure("resumed", 20, lambda: resumed(corpora, device, Path(folder), smoke))
+    call.measure("graphs", SECONDS["graphs"], lambda: replayed(device, each / 4, smoke))
     for length in (64, 128) if smoke else (512, 1024, 2048, 4096, 8192):
         call.measure(
             f"convolution against attention at {length}",
-            10,
+            SECONDS["a length"],
             lambda length=length: against_length(length, device, smoke),
         )
 

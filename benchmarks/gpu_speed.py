@@ -18,7 +18,7 @@ from bakeoff.recipe_files import load_recipe
 from bakeoff.resources.device import Placement, peak_memory, reset_peak_memory
 from bakeoff.resources.first_line import first_line
 from bakeoff.throughput.cell import Cell, RandomText, numbered_tokenizer
-from bakeoff.trainer.step import optimize
+from bakeoff.trainer.step import NORM, optimize
 from bakeoff.training.pretraining import Pretraining
 
 MASKED = {"objective": [{"kind": "mlm", "rate": 0.15}]}
@@ -88,6 +88,21 @@ def recipe_of(name: str, smoke: bool) -> Recipe:
     return recipe.changed({**whole, **sizes, **changes}).fitted(STEPS)
 
 
+def unit_of(recipe: Recipe, vocabulary: int, device: torch.device) -> tuple[Any, Iterator[Any]]:
+    """A training of random text, and its batches, which are made ahead."""
+    rows, length = recipe.training.batch, recipe.input.length
+    assert isinstance(rows, int)
+    torch.manual_seed(0)
+    placement = Placement(device, "bfloat16" if device.type == "cuda" else "float32")
+    module = PretrainingModel(recipe, vocabulary).to(device)
+    drawing = TargetDrawing(recipe.objective, module.objectives)
+    text = TextRows(RandomText(8 * rows, length, vocabulary), numbered_tokenizer(vocabulary), recipe.input, drawing, 0)
+    batches = Batches([text], BatchSizes(rows, recipe.training.at_once, STEPS), seed=0)
+    unit: Any = Pretraining(recipe, module, placement, stages=SimpleNamespace(step=batches.step))  # type: ignore[arg-type]
+    unit.begin()
+    return unit, prefetch(unit.batches, 0, STEPS)
+
+
 def training(name: str, device: torch.device, seconds: float, smoke: bool, peak: float | None) -> dict[str, Any]:
     """The speed of a training's steps, its batches made as in training, and its share of the device's peak."""
     recipe = recipe_of(name, smoke)
@@ -95,16 +110,10 @@ def training(name: str, device: torch.device, seconds: float, smoke: bool, peak:
     vocabulary = 160 if smoke else recipe.tokenizer.size
     placement = Placement(device, "bfloat16" if device.type == "cuda" else "float32")
     reset_peak_memory(device)
-    module = PretrainingModel(recipe, vocabulary).to(device)
+    unit, coming = unit_of(recipe, vocabulary, device)
+    module, waited = unit.module, []
     if not smoke:
         module.compile_layers()
-    drawing = TargetDrawing(recipe.objective, module.objectives)
-    text = TextRows(RandomText(8 * rows, length, vocabulary), numbered_tokenizer(vocabulary), recipe.input, drawing, 0)
-    batches = Batches([text], BatchSizes(rows, rows, STEPS), seed=0)
-    unit: Any = Pretraining(recipe, module, placement, stages=SimpleNamespace(step=batches.step))  # type: ignore[arg-type]
-    unit.begin()
-    coming: Iterator[Any] = prefetch(unit.batches, 0, STEPS)
-    waited = []
 
     def step(number: int) -> None:
         began = time.perf_counter()
@@ -124,6 +133,41 @@ def training(name: str, device: torch.device, seconds: float, smoke: bool, peak:
         "ms waiting for a batch": round(1000 * sum(waited[-count:]) / count, 3),
         "GB at most": round(peak_memory(device) / 1e9, 2),
     }
+
+
+SMALL_ROWS = {"laptop-decoder-mini": (16, 128), "laptop-decoder-small": (32, 128)}
+"""Recipes, rows and tokens where launches decide."""
+
+
+def replayed(device: torch.device, seconds: float, smoke: bool) -> dict[str, Any]:
+    """Tokens a second of small models, their layers compiled, and compiled and replayed as CUDA graphs.
+
+    Both take the same steps, without dropout, after which their losses have to be the same, to the precision of
+    bfloat16. On a CPU layers are neither compiled nor replayed.
+    """
+    results: dict[str, Any] = {}
+    wrong = []
+    for name, (rows, length) in SMALL_ROWS.items():
+        rows, length = (4, 32) if smoke else (rows, length)
+        rates, losses = [], []
+        for graphs in (False, True):
+            recipe = narrow(name) if smoke else load_recipe(name)
+            whole = {"input": {"format": "blocks", "length": length, "isolate": False}, "model.dropout": 0.0}
+            parts = {"training.batch": 2 * rows, "training.micro_batch": rows, "training.first_batch": 1.0}
+            recipe = recipe.changed({**whole, **parts, "training.curriculum": []}).fitted(STEPS)
+            unit, coming = unit_of(recipe, 160 if smoke else recipe.tokenizer.size, device)
+            if device.type == "cuda":
+                unit.module.compile_layers(replayed=graphs)
+                unit.replayed = graphs
+            seen = [optimize(unit, next(coming), step) for step in range(8)]
+            losses.append([sum(float(each) for key, each in step.items() if key != NORM) for step in seen])
+            each, _ = timed(lambda step: optimize(unit, next(coming), 8 + step), device, seconds, warm=1)  # noqa: B023
+            coming.close()  # type: ignore[attr-defined]
+            rates.append(round(2 * rows * length / each))
+        results[name] = {"compiled, tokens/s": rates[0], "graphs, tokens/s": rates[1], "losses": losses}
+        if not all(abs(one - other) <= 0.02 * abs(one) for one, other in zip(*losses, strict=True)):
+            wrong.append(name)
+    return {**results, "wrong": wrong}
 
 
 def transformers_training(name: str, device: torch.device, seconds: float, smoke: bool) -> dict[str, Any]:

@@ -15,6 +15,11 @@ from bakeoff.recipe_files import load_recipe
 __all__ = ["SMALL", "corpus", "digit_pairs", "parallel_corpus", "sentences", "text_folder", "without_dropout"]
 
 
+def pytest_addoption(parser):
+    parser.addoption("--device", default="cpu", help="the device of the tests that are marked `device`")
+    parser.addoption("--most-seconds", type=float, default=600.0, help="the time after which these are left out")
+
+
 gc.disable()  # until all files are imported: nearly all that is made meanwhile stays
 TESTS_DONE = count(1)
 

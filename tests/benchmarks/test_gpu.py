@@ -1,11 +1,14 @@
 """The measurement of a GPU: its table of peaks, its formula, and that all of it runs."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import torch
+from tests.device.checks import Check
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -76,6 +79,30 @@ def test_a_measurement_that_fails_or_has_no_time_does_not_end_the_others(gpu, tm
     assert "right (0.0 s)" in capsys.readouterr().out
 
 
+def test_all_parts_together_take_nine_minutes_at_most(gpu):
+    """With what a process needs to start, and with half a minute for the parts that end by themselves."""
+    counts = {"a training": len(gpu.TRAININGS), "transformers": len(gpu.GOALS), "a length": 5}
+    total = sum(seconds * counts.get(part, 1) for part, seconds in gpu.SECONDS.items())
+    stated = re.findall(r"= (\d+)", (BENCHMARKS / "gpu.py").read_text(encoding="utf-8"))
+    assert str(total) in stated
+    assert total + 30 < 540
+
+
+def test_without_pytest_the_checks_are_called_by_themselves(gpu, monkeypatch):
+    done = []
+
+    def fails(name, device, corpora):
+        done.append(name)
+        if name == "two":
+            raise AssertionError("2 is not 1")
+
+    monkeypatch.setattr(gpu, "CHECKS", [Check(fails, [], ["one", "two"])])
+    monkeypatch.setattr(gpu.importlib.util, "find_spec", lambda name: None)
+    found = gpu.tests(torch.device("cpu"))
+    assert (found["passed"], found["wrong"]) == (1, {"fails-two": "AssertionError: 2 is not 1"})
+    assert done == ["one", "two"]
+
+
 @pytest.mark.slow
 def test_all_of_it_runs_on_a_cpu(tmp_path):
     out = tmp_path / "gpu.json"
@@ -85,4 +112,5 @@ def test_all_of_it_runs_on_a_cpu(tmp_path):
     failed = [name for name, result in results.items() if isinstance(result, str)]
     assert (done.returncode, failed) == (0, []), done.stdout
     assert results["bert-base at 128"]["tokens/s"] > 0
-    assert results["resumed"]["wrong"] == results["losses against the CPU"]["wrong"] == []
+    assert results["tests"]["passed"] > 5
+    assert not any(results[part]["wrong"] for part in ("tests", "waits", "graphs"))

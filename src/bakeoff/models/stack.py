@@ -247,17 +247,11 @@ class Stack(nn.Module):
 
     def flops_per_query(self, length: int) -> int:
         """Floating-point operations of one row of a second stream, beside a row of `length` tokens."""
-        return sum(
-            self.parts_named(name)[index].flops_per_query(length)
-            for applied in self.index_map
-            for name, index in applied
-        )
+        return sum(part.flops_per_query(length) for layer in self.layers for part in layer)
 
     def flops_per_pair(self) -> int:
         """Floating-point operations for one more token of its row that a token sees."""
-        return sum(
-            self.parts_named(name)[index].flops_per_pair() for applied in self.index_map for name, index in applied
-        )
+        return sum(part.flops_per_pair() for layer in self.layers for part in layer)
 
     def flops_per_source_token(self) -> int:
         """Floating-point operations for the keys and values that the layers make of one token of the source."""
