@@ -4,11 +4,13 @@ import numpy as np
 
 from bakeoff.comparison.factors import analyse_factors
 from bakeoff.comparison.facts import BudgetFacts, CorpusFacts, TaskFacts
+from bakeoff.comparison.groups import Group, moderate
 from bakeoff.comparison.latency import Latency
 from bakeoff.comparison.layer_profiles import KernelProfile, LayerProfile, RecipeLayers
 from bakeoff.comparison.pretraining_run import CurvePoint, PretrainingRun
-from bakeoff.comparison.results import Analysis, Baseline, FinetuningScore, RecipeEntry, Results
-from bakeoff.comparison.statistics import Group, all_pairs, describe, gains
+from bakeoff.comparison.results import Baseline, FinetuningScore, RecipeEntry, Results
+from bakeoff.comparison.statistics import all_pairs, describe, gains
+from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.tasks.scores.jackknife import of_classes
 
 OBJECTIVES = {
@@ -145,7 +147,7 @@ def make_results(
         entries.append(RecipeEntry(label=name, recipe=recipe, **cost, runs=runs, scores=scores))
     analyses = []
     for task in tasks:
-        made = {start: {n: Group.of(r) for n, r in found.items()} for start, found in groups[task].items()}
+        made = {start: moderate({n: Group.of(r) for n, r in found.items()}) for start, found in groups[task].items()}
         spreads = {start: {n: describe(g) for n, g in found.items()} for start, found in made.items()}
         tests = {"pairs": all_pairs(made["pretrained"]), "gains": gains(made["pretrained"], made["scratch"])}
         factors = [analyse_factors(grid, made["pretrained"]) for grid in grids]

@@ -6,9 +6,9 @@ from synthetic_results import TFIDF, as_errors, make_results
 from test_execution import FakeEngine, folder, go  # noqa: F401
 
 from bakeoff.comparison.against_baseline import against_baseline
+from bakeoff.comparison.groups import Group
 from bakeoff.comparison.reporting.baseline_findings import BaselineStanding, worthless
 from bakeoff.comparison.reporting.report import write_report
-from bakeoff.comparison.statistics import Group
 from bakeoff.json_files import read_json_lines
 
 ROWS = 1000
@@ -67,8 +67,9 @@ def test_recipes_that_are_compared_with_it_are_a_family():
         ("equal", False),
         ("worse", True),
     ]
-    assert found["better"].p == pytest.approx(alone.p)
-    assert found["better"].adjusted_p > alone.adjusted_p
+    assert alone.adjusted_p == pytest.approx(alone.p, abs=0)
+    surest = min(found.values(), key=lambda each: each.p)
+    assert surest.adjusted_p == pytest.approx(3 * surest.p, abs=0)
     assert found["better"].difference > 0 > found["worse"].difference
 
 
@@ -107,7 +108,7 @@ def test_comparisons_from_before_predictions_were_kept_measure_the_baseline_anew
 @pytest.mark.parametrize("turned", [False, True])
 def test_the_report_says_of_the_best_recipe_what_the_paired_test_says(turned, tmp_path, monkeypatch):
     monkeypatch.setattr("bakeoff.comparison.reporting.report._write_figures", lambda *arguments: None)
-    results = make_results(tasks=("T",), baseline=0.86)
+    results = make_results(tasks=("T",), baseline=0.875)
     results = as_errors(results, "T") if turned else results
     name = results.baselines[1].name
     (analysis,) = results.analyses

@@ -19,6 +19,7 @@ from bakeoff.display.terminal import tell, write_json
         "jobs",
         "ray",
         "only",
+        "add_seeds",
         ray={"metavar": "ADDRESS"},
         only={"metavar": "RECIPE"},
     )
@@ -41,6 +42,8 @@ def compare(
     Example: bakeoff compare plan.yaml --out comparisons/first --dry-run
 
     Example: bakeoff compare plan.yaml --out comparisons/first --only bert-mini
+
+    Example: bakeoff compare plan.yaml --out comparisons/first --add-seeds 2
     """
     from bakeoff.comparison.execution import compare as run_comparison
     from bakeoff.comparison.reporting.terminal import print_results

@@ -9,7 +9,9 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from bakeoff.comparison.statistics import Difference, Group, gains
+from bakeoff.comparison.groups import Group
+from bakeoff.comparison.questions import Difference
+from bakeoff.comparison.statistics import gains
 from bakeoff.tasks.scores.jackknife import Vector
 
 

@@ -3,18 +3,24 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bakeoff.comparison.against_baseline import against_baseline
+from bakeoff.comparison.asking import Asking
 from bakeoff.comparison.breakdown import Lines, TestRow, by_length, differing_rows, steadily_differing
 from bakeoff.comparison.factors import analyse_factors
 from bakeoff.comparison.facts import SameAnswer, TaskFacts
+from bakeoff.comparison.families import TaskGroups, gain_pairs, trends
 from bakeoff.comparison.grid import GridFacts
-from bakeoff.comparison.results import Analysis, Baseline, Initialisation, RecipeEntry
-from bakeoff.comparison.statistics import Difference, Group, all_pairs, describe, gains
+from bakeoff.comparison.groups import Group, moderate
+from bakeoff.comparison.questions import Difference
+from bakeoff.comparison.results import Baseline, Initialisation, RecipeEntry
+from bakeoff.comparison.statistics import all_pairs, describe, gains
+from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.errors import UserError
 from bakeoff.tasks.finetuned_run import read_predictions
 from bakeoff.tasks.scores.jackknife import Vector
@@ -30,8 +36,10 @@ def analyse(
     baselines: Sequence[Baseline] = (),
     texts: Sequence[TestRow] = (),
     grids: Sequence[GridFacts] = (),
-) -> Analysis:
-    """The statistics of one task.
+    orders: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    asking: Asking = Asking(),
+) -> tuple[Analysis, TaskGroups]:
+    """The statistics of one task, and the scores that they are made of.
 
     Args:
         entries: the recipes with their scores.
@@ -42,6 +50,8 @@ def analyse(
         baselines: the baselines of all tasks.
         texts: the test rows; empty: not known.
         grids: the grids that recipes are cells of.
+        orders: recipes in an order, by its name.
+        asking: how the questions on recipes are asked.
     """
     together = np.array(clusters, np.intp) if clusters else None
     groups: dict[Initialisation, dict[str, Group]] = {"pretrained": {}, "scratch": {}}
@@ -70,18 +80,20 @@ def analyse(
                     signed[entry.label] = [
                         sign * np.mean([values for _, values in nested], axis=0) for nested in runs.values()
                     ]
-    pretrained, scratch = groups["pretrained"], groups["scratch"]
+    pretrained, scratch = moderate(groups["pretrained"]), moderate(groups["scratch"])
     learned = [each for each in baselines if each.task == task.name and each.predictions is not None]
     best = max(learned, key=lambda each: sign * each.test[task.metric], default=None)
     simple = None if best is None else _predictions(root / str(best.predictions), task, config)
     characters = [row.characters for row in texts]
     chosen = steadily_differing(signed) if texts else []
-    return Analysis(
+    analysis = Analysis(
         task=task.name,
         pretrained={label: describe(group) for label, group in pretrained.items()},
         scratch={label: describe(group) for label, group in scratch.items()},
-        pairs=all_pairs(pretrained, task.lower_is_better),
-        gains=gains(pretrained, scratch),
+        pairs=all_pairs(pretrained, task.lower_is_better, asking),
+        gains=gains(pretrained, scratch, asking),
+        gain_pairs=gain_pairs(pretrained, scratch, task.lower_is_better, asking),
+        trends=trends(pretrained, orders, asking),
         factors=[analyse_factors(grid, pretrained, task.lower_is_better) for grid in grids],
         against_baseline=(
             {} if best is None or simple is None else _against(best, simple, pretrained, task, config, together)
@@ -90,6 +102,7 @@ def analyse(
         differing_rows=differing_rows(chosen, kept, texts),
         same_answers=same,
     )
+    return analysis, TaskGroups(task, pretrained, scratch)
 
 
 def _against(

@@ -11,7 +11,8 @@ from pydantic import Field
 from bakeoff.comparison.analysis import analyse
 from bakeoff.comparison.breakdown import TestRow
 from bakeoff.comparison.facts import BudgetFacts, CorpusFacts, StartFacts, TaskFacts
-from bakeoff.comparison.label_curves import label_curves
+from bakeoff.comparison.families import interactions, over_tasks, shown_in_points
+from bakeoff.comparison.label_curves import label_curves, without_curves
 from bakeoff.comparison.latency import Latency
 from bakeoff.comparison.layer_profiles import RecipeLayers
 from bakeoff.comparison.measured import measured_results, read_measurement
@@ -91,6 +92,8 @@ class ComparisonFacts:
     """What the layers of each recipe do; empty before the last training."""
     later: list[str]
     """The labels of recipes of the plan that are trained later."""
+    looks: list[int]
+    """The numbers of seeds at which verdicts were seen before more seeds were added."""
     machine: dict[str, str]
     """The machine's processor, cores, memory, accelerator and system, by name."""
     versions: dict[str, str]
@@ -103,8 +106,8 @@ def collect(planned: PlannedTrainings, seeds: list[int], failures: list[Failure]
     failed = {failure.recipe for failure in failures}
     configs = {task.name: task.data for task in plan.tasks}
     entries = [_entry(planned, recipe, seeds, known) for recipe in plan.recipes if recipe.name not in failed]
-    measured = measured_results(plan.measures, entries, known.unmeasured, str(plan.corpus), planned.out, plan.grids)
-    analyses = [
+    looks = len(known.looks)
+    analysed = [
         analyse(
             entries,
             task,
@@ -114,9 +117,23 @@ def collect(planned: PlannedTrainings, seeds: list[int], failures: list[Failure]
             known.baselines,
             known.rows[task.name],
             plan.grids,
+            plan.trends,
+            plan.asking(task.name, task.unit, looks),
         )
         for task in tasks
     ]
+    measured = measured_results(
+        plan.measures,
+        entries,
+        known.unmeasured,
+        str(plan.corpus),
+        planned.out,
+        plan.grids,
+        plan.trends,
+        lambda title, unit: plan.asking(title, unit, looks),
+    )
+    groups = without_curves(plan.tasks, [of_task for _, of_task in analysed])
+    together = plan.asking(None, "%", looks)
     return Results(
         title=plan.title,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -132,8 +149,13 @@ def collect(planned: PlannedTrainings, seeds: list[int], failures: list[Failure]
         failures=failures,
         later=known.later,
         baselines=[*known.baselines, *measured.baselines],
-        analyses=[*analyses, *measured.analyses],
-        series=label_curves(plan.tasks, tasks, analyses),
+        analyses=[*(analysis for analysis, _ in analysed), *measured.analyses],
+        series=label_curves(plan.tasks, tasks, [analysis for analysis, _ in analysed], looks),
+        over_tasks=over_tasks(groups, plan.trends, together),
+        averaged=[each.task.name for each in shown_in_points(groups)],
+        interactions=interactions(groups, together),
+        baseline=plan.baseline,
+        looks=known.looks,
         latency=plan.latency,
         latencies=known.latencies,
         layers=known.layers,

@@ -13,6 +13,7 @@ from bakeoff.comparison.plan import Plan
 from bakeoff.comparison.results import LATEX, MARKDOWN, RESULTS, Failure, Results
 from bakeoff.comparison.results_csv import write_csv
 from bakeoff.comparison.running.engine import Engine
+from bakeoff.comparison.running.growth import Growth, grown, require_number
 from bakeoff.comparison.running.latency import Latencies
 from bakeoff.comparison.running.layers import layers_of_recipes
 from bakeoff.comparison.running.opened import Opened
@@ -37,6 +38,7 @@ def compare(
     jobs: int | Literal["auto"] = "auto",
     ray: str | None = None,
     only: Sequence[str] = (),
+    add_seeds: int | None = None,
     progress: Say | None = None,
     engine: Engine | None = None,
     workers: Workers | None = None,
@@ -58,6 +60,8 @@ def compare(
             trains.
         only: recipes of the plan, by their labels, that are trained now; a grid's name stands for all its cells. The
             report has these and those that are done. Left out: all of the plan.
+        add_seeds: number of seeds by which a finished comparison grows; what has finished is not run again. After an
+            interruption the same command goes on with these seeds and adds no others.
         progress: a function that gets one line before each training.
         engine: the object that trains, one job at a time and in this process; left out: Bakeoff itself.
         workers: workers that train side by side, instead of `jobs`, see `bakeoff.jobs`; they are left running.
@@ -73,11 +77,14 @@ def compare(
         require_one_process(out)
     asked = Asked(jobs, ray)
     asked.require_cluster()
-    plan = plan if isinstance(plan, Plan) else Plan.read(plan)
+    require_number(add_seeds)
+    plan, growth = grown(plan if isinstance(plan, Plan) else Plan.read(plan), Path(out), add_seeds)
     plan.require_recipes(only)
     those = asked if engine is None and workers is None else None
     with full_disk(Path(out), lambda: "what was trained is kept: with more space the same command goes on"):
-        return _Comparison(plan, Path(out), those, only, progress, engine or Engine(), workers, report or _report).run()
+        return _Comparison(
+            plan, growth, Path(out), those, only, progress, engine or Engine(), workers, report or _report
+        ).run()
 
 
 def _report(results: Results, path: Path) -> None:
@@ -96,6 +103,7 @@ class _Comparison(Opened):
     def __init__(
         self,
         plan: Plan,
+        growth: Growth,
         out: Path,
         asked: Asked | None,
         only: Sequence[str],
@@ -104,7 +112,7 @@ class _Comparison(Opened):
         workers: Workers | None,
         report: Callable[[Results, Path], None],
     ) -> None:
-        self.progress, self.report = progress, report
+        self.growth, self.progress, self.report = growth, progress, report
         super().__init__(plan, out, asked, engine, workers, progress or (lambda line: None), only=only)
 
     def run(self) -> Results:
@@ -138,6 +146,7 @@ class _Comparison(Opened):
         for each in planned.all():
             # The values of a recipe that waits for its search are not known yet, but that it has one is.
             each.check("search" if each.recipe.name in waiting else "")
+        self.growth.write(self.out)
         with self._workers(planned) as workers:  # first: a cluster that does not answer leaves nothing
             if self.shared is not None:
                 self.budget.settle_threads(self.shared.threads)
@@ -203,6 +212,7 @@ class _Comparison(Opened):
             latencies=latencies,
             layers=layers,
             later=self.later,
+            looks=self.growth.looks,
             machine=machine,
             versions=versions,
         )

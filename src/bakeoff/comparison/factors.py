@@ -2,17 +2,9 @@
 
 A cell c of a grid has a mean score m_c over S seeds. A *main effect* of a factor is the difference of two of its
 levels, averaged over the levels of all other factors; an *interaction* is how far such a difference is another one at
-two levels of another factor. Both are contrasts, sums of means with weights that add up to nothing:
-
-    d    = sum_c w_c m_c
-    V1   = sum_c w_c^2 var_c / S_c             the seeds
-    V2   = var_i(sum_c w_c x_ci) / n           the test examples, as in `bakeoff.comparison.row_noise`
-    df   = (V1 + V2)^2 / (sum_c (w_c^2 var_c / S_c)^2 / (S_c - 1) + V2^2 / (n - 1))
-
-which for two cells is the difference of `bakeoff.comparison.statistics`, but for the degrees of freedom of the seeds:
-many cells say together what three seeds of one do not (Satterthwaite 1946). The main effects of a grid on a task are
-one family for Holm's correction, its interactions another. Of grids of 2 x 2, 2 x 4 and 2 x 2 x 2 equal recipes, with 3
-to 9 seeds of spreads that differ up to tenfold, a family has a false claim in 0 to 5 % of cases.
+two levels of another factor. Both are contrasts, sums of means with weights that add up to nothing, whose noise is that
+of `bakeoff.comparison.noise`. The main effects of a grid on a task are one family for Holm's correction, its
+interactions another.
 
 Where a cell is missing, because a training diverged, only combinations of the other factors are averaged that both
 levels have, so that no other factor is mixed into the difference.
@@ -20,15 +12,13 @@ levels have, so that no other factor is mixed into the difference.
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from pydantic import Field
-from scipy import stats
 
 from bakeoff.comparison.grid import GridFacts
-from bakeoff.comparison.row_noise import row_noise
-from bakeoff.comparison.statistics import LEVEL, SEEDS_FOR_A_CLAIM, Difference, Group, decide, widest_reach
+from bakeoff.comparison.groups import Group, moderate
+from bakeoff.comparison.questions import Difference, Question, answers_to
 from bakeoff.config import Config
 
 Weights = Mapping[str, float]
@@ -65,10 +55,11 @@ def analyse_factors(grid: GridFacts, groups: Mapping[str, Group], lower_is_bette
         groups: the scores of the recipes, by label; cells that are missing here are left out.
         lower_is_better: whether a lower score is better.
     """
+    groups = moderate(groups)
     table = _Table(grid, groups)
     levels = {factor: table.means(factor) for factor in grid.factors}
     effects = [
-        Effect(factors=[factor], difference=_difference(groups, weights, f"{factor} {one}", f"{factor} {other}", base))
+        ([factor], Question(f"{factor} {one}", f"{factor} {other}", _parts(groups, weights), base=base))
         for factor in grid.factors
         for one, other in itertools.combinations(_ranked(levels[factor], lower_is_better), 2)
         for weights, base in table.effect(factor, one, other)
@@ -81,14 +72,16 @@ def analyse_factors(grid: GridFacts, groups: Mapping[str, Group], lower_is_bette
     )
 
 
-def _interactions(grid: GridFacts, groups: Mapping[str, Group], table: "_Table") -> Iterator[Effect]:
+def _interactions(
+    grid: GridFacts, groups: Mapping[str, Group], table: "_Table"
+) -> Iterator[tuple[list[str], Question]]:
     for (one, first), (other, second) in itertools.combinations(grid.factors.items(), 2):
         for a, b in itertools.combinations(first, 2):
             for c, d in itertools.combinations(second, 2):
                 for weights in table.interaction(one, (a, b), other, (c, d)):
                     change = f"{one} {a} − {b}"
                     words = f"{change} at {other} {c}", f"at {other} {d}"
-                    yield Effect(factors=[one, other], difference=_difference(groups, weights, *words, None))
+                    yield [one, other], Question(*words, _parts(groups, weights))
 
 
 class _Table:
@@ -146,42 +139,11 @@ def _ranked(means: Mapping[str, float], lower_is_better: bool) -> list[str]:
     return sorted(means, key=lambda level: means[level] if lower_is_better else -means[level])
 
 
-def _decided(effects: Sequence[Effect]) -> list[Effect]:
+def _decided(effects: Sequence[tuple[list[str], Question]]) -> list[Effect]:
     """The effects of one family with their verdicts."""
-    decided = decide([each.difference for each in effects])
-    return [each.model_copy(update={"difference": one}) for each, one in zip(effects, decided, strict=True)]
+    answers = answers_to([question for _, question in effects])
+    return [Effect(factors=factors, difference=one) for (factors, _), one in zip(effects, answers, strict=True)]
 
 
-def _difference(
-    groups: Mapping[str, Group], weights: Weights, first: str, second: str, base: float | None
-) -> Difference:
-    """The value of a contrast with its interval and its p-value, before any correction.
-
-    Args:
-        groups: the scores, by label.
-        weights: the weights, which add up to nothing.
-        first: what is compared, in words.
-        second: what it is compared with.
-        base: the score of the second, to which a relative difference is; None: there is none.
-    """
-    those = {label: groups[label] for label in weights}
-    d = sum(weight * those[label].mean for label, weight in weights.items())
-    relative = None if base is None or base <= 0 else d / base
-    figures: dict[str, Any] = {"first": first, "second": second, "difference": d, "relative": relative}
-    seeds = min(len(each.scores) for each in those.values())
-    size = min(len(each.contributions) for each in those.values())
-    if seeds < SEEDS_FOR_A_CLAIM or size < 2:
-        return Difference(**figures)
-    parts = {label: weights[label] ** 2 * each.variance_of_mean for label, each in those.items()}
-    over_seeds = sum(parts.values())
-    examples = np.sum([weights[label] * each.contributions for label, each in those.items()], axis=0)
-    reach = widest_reach([*those.values()]) * sum(map(abs, weights.values())) / 2
-    rows = row_noise(examples, next(iter(those.values())).clusters, reach)
-    variance = over_seeds + rows.variance
-    if rows.freedom <= 0 or variance <= 0:
-        return Difference(**figures)
-    of_seeds = sum(part**2 / (len(those[label].scores) - 1) for label, part in parts.items())
-    freedom = variance**2 / (of_seeds + rows.variance**2 / rows.freedom)
-    error = float(np.sqrt(variance))
-    half = float(stats.t.ppf(1 - LEVEL / 2, freedom)) * error
-    return Difference(**figures, interval=(d - half, d + half), p=float(2 * stats.t.sf(abs(d) / error, freedom)))
+def _parts(groups: Mapping[str, Group], weights: Weights) -> list[tuple[float, Group]]:
+    return [(weight, groups[label]) for label, weight in weights.items()]

@@ -8,6 +8,7 @@ from typing import Literal
 
 from bakeoff.comparison.plan import Plan
 from bakeoff.comparison.running.engine import Engine
+from bakeoff.comparison.running.growth import grown, require_number
 from bakeoff.comparison.running.opened import Opened
 from bakeoff.comparison.running.planned import PlannedFinetuning, PlannedMeasurement, PlannedPretraining
 from bakeoff.comparison.running.starts import IMPORTED
@@ -38,6 +39,7 @@ def forecast_comparison(
     jobs: int | Literal["auto"] = "auto",
     ray: str | None = None,
     only: Sequence[str] = (),
+    add_seeds: int | None = None,
     progress: Say | None = None,
 ) -> Forecast:
     """What `compare` will cost with the same arguments, by short measurements or by trainings that are done.
@@ -48,7 +50,8 @@ def forecast_comparison(
         UserError: a mistake in the plan that `compare` would refuse before its first training.
     """
     say, asked = progress or (lambda line: None), Asked(jobs, ray)
-    plan = plan if isinstance(plan, Plan) else Plan.read(plan)
+    require_number(add_seeds)
+    plan, _ = grown(plan if isinstance(plan, Plan) else Plan.read(plan), Path(out), add_seeds)
     plan.require_recipes(only)
     with TemporaryDirectory() as aside:
         imported = None if (Path(out) / IMPORTED).is_dir() else Path(aside)

@@ -4,20 +4,24 @@ from collections import Counter
 from collections.abc import Sequence
 
 from bakeoff.comparison.facts import TaskFacts
-from bakeoff.comparison.results import Analysis
+from bakeoff.comparison.families import TaskGroups
 from bakeoff.comparison.series import Series, SeriesPoint, series
+from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.comparison.task_plan import TaskPlan
 from bakeoff.display.wording import counted, quoted
 from bakeoff.errors import UserError
 
 
-def label_curves(plans: Sequence[TaskPlan], tasks: Sequence[TaskFacts], analyses: Sequence[Analysis]) -> list[Series]:
+def label_curves(
+    plans: Sequence[TaskPlan], tasks: Sequence[TaskFacts], analyses: Sequence[Analysis], looks: int = 0
+) -> list[Series]:
     """The curves over rows of train, with verdicts where they cross.
 
     Args:
         plans: the tasks of the plan, one for each number of rows.
         tasks: the facts of the same tasks.
         analyses: the statistics of the same tasks.
+        looks: how many times verdicts were seen before more seeds were added.
     """
     curves: dict[str, list[SeriesPoint]] = {}
     lower: dict[str, bool] = {}
@@ -35,7 +39,22 @@ def label_curves(plans: Sequence[TaskPlan], tasks: Sequence[TaskFacts], analyses
             )
             curves.setdefault(plan.point.curve, []).append(point)
             lower[plan.point.curve] = facts.lower_is_better
-    return [series(name, "rows", points, lower[name]) for name, points in curves.items() if len(points) > 1]
+    return [series(name, "rows", points, lower[name], looks) for name, points in curves.items() if len(points) > 1]
+
+
+def without_curves(plans: Sequence[TaskPlan], groups: Sequence[TaskGroups]) -> list[TaskGroups]:
+    """The tasks, and of a curve over rows the point with the most of them: all points have the same test rows.
+
+    Args:
+        plans: the tasks of the plan, one for each number of rows.
+        groups: the scores on the same tasks.
+    """
+    most: dict[str, TaskGroups] = {}
+    for number, (plan, of_task) in enumerate(zip(plans, groups, strict=True)):
+        name = f"{number}" if plan.point is None else f"curve {plan.point.curve}"
+        if name not in most or most[name].task.rows["train"] < of_task.task.rows["train"]:
+            most[name] = of_task
+    return list(most.values())
 
 
 def require_different_rows(plans: Sequence[TaskPlan], tasks: Sequence[TaskFacts]) -> None:

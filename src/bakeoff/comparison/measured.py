@@ -1,16 +1,20 @@
 """The results of what recipes were measured on without fine-tuning: scores, facts and statistics."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from bakeoff.comparison.asking import Asking
 from bakeoff.comparison.factors import analyse_factors
 from bakeoff.comparison.facts import MeasurementScore, TaskFacts
+from bakeoff.comparison.families import trends
 from bakeoff.comparison.grid import GridFacts
-from bakeoff.comparison.results import Analysis, Baseline, RecipeEntry
-from bakeoff.comparison.statistics import Group, all_pairs, describe
+from bakeoff.comparison.groups import Group, moderate
+from bakeoff.comparison.results import Baseline, RecipeEntry
+from bakeoff.comparison.statistics import all_pairs, describe
+from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.config import Record
 from bakeoff.display.wording import quoted
 from bakeoff.json_files import read_json, read_json_lines
@@ -66,6 +70,8 @@ def measured_results(
     text: str,
     root: Path,
     grids: Sequence[GridFacts],
+    orders: Mapping[str, Sequence[str]],
+    asking: Callable[[str, str], Asking],
 ) -> MeasuredResults:
     """The comparisons that the measurements of recipes allow, with their statistics.
 
@@ -76,6 +82,8 @@ def measured_results(
         text: the plan's corpus.
         root: the comparison's directory.
         grids: the grids that recipes are cells of.
+        orders: recipes in an order, by its name.
+        asking: how the questions of a measure are asked, by its title and the unit of its metric.
     """
     found = MeasuredResults([], [], [])
     recipes = {entry.label: entry.recipe for entry in entries}
@@ -101,8 +109,10 @@ def measured_results(
                 label: {seed: each.scores[panel.metric] for seed, each in kept if each.label == label}
                 for label in panel.labels
             }
-            found.facts.append(_facts(name, measure, panel, [*notes, *panel.notes]))
-            found.analyses.append(_analysis(name, panel, scores, grids))
+            facts = _facts(name, measure, panel, [*notes, *panel.notes])
+            found.facts.append(facts)
+            groups = _groups(panel, scores)
+            found.analyses.append(_analysis(facts, groups, grids, orders, asking(measure.title, facts.unit)))
             if panel.chance is not None:
                 test = {panel.metric: panel.chance}
                 found.baselines.append(Baseline(task=name, kind="simplest", name="chance", dev={}, test=test))
@@ -139,24 +149,35 @@ def _facts(name: str, measure: MeasureConfig, panel: Panel, notes: list[str]) ->
     )
 
 
-def _analysis(
-    name: str, panel: Panel, scores: Mapping[str, Mapping[int, float]], grids: Sequence[GridFacts]
-) -> Analysis:
+def _groups(panel: Panel, scores: Mapping[str, Mapping[int, float]]) -> dict[str, Group]:
+    """The scores of a panel's recipes, with what each row contributes."""
     together = np.array(panel.clusters, np.intp) if panel.clusters else None
-    groups = {
-        label: Group.of(
-            {
-                seed: [(score, values)]
-                for (seed, score), values in zip(scores[label].items(), panel.rows[label], strict=True)
-            },
-            together,
-            panel.reach,
-        )
-        for label in panel.labels
-    }
+    return moderate(
+        {
+            label: Group.of(
+                {
+                    seed: [(score, values)]
+                    for (seed, score), values in zip(scores[label].items(), panel.rows[label], strict=True)
+                },
+                together,
+                panel.reach,
+            )
+            for label in panel.labels
+        }
+    )
+
+
+def _analysis(
+    facts: TaskFacts,
+    groups: Mapping[str, Group],
+    grids: Sequence[GridFacts],
+    orders: Mapping[str, Sequence[str]],
+    asking: Asking,
+) -> Analysis:
     return Analysis(
-        task=name,
+        task=facts.name,
         pretrained={label: describe(group) for label, group in groups.items()},
-        pairs=all_pairs(groups, panel.lower_is_better),
-        factors=[analyse_factors(grid, groups, panel.lower_is_better) for grid in grids],
+        pairs=all_pairs(groups, facts.lower_is_better, asking),
+        trends=trends(groups, orders, asking),
+        factors=[analyse_factors(grid, groups, facts.lower_is_better) for grid in grids],
     )

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, PositiveInt, ValidationInfo, field_validator, model_validator
 
+from bakeoff.comparison.asking import Asking, Margin, check_asked, margin_of
 from bakeoff.comparison.grid import Factors, GridFacts
 from bakeoff.comparison.latency import LatencyPlan
 from bakeoff.comparison.own_settings import AS_IT_IS, known_budget
@@ -87,6 +88,14 @@ class Plan(Config):
     """Also fine-tune each recipe from random weights, to measure the gain of pre-training."""
     finetune_seeds: PositiveInt = 1
     """Fine-tunings nested in each seed; they are averaged and do not count as seeds."""
+    margin: Margin | dict[str, Margin] | None = None
+    """The difference from which on recipes are unlike, in points, or of errors in their unit; or one for each task, by
+    its name. With a margin, verdicts also say which recipes are equivalent."""
+    baseline: str | None = None
+    """The recipe, by its name, with which alone all others are compared; left out: every two are compared."""
+    trends: dict[str, list[str]] = Field(default={})
+    """Names of three recipes or more, in the order in which something grows, such as `width: [small, middle, large]`:
+    does the score rise along it?"""
     latency: LatencyPlan = LatencyPlan()
     """The texts that each fine-tuned model's latency is measured on, after the last training."""
     device: str = "auto"
@@ -144,7 +153,7 @@ class Plan(Config):
     def _distinct(self) -> Self:
         for what, names in (
             ("recipes", [item.name for item in self.recipes]),
-            ("tasks", [*(task.name for task in self.tasks), *(each.title for each in self.measures)]),
+            ("tasks", self._task_names),
         ):
             by_directory: dict[str, str] = {}
             for name in names:
@@ -173,6 +182,20 @@ class Plan(Config):
             if key in self.model_fields_set and getattr(self, key) != type(self).model_fields[key].default:
                 raise ValueError(f"{key}: would have no effect: nothing is fine-tuned")
         return self
+
+    @model_validator(mode="after")
+    def _asked_of_what_is_there(self) -> Self:
+        recipes = [item.name for item in self.recipes]
+        check_asked(self.margin, self.baseline, self.trends, recipes, self._task_names)
+        return self
+
+    @property
+    def _task_names(self) -> list[str]:
+        return [*(task.name for task in self.tasks), *(each.title for each in self.measures)]
+
+    def asking(self, task: str | None, unit: str, looks: int) -> Asking:
+        """How the questions of a task, or of all together, are asked; see `asking_of`."""
+        return Asking(margin_of(self.margin, task, self._task_names, unit), self.baseline, looks)
 
     def budget_of(self, item: RecipePlan) -> str:
         """The budget of a recipe's pre-trainings; of one that is compared as it is, `AS_IT_IS`."""

@@ -6,16 +6,15 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from bakeoff.comparison.breakdown import DifferingRow, LengthScores
-from bakeoff.comparison.factors import FactorAnalysis
-from bakeoff.comparison.facts import BudgetFacts, CorpusFacts, MeasurementScore, SameAnswer, StartFacts, TaskFacts
+from bakeoff.comparison.facts import BudgetFacts, CorpusFacts, MeasurementScore, StartFacts, TaskFacts
 from bakeoff.comparison.grid import GridFacts
 from bakeoff.comparison.latency import Latency, LatencyPlan
 from bakeoff.comparison.layer_profiles import RecipeLayers
 from bakeoff.comparison.plan import SearchPlan
 from bakeoff.comparison.pretraining_run import PretrainingRun
+from bakeoff.comparison.questions import Interaction
 from bakeoff.comparison.series import Series
-from bakeoff.comparison.statistics import Difference, Spread
+from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.config import Config
 from bakeoff.durable import write_atomically
 from bakeoff.json_files import read_json
@@ -168,31 +167,6 @@ class Baseline(Config):
         return values
 
 
-class Analysis(Config):
-    """The statistics of one task; see `bakeoff.comparison.statistics`."""
-
-    task: str
-    """The task's name."""
-    pretrained: dict[str, Spread]
-    """The metric over seeds with pre-trained weights, by recipe."""
-    scratch: dict[str, Spread] = Field(default={})
-    """The metric over seeds from random weights, by recipe."""
-    pairs: list[Difference] = Field(default=[])
-    """The differences of every two recipes with pre-trained weights."""
-    gains: dict[str, Difference] = Field(default={})
-    """The difference between pre-trained and random weights, by recipe."""
-    against_baseline: dict[str, Difference] = Field(default={})
-    """The difference between pre-trained weights and the best baseline that learns, by recipe; empty without one."""
-    by_length: list[LengthScores] = Field(default=[])
-    """The scores on short, middling and long test rows; empty where they are few or their lengths not known."""
-    differing_rows: list[DifferingRow] = Field(default=[])
-    """The test rows on which recipes differ most steadily over seeds, at most a dozen."""
-    factors: list[FactorAnalysis] = Field(default=[])
-    """What the factors of each grid do."""
-    same_answers: list[SameAnswer] = Field(default=[])
-    """The models that answer the same to every test row."""
-
-
 class Results(Config):
     """The results of a comparison, as results.json has them."""
 
@@ -230,6 +204,16 @@ class Results(Config):
     """The grids that recipes are cells of."""
     analyses: list[Analysis]
     """The statistics of the scores, one entry for each task."""
+    over_tasks: Analysis | None = None
+    """The statistics of the mean score over all tasks in percent or times 100; None: there are fewer than two."""
+    averaged: list[str] = Field(default=[])
+    """The tasks that the mean score is over: with points, and of a curve over rows the one with the most rows."""
+    interactions: list[Interaction] = Field(default=[])
+    """How far the differences of every two recipes are other ones on another task."""
+    baseline: str | None = None
+    """The recipe with which alone the others are compared; None: every two are."""
+    looks: list[int] = Field(default=[])
+    """The numbers of seeds at which verdicts were seen before more seeds were added."""
     latency: LatencyPlan = LatencyPlan()
     """The texts that latencies are measured on."""
     latencies: list[Latency] = Field(default=[])

@@ -18,7 +18,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from bakeoff.comparison.statistics import Difference, Spread, decide
+from bakeoff.comparison.questions import Difference, decide
+from bakeoff.comparison.statistics import Spread
 from bakeoff.config import Config
 
 
@@ -82,7 +83,9 @@ class Series(Config):
     """The places from which pre-training gains, over steps; empty where no recipe has scores from scratch."""
 
 
-def series(task: str, scale: Literal["rows", "steps"], points: Sequence[SeriesPoint], lower_is_better: bool) -> Series:
+def series(
+    task: str, scale: Literal["rows", "steps"], points: Sequence[SeriesPoint], lower_is_better: bool, looks: int = 0
+) -> Series:
     """A series, with verdicts over all its points.
 
     Args:
@@ -90,11 +93,12 @@ def series(task: str, scale: Literal["rows", "steps"], points: Sequence[SeriesPo
         scale: the scale.
         points: the points, whose differences have been decided point by point.
         lower_is_better: whether a lower score is better.
+        looks: how many times verdicts were seen before more seeds were added.
     """
     ordered = sorted(points, key=lambda point: point.at)
     labels = [label for label in ordered[0].pretrained if all(label in point.pretrained for point in ordered)]
-    pairs = _decided([_oriented(point.pairs, labels) for point in ordered])
-    gains = _decided([point.gains for point in ordered])
+    pairs = _decided([_oriented(point.pairs, labels) for point in ordered], looks)
+    gains = _decided([point.gains for point in ordered], looks)
     decided = [
         point.model_copy(update={"pairs": [*of_pairs.values()], "gains": of_gains})
         for point, of_pairs, of_gains in zip(ordered, pairs, gains, strict=True)
@@ -133,10 +137,10 @@ def turned(pair: Difference) -> Difference:
     return pair.model_copy(update={**ends, "relative": None})
 
 
-def _decided(points: Sequence[Mapping[str, Difference]]) -> list[dict[str, Difference]]:
+def _decided(points: Sequence[Mapping[str, Difference]], looks: int) -> list[dict[str, Difference]]:
     """The differences of all points with the verdicts of one family."""
     places = [(number, key) for number, point in enumerate(points) for key in point]
-    decided = decide([points[number][key] for number, key in places])
+    decided = decide([points[number][key] for number, key in places], looks)
     verdicts: list[dict[str, Difference]] = [{} for _ in points]
     for (number, key), each in zip(places, decided, strict=True):
         verdicts[number][key] = each

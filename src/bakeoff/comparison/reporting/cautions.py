@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from bakeoff.comparison.asking import times_for
 from bakeoff.comparison.facts import StartFacts
+from bakeoff.comparison.noise import SEEDS_FOR_A_CLAIM
 from bakeoff.comparison.pretraining_run import CurvePoint
 from bakeoff.comparison.reporting.baseline_findings import baseline_standings, worthless
 from bakeoff.comparison.reporting.collapses import collapse_cautions
@@ -13,7 +15,6 @@ from bakeoff.comparison.reporting.search_findings import search_cautions
 from bakeoff.comparison.reporting.spending import spending_cautions
 from bakeoff.comparison.reporting.unequal import unequal_cautions
 from bakeoff.comparison.results import Results
-from bakeoff.comparison.statistics import SEEDS_FOR_A_CLAIM
 from bakeoff.display.wording import counted, listed, quoted
 from bakeoff.objectives.registry import OBJECTIVES
 
@@ -29,6 +30,7 @@ def cautions(results: Results) -> list[str]:
     search = list(search_cautions(results))
     return [
         *_seeds(results),
+        *_looks(results),
         *worthless(baseline_standings(results)),
         *_failures(results),
         *_later(results),
@@ -56,6 +58,17 @@ def _seeds(results: Results) -> Iterator[str]:
         yield f"The comparison is not finished: {done} of {counted(planned, 'seed')} are done{end}."
     elif not claims(results):
         yield f"Only {counted(done, 'seed')}: {few}."
+
+
+def _looks(results: Results) -> Iterator[str]:
+    """A warning that seeds were added once verdicts had been seen."""
+    if results.looks:
+        times = times_for(len(results.looks))
+        seen = listed([str(each) for each in results.looks])
+        yield (
+            f"Seeds were added after verdicts had been seen with {seen} seeds. Who looks again until something "
+            f"shows would find it by chance: p-values are {times} times as large for this."
+        )
 
 
 def _failures(results: Results) -> Iterator[str]:

@@ -9,7 +9,8 @@ import altair
 
 from bakeoff.comparison.comparable import ComparableLosses, comparable_losses
 from bakeoff.comparison.reporting.measures import ShownMetric
-from bakeoff.comparison.results import Analysis, Results
+from bakeoff.comparison.results import Results
+from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.report.charts import Figure, axis_ends, colour_scale, dash_scale, styles
 

@@ -5,8 +5,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from bakeoff.comparison.reporting.measures import ShownMetric
-from bakeoff.comparison.results import Analysis, Results
+from bakeoff.comparison.results import Results
 from bakeoff.comparison.statistics import Spread
+from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.display.wording import listed, quoted
 
 STARTS = {"pretrained": "", "scratch": " from scratch"}

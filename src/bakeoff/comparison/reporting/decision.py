@@ -9,7 +9,8 @@ from statistics import fmean
 from typing import NamedTuple
 
 from bakeoff.comparison.reporting.measures import ShownMetric, against_the_best
-from bakeoff.comparison.results import Analysis, RecipeEntry, Results
+from bakeoff.comparison.results import RecipeEntry, Results
+from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.display.wording import counted, duration, memory, quantity, quoted
 
 
@@ -77,7 +78,7 @@ def choices(results: Results, analysis: Analysis) -> list[Choice]:
     measure = ShownMetric.of(results, analysis.task)
     best = measure.ranked(analysis)[0]
     pairs = [pair for pair in against_the_best(analysis, best) if pair.real is not None]
-    known = {pair.second: not pair.real for pair in pairs} | ({best: True} if pairs else {})
+    known = {pair.second: not pair.better for pair in pairs} | ({best: True} if pairs else {})
     entries = {entry.label: entry for entry in results.recipes}
     made = [
         Choice(

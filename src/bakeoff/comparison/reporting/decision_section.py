@@ -17,7 +17,8 @@ from bakeoff.comparison.reporting.decision import (
     on_front,
 )
 from bakeoff.comparison.reporting.measures import ShownMetric
-from bakeoff.comparison.results import Analysis, Results
+from bakeoff.comparison.results import Results
+from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.display.wording import counted, listed
 from bakeoff.report.charts import Figure, axis_ends, colour_scale
 from bakeoff.report.elements import frame, head, legend, note, panels

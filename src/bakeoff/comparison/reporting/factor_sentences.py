@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from bakeoff.comparison.factors import Effect, FactorAnalysis
 from bakeoff.comparison.reporting.measures import ShownMetric
-from bakeoff.comparison.results import Analysis
+from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.display.wording import listed, quoted
 
 MOST = 4

@@ -3,12 +3,17 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from bakeoff.comparison.noise import SEEDS_FOR_A_CLAIM
+from bakeoff.comparison.questions import Difference
+from bakeoff.comparison.reporting.against_findings import headline_against, standing_against
 from bakeoff.comparison.reporting.baseline_findings import baseline_headline, baseline_standings
 from bakeoff.comparison.reporting.factor_sentences import factor_sentences
+from bakeoff.comparison.reporting.family_findings import family_sentences
 from bakeoff.comparison.reporting.measures import ShownMetric, against_the_best, leading
 from bakeoff.comparison.reporting.series_sentences import series_sentences
-from bakeoff.comparison.results import Analysis, Results
-from bakeoff.comparison.statistics import SEEDS_FOR_A_CLAIM, Difference
+from bakeoff.comparison.reporting.verdict_words import what_would_decide
+from bakeoff.comparison.results import Results
+from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.display.wording import counted, listed, quoted
 
 
@@ -22,10 +27,14 @@ class Findings(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """The best recipe of a task and the others: `beaten` are worse beyond the noise, `peers` cannot be told apart."""
+    """The best recipe of a task and the others.
+
+    `beaten` are worse beyond the noise, `equal` are equivalent within the margin, `peers` cannot be told apart.
+    """
 
     best: str
     peers: list[str]
+    equal: list[str]
     beaten: list[str]
     next: Difference | None
 
@@ -34,8 +43,15 @@ class Standing(NamedTuple):
         """The standing by the means over seeds."""
         best = measure.ranked(analysis)[0]
         pairs = against_the_best(analysis, best)
-        peers = [pair.second for pair in pairs if not pair.real]
-        return cls(best, peers, [pair.second for pair in pairs if pair.real], pairs[0] if pairs else None)
+        beaten = [pair.second for pair in pairs if pair.better]
+        equal = [pair.second for pair in pairs if pair.verdict == "equivalent"]
+        peers = [pair.second for pair in pairs if pair.second not in {*beaten, *equal}]
+        return cls(best, peers, equal, beaten, pairs[0] if pairs else None)
+
+    @property
+    def leads(self) -> bool:
+        """Whether the best recipe is better than all others."""
+        return not self.peers and not self.equal
 
 
 def findings(results: Results) -> Findings:
@@ -45,7 +61,11 @@ def findings(results: Results) -> Findings:
     for analysis in results.analyses:
         measure = ShownMetric.of(results, analysis.task)
         standing = standings[analysis.task] = Standing.of(measure, analysis)
-        details.append(_standing(results, measure, analysis, standing))
+        if results.baseline in analysis.pretrained and claims(results):
+            details.append(standing_against(measure, analysis, results.baseline))
+        else:
+            details.append(_standing(results, measure, analysis, standing))
+        details += _what_would_decide(measure, analysis)
         # Of a single task the headline says all of its baseline.
         details += [
             each.sentence(on_task=True) for each in baselines if each.task == analysis.task and len(baselines) > 1
@@ -53,6 +73,7 @@ def findings(results: Results) -> Findings:
         details += _gain(results, measure, analysis)
         details += factor_sentences(measure, analysis)
     details += [sentence for each in results.series for sentence in series_sentences(results, each)]
+    details += family_sentences(results)
     headlines = [_headline(results, standings), baseline_headline(baselines)]
     if any(each.ahead > 0 and each.real is not False for each in baselines):
         headlines.reverse()  # what a reader has to know first
@@ -87,10 +108,12 @@ def _headline(results: Results, standings: dict[str, Standing]) -> str:
         return f"Nothing can be claimed yet: {seeds} cannot show whether a difference is real."
     if len(results.recipes) == 1:
         return f"Only {quoted(results.recipes[0].label)} was measured; there is no other recipe to compare it with."
+    if results.baseline is not None and any(results.baseline in each.pretrained for each in compared):
+        return headline_against(results, results.baseline)
     standings = {each.task: standings[each.task] for each in compared}
     count = len(compared[0].pretrained)
     everywhere = all(each.pretrained.keys() == compared[0].pretrained.keys() for each in compared)
-    won = {task: standing.best for task, standing in standings.items() if not standing.peers}
+    won = {task: standing.best for task, standing in standings.items() if standing.leads}
     if len(won) == len(standings) and len(set(won.values())) == 1 and everywhere:
         of_tasks = "" if len(won) == 1 else " on both tasks" if len(won) == 2 else f" on all {len(won)} tasks"
         best = next(iter(won.values()))
@@ -100,13 +123,16 @@ def _headline(results: Results, standings: dict[str, Standing]) -> str:
         parts = [f"{quoted(best)} is best on {quoted(task)}" for task, best in won.items()]
         undecided = [task for task in standings if task not in won]
         if undecided:
-            parts.append(f"on {_names(undecided)} the leaders cannot be told apart")
+            parts.append(f"on {_names(undecided)} {_not_apart(standings[task] for task in undecided)}")
         return f"{'; '.join(parts)}."
     if not everywhere:
         return "No winner: on each task, the leaders cannot be told apart."
     measures = {each.task: ShownMetric.of(results, each.task) for each in compared}
     first = set.intersection(*({*leading(measures[each.task], each)} for each in compared))
     among = [pair for each in compared for pair in each.pairs if {pair.first, pair.second} <= first]
+    if all(standing.equal and not standing.peers for standing in standings.values()) and len(first) > 1:
+        names = _names(entry.label for entry in results.recipes if entry.label in first)
+        return f"{names} are equivalent, within the plan's margin."
     noise = "the differences among them are within the noise"
     if any(pair.real for pair in among):
         noise = "none of them can be told apart from the best"
@@ -133,11 +159,29 @@ def _standing(results: Results, measure: ShownMetric, analysis: Analysis, standi
     lead = f"{ahead} {quoted(standing.next.second)}"
     if not claims(results):
         return f"{start} has the {extreme} mean, {mean}, {lead}; that may be chance."
-    if not standing.peers and standing.next.interval:
+    if standing.leads and standing.next.interval:
         low, high = (measure.change(each) for each in sorted(map(measure.gain, standing.next.interval)))
         return f"{start} is best with {mean}, {lead}, the next (95 % interval {low} to {high}{measure.steps})."
-    text = f"{start} has the {extreme} mean, {mean}, but {_names(standing.peers)} cannot be told apart from it"
+    notes = [f"{_names(standing.peers)} cannot be told apart from it"] if standing.peers else []
+    if standing.equal:
+        margin = next(p.margin for p in analysis.pairs if p.margin is not None)
+        are = "is" if len(standing.equal) == 1 else "are"
+        notes.append(f"{_names(standing.equal)} {are} equivalent to it within {measure.size(margin)}{measure.steps}")
+    text = f"{start} has the {extreme} mean, {mean}, but {listed(notes)}"
     return f"{text}; {_names(standing.beaten)} did worse beyond the noise." if standing.beaten else f"{text}."
+
+
+def _not_apart(standings: Iterable[Standing]) -> str:
+    equal = all(each.equal and not each.peers for each in standings)
+    return "the leaders are equivalent" if equal else "the leaders cannot be told apart"
+
+
+def _what_would_decide(measure: ShownMetric, analysis: Analysis) -> Iterator[str]:
+    """What would decide the first undecided difference of the best recipe."""
+    undecided = [pair for pair in against_the_best(analysis, measure.ranked(analysis)[0]) if pair.deciding is not None]
+    for pair in undecided[:1]:
+        words = what_would_decide(measure, pair, {analysis.task: measure.rows})
+        yield f"{quoted(pair.first)} against {quoted(pair.second)} on {quoted(analysis.task)} is undecided: {words}."
 
 
 def _gain(results: Results, measure: ShownMetric, analysis: Analysis) -> Iterator[str]:

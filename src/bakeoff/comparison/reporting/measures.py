@@ -7,8 +7,9 @@ from functools import cached_property
 from itertools import takewhile
 
 from bakeoff.comparison.facts import TaskFacts
-from bakeoff.comparison.results import Analysis, Baseline, Results
-from bakeoff.comparison.statistics import Difference
+from bakeoff.comparison.questions import Difference
+from bakeoff.comparison.results import Baseline, Results
+from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.display.wording import MINUS, percent, points
 
 DIGITS = 3
@@ -31,6 +32,11 @@ class ShownMetric:
         analysis = next((each for each in results.analyses if each.task == task), None)
         spreads = [] if analysis is None else [*analysis.pretrained.values(), *analysis.scratch.values()]
         return cls(facts, max((abs(spread.mean) for spread in spreads), default=1.0))
+
+    @property
+    def rows(self) -> int:
+        """Number of test rows."""
+        return self.task.rows["test"]
 
     @property
     def heading(self) -> str:
@@ -124,7 +130,7 @@ def leading(measure: ShownMetric, analysis: Analysis) -> list[str]:
     A recipe below one that is worse may have so much noise that it cannot be told apart either; it does not lead.
     """
     best, *others = measure.ranked(analysis)
-    worse = {pair.second for pair in against_the_best(analysis, best) if pair.real}
+    worse = {pair.second for pair in against_the_best(analysis, best) if pair.better}
     return [best, *takewhile(lambda label: label not in worse, others)]
 
 

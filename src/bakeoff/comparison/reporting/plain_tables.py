@@ -3,11 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from bakeoff.comparison.questions import Difference
 from bakeoff.comparison.reporting.decision import COSTS, costs
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.reporting.tables import leaders
-from bakeoff.comparison.results import Analysis, Results
-from bakeoff.comparison.statistics import Difference, Spread
+from bakeoff.comparison.results import Results
+from bakeoff.comparison.statistics import Spread
+from bakeoff.comparison.task_analysis import Analysis
 
 
 class Cell(NamedTuple):
@@ -96,7 +98,7 @@ def _difference(measure: ShownMetric, difference: Difference | None) -> Cell:
     text = measure.change(difference.difference)
     if difference.interval is not None:
         text += " [{}, {}]".format(*map(measure.change, difference.interval))
-    return Cell(text, bool(difference.real))
+    return Cell(text, difference.better)
 
 
 def _scores(results: Results, measures: Mapping[str, ShownMetric]) -> PlainTable:

@@ -6,6 +6,7 @@ from pathlib import Path
 import altair
 import vl_convert
 
+from bakeoff.comparison.noise import SEEDS_FOR_A_CLAIM
 from bakeoff.comparison.reporting import tables
 from bakeoff.comparison.reporting.cautions import MOST, cautions
 from bakeoff.comparison.reporting.charts import colours, curves, dots
@@ -13,6 +14,7 @@ from bakeoff.comparison.reporting.cut_texts import cut_notes
 from bakeoff.comparison.reporting.decision import decisions
 from bakeoff.comparison.reporting.decision_section import decision_figures, decision_section
 from bakeoff.comparison.reporting.factor_findings import factor_figures, factor_section
+from bakeoff.comparison.reporting.family_findings import of_task, over_tasks_section
 from bakeoff.comparison.reporting.findings import findings
 from bakeoff.comparison.reporting.layer_section import layer_figures, layer_section
 from bakeoff.comparison.reporting.measures import ShownMetric
@@ -20,8 +22,8 @@ from bakeoff.comparison.reporting.search_findings import search_figures, search_
 from bakeoff.comparison.reporting.series_section import series_figures, series_section
 from bakeoff.comparison.reporting.unequal import budget_text, budgets
 from bakeoff.comparison.reporting.where_section import where_section
-from bakeoff.comparison.results import FIGURES, Analysis, Results
-from bakeoff.comparison.statistics import SEEDS_FOR_A_CLAIM
+from bakeoff.comparison.results import FIGURES, Results
+from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.display.wording import budget, counted, listed, quantity, quoted
 from bakeoff.durable import own_folder, write_atomically
 from bakeoff.report.charts import Figure, on_page, specification
@@ -149,6 +151,7 @@ def _scores(results: Results, figures: list[Figure]) -> str:
             )
         )
         parts += [_differences(results, each) for each in results.analyses]
+        parts.append(over_tasks_section(results))
     return "\n".join(parts)
 
 
@@ -158,6 +161,7 @@ def _differences(results: Results, analysis: Analysis) -> str:
     parts = [f"<h3>{escape(analysis.task)}</h3>"]
     if analysis.pairs:
         parts.append(tables.differences(measure, analysis.pairs, "Difference of pre-trained recipes"))
+    parts += of_task(results, analysis)
     if tested := analysis.against_baseline.values():
         parts.append(tables.differences(measure, tested, "Difference from what needs no neural network"))
     return "".join(parts)
@@ -211,8 +215,9 @@ def _method(results: Results) -> str:
         ),
         (
             "Significance",
-            "Clark's min F′ for two samples: the variance over seeds plus the variance over test examples, with "
-            "Satterthwaite's degrees of freedom, Holm's correction within a task, level 0.05.",
+            "The variance over seeds, moderated by that of the other recipes (Smyth 2004), plus the variance over test "
+            "examples, as in Clark's min F′; Satterthwaite's degrees of freedom; Shaffer's correction for the pairs of "
+            "a task, Holm's for its gains; level 0.05.",
         ),
         (
             "Corpus",

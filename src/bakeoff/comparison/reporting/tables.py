@@ -8,11 +8,14 @@ from itertools import pairwise
 from statistics import fmean
 from typing import cast
 
+from bakeoff.comparison.questions import Difference
 from bakeoff.comparison.reporting.measures import ShownMetric, against_the_best, leading
 from bakeoff.comparison.reporting.spending import spending
 from bakeoff.comparison.reporting.unequal import budget_of, budgets
-from bakeoff.comparison.results import Analysis, Baseline, RecipeEntry, Results
-from bakeoff.comparison.statistics import Difference, Spread
+from bakeoff.comparison.reporting.verdict_words import verdict, what_would_decide
+from bakeoff.comparison.results import Baseline, RecipeEntry, Results
+from bakeoff.comparison.statistics import Spread
+from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.display.wording import duration, memory, p_value, points, quantity
 from bakeoff.report.elements import frame, head
 
@@ -24,7 +27,9 @@ NOTHING = '<td class="weak">–</td>'
 
 def leaders(measure: ShownMetric, analysis: Analysis) -> set[str]:
     """Labels of the recipes that lead, see `leading`; empty if no claim can be made."""
-    if any(pair.real is None for pair in against_the_best(analysis, measure.ranked(analysis)[0])):
+    ranked = measure.ranked(analysis)
+    pairs = against_the_best(analysis, ranked[0])
+    if len(pairs) < len(ranked) - 1 or any(pair.real is None for pair in pairs):
         return set()
     return set(leading(measure, analysis))
 
@@ -136,20 +141,28 @@ def _capitalised(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def differences(measure: ShownMetric, pairs: Iterable[Difference], heading: str) -> str:
-    """A table of differences on one task, each with its interval and verdict, below a heading for the first column."""
+def differences(
+    measure: ShownMetric, pairs: Iterable[Difference], heading: str, counts: Mapping[str, int] | None = None
+) -> str:
+    """A table of differences, each with its interval and verdict, and with what would decide it.
+
+    Args:
+        measure: the metric.
+        pairs: the differences.
+        heading: the heading of the first column.
+        counts: the test rows of the tasks that they are about, by their names; None: those of the metric's task.
+    """
     rows = []
     for pair in pairs:
-        verdict = {
-            True: "<b>exceeds the noise</b>",
-            False: "within the noise",
-            None: "no claim",
-        }[pair.real]
+        text = escape(verdict(measure, pair))
+        text = f"<b>{text}</b>" if pair.better else text
+        if words := what_would_decide(measure, pair, counts or {measure.task.name: measure.rows}):
+            text += f"<br><small>{escape(words)}</small>"
         interval = " to ".join(map(measure.change, pair.interval)) if pair.interval else "–"
         p = p_value(pair.adjusted_p) if pair.adjusted_p is not None else "–"
         rows.append(
             f"<tr><th>{escape(pair.first)} − {escape(pair.second)}</th><td>{measure.change(pair.difference)}</td>"
-            f'<td>{interval}</td><td>{p}</td><td class="text{"" if pair.real else " weak"}">{verdict}</td></tr>'
+            f'<td>{interval}</td><td>{p}</td><td class="text{"" if pair.better else " weak"}">{text}</td></tr>'
         )
     unit = measure.steps.strip() or escape(measure.task.metric_title)
     names = head([heading, unit, "95 % interval", "p, corrected"], last="verdict")

@@ -12,10 +12,15 @@ from bakeoff.comparison.reporting.factor_findings import mean_at
 from bakeoff.comparison.reporting.findings import findings
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.reporting.search_findings import COLUMNS, rows
-from bakeoff.comparison.results import Analysis, Results
+from bakeoff.comparison.reporting.verdict_words import verdict, ways_to_decide
+from bakeoff.comparison.results import Results
 from bakeoff.comparison.statistics import Spread
+from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.display.console import Console, titled_table
 from bakeoff.display.wording import counted, duration
+
+MOST_PAIRS = 10
+"""Most pairs of a task whose verdicts are printed; the others stand in the report."""
 
 
 def print_results(results: Results, out: Path) -> None:
@@ -23,6 +28,8 @@ def print_results(results: Results, out: Path) -> None:
     console = Console()
     for analysis in results.analyses:
         console.print(_table(results, analysis))
+        if any(pair.real is not None for pair in analysis.pairs):
+            console.print(_verdicts(ShownMetric.of(results, analysis.task), analysis))
         for factors in analysis.factors:
             console.print(_factors(results, analysis, factors))
     if results.search is not None:
@@ -76,6 +83,27 @@ def _factors(results: Results, analysis: Analysis, factors: FactorAnalysis) -> T
         for number, level in enumerate(levels):
             table.add_row("" if number else factor, level, mean_at(measure, factors, factor, level))
         table.add_section()
+    return table
+
+
+def _verdicts(measure: ShownMetric, analysis: Analysis) -> Table:
+    """The verdicts on a task's pairs; of undecided ones, what would have been found and what would decide them."""
+    table = titled_table(f"{analysis.task}: which differences are real")
+    table.add_column("difference", overflow="fold")
+    table.add_column(measure.steps.strip() or "size", justify="right", no_wrap=True)
+    table.add_column("verdict", overflow="fold")
+    table.add_column("found in\nhalf of all", justify="right", no_wrap=True)
+    table.add_column("to decide", overflow="fold")
+    for pair in analysis.pairs[:MOST_PAIRS]:
+        table.add_row(
+            f"{pair.first} − {pair.second}",
+            measure.change(pair.difference),
+            verdict(measure, pair),
+            "" if pair.deciding is None else measure.extent(pair.deciding.detectable),
+            ways_to_decide(measure, pair, {analysis.task: measure.rows}),
+        )
+    if more := len(analysis.pairs) - MOST_PAIRS if len(analysis.pairs) > MOST_PAIRS else 0:
+        table.caption, table.caption_justify = f"{counted(more, 'further pair')} in the report", "left"
     return table
 
 

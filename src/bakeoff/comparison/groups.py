@@ -1,0 +1,134 @@
+"""The scores of one recipe over seeds, with what each test row contributes to them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bakeoff.comparison.seed_noise import SeedVariance, moderated
+from bakeoff.tasks.scores.jackknife import Vector
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What the test rows of one task contribute to the scores of a recipe."""
+
+    by_seed: Vector
+    """(S, n) contributions of the rows in each seed, mean over nested fine-tunings; n is 0 where they are not known."""
+    clusters: NDArray[np.intp] | None = None
+    """(n,) the number of the cluster that each test row belongs to; None: all are independent."""
+    reach: float | None = None
+    """The distance of the metric's highest from its lowest value; None: it has no such bounds."""
+
+    @cached_property
+    def mean(self) -> Vector:
+        """(n,) contributions of the rows, mean over seeds."""
+        return np.asarray(self.by_seed.mean(0))
+
+    def times(self, weight: float) -> "Answers":
+        """The contributions to the scores times a weight."""
+        return Answers(weight * self.by_seed, self.clusters, None if self.reach is None else abs(weight) * self.reach)
+
+
+def drawn_anew(by_seed: Vector, clusters: NDArray[np.intp] | None = None) -> float:
+    """The variance of what is drawn anew in each seed and row, or seed and cluster, of a mean over the rows of a seed.
+
+    Args:
+        by_seed: (S, n) contributions.
+        clusters: (n,) the number of the cluster of each row, from 0 on; None: each row is a cluster of its own.
+    """
+    seeds, rows = by_seed.shape
+    if seeds < 2 or rows < 2:
+        return 0.0
+    rest = by_seed - by_seed.mean(0) - by_seed.mean(1, keepdims=True) + by_seed.mean()
+    squares = float((rest * rest).sum()) * rows / (rows - 1)
+    if clusters is not None and (count := int(clusters.max()) + 1) > 1:
+        sums = np.array([np.bincount(clusters, each, count) for each in rest])
+        squares = max(squares, float((sums * sums).sum()) * count / (count - 1))
+    return squares / (seeds - 1) / rows**2
+
+
+@dataclass(frozen=True)
+class Group:
+    """The scores of one recipe by seed, on one task or as a weighted sum over several."""
+
+    scores: dict[int, float]
+    """The metric by seed, mean over nested fine-tunings."""
+    answers: tuple[Answers, ...]
+    """The contributions of the test rows, for each task; seeds in the order of the scores."""
+    moderated: SeedVariance | None = None
+    """The variance over seeds with what other recipes say of it; None: they were not asked."""
+
+    @classmethod
+    def of(
+        cls,
+        runs: Mapping[int, Sequence[tuple[float, Vector]]],
+        clusters: NDArray[np.intp] | None = None,
+        reach: float | None = None,
+    ) -> "Group":
+        """A group averaged inside each seed first, because the fine-tunings of one seed are not independent.
+
+        Args:
+            runs: the score and the contributions of each fine-tuning, by seed.
+            clusters: see `Answers`.
+            reach: see `Answers`.
+        """
+        scores = {seed: float(np.mean([score for score, _ in nested])) for seed, nested in runs.items()}
+        inside = np.array([np.mean([values for _, values in nested], axis=0) for nested in runs.values()], np.float64)
+        return cls(scores, (Answers(inside, clusters, reach),))
+
+    @property
+    def mean(self) -> float:
+        """Mean score over seeds."""
+        return float(np.mean(list(self.scores.values())))
+
+    @cached_property
+    def floor(self) -> float:
+        """The part of the variance over seeds that its rows alone make."""
+        return sum(drawn_anew(each.by_seed, each.clusters) for each in self.answers)
+
+    @property
+    def sample_variance(self) -> float:
+        """The sample variance of the scores over seeds."""
+        return float(np.var(list(self.scores.values()), ddof=1))
+
+    @property
+    def seed_variance(self) -> SeedVariance:
+        """The variance of the score of one seed, at least what its rows alone make, with its degrees of freedom."""
+        if self.moderated is not None:
+            return self.moderated
+        freedom = np.float64(len(self.scores) - 1)
+        return SeedVariance(np.maximum(self.sample_variance, self.floor), np.asarray(freedom))
+
+
+def weighted(parts: Sequence[tuple[float, Group]]) -> Group:
+    """The weighted sum of one recipe's groups on several tasks, by the seeds that all of them have."""
+    seeds = [seed for seed in parts[0][1].scores if all(seed in group.scores for _, group in parts)]
+    answers = []
+    for weight, group in parts:
+        order = [list(group.scores).index(seed) for seed in seeds]
+        answers += [Answers(each.by_seed[order], each.clusters, each.reach).times(weight) for each in group.answers]
+    scores = {seed: sum(weight * group.scores[seed] for weight, group in parts) for seed in seeds}
+    return Group(scores, tuple(answers))
+
+
+def moderate(groups: Mapping[str, Group]) -> dict[str, Group]:
+    """The same groups with variances over seeds that are moderated by each other, where they have two seeds or more.
+
+    Groups whose variances are moderated already stay as they are.
+
+    Args:
+        groups: recipes on one task, all with pre-trained weights or all from scratch.
+    """
+    able = {label: group for label, group in groups.items() if len(group.scores) > 1}
+    if not able or all(group.moderated is not None for group in able.values()):
+        return dict(groups)
+    found = moderated(
+        np.array([group.sample_variance for group in able.values()]),
+        np.array([len(group.scores) - 1.0 for group in able.values()]),
+        np.array([group.floor for group in able.values()]),
+    )
+    known = {label: SeedVariance(*each) for label, *each in zip(able, found.variance, found.freedom, strict=True)}
+    return {label: replace(group, moderated=known.get(label)) for label, group in groups.items()}

@@ -1,0 +1,58 @@
+"""The findings where a plan compares all recipes with one of them, and not with each other."""
+
+from bakeoff.comparison.questions import Difference
+from bakeoff.comparison.reporting.measures import ShownMetric
+from bakeoff.comparison.results import Results
+from bakeoff.comparison.task_analysis import Analysis
+from bakeoff.display.wording import listed, quoted
+
+
+def _from(pair: Difference, baseline: str) -> tuple[str, float]:
+    """The other recipe of a pair, and its difference from the plan's baseline."""
+    return (pair.first, pair.difference) if pair.second == baseline else (pair.second, -pair.difference)
+
+
+def _parts(measure: ShownMetric, analysis: Analysis, baseline: str) -> dict[str, list[tuple[str, float]]]:
+    """The recipes with their differences from the baseline, by the verdict in words."""
+    parts: dict[str, list[tuple[str, float]]] = {"better": [], "worse": [], "equivalent": [], "apart": []}
+    for pair in analysis.pairs:
+        other, apart = _from(pair, baseline)
+        if pair.better:
+            parts["better" if measure.gain(apart) > 0 else "worse"].append((other, apart))
+        else:
+            parts["equivalent" if pair.verdict == "equivalent" else "apart"].append((other, apart))
+    return parts
+
+
+def headline_against(results: Results, baseline: str) -> str:
+    """The main finding: which recipes are better or worse than the plan's baseline, on which tasks."""
+    said: dict[str, dict[str, list[str]]] = {"better": {}, "worse": {}}
+    for analysis in results.analyses:
+        measure = ShownMetric.of(results, analysis.task)
+        parts = _parts(measure, analysis, baseline)
+        for word, of_word in said.items():
+            for label, _ in parts[word]:
+                of_word.setdefault(label, []).append(quoted(analysis.task))
+    clauses = [
+        f"{quoted(label)} is {word} on {listed(tasks)}"
+        for word, of_word in said.items()
+        for label, tasks in of_word.items()
+    ]
+    if not clauses:
+        return f"No recipe has been shown to be better or worse than {quoted(baseline)}."
+    return f"Compared with {quoted(baseline)}, {listed(clauses)}, and the difference is real."
+
+
+def standing_against(measure: ShownMetric, analysis: Analysis, baseline: str) -> str:
+    """All recipes on a task against the plan's baseline."""
+    parts = _parts(measure, analysis, baseline)
+
+    def sizes(word: str) -> str:
+        return listed([f"{quoted(label)} by {measure.extent(apart)}{measure.steps}" for label, apart in parts[word]])
+
+    notes = [f"{word} beyond the noise: {sizes(word)}" for word in ("better", "worse") if parts[word]]
+    for word, text in (("equivalent", "equivalent"), ("apart", "not to be told apart")):
+        if parts[word]:
+            notes.append(f"{text}: {listed([quoted(label) for label, _ in parts[word]])}")
+    start = f"On {quoted(analysis.task)}, against {quoted(baseline)}"
+    return f"{start} with {measure.amount(analysis.pretrained[baseline].mean)}: {'; '.join(notes)}."

@@ -1,0 +1,156 @@
+"""Families of questions in sentences and sections: all tasks together, gains against gains, trends, interactions."""
+
+from collections.abc import Iterable, Iterator
+from html import escape
+
+from bakeoff.comparison.facts import TaskFacts
+from bakeoff.comparison.families import OVER_TASKS
+from bakeoff.comparison.questions import Difference, Interaction
+from bakeoff.comparison.reporting import tables
+from bakeoff.comparison.reporting.measures import ShownMetric
+from bakeoff.comparison.reporting.verdict_words import what_would_decide
+from bakeoff.comparison.results import Results
+from bakeoff.comparison.task_analysis import Analysis
+from bakeoff.display.wording import listed, quoted
+from bakeoff.report.elements import note
+
+MOST = 3
+"""Most differences of a family that are named in sentences."""
+
+
+def measure_over_tasks(results: Results) -> ShownMetric:
+    """The mean score over tasks as reports show it."""
+    percent = all(each.unit == "%" for each in results.tasks if each.name in results.averaged)
+    facts = TaskFacts(
+        name=OVER_TASKS,
+        metric="mean",
+        metric_title="mean score",
+        unit="%" if percent else "× 100",
+        classes=0,
+        rows={},
+        files={},
+    )
+    return ShownMetric(facts)
+
+
+def rows_over_tasks(results: Results) -> dict[str, int]:
+    """The test rows of the tasks that are averaged, by their names."""
+    rows = {each.name: each.rows["test"] for each in results.tasks}
+    return {name: rows[name] for name in results.averaged}
+
+
+def family_sentences(results: Results) -> Iterator[str]:
+    """Sentences on what exceeds the noise in each family, and on the mean over tasks in any case."""
+    for analysis in results.analyses:
+        measure = ShownMetric.of(results, analysis.task)
+        yield from _gain_pairs(measure, analysis.gain_pairs, f" on {quoted(analysis.task)}")
+        yield from _trends(measure, analysis, f" on {quoted(analysis.task)}", {analysis.task: measure.rows})
+    if results.over_tasks is None:
+        return
+    measure, rows = measure_over_tasks(results), rows_over_tasks(results)
+    over = f"Over {listed([quoted(name) for name in rows])}"
+    pairs = results.over_tasks.pairs
+    real = [pair for pair in pairs if pair.better]
+    for pair in real[:MOST]:
+        yield f"{over}, {quoted(pair.first)} is ahead of {quoted(pair.second)} by {_size(measure, pair)}."
+    if len(real) > MOST:
+        yield f"{over}, {len(real) - MOST} more differences exceed the noise."
+    if pairs and not real and pairs[0].real is not None:
+        words = what_would_decide(measure, pairs[0], rows)
+        best = f"; {quoted(pairs[0].first)} has the highest mean: {words}" if words else ""
+        other = "another" if results.baseline is None else quoted(results.baseline)
+        yield f"{over} together, no recipe can be told to be better than {other}{best}."
+    yield from _gain_pairs(measure, results.over_tasks.gain_pairs, f" {over[0].lower()}{over[1:]}")
+    yield from _trends(measure, results.over_tasks, f" {over[0].lower()}{over[1:]}", rows)
+    yield from _interactions(measure, [each for each in results.interactions if each.better])
+
+
+def _size(measure: ShownMetric, difference: Difference) -> str:
+    """The size of a difference with its interval, beyond the noise."""
+    assert difference.interval is not None
+    ends = difference.interval if difference.difference >= 0 else [-each for each in difference.interval[::-1]]
+    low, high = map(measure.change, ends)
+    size = f"{measure.extent(difference.difference)}{measure.steps}"
+    return f"{size}, beyond the noise (95 % interval {low} to {high})"
+
+
+def _gain_pairs(measure: ShownMetric, pairs: list[Difference], where: str) -> Iterator[str]:
+    real = [pair for pair in pairs if pair.better]
+    for pair in real[:MOST]:
+        yield (
+            f"Pre-training does more for {quoted(pair.first)} than for {quoted(pair.second)}{where}: by "
+            f"{_size(measure, pair)}."
+        )
+    if len(real) > MOST:
+        yield f"Of the gains of pre-training{where}, {len(real) - MOST} more pairs differ beyond the noise."
+
+
+def _trends(measure: ShownMetric, analysis: Analysis, where: str, rows: dict[str, int]) -> Iterator[str]:
+    for name, trend in analysis.trends.items():
+        ends = f"from {quoted(trend.second)} to {quoted(trend.first)}"
+        if trend.better:
+            verb, what = "rises" if trend.difference > 0 else "falls", measure.task.metric_title
+            yield f"Along {quoted(name)}, {ends}, the {what} {verb}{where} by {_size(measure, trend)}."
+        elif trend.verdict == "equivalent" and trend.margin is not None:
+            margin = f"{measure.size(trend.margin)}{measure.steps}"
+            yield f"Along {quoted(name)}, {ends}, the {measure.task.metric_title} changes{where} by less than {margin}."
+        elif trend.real is not None:
+            words = what_would_decide(measure, trend, rows)
+            yield f"Along {quoted(name)}, {ends}, no trend can be shown{where}: {words}."
+
+
+def _interactions(measure: ShownMetric, real: list[Interaction]) -> Iterator[str]:
+    for each in sorted(real, key=lambda each: -abs(each.difference))[:MOST]:
+        yield (
+            f"The difference of {quoted(each.first)} from {quoted(each.second)} is another one on {quoted(each.task)} "
+            f"than on {quoted(each.other)}: by {_size(measure, each)}."
+        )
+    if len(real) > MOST:
+        yield f"{len(real) - MOST} more differences change from task to task beyond the noise."
+
+
+def of_task(results: Results, analysis: Analysis) -> Iterator[str]:
+    """The tables of a task's gains against each other, and of its trends."""
+    measure = ShownMetric.of(results, analysis.task)
+    rows = {analysis.task: measure.rows}
+    yield from _tables(measure, analysis, rows)
+
+
+def _tables(measure: ShownMetric, analysis: Analysis, rows: dict[str, int]) -> Iterator[str]:
+    if analysis.gain_pairs:
+        yield tables.differences(measure, analysis.gain_pairs, "Difference of gains from pre-training", rows)
+    if analysis.trends:
+        named = [each.model_copy(update={"first": f"{name}: {each.first}"}) for name, each in analysis.trends.items()]
+        yield tables.differences(measure, named, "Rise along an order", rows)
+
+
+def over_tasks_section(results: Results) -> str:
+    """The section of the mean over tasks, and of differences that change from task to task."""
+    if results.over_tasks is None:
+        return ""
+    measure, rows = measure_over_tasks(results), rows_over_tasks(results)
+    parts = [
+        "<h2>Over all tasks</h2>",
+        note(
+            f"The mean score over {escape(listed([quoted(name) for name in rows]))}, seed by seed, each task counting "
+            "alike; another comparison has other seeds and other rows of the same tasks."
+        ),
+    ]
+    if results.over_tasks.pairs:
+        parts.append(tables.differences(measure, results.over_tasks.pairs, "Difference of mean scores", rows))
+    parts += _tables(measure, results.over_tasks, rows)
+    if results.interactions:
+        parts.append(
+            note(
+                "Does a difference change from task to task? On the first task less that on the second, all corrected "
+                "together; the largest ones."
+            )
+        )
+        parts.append(tables.differences(measure, _largest(results.interactions), "Change of a difference", rows))
+    return "\\n".join(parts)
+
+
+def _largest(interactions: Iterable[Interaction]) -> list[Difference]:
+    """The interactions with the smallest p-values, at most a dozen, with their tasks in their names."""
+    known = sorted(interactions, key=lambda each: (each.p is None, each.p))[:12]
+    return [each.model_copy(update={"second": f"{each.second}, on {each.task} − on {each.other}"}) for each in known]

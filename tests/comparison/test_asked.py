@@ -1,0 +1,91 @@
+"""What a plan asks beyond the pairs, a margin, one recipe against the others, orders: in report, terminal, results."""
+
+import json
+
+import pytest
+from tests.comparison.test_execution import FakeEngine, folder, plan
+
+from bakeoff.comparison.execution import compare
+from bakeoff.comparison.plan import Plan
+from bakeoff.comparison.reporting.findings import findings
+from bakeoff.comparison.reporting.report import write_report
+from bakeoff.comparison.reporting.terminal import print_results
+from bakeoff.comparison.results import Results
+from bakeoff.errors import UserError
+
+__all__ = ["folder"]
+
+
+def go(folder, report=lambda results, path: None, **values):
+    two = {name: folder / f"{name}.tsv" for name in ("train", "dev", "test")}
+    tasks = [{"name": name, "text_column": "a", "label_column": "b", **two} for name in ("mood", "tone")]
+    settings = {"recipes": ["one", "two", "three"], "seeds": 3, "tasks": tasks, **values}
+    return compare(plan(folder, **settings), folder / "out", engine=FakeEngine(), report=report)
+
+
+def test_each_answer_stands_in_report_terminal_and_results(folder, capsys, monkeypatch):
+    monkeypatch.setattr("bakeoff.comparison.reporting.report._write_figures", lambda *arguments: None)
+    results = go(folder, write_report, margin={"mood": 90.0, "tone": 0.1}, trends={"size": ["one", "two", "three"]})
+    verdicts = {each.task: {pair.verdict for pair in each.pairs} for each in results.analyses}
+    assert verdicts["mood"] == {"equivalent"}
+    assert verdicts["tone"] == {"undecided"}
+    written = json.loads((folder / "out" / "results.json").read_text())
+    assert {pair["verdict"] for pair in written["analyses"][0]["pairs"]} == {"equivalent"}
+    assert Results.read(folder / "out" / "results.json") == results
+    page = (folder / "out" / "report.html").read_text(encoding="utf-8")
+    assert "equivalent within 90.0 points" in page
+    assert page.count("would have been found in half of all cases") > 3
+    assert "Rise along an order" in page
+    assert "Over all tasks" in page
+    assert "Difference of gains from pre-training" in page
+    monkeypatch.setenv("COLUMNS", "250")
+    print_results(results, folder / "out")
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "equivalent within 90.0 points" in printed
+    assert "undecided: within the noise" in printed
+    assert "would find 0.1 points" in printed
+    assert any("Along size" in line or "Along “size”" in line for line in findings(results).details)
+
+
+def test_one_recipe_against_the_others(folder, monkeypatch):
+    monkeypatch.setattr("bakeoff.comparison.reporting.report._write_figures", lambda *arguments: None)
+    results = go(folder, write_report, baseline="two")
+    for analysis in [*results.analyses, results.over_tasks]:
+        for pairs in (analysis.pairs, analysis.gain_pairs):
+            assert len(pairs) == 2
+            assert all("two" in (pair.first, pair.second) for pair in pairs)
+    assert findings(results).headline.startswith("No recipe has been shown to be better or worse than “two”.")
+    better = [
+        pair.model_copy(update={"real": True, "verdict": "better", "difference": 0.1})
+        for pair in results.analyses[0].pairs
+    ]
+    first = results.analyses[0].model_copy(update={"pairs": better})
+    told = findings(results.model_copy(update={"analyses": [first, results.analyses[1]]}))
+    assert told.headline.startswith("Compared with “two”, ")
+    assert "the difference is real" in told.headline
+
+
+def test_an_equivalent_leader_is_no_winner(folder):
+    results = go(folder, margin=95)
+    found = findings(results)
+    assert found.headline.startswith("“one”, “two” and “three” are equivalent, within the plan's margin.")
+    assert any("equivalent to it within 95.0 points" in line for line in found.details)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"baseline": "twoo"}, "baseline: the plan has no recipe 'twoo'; did you mean 'two'"),
+        ({"trends": {"size": ["one", "two"]}}, "trends.size: an order takes three different recipes or more"),
+        ({"trends": {"size": ["one", "two", "two"]}}, "trends.size: an order takes three different recipes or more"),
+        ({"trends": {"size": ["one", "two", "four"]}}, "trends.size: the plan has no recipe 'four'"),
+        ({"margin": 0}, "margin"),
+        ({"margin": {"moood": 1}}, "margin: the plan has no task 'moood'; did you mean 'mood'"),
+        ({"recipes": ["one"], "baseline": "one"}, "baseline: would have no effect"),
+    ],
+)
+def test_questions_on_what_is_not_there_are_refused(values, message, tmp_path):
+    task = {"name": "mood", "text_column": "a", "label_column": "b", "train": "train.tsv"}
+    settings = {"corpus": "c", "recipes": ["one", "two", "three"], "budget": "steps=5", "tasks": [task]}
+    with pytest.raises(UserError, match=message):
+        Plan.parse({**settings, **values}, "plan")

@@ -1,0 +1,132 @@
+"""Questions over gains, orders and tasks, against weighted sums that are made by hand."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from bakeoff.comparison.asking import Asking
+from bakeoff.comparison.facts import TaskFacts
+from bakeoff.comparison.families import TaskGroups, gain_pairs, interactions, over_tasks, trends
+from bakeoff.comparison.groups import Group, moderate
+from bakeoff.comparison.statistics import all_pairs
+
+ROWS, SEEDS = 400, 4
+
+
+def recipes(random, skills, *, rows=ROWS, seeds=SEEDS, reach=1.0):
+    """Groups of right and wrong answers; rows are as hard for all."""
+    hard = random.normal(size=rows)
+    made = {}
+    for label, skill in skills.items():
+        right = hard + random.normal(0, 0.7, (seeds, rows)) + random.normal(0, 0.03, (seeds, 1)) < skill
+        runs = {seed: [(each.mean(), each.astype(float))] for seed, each in enumerate(right)}
+        made[label] = Group.of(runs, None, reach)
+    return made
+
+
+def task(name, unit="%", lower=False):
+    return TaskFacts(
+        name=name,
+        metric="m",
+        metric_title="metric",
+        unit=unit,
+        lower_is_better=lower,
+        classes=2,
+        rows={"test": ROWS},
+        files={},
+    )
+
+
+def test_who_gains_more_from_pre_training():
+    random = np.random.default_rng(0)
+    scratch = recipes(random, {"a": 0.0, "b": 0.0, "c": 0.0})
+    trained = recipes(random, {"a": 1.0, "b": 0.3, "c": 0.3})
+    found = gain_pairs(trained, scratch, False, Asking())
+    gain = {label: trained[label].mean - scratch[label].mean for label in "abc"}
+    assert {(each.first, each.second) for each in found if each.real} == {("a", "b"), ("a", "c")}
+    for each in found:
+        assert each.difference == pytest.approx(gain[each.first] - gain[each.second])
+        assert each.difference >= 0
+    against = gain_pairs(trained, scratch, False, Asking(baseline="c"))
+    assert (against[0].first, against[0].second) == ("a", "c")
+    assert len(against) == 2
+
+
+def test_a_steady_rise_is_seen_where_no_neighbours_differ():
+    skills = dict(zip("abcde", np.linspace(0, 0.45, 5), strict=True))
+    groups = recipes(np.random.default_rng(1), skills, rows=600)
+    (trend,) = trends(groups, {"width": "abcde"}, Asking()).values()
+    slope = np.polyfit(range(5), [groups[label].mean for label in "abcde"], 1)[0]
+    assert trend.difference == pytest.approx(4 * slope)
+    assert (trend.first, trend.second) == ("e", "a")
+    assert trend.real
+    neighbours = {("b", "a"), ("c", "b"), ("d", "c"), ("e", "d")}
+    assert not any(each.real for each in all_pairs(groups) if (each.first, each.second) in neighbours)
+    back = trends(groups, {"width": "edcba"}, Asking())["width"]
+    assert back.difference == pytest.approx(-trend.difference)
+    assert back.p == pytest.approx(trend.p)
+    assert trends({label: groups[label] for label in "ab"}, {"width": "abcde"}, Asking()) == {}
+
+
+def test_all_tasks_together_are_the_mean_seed_by_seed():
+    random = np.random.default_rng(2)
+    one, other = (recipes(random, {"a": 0.6, "b": 0.4, "c": 0.2}) for _ in range(2))
+    errors = recipes(random, {"a": 0.1, "b": 0.2, "c": 0.3}, reach=None)
+    tasks = [
+        TaskGroups(task("one"), one, {}),
+        TaskGroups(task("other"), other, {}),
+        TaskGroups(task("errors", "", True), errors, {}),
+    ]
+    found = over_tasks(tasks, {"order": "abc"}, Asking())
+    for label in "abc":
+        expected = {seed: (one[label].scores[seed] + other[label].scores[seed]) / 2 for seed in range(SEEDS)}
+        assert found.pretrained[label].seeds == pytest.approx(expected)
+    alone = [all_pairs(each)[0] for each in (one, other)]
+    width = [each.interval[1] - each.interval[0] for each in alone]
+    assert found.pairs[0].interval[1] - found.pairs[0].interval[0] < min(width)
+    assert found.trends["order"].real
+    assert over_tasks(tasks[:1], {}, Asking()) is None
+    assert over_tasks(tasks[1:], {}, Asking()) is None
+
+
+def test_a_recipe_that_is_good_on_one_task_alone():
+    random = np.random.default_rng(3)
+    one = recipes(random, {"a": 1.0, "b": 0.0, "c": 0.0})
+    other = recipes(random, {"a": 0.0, "b": 0.0, "c": 0.0})
+    found = interactions([TaskGroups(task("one"), one, {}), TaskGroups(task("other"), other, {})], Asking())
+    assert {(each.first, each.second) for each in found if each.real} == {("a", "b"), ("a", "c")}
+    assert {(each.task, each.other) for each in found} == {("one", "other")}
+    first = found[0]
+    apart = [g[first.first].mean - g[first.second].mean for g in (one, other)]
+    assert first.difference == pytest.approx(apart[0] - apart[1])
+
+
+def test_a_task_that_is_there_twice_changes_nothing_but_rows():
+    """The mean over a task and itself is the task, whose rows then count twice, as those of two tasks would."""
+    groups = recipes(np.random.default_rng(4), {"a": 0.6, "b": 0.4})
+    twice = over_tasks([TaskGroups(task("one"), groups, {}), TaskGroups(task("two"), groups, {})], {}, Asking())
+    (alone,) = all_pairs(groups)
+    assert twice.pairs[0].difference == pytest.approx(alone.difference)
+    assert twice.pairs[0].p <= alone.p
+
+
+@pytest.mark.parametrize("family", ["gains", "interactions", "over", "trend"])
+def test_no_family_claims_too_much(family):
+    random, repeats, said = np.random.default_rng(5), 120, 0
+    for _ in range(repeats):
+        tasks = [
+            TaskGroups(
+                task(str(number)),
+                *(moderate(recipes(random, dict.fromkeys("abc", 0.3), rows=150, seeds=3)) for _ in range(2)),
+            )
+            for number in range(2)
+        ]
+        if family == "gains":
+            found = gain_pairs(tasks[0].pretrained, tasks[0].scratch, False, Asking())
+        elif family == "interactions":
+            found = interactions(tasks, Asking())
+        else:
+            over = over_tasks(tasks, {"order": "abc"}, Asking())
+            found = over.pairs if family == "over" else over.trends.values()
+        said += any(each.real for each in found)
+    assert said <= stats.binom.ppf(0.999, repeats, 0.05)

@@ -1,0 +1,102 @@
+"""Finished comparisons that grow by seeds."""
+
+import json
+
+import pytest
+from tests.comparison.test_execution import FakeEngine, folder, plan
+
+from bakeoff.comparison.execution import compare
+from bakeoff.comparison.reporting.cautions import cautions
+from bakeoff.errors import Interrupted, UserError
+
+__all__ = ["folder"]
+
+
+def go(folder, engine, add_seeds=None, **values):
+    settings = {"recipes": ["one", "two"], "seeds": 3, **values}
+    return compare(
+        plan(folder, **settings), folder / "out", engine=engine, add_seeds=add_seeds, report=lambda results, path: None
+    )
+
+
+def trained(engine):
+    return sorted({seed for _, seed, *_ in engine.of("pretrain")})
+
+
+def test_seeds_are_added_and_nothing_runs_twice(folder):
+    first = go(folder, FakeEngine())
+    assert first.looks == []
+    engine = FakeEngine()
+    grown = go(folder, engine, add_seeds=2)
+    assert trained(engine) == [3, 4]
+    assert grown.planned_seeds == grown.finished_seeds == [0, 1, 2, 3, 4]
+    assert grown.looks == [3]
+    assert any("added after verdicts had been seen with 3 seeds" in line for line in cautions(grown))
+    again = FakeEngine()
+    same = go(folder, again)  # the plan still says three seeds
+    assert trained(again) == []
+    assert same.finished_seeds == [0, 1, 2, 3, 4]
+    assert same.analyses[0].pairs == grown.analyses[0].pairs
+    once_more = go(folder, FakeEngine(), add_seeds=1)
+    assert once_more.finished_seeds == [0, 1, 2, 3, 4, 5]
+    assert once_more.looks == [3, 5]
+
+
+def test_a_second_look_costs_what_it_costs_by_hand(folder):
+    go(folder, FakeEngine())
+    grown = go(folder, FakeEngine(), add_seeds=2)
+    whole = compare(
+        plan(folder, recipes=["one", "two"], seeds=5), folder / "out2", engine=FakeEngine(), report=lambda r, p: None
+    )
+    for looked, planned in zip(grown.analyses[0].pairs, whole.analyses[0].pairs, strict=True):
+        assert looked.p == pytest.approx(planned.p)
+        assert looked.adjusted_p == pytest.approx(min(1, 3 * planned.adjusted_p))
+    assert whole.looks == []
+
+
+def test_more_seeds_in_the_plan_are_a_look_as_well(folder):
+    go(folder, FakeEngine())
+    grown = go(folder, FakeEngine(), seeds=5)
+    assert grown.looks == [3]
+    assert go(folder, FakeEngine(), seeds=5).looks == [3]
+
+
+def test_two_seeds_were_no_verdict(folder):
+    go(folder, FakeEngine(), seeds=2)
+    assert go(folder, FakeEngine(), seeds=4).looks == []
+
+
+def test_after_an_interruption_the_same_seeds_go_on(folder):
+    go(folder, FakeEngine())
+    with pytest.raises(Interrupted):
+        go(folder, FakeEngine(fail_at=3), add_seeds=2)
+    engine = FakeEngine()
+    grown = go(folder, engine, add_seeds=2)
+    assert grown.finished_seeds == [0, 1, 2, 3, 4]
+    assert grown.looks == [3]
+
+
+def test_what_is_not_finished_does_not_grow(folder):
+    with pytest.raises(UserError, match=r"--add-seeds: .*out is not finished; the same command without it goes on"):
+        go(folder, FakeEngine(), add_seeds=2)
+    assert not (folder / "out").exists()
+    with pytest.raises(Interrupted):
+        go(folder, FakeEngine(fail_at=4))
+    with pytest.raises(UserError, match="is not finished"):
+        go(folder, FakeEngine(), add_seeds=2)
+
+
+@pytest.mark.parametrize("number", [0, -1])
+def test_no_seeds_are_refused(number, folder):
+    with pytest.raises(UserError, match=f"--add-seeds: {number} is below 1"):
+        go(folder, FakeEngine(), add_seeds=number)
+
+
+def test_a_damaged_record_is_refused_by_its_name(folder):
+    go(folder, FakeEngine())
+    go(folder, FakeEngine(), add_seeds=1)
+    path = folder / "out" / "seeds.json"
+    assert json.loads(path.read_text()) == {"added": [3], "looks": [3]}
+    path.write_text(json.dumps({"added": "three"}))
+    with pytest.raises(UserError, match=r"seeds\.json"):
+        go(folder, FakeEngine())
