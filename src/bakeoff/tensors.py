@@ -1,28 +1,19 @@
 """Tensors in files: safetensors, with errors that a user can act on."""
 
-import json
 import os
 import re
 import stat
 from pathlib import Path
 
+import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from bakeoff import checksums
 from bakeoff.checksums import Damaged
 from bakeoff.durable import sync
 from bakeoff.errors import UserError
-from bakeoff.regular_files import open_regular
-
-RESTORE = "restore the file from a copy, or make it again"
-UNREADABLE = (SafetensorError, KeyError, ValueError, RuntimeError, AttributeError, TypeError)
-"""Errors of the library for damaged files, and for types of numbers that torch has not."""
-MOST_OF_HEADER = 100_000_000
-"""Largest number of bytes of a header, as the safetensors library has it."""
-MOST_DIMENSIONS = 64
-"""Largest number of dimensions of a tensor, as torch has it."""
+from bakeoff.stored_tensors import RESTORE, StoredTensors
 
 
 def save_tensors(tensors: dict[str, Tensor], path: Path, about: dict[str, str] | None = None) -> None:
@@ -46,54 +37,25 @@ def save_tensors(tensors: dict[str, Tensor], path: Path, about: dict[str, str] |
 
 
 def shapes(path: Path) -> dict[str, tuple[int, ...]]:
-    """The shapes of a file's tensors by name, from its header alone.
+    """The shapes of a file's tensors by name, from its header alone, or of those whose parts stand in its place.
 
     Raises:
         UserError: the file cannot be read.
         Damaged: it is no safetensors file, its header and its size contradict each other, or a tensor has more
             dimensions than torch's may have.
     """
-    checksums.require_present(path)
-    try:
-        with open_regular(path) as file:
-            size = os.fstat(file.fileno()).st_size
-            length = int.from_bytes(file.read(8), "little")
-            header = file.read(min(length, MOST_OF_HEADER))
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
-    if len(header) < length:
-        raise Damaged(f"{path}: damaged: its header ends too early", RESTORE)
-    try:
-        entries = {name: entry for name, entry in json.loads(header).items() if name != "__metadata__"}
-        end = max((int(entry["data_offsets"][1]) for entry in entries.values()), default=0)
-        shape_of = {name: tuple(map(int, entry["shape"])) for name, entry in entries.items()}
-    except (ValueError, RecursionError, AttributeError, KeyError, TypeError, IndexError):
-        raise Damaged(f"{path}: damaged: its header is not that of a safetensors file", RESTORE) from None
-    if 8 + length + end != size:
-        raise Damaged(f"{path}: damaged: {size:,} bytes, of which its header knows {8 + length + end:,}", RESTORE)
-    for name, shape in shape_of.items():
-        if len(shape) > MOST_DIMENSIONS:
-            raise Damaged(
-                f"{path}: damaged: {name} has {len(shape):,} dimensions; {MOST_DIMENSIONS} can be read", RESTORE
-            )
-    return shape_of
+    stored = StoredTensors(path, verified=True)
+    return {name: stored.shape(name) for name in stored}
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
-    """Read tensors to the CPU.
+    """Read tensors to the CPU; where processes have written their parts of them, these are put together.
 
     Raises:
         UserError: the file cannot be read.
         Damaged: the file was read, but is not what was written.
     """
-    shapes(path)
-    checksums.verify(path)
-    try:
-        return load_file(path)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except UNREADABLE as error:
-        raise Damaged(f"{path}: damaged: {error}", RESTORE) from None
+    return dict(StoredTensors(path))
 
 
 def rows_of(path: Path, name: str) -> int | None:
@@ -112,7 +74,10 @@ def fill(module: nn.Module, path: Path) -> None:
         Damaged: the file is not what was written, or its tensors are not the module's.
     """
     require_shapes(path, module)
-    module.load_state_dict(load_tensors(path))
+    stored = StoredTensors(path)
+    with torch.no_grad():
+        for name, tensor in module.state_dict().items():  # one by one, which needs no memory for all twice
+            tensor.copy_(stored[name])
 
 
 def require_shapes(path: Path, module: nn.Module) -> None:

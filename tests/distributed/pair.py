@@ -1,12 +1,14 @@
-"""What two processes do together, each started as `python -m tests.distributed.pair FOLDER`: many recipes in one go.
+"""What some processes do together, each started as `python -m tests.distributed.pair FOLDER`: many recipes in one go.
 
 FOLDER/plan.json has the recipes; each process writes FOLDER/RANK.json, or leaves what stopped it on standard error.
 """
 
+import hashlib
 import json
 import sys
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -26,6 +28,7 @@ from bakeoff.tasks.evaluate import evaluate
 from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.registry import parse_task
+from bakeoff.trainer import checkpoint, loop
 from bakeoff.trainer.loop import steps
 from bakeoff.trainer.position import Position
 from bakeoff.training import resolution
@@ -112,12 +115,58 @@ def _rows(arguments):
     return len(arguments[1].row.ids)
 
 
+def digests(tensors):
+    """The SHA-256 of the bytes of each tensor, with its type and shape."""
+    return {
+        name: hashlib.sha256(
+            f"{each.dtype} {tuple(each.shape)} ".encode()
+            + each.detach().contiguous().flatten().view(torch.uint8).numpy().tobytes()
+        ).hexdigest()
+        for name, each in tensors.items()
+    }
+
+
+def put_together(tensors, processes):
+    """Tensors joined from what each process holds, by hand."""
+    made = {}
+    for name, each in tensors.items():
+        divided_by = [getattr(placement, "dim", None) for placement in getattr(each, "placements", [])]
+        parts = processes.collected(each.to_local() if divided_by else each)
+        if divided_by in ([], [None]):
+            assert all(torch.equal(part, parts[0]) for part in parts), name
+        made[name] = parts[0] if divided_by in ([], [None]) else torch.cat(parts, *divided_by)
+    return made
+
+
+@contextmanager
+def noting_what_is_held(folder, out):
+    """Write the digests of weights and optimizer state that the processes hold at each save, as OUT-held.json."""
+    taken = loop.taken_checkpoint
+
+    def noted(unit, *others):
+        tensors = {"model": unit.module.state_dict(), "optimizer": checkpoint.optimizer_tensors(unit.optimizer)}
+        held = {name: digests(put_together(each, unit.processes)) for name, each in tensors.items()}
+        if unit.processes.first:
+            (folder / f"{out}-held.json").write_text(json.dumps(held), encoding="utf-8")
+        return taken(unit, *others)
+
+    with patch.object(loop, "taken_checkpoint", noted):
+        yield
+
+
 def run_of(folder, each, rank=0):
-    """A whole pre-training or fine-tuning, into a folder in `folder`."""
-    if "short" in each:
-        with short_of_memory(*each["short"], rank):
-            run_of(folder, {key: value for key, value in each.items() if key != "short"})
-        return
+    """A whole pre-training or fine-tuning, into a folder in `folder`; with `in_parts` all write its checkpoints."""
+    with ExitStack() as stack:
+        if "short" in each:
+            stack.enter_context(short_of_memory(*each["short"], rank))
+        if each.get("notes"):
+            stack.enter_context(noting_what_is_held(folder, each["out"]))
+        if each.get("in_parts"):
+            stack.enter_context(patch.object(checkpoint, "IN_PARTS_FROM", 0))
+        _run_of(folder, each)
+
+
+def _run_of(folder, each):
     recipe, out, options = Recipe.parse(each["recipe"], "test"), folder / each["out"], dict(each["options"])
     if "task" in each:
         task, config = parse_task(each["task"], "test"), FinetuneConfig.parse(each["config"], "test")
@@ -135,7 +184,7 @@ def main(folder):
     plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
     torch.set_num_threads(1)
     with together() as processes:  # which a program may do more than once
-        assert processes.largest(processes.rank) == 1
+        assert processes.largest(processes.rank) == processes.size - 1
     corpora = {path: Corpus.open(path) for _, path in plan["steps"].values()}
     made = {name: (Recipe.parse(values, name), corpora[path]) for name, (values, path) in plan["steps"].items()}
     with together() as processes:

@@ -128,20 +128,20 @@ def labelled_file(path):
     path.write_text("text\tlabel\n" + "\n".join(rows) + "\n", encoding="utf-8")
 
 
-def started(folder, **plan):
-    """Two processes that carry out a plan."""
+def started(folder, size=2, **plan):
+    """Processes that carry out a plan."""
     plan = {"steps": {}, "shards": False, "runs": [], "evaluations": [], **plan}
     (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
     command = [sys.executable, "-m", "tests.distributed.pair", str(folder)]
-    return [subprocess.Popen(command, env=each, stderr=subprocess.PIPE, text=True) for each in environments(2)]
+    return [subprocess.Popen(command, env=each, stderr=subprocess.PIPE, text=True) for each in environments(size)]
 
 
 def ended(processes, folder):
-    """What both have found, which is the same."""
+    """What all have found, which is the same."""
     complaints = [process.communicate(timeout=200)[1] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0], "\n".join(complaints)
-    results = [json.loads((folder / f"{rank}.json").read_text(encoding="utf-8")) for rank in range(2)]
-    assert results[0] == results[1]
+    assert not any(process.returncode for process in processes), "\n".join(complaints)
+    results = [json.loads((folder / f"{rank}.json").read_text(encoding="utf-8")) for rank in range(len(processes))]
+    assert all(each == results[0] for each in results)
     return results[0]
 
 

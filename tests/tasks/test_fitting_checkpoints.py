@@ -8,7 +8,7 @@ import torch
 from bakeoff.tasks.finetune_results import TrialResult
 from bakeoff.tasks.fitting.trial import DevEvaluation, Ended, Fit, FittingTrial, ended_before, recorded
 from bakeoff.tensors import save_tensors
-from bakeoff.trainer.checkpoint import written_whole
+from bakeoff.trainer.checkpoint import complete, make_anew
 from bakeoff.trainer.position import Position
 
 PLANNED = [FittingTrial(1e-4, 1), FittingTrial(3e-3, 1), FittingTrial(3e-3, 2)]
@@ -23,10 +23,10 @@ def test_the_best_of_the_trainings_that_have_ended_stays_the_best(best, tmp_path
         TrialResult(learning_rate=each.learning_rate, epochs=each.epochs, score=0.5, seconds=1.0) for each in PLANNED
     ]
     state = {"since_best": 1, "best": recorded(None), **Ended(results, fit, 20).state()}
-    with written_whole(
-        tmp_path / "partial", tmp_path / "step-00000024", json.dumps({**vars(Position(step=4)), **state})
-    ):
-        save_tensors(weights, tmp_path / "partial" / "chosen.safetensors")
+    partial = tmp_path / "partial"
+    make_anew(partial)
+    save_tensors(weights, partial / "chosen.safetensors")
+    complete(partial, tmp_path / "step-00000024", json.dumps({**vars(Position(step=4)), **state}))
     found = ended_before(tmp_path / "step-00000024")
     assert (found.trials, found.steps) == (results, 20)
     assert found.best is not None

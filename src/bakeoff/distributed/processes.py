@@ -1,8 +1,10 @@
 """The processes that train one model together: this one's place among them, their sums and their agreements."""
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, TypeVar
 
 import torch
@@ -59,9 +61,20 @@ class Processes:
         return self.rank == 0
 
     @property
+    def on_this_machine(self) -> int:
+        """The number of processes on this machine; at most, where the launcher does not say it."""
+        return int(os.environ.get("LOCAL_WORLD_SIZE", self.size))
+
+    @property
     def alone(self) -> bool:
         """Whether there is no other process."""
         return self.size == 1
+
+    @cached_property
+    def beside(self) -> Any:
+        """A group of the same processes, for exchanges in another thread; all ask for it together, in the main one."""
+        with exchanging():
+            return torch_processes.new_group(backend="gloo")
 
     def share(self, count: int) -> range:
         """The numbers of this process's part of `count` things, which are neighbours; parts are in order of ranks."""
@@ -118,7 +131,7 @@ class Processes:
             return [list(numbers)]
         mine = torch.tensor(numbers, dtype=torch.float64)
         everywhere = mine.new_empty(self.size, len(numbers))
-        with _together():
+        with exchanging():
             torch_processes.all_gather(list(everywhere.unbind()), mine)
         return everywhere.tolist()
 
@@ -135,7 +148,7 @@ class Processes:
         if self.alone:
             return
         under_way: deque[tuple[Any, Tensor, list[Tensor]]] = deque()
-        with _together():
+        with exchanging():
             for bucket in _buckets(tensors):
                 flat = torch.cat([each.flatten() for each in bucket])
                 under_way.append((torch_processes.all_reduce(flat, async_op=True), flat, bucket))
@@ -150,7 +163,7 @@ class Processes:
             return
         for bucket in _buckets(tensors):
             flat = torch.cat([each.flatten() for each in bucket])
-            with _together():
+            with exchanging():
                 _finish(torch_processes.broadcast(flat, 0, async_op=True), flat, bucket)
 
     def once(self, work: Callable[[], Value]) -> Value:
@@ -162,12 +175,19 @@ class Processes:
             if self.first:
                 answer = [(work(),)]
         finally:
-            with _together():
+            with exchanging():
                 torch_processes.broadcast_object_list(answer, 0)
         if answer[0] is None:
             raise SystemExit(2)  # the first process says why
         value: Value = answer[0][0]
         return value
+
+    def share_out(self, things: Sequence[Value], work: Callable[[Value], object]) -> None:
+        """Do work for each of some things, on one of the processes, and wait until all is done."""
+        for index in self.share(len(things)):
+            work(things[index])
+        if not self.alone:
+            self.wait()
 
     def write(self, work: Callable[..., object], *arguments: Any) -> None:
         """Do work that changes files: the first process does it, and the others go on."""
@@ -179,7 +199,7 @@ class Processes:
         if self.alone:
             return [value]
         values: list[Any] = [None] * self.size
-        with _together():
+        with exchanging():
             torch_processes.all_gather_object(values, value)
         return values
 
@@ -197,7 +217,7 @@ class Processes:
         each = -(-count // self.size)
         mine = own if len(own) == each else torch.cat([own, own.new_zeros(each - len(own), *own.shape[1:])])
         everywhere = own.new_empty(self.size, *mine.shape)
-        with _together():
+        with exchanging():
             torch_processes.all_gather(list(everywhere.unbind()), mine.contiguous())
         return everywhere.flatten(0, 1)[:count]
 
@@ -255,7 +275,7 @@ def _finish(exchange: Any, flat: Tensor, tensors: list[Tensor]) -> None:
 
 
 @contextmanager
-def _together() -> Iterator[None]:
+def exchanging() -> Iterator[None]:
     """Exchange something with the others; where one of them is gone, this is an error of its own kind."""
     try:
         yield

@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from bakeoff.distributed.processes import Processes
 from bakeoff.distributed.replicas import Replicas
+from bakeoff.stored_tensors import StoredTensors
 
 if TYPE_CHECKING:
     from torch.distributed.tensor import DTensor
@@ -120,6 +121,23 @@ def whole_tensor(tensor: Tensor) -> Tensor:
     return cast("DTensor", tensor).full_tensor() if divided(tensor) else tensor
 
 
+def own_part(tensor: Tensor) -> Tensor:
+    """The part of a tensor that this process has; all of one that is not divided."""
+    return cast("DTensor", tensor).to_local() if divided(tensor) else tensor
+
+
+def divided_as(tensor: Tensor, part: Tensor) -> Tensor:
+    """A tensor divided as another one is, of which this process has a part on the CPU; or the part, if neither is."""
+    if not divided(tensor):
+        return part
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import DTensor
+
+    like = cast("DTensor", tensor)
+    mesh = init_device_mesh("cpu", (like.device_mesh.size(),))
+    return DTensor.from_local(part, mesh, like.placements, run_check=False, shape=like.shape, stride=like.stride())
+
+
 def placed_like(tensor: Tensor, like: Tensor) -> Tensor:
     """This process's part of a whole tensor, where `like` is divided; else the tensor itself.
 
@@ -134,14 +152,35 @@ def placed_like(tensor: Tensor, like: Tensor) -> Tensor:
     return distribute_tensor(tensor.to(like.device), parts.device_mesh, placements, src_data_rank=None)
 
 
+def loaded_like(tensors: Mapping[str, Tensor], name: str, like: Tensor) -> Tensor:
+    """This process's part of one of some whole tensors, see `placed_like`; of stored ones nothing else is read.
+
+    Raises:
+        KeyError: there is none of this name.
+        Damaged: a file is not what was written.
+    """
+    if not (isinstance(tensors, StoredTensors) and divided(like) and tensors.shape(name) == tuple(like.shape)):
+        return placed_like(tensors[name], like)
+    from torch.distributed.tensor import DTensor
+
+    parts = cast("DTensor", like)
+    (chunk,) = parts.__create_chunk_list__()
+    part = tensors.region(name, chunk.offsets, chunk.sizes).to(like.device)
+    return DTensor.from_local(
+        part, parts.device_mesh, parts.placements, run_check=False, shape=parts.shape, stride=parts.stride()
+    )
+
+
 def load_whole(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """Give a module, divided or not, its tensors from whole ones.
+    """Give a module, divided or not, its tensors from whole ones, one after the other.
 
     Raises:
         KeyError: one is missing.
+        Damaged: a file of stored ones is not what was written.
     """
-    state = module.state_dict()
-    module.load_state_dict({name: placed_like(tensors[name], state[name]) for name in state})
+    with torch.no_grad():
+        for name, tensor in module.state_dict().items():
+            tensor.copy_(loaded_like(tensors, name, tensor))
 
 
 def of_one_kind(tensors: Sequence[Tensor]) -> list[list[int]]:

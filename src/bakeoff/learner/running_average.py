@@ -1,12 +1,12 @@
 """The mean of the weights over the steps so far, the last counting most, beside the weights that are trained."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
 
-from bakeoff.distributed.shards import of_one_kind, placed_like
+from bakeoff.distributed.shards import loaded_like, of_one_kind
 
 
 class RunningAverage:
@@ -51,14 +51,14 @@ class RunningAverage:
         finally:
             self.exchange()
 
-    def load(self, tensors: dict[str, Tensor]) -> None:
+    def load(self, tensors: Mapping[str, Tensor]) -> None:
         """Restore the average from the tensors of a checkpoint, as `tensors` held them.
 
         Raises:
             KeyError: a tensor is missing.
         """
         for name, tensor in self.tensors.items():
-            tensor.copy_(placed_like(tensors[name], tensor))
+            tensor.copy_(loaded_like(tensors, name, tensor))
 
     def _trained(self) -> dict[str, Tensor]:
         return {name: each.detach() for name, each in self.module.state_dict().items() if each.is_floating_point()}

@@ -1,7 +1,7 @@
 """Checkpoints: written to another folder, synced, then renamed, so that a reader never sees half a checkpoint."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -14,7 +14,7 @@ from torch import Tensor
 from bakeoff import checksums
 from bakeoff.checksums import Damaged
 from bakeoff.config import Record
-from bakeoff.distributed.shards import load_whole, placed_like, whole
+from bakeoff.distributed.shards import load_whole, loaded_like, own_part, whole
 from bakeoff.durable import own_folder, remove, removed_after_an_error, sync
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
@@ -24,12 +24,18 @@ from bakeoff.machine.transfer import arrival, fetched
 from bakeoff.runs.checkpoint import list_checkpoints
 from bakeoff.runs.run import Run
 from bakeoff.signals import go_on
-from bakeoff.tensors import load_tensors, require_shapes, save_tensors
+from bakeoff.stored_tensors import StoredTensors
+from bakeoff.tensors import require_shapes, save_tensors
+from bakeoff.trainer.divided_checkpoint import PartsOfTensors
 from bakeoff.trainer.position import Position
 from bakeoff.trainer.unit import M, Unit
 
 KEPT = 2
 """Number of newest checkpoints that are kept."""
+
+IN_PARTS_FROM = 3_000_000_000
+"""Parameters from which processes that divide a model write their parts of it: with the state of AdamW 36 GB, which
+the first process would have to gather, to copy and to write alone, in a minute or so."""
 
 ROOM = 2
 """Times that the copies for a checkpoint have to fit into the free memory; else it is written before the next step."""
@@ -82,21 +88,36 @@ class Checkpoint(NamedTuple):
     """The folder of the checkpoint."""
     state: str
     """The content of state.json."""
-    tensors: dict[str, dict[str, Tensor]]
-    """The tensors by the names of the files, and by their names in these."""
+    tensors: Mapping[str, dict[str, Tensor]] | PartsOfTensors
+    """The tensors by the names of the files, and by their names in these; or this process's parts of them."""
     arrived: Callable[[], None] | None
     """Waits for the last of the tensors' copies; None: there was no memory for copies, and the training must wait."""
+
+    @property
+    def partial(self) -> Path:
+        """The folder that becomes the checkpoint's when all is in it."""
+        return self.path.with_name(f".{self.path.name}.partial")
 
     def write(self) -> None:
         """Write it completely or not at all, then remove all but the newest checkpoints."""
         if self.arrived is not None:
             self.arrived()
-        self.run.metrics_file.sync()  # first: a resumed training reads its evaluations from it
-        partial = own_folder(self.run.checkpoints) / f".{self.path.name}.partial"
-        with written_whole(partial, self.path, self.state):
+        if isinstance(self.tensors, PartsOfTensors):
+            first = self.tensors.processes.first
+            with removed_after_an_error(self.partial, unless=lambda: not first):
+                self.tensors.write(self.partial, self._complete)
+            return
+        make_anew(self.partial)
+        with removed_after_an_error(self.partial):
             for name, tensors in self.tensors.items():
-                save_tensors(tensors, partial / f"{name}.safetensors")
+                save_tensors(tensors, self.partial / f"{name}.safetensors")
                 go_on()
+            self._complete()
+
+    def _complete(self) -> None:
+        """Give the folder with all tensors its name."""
+        self.run.metrics_file.sync()  # first: a resumed training reads its evaluations from it
+        complete(self.partial, self.path, self.state)
         for old in list_checkpoints(self.run.checkpoints)[:-KEPT]:
             remove(old)
         go_on()
@@ -111,34 +132,47 @@ def taken_checkpoint(
     changes is copied, if the machine has memory for it.
 
     Returns:
-        The checkpoint on the first process; None on others, and where it is written already.
+        The checkpoint; None: it is written already, or the first process writes it alone, and this is another one.
     """
+    processes = unit.processes
     live = {"model": unit.module.state_dict(), "optimizer": optimizer_tensors(unit.optimizer)}
     if average is not None:
         live[TRAINED] = average.tensors
-    gathered = {name: whole(each, unit.processes) for name, each in {**live, **unit.tensors()}.items()}
     path = run.checkpoints / f"step-{unit.steps_before + position.step:08d}"
-    if not unit.processes.first or path.exists():
+    in_parts = processes.shards and sum(each.numel() for each in unit.module.parameters()) >= IN_PARTS_FROM
+    tensors = {**live, **unit.tensors()}
+    if not in_parts:
+        tensors = {name: whole(each, processes) for name, each in tensors.items()}
+        if not processes.first or path.exists():
+            return None
+    elif processes.once(path.exists):
         return None
+    state = {**asdict(position), **unit.state(), "metrics": run.metrics_file.mark() if processes.first else None}
+    checkpoint = Checkpoint(run, path, json.dumps(state), tensors, None)
+    if in_parts:
+        processes.once(lambda: make_anew(checkpoint.partial))
+        parts = PartsOfTensors(tensors, processes, processes.beside)
+        mine = [own_part(tensor) for each in tensors.values() for tensor in each.values()]
+        if not _has_room(mine, processes.on_this_machine):
+            return checkpoint._replace(tensors=parts)
+        return checkpoint._replace(tensors=parts.copied(), arrived=arrival({unit.placement.device}))
     changing = {
         (name, key): tensor
         for name, each in live.items()
         for key, tensor in each.items()
-        if gathered[name][key] is tensor
+        if tensors[name][key] is tensor
     }
-    arrived = None
-    if _has_room(changing.values()):
-        for (name, key), tensor in changing.items():
-            gathered[name][key] = fetched(tensor)
-        arrived = arrival({tensor.device for tensor in changing.values()})
-    state = {**asdict(position), **unit.state(), "metrics": run.metrics_file.mark()}
-    return Checkpoint(run, path, json.dumps(state), gathered, arrived)
+    if not _has_room(changing.values()):
+        return checkpoint
+    for (name, key), tensor in changing.items():
+        tensors[name][key] = fetched(tensor)
+    return checkpoint._replace(arrived=arrival({tensor.device for tensor in changing.values()}))
 
 
-def _has_room(tensors: Iterable[Tensor]) -> bool:
-    """Whether the machine has memory for copies of tensors, and as much again for whatever else needs it."""
+def _has_room(tensors: Iterable[Tensor], processes: int = 1) -> bool:
+    """Whether the machine has memory for so many processes' copies of tensors, and as much again for all else."""
     free = free_memory()
-    return free is None or ROOM * sum(tensor.nbytes for tensor in tensors) <= free
+    return free is None or ROOM * processes * sum(tensor.nbytes for tensor in tensors) <= free
 
 
 def load_checkpoint(path: Path, unit: Unit[M], run: Run, average: RunningAverage | None = None) -> Position:
@@ -152,10 +186,11 @@ def load_checkpoint(path: Path, unit: Unit[M], run: Run, average: RunningAverage
     """
     with _damage_of(path):
         require_shapes(path / "model.safetensors", unit.module)
-        load_whole(unit.module, load_tensors(path / "model.safetensors"))
+        unit.processes.share_out(sorted(checksums.listed(path)), lambda name: checksums.verify(path / name))
+        load_whole(unit.module, StoredTensors(path / "model.safetensors", verified=True))
         fill_optimizer(unit.optimizer, path / "optimizer.safetensors")
         if average is not None:  # the module holds the average
-            average.load(load_tensors(path / f"{TRAINED}.safetensors"))
+            average.load(StoredTensors(path / f"{TRAINED}.safetensors", verified=True))
             average.exchange()
         state = read_state(path)
     position = Position(**{name: state[name] for name in asdict(Position()) if name in state})
@@ -189,20 +224,18 @@ def read_state(path: Path) -> dict[str, Any]:
     return CheckpointState.check(read_json(path / "state.json"), str(path / "state.json"))
 
 
-@contextmanager
-def written_whole(partial: Path, final: Path, state: str) -> Iterator[None]:
-    """Make the folder `partial` for tensors, which becomes `final`, with state.json and checksums.
-
-    After an error it is removed, which gives back its space where a disk is full.
-    """
-    remove(partial)
+def make_anew(partial: Path) -> None:
+    """Make the folder of an unfinished checkpoint, empty."""
+    remove(own_folder(partial.parent) / partial.name)
     partial.mkdir(parents=True)
-    with removed_after_an_error(partial):
-        yield
-        (partial / "state.json").write_text(state, encoding="utf-8")
-        sync(partial / "state.json")
-        checksums.record(partial, [file.name for file in partial.iterdir()])
-        sync(partial)
+
+
+def complete(partial: Path, final: Path, state: str) -> None:
+    """Write state.json and checksums into a folder with tensors, which becomes `final`."""
+    (partial / "state.json").write_text(state, encoding="utf-8")
+    sync(partial / "state.json")
+    checksums.record(partial, [file.name for file in partial.iterdir()])
+    sync(partial)
     partial.rename(final)
     sync(final.parent)
 
@@ -222,7 +255,10 @@ def fill_optimizer(optimizer: torch.optim.Optimizer, path: Path) -> None:
     """
     parameters = [each for group in optimizer.param_groups for each in group["params"]]
     states: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in load_tensors(path).items():
+    stored = StoredTensors(path, verified=True)
+    for name in stored:
         index, _, key = name.partition(".")
-        states.setdefault(int(index), {})[key] = placed_like(tensor, parameters[int(index)])  # ValueError if no number
+        states.setdefault(int(index), {})[key] = loaded_like(
+            stored, name, parameters[int(index)]
+        )  # ValueError if no number
     optimizer.load_state_dict({"state": states, "param_groups": optimizer.state_dict()["param_groups"]})

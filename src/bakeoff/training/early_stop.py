@@ -7,9 +7,9 @@ from typing import Any
 from torch import Tensor, nn
 
 from bakeoff.display.wording import counted
-from bakeoff.distributed.shards import divided, load_whole
+from bakeoff.distributed.shards import divided, load_whole, loaded_like
 from bakeoff.optimization.early_stopping import EarlyStopping
-from bakeoff.tensors import load_tensors
+from bakeoff.stored_tensors import StoredTensors
 
 BEST = "best"
 """The name, before `.safetensors`, of a checkpoint's file with the best weights so far."""
@@ -68,8 +68,8 @@ class EarlyStop:
         self.validations[-1] = noted
         return noted
 
-    def load(self, checkpoint: Path, lines: Sequence[dict[str, Any]]) -> None:
-        """Go on from a checkpoint, whose lines on validations are given.
+    def load(self, checkpoint: Path, lines: Sequence[dict[str, Any]], module: nn.Module) -> None:
+        """Go on from a checkpoint, whose lines on validations are given, with the weights of the module.
 
         Raises:
             Damaged: the best weights are missing or damaged.
@@ -77,7 +77,8 @@ class EarlyStop:
         self.validations = [line for line in lines if line["step"] > 0 and line["loss"] is not None]
         self.losses = [line["loss"] for line in self.validations]
         if self._keeps and self.losses:
-            self.best = load_tensors(checkpoint / f"{BEST}.safetensors")
+            stored = StoredTensors(checkpoint / f"{BEST}.safetensors")
+            self.best = {name: loaded_like(stored, name, tensor) for name, tensor in module.state_dict().items()}
 
     def measured(self, last: dict[str, Any]) -> dict[str, Any]:
         """The validation of the weights that the run will have; `last` is the last one."""

@@ -269,7 +269,7 @@ class Pretraining(Unit[Batch]):
             self.memory.load(load_tensors(checkpoint / f"{MEMORY}.safetensors"))
         validations = [line for line in lines if line["kind"] == "validation"]
         self.last_validation = validations[-1] if validations else {}
-        self.early_stop.load(checkpoint, validations)
+        self.early_stop.load(checkpoint, validations, self.module)
 
     def take_best(self) -> None:
         """Give the module the best weights so far, where early stopping keeps them."""

@@ -91,9 +91,9 @@ class Engine:
         Raises:
             UserError: the weights do not fit the recipe, or the corpus has another tokenizer than the run.
         """
-        from bakeoff.digests import digest
         from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
         from bakeoff.runs.run import Run
+        from bakeoff.stored_tensors import digest_of
         from bakeoff.training.initial_weights import Start
 
         run = Run.open_finished(start)
@@ -113,7 +113,7 @@ class Engine:
             run=str(start),
             origin=run.environment.get("origin"),
             steps=run.step(),
-            weights=digest(start / "model.safetensors")[:16],
+            weights=digest_of(start / "model.safetensors")[:16],
             **taken,
         )
 

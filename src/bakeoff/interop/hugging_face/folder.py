@@ -13,7 +13,8 @@ from torch import Tensor
 from bakeoff.errors import UserError
 from bakeoff.extras import missing
 from bakeoff.json_files import read_json
-from bakeoff.tensors import UNREADABLE, shapes
+from bakeoff.stored_tensors import UNREADABLE
+from bakeoff.tensors import shapes
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"

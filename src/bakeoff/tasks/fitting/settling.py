@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bakeoff.digests import digest
 from bakeoff.distributed.processes import ALONE, Processes
 from bakeoff.models.dropouts import with_dropout
 from bakeoff.models.layer_map import unshared
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement, resolve_device, resolve_precision
+from bakeoff.stored_tensors import digest_of
 from bakeoff.tasks.cut_rows import CutRows
 from bakeoff.tasks.data import load_task
 from bakeoff.tasks.finetune_config import FinetuneConfig
@@ -64,7 +64,7 @@ class Settled(NamedTuple):
                 data.update(target.tobytes() if isinstance(target, np.ndarray) else repr(target).encode())
         return {
             "recipe": self.source.recipe.model_dump(mode="json"),
-            "run_to_start_from": None if run is None else digest(run.path / "model.safetensors"),
+            "run_to_start_from": None if run is None else digest_of(run.path / "model.safetensors"),
             "task": setting.task.config.model_dump(mode="json"),
             "setting_of_the_training": setting.config.model_dump(mode="json"),
             "set_of_labels": json.loads(json.dumps(setting.task.labels)),

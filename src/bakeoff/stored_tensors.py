@@ -1,0 +1,220 @@
+"""Tensors of a file, or of files in which several processes have written their parts of them, read one at a time."""
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from bakeoff import checksums
+from bakeoff.checksums import Damaged
+from bakeoff.digests import digest
+from bakeoff.errors import UserError
+from bakeoff.regular_files import open_regular
+
+RESTORE = "restore the file from a copy, or make it again"
+UNREADABLE = (SafetensorError, KeyError, ValueError, RuntimeError, AttributeError, TypeError)
+"""Errors of the library for damaged files, and for types of numbers that torch has not."""
+MOST_OF_HEADER = 100_000_000
+"""Largest number of bytes of a header, as the safetensors library has it."""
+MOST_DIMENSIONS = 64
+"""Largest number of dimensions of a tensor, as torch has it."""
+
+PARTS = "shard-*.safetensors"
+"""The names that torch.distributed.checkpoint gives the files of processes, each with parts of all tensors."""
+
+OFFSETS_OF_ALL, OFFSETS = "DCP_SHARDING_INFO", "saved_offsets"
+"""The keys, in a file's metadata and in its entry for a tensor, of the part's first index along each dimension."""
+
+
+class _Chunk(NamedTuple):
+    """A part of a tensor in a file."""
+
+    file: Path
+    key: str
+    """The name of the tensor in the file."""
+    offsets: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+
+class StoredTensors(Mapping[str, Tensor]):
+    """The tensors of a file NAME.safetensors by their names, each read when it is asked for.
+
+    Where there is no such file, they are put together from the files of several processes beside it, which hold the
+    parts of tensor T as NAME.T.
+
+    Args:
+        path: the file.
+        verified: whether the files were compared with their checksums already.
+
+    Raises:
+        UserError: a file cannot be read.
+        Damaged: a file is not what was written, or parts do not make up whole tensors.
+    """
+
+    def __init__(self, path: Path, verified: bool = False) -> None:
+        self.path = path
+        files = parts_of(path) or [path]
+        self._chunks: dict[str, list[_Chunk]] = {}
+        for file in files:
+            for key, shape, offsets in _entries(file, in_parts=file != path):
+                name = key if file == path else key.removeprefix(f"{path.stem}.")
+                if file == path or name != key:
+                    self._chunks.setdefault(name, []).append(_Chunk(file, key, offsets, shape))
+        self._shapes: dict[str, tuple[int, ...]] = {}
+        for name, chunks in self._chunks.items():
+            shape = _joined(chunks)
+            if shape is None:
+                raise Damaged(f"{path}: damaged: a part of {name} is missing", RESTORE)
+            self._shapes[name] = shape
+        if not verified:
+            for file in files:
+                checksums.verify(file)
+        self._opened: dict[Path, Any] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._chunks)
+
+    def __len__(self) -> int:
+        return len(self._chunks)
+
+    def __getitem__(self, name: str) -> Tensor:
+        shape = self.shape(name)
+        return self.region(name, [0] * len(shape), shape)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape of a whole tensor.
+
+        Raises:
+            KeyError: there is none of this name.
+        """
+        return self._shapes[name]
+
+    def region(self, name: str, offsets: Sequence[int], sizes: Sequence[int]) -> Tensor:
+        """A part of a tensor, on the CPU.
+
+        Args:
+            name: the tensor.
+            offsets: the first index along each dimension.
+            sizes: the number of indices along each dimension.
+
+        Raises:
+            KeyError: there is no tensor of this name.
+            Damaged: a file is not what was written, or lacks a piece of the part.
+        """
+        made, filled = None, 0
+        for chunk in self._chunks[name]:
+            spans = [
+                (max(mine, theirs), min(mine + size, theirs + length))
+                for mine, size, theirs, length in zip(offsets, sizes, chunk.offsets, chunk.sizes, strict=True)
+            ]
+            if any(start >= end for start, end in spans):
+                continue
+            there = tuple(
+                slice(start - first, end - first) for (start, end), first in zip(spans, chunk.offsets, strict=True)
+            )
+            piece = self._piece(chunk, there)
+            if list(piece.shape) == list(sizes):
+                return piece
+            if made is None:
+                made = torch.empty(tuple(sizes), dtype=piece.dtype)
+            made[
+                tuple(slice(start - first, end - first) for (start, end), first in zip(spans, offsets, strict=True))
+            ] = piece
+            filled += piece.numel()
+        if made is None and 0 in sizes:
+            return self._piece(self._chunks[name][0], ()).new_empty(tuple(sizes))
+        if made is None or filled != made.numel():
+            raise Damaged(f"{self.path}: damaged: a part of {name} is missing", RESTORE)
+        return made
+
+    def _piece(self, chunk: _Chunk, there: tuple[slice, ...]) -> Tensor:
+        try:
+            if chunk.file not in self._opened:
+                self._opened[chunk.file] = safe_open(chunk.file, framework="pt")
+            opened = self._opened[chunk.file]
+            piece: Tensor = opened.get_slice(chunk.key)[there] if there else opened.get_tensor(chunk.key)
+        except OSError as error:
+            raise UserError(f"{chunk.file}: cannot be read: {error.strerror or error}") from None
+        except UNREADABLE as error:
+            raise Damaged(f"{chunk.file}: damaged: {error}", RESTORE) from None
+        return piece
+
+
+def _joined(chunks: Sequence[_Chunk]) -> tuple[int, ...] | None:
+    """The shape of the tensor that chunks make up; None: they have not as many numbers."""
+    if len({len(each.sizes) for each in chunks}) > 1:
+        return None
+    ends = ([first + size for first, size in zip(each.offsets, each.sizes, strict=True)] for each in chunks)
+    shape = tuple(map(max, zip(*ends, strict=True)))
+    return shape if math.prod(shape) == sum(math.prod(each.sizes) for each in chunks) else None
+
+
+def parts_of(path: Path) -> list[Path]:
+    """The files with the parts of a file's tensors, which stand in its place; none where there is the file itself."""
+    return [] if path.exists() else sorted(path.parent.glob(PARTS))
+
+
+def digest_of(path: Path) -> str:
+    """The SHA-256 of a file, or of the digests of the files with its parts, in hexadecimal digits.
+
+    Raises:
+        OSError: there is neither, or a file cannot be read.
+    """
+    parts = parts_of(path)
+    return hashlib.sha256("".join(map(digest, parts)).encode()).hexdigest() if parts else digest(path)
+
+
+def _entries(file: Path, in_parts: bool) -> Iterator[tuple[str, tuple[int, ...], tuple[int, ...]]]:
+    """The name, the shape and the offsets of each tensor of a file."""
+    shapes, metadata = headers(file)
+    try:
+        offsets = json.loads(metadata[OFFSETS_OF_ALL]) if in_parts else {}
+        for name, shape in shapes.items():
+            first = tuple(map(int, offsets[name][OFFSETS])) if in_parts else (0,) * len(shape)
+            if len(first) != len(shape) or min(first, default=0) < 0:
+                raise ValueError
+            yield name, shape, first
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
+        raise Damaged(f"{file}: damaged: it does not say which parts of the tensors it has", RESTORE) from None
+
+
+def headers(path: Path) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
+    """The shapes of a file's tensors by name, and the file's metadata, from its header alone.
+
+    Raises:
+        UserError: the file cannot be read.
+        Damaged: it is no safetensors file, its header and its size contradict each other, or a tensor has more
+            dimensions than torch's may have.
+    """
+    checksums.require_present(path)
+    try:
+        with open_regular(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            length = int.from_bytes(file.read(8), "little")
+            header = file.read(min(length, MOST_OF_HEADER))
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
+    if len(header) < length:
+        raise Damaged(f"{path}: damaged: its header ends too early", RESTORE)
+    try:
+        entries = json.loads(header)
+        metadata = entries.pop("__metadata__", {})
+        end = max((int(entry["data_offsets"][1]) for entry in entries.values()), default=0)
+        shape_of = {name: tuple(map(int, entry["shape"])) for name, entry in entries.items()}
+    except (ValueError, RecursionError, AttributeError, KeyError, TypeError, IndexError):
+        raise Damaged(f"{path}: damaged: its header is not that of a safetensors file", RESTORE) from None
+    if 8 + length + end != size:
+        raise Damaged(f"{path}: damaged: {size:,} bytes, of which its header knows {8 + length + end:,}", RESTORE)
+    for name, shape in shape_of.items():
+        if len(shape) > MOST_DIMENSIONS:
+            raise Damaged(
+                f"{path}: damaged: {name} has {len(shape):,} dimensions; {MOST_DIMENSIONS} can be read", RESTORE
+            )
+    return shape_of, metadata
