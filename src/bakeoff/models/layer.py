@@ -85,11 +85,32 @@ def compiled_layer(replayed: bool = False) -> Apply:
     Args:
         replayed: record the kernels of each call as a CUDA graph, and launch it at once from then on, see `replays.py`.
     """
+    _set_compiler()
+    return torch.compile(apply_layer, options={"triton.cudagraphs": True} if replayed else None)
+
+
+def compile_within(part: Part) -> None:
+    """Compile a part, but not what is called before and after its `forward`, where processes gather its weights."""
+    setattr(part, "forward", partial(_compiled_forward(), part))  # noqa: B010
+
+
+@cache
+def _compiled_forward() -> Callable[..., tuple[Tensor, State]]:
+    _set_compiler()
+    return torch.compile(_forward)
+
+
+def _forward(part: Part, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
+    applied: tuple[Tensor, State] = type(part).forward(part, x, context, state)
+    return applied
+
+
+@cache  # once
+def _set_compiler() -> None:
     # Past its limit of variants torch would silently go on without compiling.
     torch._dynamo.config.recompile_limit = RECOMPILE_LIMIT
     torch._dynamo.config.fail_on_recompile_limit_hit = True
     leave_uncompiled()
-    return torch.compile(apply_layer, options={"triton.cudagraphs": True} if replayed else None)
 
 
 UNCOMPILED: list[tuple[type[nn.Module], str]] = []

@@ -6,6 +6,7 @@ import torch
 
 from bakeoff.distributed.shards import shard
 from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.models.layer import compile_within
 from bakeoff.models.stack import parts_in
 from bakeoff.resources.device import Placement, reset_peak_memory, resolve_precision
 from bakeoff.runs.environment import environment
@@ -44,8 +45,8 @@ def prepare(settled: Settled) -> Prepared:
     module = PretrainingModel(recipe, corpus.tokenizer.size)
     if not opened.asked.processes.shards:  # else no device may have room for it
         module = module.to(device)
-    if recipe.training.compile in (True, "graphs") and not opened.asked.processes.shards:  # which gather between parts
-        module.compile_layers(replayed=recipe.training.compile == "graphs")
+    if recipe.training.compile in (True, "graphs"):
+        _compile(module, recipe.training.compile == "graphs", divided=opened.asked.processes.shards)
     stages = Stages(recipe, module, corpus, opened.seed, opened.asked.processes)
     held_out = make_batches(recipe, module, corpus, opened.seed, split="validation")
     stages.first_rows()
@@ -56,3 +57,15 @@ def prepare(settled: Settled) -> Prepared:
     if opened.asked.processes.shards:
         shard(module, parts_in(module), opened.asked.processes, device)
     return Prepared(module, stages, measured, placement, here, taken)
+
+
+def _compile(module: PretrainingModel, replayed: bool, divided: bool) -> None:
+    """Compile the layers, or their parts where processes gather the weights of each part by itself.
+
+    Weights that are gathered anew have no lasting place in memory, which CUDA graphs would need.
+    """
+    if divided:
+        for part in parts_in(module):
+            compile_within(part)
+    else:
+        module.compile_layers(replayed)
