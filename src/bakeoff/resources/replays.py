@@ -12,7 +12,7 @@ def why_no_replays(recipe: Recipe, device: torch.device, processes: Processes = 
     training = recipe.training
     reasons = {
         f"CUDA graphs are for GPUs of CUDA, and the device is {device}": device.type != "cuda",
-        "with --shard, layers are not compiled": processes.shards,
+        "with --shard, weights that are gathered anew have no lasting place; leave either out": processes.shards,
         "activation checkpointing applies layers anew in the backward pass; set training.activation_checkpointing to "
         "false": training.activation_checkpointing,
         "a graph that ran out of memory cannot be recorded anew; give training.micro_batch a number": (
