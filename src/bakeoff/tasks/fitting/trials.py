@@ -127,8 +127,9 @@ class _Trials:
                 score = self._attempt(trial, begins, attempt)
                 break
             except Resized as change:  # its traceback holds the memory of a step
-                assert isinstance(change.size, int)  # a fine-tuning counts rows
-                line, self.setting = str(change), self.setting._replace(micro_batch=change.size)
+                line, size = str(change), change.size
+            assert isinstance(size, int)  # a fine-tuning counts rows
+            self.setting = self.setting._replace(micro_batch=size)
             TrainingProgress(self.source.recipe.name, 0, self.shown).line(line)
             return_device_memory(self.setting.placement.device)
         assert self.trainer is not None
