@@ -75,7 +75,8 @@ class TransformerBlockConfig(BlockBaseConfig):
     norm: Norm = "post"
     """The position of the norm: after the sum (post), before the function (pre), on its output (branch)."""
     residual: bool = True
-    """The input of mixer, attention to a source and feed-forward network is added to their output."""
+    """The input of mixer and feed-forward network is added to their output. Attention to a source always has its
+    residual connection: without it a decoder would see next to nothing of its tokens."""
     mixer: MixerConfig
     """The mixer of tokens."""
     mixer_norm: bool = True
@@ -141,6 +142,6 @@ class TransformerBlockConfig(BlockBaseConfig):
                 else "block.cross: there is no encoder to attend to; give both encoder and decoder, or drop the key"
             )
         if self.cross is not None:
-            parts["cross"] = Sublayer(self.cross.build(context), self.norm, context, residual=self.residual)
+            parts["cross"] = Sublayer(self.cross.build(context), self.norm, context)
         parts["ffn"] = Sublayer(self.ffn.build(context), self.norm, context, residual=self.residual)
         return parts
