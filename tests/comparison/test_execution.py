@@ -56,6 +56,9 @@ class FakeEngine:
         if task.finetune.length == 7:
             raise UserError("length: 7 is too short")
 
+    def require_coolable(self, recipe, corpus, budget, shares, device):
+        pass
+
     def corpus(self, path, recipes, device):
         return CorpusFacts(path=str(path), fingerprint=self.fingerprint, tokenizer="100 tokens", tokens=25)
 

@@ -66,15 +66,15 @@ def test_all_points_are_one_family():
 def test_pre_training_pays_from_a_place_with_its_interval(turned):
     shares = {10: 0.5, 100: 0.55, 1000: 0.65, 10_000: 0.8}
     points = [point(at, {"a": share}, {"a": 0.6}, turned=turned) for at, share in shares.items()]
-    (even,) = series("TREC", "steps", points, turned).break_even
+    (even,) = series("TREC", "budget", points, turned).break_even
     assert even.recipe == "a"
     assert even.real_from == 1000
     assert 200 < even.estimate < 500  # halfway between 100 and 1,000 on the logarithm
     low, high = even.interval
     assert 100 < low < even.estimate < high < 1000
-    (always,) = series("TREC", "steps", points[2:], turned).break_even
+    (always,) = series("TREC", "budget", points[2:], turned).break_even
     assert (always.estimate, always.interval[0]) == (1000, None)
-    (never,) = series("TREC", "steps", points[:2], turned).break_even
+    (never,) = series("TREC", "budget", points[:2], turned).break_even
     assert (never.real_from, never.estimate, never.interval[1]) == (None, None, None)
 
 

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from bakeoff.comparison.analysis import analyse
 from bakeoff.comparison.breakdown import TestRow
+from bakeoff.comparison.budget_curves import budget_curves
 from bakeoff.comparison.facts import BudgetFacts, CorpusFacts, StartFacts, TaskFacts
 from bakeoff.comparison.families import interactions, over_tasks, shown_in_points
 from bakeoff.comparison.label_curves import label_curves, without_curves
@@ -18,7 +19,15 @@ from bakeoff.comparison.layer_profiles import RecipeLayers
 from bakeoff.comparison.measured import measured_results, read_measurement
 from bakeoff.comparison.pretraining_run import SPENT, CurvePoint, PretrainingRun
 from bakeoff.comparison.recipe_plan import RecipePlan
-from bakeoff.comparison.results import Baseline, Failure, FinetuningScore, RecipeEntry, Results
+from bakeoff.comparison.results import (
+    Analysis,
+    Baseline,
+    CheckpointEntry,
+    Failure,
+    FinetuningScore,
+    RecipeEntry,
+    Results,
+)
 from bakeoff.comparison.running.planned import PlannedFinetuning, PlannedTrainings
 from bakeoff.config import Record
 from bakeoff.errors import UserError
@@ -122,6 +131,13 @@ def collect(planned: PlannedTrainings, seeds: list[int], failures: list[Failure]
         )
         for task in tasks
     ]
+    analyses = [analysis for analysis, _ in analysed]
+
+    def of_others(those: list[RecipeEntry], task: TaskFacts) -> Analysis:
+        asking = plan.asking(task.name, task.unit, looks)
+        return analyse(those, task, configs[task.name], known.clusters[task.name], planned.out, asking=asking)[0]
+
+    budgets = budget_curves(entries, tasks, analyses, of_others, looks)
     measured = measured_results(
         plan.measures,
         entries,
@@ -149,8 +165,8 @@ def collect(planned: PlannedTrainings, seeds: list[int], failures: list[Failure]
         failures=failures,
         later=known.later,
         baselines=[*known.baselines, *measured.baselines],
-        analyses=[*(analysis for analysis, _ in analysed), *measured.analyses],
-        series=label_curves(plan.tasks, tasks, [analysis for analysis, _ in analysed], looks),
+        analyses=[*analyses, *measured.analyses],
+        series=[*label_curves(plan.tasks, tasks, analyses, looks), *budgets],
         over_tasks=over_tasks(groups, plan.trends, together),
         averaged=[each.task.name for each in shown_in_points(groups)],
         interactions=interactions(groups, together),
@@ -194,8 +210,27 @@ def _entry(planned: PlannedTrainings, recipe: RecipePlan, seeds: list[int], know
         steps=0 if recipe.as_it_is else summary["steps"],
         runs=runs,
         scores=scores,
+        checkpoints=_checkpoints(planned, recipe, seeds, metrics),
         measurements=measurements,
     )
+
+
+def _checkpoints(
+    planned: PlannedTrainings, recipe: RecipePlan, seeds: list[int], metrics: Mapping[str, str]
+) -> list[CheckpointEntry]:
+    """The pre-trainings of a recipe that ended before the whole budget was spent, with their scores."""
+    entries: dict[float, CheckpointEntry] = {}
+    for seed in seeds:
+        for cooldown in planned.cooldowns(recipe, seed):
+            summary = read_summary(cooldown.directory / "summary.json")
+            entry = entries.setdefault(
+                cooldown.share, CheckpointEntry(share=cooldown.share, steps=summary["steps"], runs=[], scores=[])
+            )
+            entry.runs.append(_run(seed, cooldown.directory, summary, planned.out))
+            entry.scores.extend(
+                _score(each, metrics[each.task.name], planned.out) for each in planned.finetunings_after(cooldown)
+            )
+    return list(entries.values())
 
 
 def _trained(recipe: dict[str, Any], known: ComparisonFacts, plan: RecipePlan) -> dict[str, Any]:

@@ -10,7 +10,12 @@ from bakeoff.comparison.plan import Plan
 from bakeoff.comparison.running.engine import Engine
 from bakeoff.comparison.running.growth import grown, require_number
 from bakeoff.comparison.running.opened import Opened
-from bakeoff.comparison.running.planned import PlannedFinetuning, PlannedMeasurement, PlannedPretraining
+from bakeoff.comparison.running.planned import (
+    PlannedCooldown,
+    PlannedFinetuning,
+    PlannedMeasurement,
+    PlannedPretraining,
+)
 from bakeoff.comparison.running.starts import IMPORTED
 from bakeoff.corpus.mixture import open_corpus
 from bakeoff.jobs.choice import Asked
@@ -25,6 +30,7 @@ from bakeoff.runs.run import SEARCH
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.fitting.expected import expected_seconds
 from bakeoff.tokenizer.tokenizer import Tokenizer
+from bakeoff.training.cooling import SHARE
 from bakeoff.training.resolution import resolve_recipe
 from bakeoff.training.speed import FORECAST_SECONDS, step_times
 from bakeoff.tuning.forecast import trial_work
@@ -74,7 +80,10 @@ class _Counted:
     def __init__(self, opened: Opened) -> None:
         self.opened, self.plan, self.speed = opened, opened.plan, list[str]()
         trainings = list(opened.planned().all())
-        self.pretrainings = [each for each in trainings if isinstance(each, PlannedPretraining)]
+        self.cooldowns = [each for each in trainings if isinstance(each, PlannedCooldown)]
+        self.pretrainings = [
+            each for each in trainings if isinstance(each, PlannedPretraining) and each not in self.cooldowns
+        ]
         self.finetunings = [each for each in trainings if isinstance(each, PlannedFinetuning)]
         self.measurements = [each for each in trainings if isinstance(each, PlannedMeasurement)]
 
@@ -91,6 +100,10 @@ class _Counted:
             steps, seconds = self._pretraining(name, pretrainings)
             yield from self._trials(name, steps, seconds, size)
             yield self._work("pre-training", name, len(pretrainings), done, seconds, size)
+            for share in self.plan.checkpoints:
+                those = [each for each in self.cooldowns if each.recipe.name == name and each.share == share]
+                done = sum(each.finished for each in those)
+                yield self._work("cool-down", name, len(those), done, SHARE * share * seconds, size)
         for task in self.plan.tasks:
             of_task = [each for each in finetunings if each.task.name == task.name]
             finished = [each for each in of_task if each.finished]

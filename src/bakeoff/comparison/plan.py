@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import Field, PositiveInt, ValidationInfo, field_validator, model_validator
+from pydantic import BeforeValidator, Field, PositiveInt, ValidationInfo, field_validator, model_validator
 
 from bakeoff.comparison.asking import Asking, Margin, check_asked, margin_of
 from bakeoff.comparison.grid import Factors, GridFacts
@@ -26,6 +26,21 @@ from bakeoff.yaml_files import read_yaml
 def directory_name(label: str) -> str:
     """A label's directory name: letters of any script, digits, dots and underscores, with hyphens for all else."""
     return re.sub(r"[^\w.]+", "-", label).strip("-.") or "recipe"
+
+
+def share(value: Any) -> float:
+    """A share of a budget as a fraction: 3 % is 0.03.
+
+    Raises:
+        ValueError: it is no share above 0 and up to 100 %.
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", value) if isinstance(value, str) else None
+    if match is None or not 0 < float(match[1]) <= 100:
+        raise ValueError(f"{value!r} is no share of a pre-training's budget above 0 and up to 100 %, such as 10 %")
+    return float(match[1]) / 100
+
+
+Share = Annotated[float, BeforeValidator(share)]
 
 
 class SearchPlan(Config):
@@ -50,10 +65,7 @@ class SearchPlan(Config):
     @field_validator("budget", mode="before")
     @classmethod
     def _percent(cls, value: Any) -> str:
-        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", value) if isinstance(value, str) else None
-        if match is None or not 0 < float(match[1]) <= 100:
-            raise ValueError(f"{value!r} is no share of a pre-training's budget above 0 and up to 100 %, such as 10 %")
-        return f"{float(match[1]):g} %"
+        return f"{100 * share(value):g} %"
 
     @property
     def share(self) -> float:
@@ -84,6 +96,9 @@ class Plan(Config):
     measures: list[Annotated[MeasureConfig, MEASURES]] = Field(default=[])
     """What pre-trained recipes are measured on without fine-tuning: `minimal_pairs`, `held_out_text`. They may as well
     stand among `tasks`."""
+    checkpoints: list[Share] = Field(default=[])
+    """Shares of the budget, such as 3 %, after which each pre-training is also ended, with a learning rate that falls
+    to zero in the last fifth, and fine-tuned: from which budget on does pre-training pay?"""
     from_scratch: bool = True
     """Also fine-tune each recipe from random weights, to measure the gain of pre-training."""
     finetune_seeds: PositiveInt = 1
@@ -138,6 +153,13 @@ class Plan(Config):
     def _cells(cls, value: list[RecipePlan], info: ValidationInfo) -> list[RecipePlan]:
         grid = info.data.get("grid", {})
         return [each for entry, item in enumerate(value) for each in item.expanded(entry, grid, len(value) > 1)]
+
+    @field_validator("checkpoints")
+    @classmethod
+    def _before_the_end(cls, value: list[float]) -> list[float]:
+        if len(set(value)) < len(value):
+            raise ValueError(f"{100 * max(value, key=value.count):g} % stands there twice")
+        return sorted(each for each in value if each < 1)  # the whole is trained anyway
 
     @field_validator("tasks")
     @classmethod

@@ -71,6 +71,19 @@ class FinetuningScore(Config):
     """Seconds of training, over all trials of the fine-tuning."""
 
 
+class CheckpointEntry(Config):
+    """A recipe's pre-trainings that ended at a share of the budget, and the scores after them."""
+
+    share: float
+    """The share of the budget."""
+    steps: int
+    """Optimizer steps, with those in which the learning rate falls."""
+    runs: list[PretrainingRun]
+    """The pre-trainings, one for each seed; time and work are those of all their steps."""
+    scores: list[FinetuningScore]
+    """The scores of their fine-tunings."""
+
+
 class RecipeEntry(Config):
     """A recipe with its pre-trainings, its search and all scores of its fine-tunings."""
 
@@ -98,6 +111,8 @@ class RecipeEntry(Config):
     """The recipe's pre-trainings, one for each seed; empty for a recipe that is compared as it is."""
     scores: list[FinetuningScore]
     """The scores of the recipe's fine-tunings."""
+    checkpoints: list[CheckpointEntry] = Field(default=[])
+    """The recipe's pre-trainings that ended before the whole budget was spent, by their share of it."""
     measurements: list[MeasurementScore] = Field(default=[])
     """What the recipe's runs were measured to without fine-tuning."""
 

@@ -73,18 +73,18 @@ class Series(Config):
 
     task: str
     """The name of the plan's task."""
-    scale: Literal["rows", "steps"]
-    """The scale: labelled rows to learn from, or steps of pre-training."""
+    scale: Literal["rows", "budget"]
+    """The scale: labelled rows to learn from, or percent of the budget of pre-training."""
     points: list[SeriesPoint]
     """The points, the lowest first."""
     crossings: list[Crossing] = Field(default=[])
     """The recipes whose lead changes beyond the noise."""
     break_even: list[BreakEven] = Field(default=[])
-    """The places from which pre-training gains, over steps; empty where no recipe has scores from scratch."""
+    """The places from which pre-training gains, in percent of the budget; empty without scores from scratch."""
 
 
 def series(
-    task: str, scale: Literal["rows", "steps"], points: Sequence[SeriesPoint], lower_is_better: bool, looks: int = 0
+    task: str, scale: Literal["rows", "budget"], points: Sequence[SeriesPoint], lower_is_better: bool, looks: int = 0
 ) -> Series:
     """A series, with verdicts over all its points.
 
@@ -113,7 +113,7 @@ def series(
     even = [
         _break_even(label, places, [each[label] for each in gains], sign)
         for label in labels
-        if scale == "steps" and all(label in each for each in gains)
+        if scale == "budget" and all(label in each for each in gains)
     ]
     return Series(task=task, scale=scale, points=decided, crossings=crossings, break_even=even)
 

@@ -34,7 +34,7 @@ from bakeoff.yaml_files import dump_yaml
 INK = "#1c2126"
 """Colour of text in the figures beside the report; figures in the report have the page's colour."""
 
-WITH_LEGEND = ("loss", "search", "pareto", "factors", "rows", "layers")
+WITH_LEGEND = ("loss", "search", "pareto", "factors", "rows", "budget", "layers")
 """Prefixes of the names of figures whose files have a legend; in the others each recipe has a line with its name."""
 
 

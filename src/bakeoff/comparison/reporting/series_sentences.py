@@ -1,10 +1,10 @@
-"""Where recipes cross and where pre-training gains, over labelled rows, in sentences."""
+"""Where recipes cross and where pre-training gains, over labelled rows or budgets, in sentences."""
 
 from collections.abc import Iterator
 
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.results import Results
-from bakeoff.comparison.series import Crossing, Series
+from bakeoff.comparison.series import BreakEven, Crossing, Series
 from bakeoff.display.wording import listed, quoted
 
 
@@ -15,8 +15,12 @@ def series_sentences(results: Results, series: Series) -> Iterator[str]:
     names = [point.name for point in series.points]
     on = f"On {quoted(series.task)}"
     yield from (_crossing(series, each) for each in series.crossings)
+    of = " of the budget" * (series.scale == "budget")
     if series.points[0].pairs and not series.crossings:
-        yield f"{on}, from {names[0]} to {names[-1]}, no lead changes to another recipe beyond the noise."
+        yield f"{on}, from {names[0]} to {names[-1]}{of}, no lead changes to another recipe beyond the noise."
+    yield from (_pays(series, each) for each in series.break_even)
+    if series.scale == "budget":
+        return
     measure = ShownMetric.of(results, series.points[0].task)
     for label in series.points[0].gains:
         gains = {point.name: point.gains[label] for point in series.points if label in point.gains}
@@ -28,6 +32,30 @@ def series_sentences(results: Results, series: Series) -> Iterator[str]:
         sizes = [f"{measure.change(gains[name].difference)}{measure.steps} with {name}" for name in real]
         rest = f"; with {listed(without, 'or')} none could be shown" if without else ""
         yield f"{on}, pre-training gains for {quoted(label)}, beyond the noise: {listed(sizes)}{rest}."
+
+
+def _pays(series: Series, even: BreakEven) -> str:
+    """From which budget on a recipe's pre-training pays."""
+    lowest, highest = (series.points[end].at for end in (0, -1))
+    who = f"pre-training of {quoted(even.recipe)}"
+    if even.estimate is None:
+        return f"On {quoted(series.task)}, no gain of {who} could be shown with any budget up to {highest:g} %."
+    low, high = even.interval
+    if low is None:
+        ends = f"at most {_percent(high)}" if high is not None else "not known"
+    else:
+        ends = f"{_percent(low)} to {_percent(high)}" if high is not None else f"at least {_percent(low)}"
+    real = "no gain exceeds the noise"
+    if even.real_from is not None:
+        real = f"beyond the noise {'at' if even.real_from == highest else 'from'} {even.real_from:g} %"
+    place = f"gains from {_percent(even.estimate)} of the budget on"
+    if even.estimate <= lowest:
+        place = f"gains with all of these budgets, from {lowest:g} % on"
+    return f"On {quoted(series.task)}, {who} {place} (95 % interval of that budget: {ends}), {real}."
+
+
+def _percent(value: float) -> str:
+    return f"{value:.2g} %"
 
 
 def _crossing(series: Series, crossing: Crossing) -> str:

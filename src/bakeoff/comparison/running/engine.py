@@ -19,6 +19,7 @@ from bakeoff.errors import UserError
 from bakeoff.jobs.job import Job, Note, Outcome
 from bakeoff.jobs.runner import Say
 from bakeoff.models.layer_map import GrowBy
+from bakeoff.optimization.budget import Budget
 from bakeoff.tasks.checks.hidden_text import hidden_notes
 from bakeoff.tasks.data import TaskData, load_task
 
@@ -123,6 +124,21 @@ class Engine:
 
         task.data.require_model(recipe)
         resolve_finetuning(task.finetune, recipe, task.data)
+
+    def require_coolable(self, recipe: Any, corpus: Path, budget: str, shares: Sequence[float], device: str) -> None:
+        """Refuse a recipe whose pre-training cannot also end after these shares of a budget.
+
+        Raises:
+            UserError: a setting depends on the whole length, or a share is of too few steps.
+        """
+        from bakeoff.training.cooling import require_coolable
+        from bakeoff.training.resolution import resolve_recipe
+
+        wanted = Budget.parse_text(budget)
+        steps = None
+        if wanted.minutes is None:  # else the steps are not known yet
+            steps = resolve_recipe(recipe, open_corpus(corpus), wanted, device).training.budget.steps
+        require_coolable(recipe, steps, shares)
 
     def corpus(self, path: Path, recipes: Mapping[str, Any], device: str) -> CorpusFacts:
         """The facts of the corpus.

@@ -137,6 +137,9 @@ class Opened:
         self.texts = of_each(items, lambda name: texts.of(items[name], starts.run(items[name])))
         self.corpora = self._corpora()
         self.corpus = self.corpora[plan.corpus]
+        if plan.checkpoints:
+            trained = [item.name for item in plan.recipes if not item.as_it_is]
+            of_each(trained, self._require_coolable, "checkpoints, ")
         self.starts = starts.facts(self.recipes, self.texts)
         budgets = {item.name: plan.budget_of(item) for item in plan.recipes}
         self.budget = Spendable(plan.budget or AS_IT_IS, budgets, out, say)
@@ -187,6 +190,11 @@ class Opened:
         later = [item.name for item in items if item.name in unfinished and not {*only} & {*item.names}]
         kept = [item for item in items if item.name not in later]
         return self.plan.model_copy(update={"recipes": kept}), later
+
+    def _require_coolable(self, name: str) -> None:
+        budget = self.plan.budget_of(next(item for item in self.plan.recipes if item.name == name))
+        where = self.texts[name].path
+        self.engine.require_coolable(self.recipes[name], where, budget, self.plan.checkpoints, self.plan.device)
 
     def planned(self) -> PlannedTrainings:
         """All trainings of the plan, with the recipes and budgets that are known so far."""

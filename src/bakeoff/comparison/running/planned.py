@@ -20,23 +20,6 @@ from bakeoff.tasks.measures.measure import MeasureConfig
 
 
 @dataclass(frozen=True)
-class PlannedSearch(PlannedTraining):
-    """The search of one recipe's values."""
-
-    recipe: RecipePlan
-
-    @property
-    def title(self) -> str:
-        """The search in words: searching bert."""
-        return f"searching {quoted(self.recipe.name)}"
-
-
-def directory_of_search(out: Path, recipe: RecipePlan) -> Path:
-    """The directory of a recipe's search."""
-    return out / "searches" / directory_name(recipe.name)
-
-
-@dataclass(frozen=True)
 class PlannedPretraining(PlannedTraining):
     """The pre-training of one recipe with one seed."""
 
@@ -47,6 +30,20 @@ class PlannedPretraining(PlannedTraining):
     def title(self) -> str:
         """The pre-training in words: pre-training bert."""
         return f"pre-training {quoted(self.recipe.name)}"
+
+
+@dataclass(frozen=True)
+class PlannedCooldown(PlannedPretraining):
+    """The pre-training of one recipe and seed that ends at a share of the budget, with a learning rate that falls."""
+
+    share: float
+    begins_from: PlannedPretraining
+    """The whole pre-training, which leaves a copy to go on from."""
+
+    @property
+    def title(self) -> str:
+        """The pre-training in words: pre-training bert with 10 % of its budget."""
+        return f"{super().title} with {100 * self.share:g} % of its budget"
 
 
 @dataclass(frozen=True)
@@ -75,7 +72,9 @@ class PlannedFinetuning(PlannedTraining):
     def title(self) -> str:
         """The fine-tuning in words: fine-tuning bert on reviews from scratch."""
         start = "" if self.initialisation == "pretrained" else " from scratch"
-        return f"fine-tuning {quoted(self.recipe.name)} on {quoted(self.task.name)}{start}"
+        before = self.begins_from
+        share = f" after {100 * before.share:g} % of its budget" if isinstance(before, PlannedCooldown) else ""
+        return f"fine-tuning {quoted(self.recipe.name)} on {quoted(self.task.name)}{start}{share}"
 
     @property
     def random_seed(self) -> int:
@@ -130,6 +129,24 @@ class PlannedTrainings:
             return FinishedRun(Path(self.starts[recipe.name][seed].run), "summary.json", before, recipe, seed)
         return PlannedPretraining(self._of_seed(recipe, seed) / "pretrain", "summary.json", before, recipe, seed)
 
+    def cooldown(self, recipe: RecipePlan, seed: int, share: float) -> PlannedCooldown:
+        """The pre-training of a recipe with a seed that ends at a share of the budget."""
+        directory = self._of_seed(recipe, seed) / f"after-{100 * share:g}-percent" / "pretrain"
+        settings = {**self._before(recipe, seed), "checkpoint": share}
+        before = self.pretraining(recipe, seed)
+        return PlannedCooldown(directory, "summary.json", settings, recipe, seed, share, before)
+
+    def cooldowns(self, recipe: RecipePlan, seed: int) -> Iterator[PlannedCooldown]:
+        """The pre-trainings of a recipe with a seed that end before the whole budget is spent."""
+        for share in () if recipe.as_it_is else self.plan.checkpoints:
+            yield self.cooldown(recipe, seed, share)
+
+    def finetunings_after(self, before: PlannedCooldown) -> Iterator[PlannedFinetuning]:
+        """The fine-tunings of a pre-training that ended before the whole budget was spent."""
+        for task in self.plan.tasks:
+            for nested in range(self.plan.finetune_seeds):
+                yield self._finetuning(before.recipe, before.seed, task, "pretrained", nested, before.share)
+
     def _of_seed(self, recipe: RecipePlan, seed: int) -> Path:
         return self.out / "runs" / directory_name(recipe.name) / f"seed-{seed}"
 
@@ -164,10 +181,17 @@ class PlannedTrainings:
                     yield self._finetuning(recipe, seed, task, start, nested)
 
     def _finetuning(
-        self, recipe: RecipePlan, seed: int, task: TaskPlan, start: Initialisation, nested: int
+        self,
+        recipe: RecipePlan,
+        seed: int,
+        task: TaskPlan,
+        start: Initialisation,
+        nested: int,
+        share: float | None = None,
     ) -> PlannedFinetuning:
-        before = self.pretraining(recipe, seed)
-        directory = self._of_task(recipe, seed, task, f"{start}-{nested}")
+        before = self.pretraining(recipe, seed) if share is None else self.cooldown(recipe, seed, share)
+        above = self._of_seed(recipe, seed) if share is None else before.directory.parent
+        directory = _of_task(above, task, f"{start}-{nested}")
         own = self.plan.task_of(recipe, task)
         settings = {**self.tasks[task.name], "finetune_seed": nested}
         settings["finetune"] = own.finetune.model_dump(mode="json")
@@ -175,7 +199,7 @@ class PlannedTrainings:
             del settings["cluster_column"]  # which then decides verdicts, and nothing that is trained
         # From random weights nothing of the pre-training matters but the model and the tokenizer.
         settings["pretraining"] = (
-            self._before(recipe, seed)
+            before.settings
             if start == "pretrained"
             else {
                 "model": self.recipes[recipe.name].get("model"),
@@ -206,28 +230,17 @@ class PlannedTrainings:
         }
         return PlannedMeasurement(directory, "results.json", settings, recipe, seed, measure, before)
 
-    def _of_task(self, recipe: RecipePlan, seed: int, task: TaskPlan, name: str) -> Path:
-        """The directory of a fine-tuning on a task.
-
-        A point of a curve over labels that was fine-tuned on before the task had several numbers of rows stays there.
-        """
-        above = self._of_seed(recipe, seed)
-        if task.point is not None:
-            before = above / directory_name(task.point.curve) / name
-            settings = settings_beside(before)
-            if settings.is_file() and read_json(settings).get("train_rows") == task.data.train_rows:
-                return before
-        return above / directory_name(task.name) / name
-
     def renewed(self, training: AnyTraining) -> AnyTraining:
         """The training with the recipes and budgets of these, which may be newer than its own."""
+        if isinstance(training, PlannedCooldown):
+            return self.cooldown(training.recipe, training.seed, training.share)
         if isinstance(training, PlannedPretraining):
             return self.pretraining(training.recipe, training.seed)
         if isinstance(training, PlannedMeasurement):
             return self._measurement(training.recipe, training.seed, training.measure)
-        return self._finetuning(
-            training.recipe, training.seed, training.task, training.initialisation, training.finetune_seed
-        )
+        share = training.begins_from.share if isinstance(training.begins_from, PlannedCooldown) else None
+        recipe, seed, nested = training.recipe, training.seed, training.finetune_seed
+        return self._finetuning(recipe, seed, training.task, training.initialisation, nested, share)
 
     @cached_property
     def tasks(self) -> dict[str, dict[str, Any]]:
@@ -249,8 +262,24 @@ class PlannedTrainings:
                 if not recipe.as_it_is:
                     yield self.pretraining(recipe, seed)
                 yield from self.finetunings(recipe, seed)
+                for cooldown in self.cooldowns(recipe, seed):
+                    yield cooldown
+                    yield from self.finetunings_after(cooldown)
                 # That of seeds with one run is the first one's.
                 yield from (each for each in self.measurements(recipe, seed) if each.seed == seed)
+
+
+def _of_task(above: Path, task: TaskPlan, name: str) -> Path:
+    """The directory of a fine-tuning on a task.
+
+    A point of a curve over labels that was fine-tuned on before the task had several numbers of rows stays there.
+    """
+    if task.point is not None:
+        before = above / directory_name(task.point.curve) / name
+        settings = settings_beside(before)
+        if settings.is_file() and read_json(settings).get("train_rows") == task.data.train_rows:
+            return before
+    return above / directory_name(task.name) / name
 
 
 def _digest(path: Path | None) -> str | None:

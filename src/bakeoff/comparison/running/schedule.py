@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from bakeoff.comparison.results import Failure
-from bakeoff.comparison.running.planned import AnyTraining, PlannedFinetuning, PlannedPretraining
+from bakeoff.comparison.running.planned import AnyTraining, PlannedCooldown, PlannedFinetuning, PlannedPretraining
 
 
 class Schedule:
@@ -100,7 +100,7 @@ class Schedule:
         return isinstance(self.trainings[index], PlannedPretraining)
 
     def _ready(self, training: AnyTraining) -> bool:
-        if isinstance(training, PlannedPretraining):
+        if isinstance(training, PlannedPretraining) and not isinstance(training, PlannedCooldown):
             return self.settled(training)
         scratch = isinstance(training, PlannedFinetuning) and training.initialisation == "scratch"
         return scratch or training.begins_from.finished

@@ -2,14 +2,17 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bakeoff.comparison.facts import StartFacts
-from bakeoff.comparison.plan import Plan
+from bakeoff.comparison.plan import Plan, directory_name
+from bakeoff.comparison.recipe_plan import RecipePlan
 from bakeoff.comparison.results import Failure
 from bakeoff.comparison.running.engine import Engine
-from bakeoff.comparison.running.planned import PlannedSearch, directory_of_search
+from bakeoff.comparison.running.planned_training import PlannedTraining
+from bakeoff.display.wording import quoted
 from bakeoff.durable import own_folder
 from bakeoff.errors import Diverged, UserError
 from bakeoff.jobs.job import Workers
@@ -22,6 +25,23 @@ from bakeoff.tuning.results import REPORT, RESULTS, TuningResults
 
 LEAST_STEPS = 50
 """Fewest steps of a whole trial: shorter trials hardly tell learning rates apart, and cannot be stopped early."""
+
+
+@dataclass(frozen=True)
+class PlannedSearch(PlannedTraining):
+    """The search of one recipe's values."""
+
+    recipe: RecipePlan
+
+    @property
+    def title(self) -> str:
+        """The search in words: searching bert."""
+        return f"searching {quoted(self.recipe.name)}"
+
+
+def directory_of_search(out: Path, recipe: RecipePlan) -> Path:
+    """The directory of a recipe's search."""
+    return out / "searches" / directory_name(recipe.name)
 
 
 class Searches:

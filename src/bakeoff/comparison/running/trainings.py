@@ -5,11 +5,23 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.comparison.results import Failure, Results
-from bakeoff.comparison.running.planned import PlannedMeasurement, PlannedPretraining, PlannedTrainings
+from bakeoff.comparison.running.correction import Pace
+from bakeoff.comparison.running.planned import (
+    PlannedCooldown,
+    PlannedMeasurement,
+    PlannedPretraining,
+    PlannedTrainings,
+)
 from bakeoff.comparison.running.schedule import Schedule
 from bakeoff.comparison.running.spendable import Spendable
 from bakeoff.comparison.running.texts import Text
-from bakeoff.comparison.running.work import LOOKED, ComparedFinetuning, ComparedMeasurement, ComparedPretraining
+from bakeoff.comparison.running.work import (
+    LOOKED,
+    ComparedFinetuning,
+    ComparedMeasurement,
+    ComparedPretraining,
+    CooledPretraining,
+)
 from bakeoff.display.wording import quoted
 from bakeoff.durable import remove
 from bakeoff.errors import UserError
@@ -75,6 +87,8 @@ class Trainings:
     def load(self, key: Any) -> Load:
         """See `bakeoff.jobs.runner.Queue`."""
         planned = self.schedule.trainings[key]
+        if isinstance(planned, PlannedCooldown):
+            return Load("pre-training", f"{planned.recipe.name} with {100 * planned.share:g} %")
         if isinstance(planned, PlannedPretraining):
             return Load("pre-training", planned.recipe.name)
         if isinstance(planned, PlannedMeasurement):
@@ -120,7 +134,10 @@ class Trainings:
             start = now.starts[name][planned.seed] if name in now.starts else None
             if start is not None:
                 common |= {"start": Path(start.run), "grow": start.grow, "grow_by": start.grow_by}
-            return ComparedPretraining(seed=planned.seed, budget=now.budgets[name], pace=pace, **common)
+            common |= {"seed": planned.seed, "budget": now.budgets[name]}
+            if isinstance(planned, PlannedCooldown):
+                return CooledPretraining(share=planned.share, **common)
+            return ComparedPretraining(pace=pace, checkpoints=self._copies(now, planned, pace), **common)
         # The others are short: what an interruption left is made anew.
         planned.discard(self.out)
         remove(unfinished_folder(planned.directory), self.out.absolute())
@@ -130,6 +147,15 @@ class Trainings:
             return ComparedMeasurement(seed=planned.seed, run=run, measure=planned.measure, text=held_out, **common)
         source = planned.begins_from.directory if planned.initialisation == "pretrained" else None
         return ComparedFinetuning(seed=planned.random_seed, task=planned.task, source=source, **common)
+
+    def _copies(self, now: PlannedTrainings, planned: PlannedPretraining, pace: Pace | None) -> dict[float, Path]:
+        """The places of copies that are cooled down, with their settings beside them; of final steps alone."""
+        if pace is not None:
+            return {}  # the steps may change yet, so that those who cool down train up to there themselves
+        waiting = [each for each in now.cooldowns(planned.recipe, planned.seed) if not each.directory.exists()]
+        for each in waiting:
+            each.begin()
+        return {each.share: each.directory for each in waiting}
 
     def ended(self, key: Any, outcome: Outcome) -> None:
         """Record the outcome of a training: finished, diverged, or to begin anew with other steps.

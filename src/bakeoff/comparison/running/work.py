@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
+from pydantic import Field
 from typing_extensions import override
 
 from bakeoff import checksums
@@ -16,6 +17,7 @@ from bakeoff.errors import Diverged
 from bakeoff.jobs.job import Job, Note, Outcome
 from bakeoff.jobs.memory import job_memory
 from bakeoff.jobs.pretraining import PretrainingJob
+from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
 from bakeoff.tasks.measures.measure import MeasureConfig
 from bakeoff.tasks.measures.registry import MEASURES
@@ -30,13 +32,64 @@ class ComparedPretraining(PretrainingJob):
 
     pace: Pace | None = None
     """The planned speed, where it is to be compared; None: no comparison is needed."""
+    checkpoints: dict[float, Path] = Field(default={})
+    """The places of copies that are cooled down, by the share of the budget at which they end."""
 
     def carry_out(self, progress: Shown, note: Callable[[Note], None]) -> Outcome:
         """Pre-train, until `summary.json` stands in the run's directory."""
         try:
+            self._leave_copies(progress)
             self.train(progress, None if self.pace is None else FirstTenth(self.pace, lambda: note(LOOKED)))
         except Corrected as correction:
             return Outcome(work_seconds=correction.work_seconds)
+        except Diverged as error:
+            return Outcome(diverged=str(error))
+        return Outcome()
+
+    def _leave_copies(self, progress: Shown) -> None:
+        """Train up to each step from which a copy is cooled down, and copy the run there."""
+        from bakeoff.training.cooling import branch_off, cooling_from, waits_at
+
+        missing = {share: path for share, path in sorted(self.checkpoints.items()) if not path.exists()}
+        for share, path in missing.items():
+            step = cooling_from(self.steps_of(share))
+            run = self.model_copy(update={"until": step}).train(progress)
+            if waits_at(run, step):  # else the training was past it already
+                branch_off(run, path)
+
+    def steps_of(self, share: float) -> int:
+        """The steps of a training that has a share of the budget."""
+        from bakeoff.corpus.mixture import open_corpus
+        from bakeoff.training.resolution import resolve_recipe
+
+        budget = Budget.parse_text(self.budget)
+        steps = resolve_recipe(self.parsed(), open_corpus(self.corpus), budget, self.device).training.budget.steps
+        assert steps is not None
+        return round(share * steps)
+
+
+class CooledPretraining(ComparedPretraining):
+    """The pre-training of one recipe and seed that ends at a share of the budget, with a learning rate that falls."""
+
+    share: float
+    """The share of the budget after which it ends."""
+
+    @override
+    def carry_out(self, progress: Shown, note: Callable[[Note], None]) -> Outcome:
+        """Go on from the copy that the whole pre-training has left, or train up to there again; and cool down."""
+        from bakeoff.runs.run import Run
+        from bakeoff.training.cooling import cool_down, cooling_from
+        from bakeoff.training.pretrain import pretrain
+
+        steps = self.steps_of(self.share)
+        try:
+            begun = Run.open(self.out) if (self.out / "recipe.yaml").exists() else None
+            if begun is None or not (begun.finished or begun.recipe.training.budget.steps == steps):
+                begun = self.model_copy(update={"until": cooling_from(steps)}).train(progress)
+            if not begun.finished:
+                cool_down(begun, steps)
+                common: dict[str, Any] = {"device": self.device, "average_last": 0, "progress": progress}
+                pretrain(None, self.corpus, self.out, resume=True, **common)
         except Diverged as error:
             return Outcome(diverged=str(error))
         return Outcome()

@@ -1,0 +1,57 @@
+"""Curves over the budget: what pre-trainings that ended early are worth, and from where they pay."""
+
+from collections.abc import Callable, Sequence
+
+from bakeoff.comparison.facts import TaskFacts
+from bakeoff.comparison.results import Analysis, RecipeEntry
+from bakeoff.comparison.series import Series, SeriesPoint, series
+
+
+def budget_curves(
+    entries: Sequence[RecipeEntry],
+    tasks: Sequence[TaskFacts],
+    whole: Sequence[Analysis],
+    analyse: Callable[[list[RecipeEntry], TaskFacts], Analysis],
+    looks: int,
+) -> list[Series]:
+    """The curve of each task over shares of the budget; none where nothing was pre-trained with a share of it.
+
+    Args:
+        entries: the recipes.
+        tasks: the tasks.
+        whole: the statistics of the whole budget, of each task.
+        analyse: a function that gives the statistics of other scores on a task.
+        looks: how many times verdicts were seen before more seeds were added.
+    """
+    shares = sorted({each.share for entry in entries for each in entry.checkpoints})
+    if not shares:
+        return []
+    curves = []
+    for facts, analysis in zip(tasks, whole, strict=True):
+        points = [_point(share, analyse(_ended_at(entries, share), facts)) for share in shares]
+        whole_point = _point(1.0, analysis)
+        curves.append(series(facts.name, "budget", [*points, whole_point], facts.lower_is_better, looks))
+    return curves
+
+
+def _ended_at(entries: Sequence[RecipeEntry], share: float) -> list[RecipeEntry]:
+    """The recipes with the scores after a share of the budget, and those from scratch."""
+    ended = []
+    for entry in entries:
+        scratch = [score for score in entry.scores if score.initialisation == "scratch"]
+        early = [score for each in entry.checkpoints if each.share == share for score in each.scores]
+        if early:
+            ended.append(entry.model_copy(update={"scores": [*early, *scratch]}))
+    return ended
+
+
+def _point(share: float, analysis: Analysis) -> SeriesPoint:
+    return SeriesPoint(
+        at=100 * share,
+        name=f"{100 * share:g} %",
+        task=analysis.task,
+        pretrained=analysis.pretrained,
+        scratch=analysis.scratch,
+        gains=analysis.gains,
+        pairs=analysis.pairs,
+    )
