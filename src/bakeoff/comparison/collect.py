@@ -158,6 +158,7 @@ def collect(planned: PlannedTrainings, seeds: list[int], failures: list[Failure]
         finetune_seeds=plan.finetune_seeds,
         device=plan.device,
         budget=known.budget,
+        until_loss=plan.until_loss,
         search=plan.search,
         corpus=known.corpus,
         tasks=[*tasks, *measured.facts],

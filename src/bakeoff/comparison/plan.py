@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, PositiveInt, ValidationInfo, field_validator, model_validator
+from pydantic import Field, PositiveInt, ValidationInfo, field_validator, model_validator
 
 from bakeoff.comparison.asking import Asking, Margin, check_asked, margin_of
 from bakeoff.comparison.grid import Factors, GridFacts
@@ -14,6 +14,7 @@ from bakeoff.comparison.latency import LatencyPlan
 from bakeoff.comparison.own_settings import AS_IT_IS, known_budget
 from bakeoff.comparison.recipe_plan import RecipePlan, checked_grid
 from bakeoff.comparison.recipe_sources import found_corpus
+from bakeoff.comparison.search_plan import SearchPlan, Share
 from bakeoff.comparison.task_plan import TaskPlan, with_data_sets
 from bakeoff.config import Config
 from bakeoff.errors import UserError, nearest
@@ -26,51 +27,6 @@ from bakeoff.yaml_files import read_yaml
 def directory_name(label: str) -> str:
     """A label's directory name: letters of any script, digits, dots and underscores, with hyphens for all else."""
     return re.sub(r"[^\w.]+", "-", label).strip("-.") or "recipe"
-
-
-def share(value: Any) -> float:
-    """A share of a budget as a fraction: 3 % is 0.03.
-
-    Raises:
-        ValueError: it is no share above 0 and up to 100 %.
-    """
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", value) if isinstance(value, str) else None
-    if match is None or not 0 < float(match[1]) <= 100:
-        raise ValueError(f"{value!r} is no share of a pre-training's budget above 0 and up to 100 %, such as 10 %")
-    return float(match[1]) / 100
-
-
-Share = Annotated[float, BeforeValidator(share)]
-
-
-class SearchPlan(Config):
-    """The search of each recipe's values before its training."""
-
-    over: dict[str, str | list[Any]] = Field(default={})
-    """Ranges or lists of values by dotted key, as for `bakeoff tune --over`; the learning rate is always searched."""
-    trials: int = Field(default=8, ge=2)
-    """Maximum number of trials of each recipe."""
-    seeds: int = Field(default=1, ge=1, le=99)
-    """Number of seeds of each trial; the trial's loss is the mean over them."""
-    budget: str = "10 %"
-    """The length of a whole trial, as a share of one pre-training's budget."""
-
-    @field_validator("over", mode="before")
-    @classmethod
-    def _lists(cls, value: Any) -> Any:
-        if not isinstance(value, Mapping):
-            return value
-        return {str(key): each if isinstance(each, str | list) else [each] for key, each in value.items()}
-
-    @field_validator("budget", mode="before")
-    @classmethod
-    def _percent(cls, value: Any) -> str:
-        return f"{100 * share(value):g} %"
-
-    @property
-    def share(self) -> float:
-        """The length of a whole trial as a fraction of one pre-training's budget, such as 0.1."""
-        return float(self.budget.removesuffix(" %")) / 100
 
 
 class Plan(Config):
@@ -86,7 +42,10 @@ class Plan(Config):
     """The recipes to compare; one with a grid stands for a recipe for each cell."""
     budget: str | None = None
     """Budget of each pre-training: minutes=10, steps=1000, tokens=5M or flops=1e15. It is required, unless every recipe
-    has one of its own."""
+    has one of its own. `{held_out: 3.2, at_most: steps=1000}`: until the held-out loss is reached."""
+    until_loss: float | None = Field(default=None, gt=0)
+    """Held-out loss, in nats a target, at which each pre-training ends, before its budget is spent; the same as
+    `held_out` of a budget."""
     seeds: list[int] = Field(default=[0, 1, 2], min_length=1)
     """Number of seeds, or a list of seeds; fewer than 3 allow no claim."""
     search: SearchPlan | None = None
@@ -142,6 +101,16 @@ class Plan(Config):
         if isinstance(value, int) and not isinstance(value, bool):
             return list(range(value))
         return value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _until(cls, values: Any) -> Any:
+        """Take a budget until a held-out loss for what it is: the most that is spent, and the loss."""
+        if not isinstance(values, Mapping) or not isinstance(budget := values.get("budget"), Mapping):
+            return values
+        if {*budget} != {"held_out", "at_most"} or "until_loss" in values:
+            raise ValueError("budget: give a text, or {held_out: 3.2, at_most: steps=1000}, both of them and no other")
+        return {**values, "budget": budget["at_most"], "until_loss": budget["held_out"]}
 
     @field_validator("grid")
     @classmethod

@@ -10,9 +10,9 @@ from bakeoff.comparison.facts import BudgetFacts, CorpusFacts, MeasurementScore,
 from bakeoff.comparison.grid import GridFacts
 from bakeoff.comparison.latency import Latency, LatencyPlan
 from bakeoff.comparison.layer_profiles import RecipeLayers
-from bakeoff.comparison.plan import SearchPlan
 from bakeoff.comparison.pretraining_run import PretrainingRun
 from bakeoff.comparison.questions import Interaction
+from bakeoff.comparison.search_plan import SearchPlan
 from bakeoff.comparison.series import Series
 from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.config import Config
@@ -201,6 +201,8 @@ class Results(Config):
     """The device that the plan asked for."""
     budget: BudgetFacts
     """The budget of every pre-training."""
+    until_loss: float | None = None
+    """The held-out loss at which each pre-training ended, where it was reached; None: none was asked for."""
     search: SearchPlan | None = None
     """The search of each recipe before its trainings; None: there was none."""
     corpus: CorpusFacts

@@ -1,27 +1,36 @@
-"""Early stopping: a training that ends where its held-out loss has stopped falling (Prechelt 1998)."""
+"""Early stopping: a training that ends where its held-out loss has stopped falling (Prechelt 1998), or is reached."""
 
 import math
 from collections.abc import Sequence
+from typing import Self
 
-from pydantic import Field, PositiveInt
+from pydantic import Field, PositiveInt, model_validator
 
 from bakeoff.config import Config
 
 
 class EarlyStopping(Config):
-    """A training that ends after a number of validations in a row without a better held-out loss.
+    """A training that ends after a number of validations in a row without a better held-out loss, or at a stated one.
 
     The losses are those of `training.validations`, the one before the first step left out. The learning rate's schedule
     stays that of the whole budget.
     """
 
-    patience: PositiveInt
-    """The training ends when the held-out loss has not become better in so many validations in a row."""
+    patience: PositiveInt | None = None
+    """The training ends when the held-out loss has not become better in so many validations in a row; absent: never."""
+    target: float | None = None
+    """The training ends at the first validation whose held-out loss is no higher; absent: there is none."""
     threshold: float = Field(default=0.0, ge=0, lt=1)
     """A loss is better when it is lower than the best by more than this share of it."""
     keep_best: bool = False
     """The run's weights are those of the best held-out loss, also where the training goes to its end; false: those of
     its last step."""
+
+    @model_validator(mode="after")
+    def _some_end(self) -> Self:
+        if self.patience is None and self.target is None:
+            raise ValueError("give patience, or a target")
+        return self
 
     def best(self, losses: Sequence[float]) -> int | None:
         """The index of the best loss among those that have been measured; None: there is none yet."""
@@ -33,5 +42,13 @@ class EarlyStopping(Config):
 
     def stops(self, losses: Sequence[float]) -> bool:
         """Whether the training ends after these losses."""
+        if self.reaches(losses):
+            return True
         best_index = self.best(losses)
-        return best_index is not None and len(losses) - 1 - best_index >= self.patience
+        if best_index is None or self.patience is None:
+            return False
+        return len(losses) - 1 - best_index >= self.patience
+
+    def reaches(self, losses: Sequence[float]) -> bool:
+        """Whether the last of these losses is the target, or lower."""
+        return self.target is not None and bool(losses) and losses[-1] <= self.target

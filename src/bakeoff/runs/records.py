@@ -124,8 +124,8 @@ class EarlyStop(Record):
 
     stopped: bool
     """Whether it ended the training before the end of the budget."""
-    patience: int
-    """Number of validations without a better loss after which it ends a training."""
+    patience: int | None
+    """Number of validations without a better loss after which it ends a training; None: it ends at a target alone."""
     kept_best: bool
     """Whether the run's weights are those of the best held-out loss."""
     best_step: int = Field(ge=0, lt=1 << 63)

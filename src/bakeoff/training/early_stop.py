@@ -94,11 +94,16 @@ class EarlyStop:
     def told(self, step: int, steps: int) -> str:
         """The sentence about a training that was ended here, at a step of so many."""
         assert self.config is not None
+        if self.config.reaches(self.losses):
+            return (
+                f"stopped at step {step:,} of {steps:,}: the held-out loss is {self.losses[-1]:.4f}, and the target "
+                f"{self.config.target:g}"
+            )
         best_index = self.config.best(self.losses) or 0
         best, kept = self.validations[best_index], "are those of that step" if self.config.keep_best else "are the last"
         return (
             f"stopped early at step {step:,} of {steps:,}: the held-out loss was best, {self.losses[best_index]:.4f}, "
-            f"at step {best['step']:,}, {counted(self.config.patience, 'validation')} ago; the weights {kept}"
+            f"at step {best['step']:,}, {counted(self.config.patience or 0, 'validation')} ago; the weights {kept}"
         )
 
     def summary(self, before_the_end: bool) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.reporting.search_findings import search_cautions
 from bakeoff.comparison.reporting.spending import spending_cautions
 from bakeoff.comparison.reporting.unequal import unequal_cautions
+from bakeoff.comparison.reporting.until_loss import until_cautions
 from bakeoff.comparison.results import Results
 from bakeoff.display.wording import counted, listed, quoted
 from bakeoff.objectives.registry import OBJECTIVES
@@ -39,7 +40,8 @@ def cautions(results: Results) -> list[str]:
         *unequal_cautions(results),
         *collapse_cautions(results),
         *_at_the_plateau(results),
-        *spending_cautions(results),
+        *until_cautions(results),
+        *(spending_cautions(results) if results.until_loss is None else ()),
         *cut_cautions(results),
         *_without_gain(results),
         *_unknown_noise(results),

@@ -11,6 +11,7 @@ from bakeoff.comparison.reporting.factor_sentences import factor_sentences
 from bakeoff.comparison.reporting.family_findings import family_sentences
 from bakeoff.comparison.reporting.measures import ShownMetric, against_the_best, leading
 from bakeoff.comparison.reporting.series_sentences import series_sentences
+from bakeoff.comparison.reporting.until_loss import until_sentences
 from bakeoff.comparison.reporting.verdict_words import what_would_decide
 from bakeoff.comparison.results import Results
 from bakeoff.comparison.task_analysis import Analysis
@@ -72,6 +73,7 @@ def findings(results: Results) -> Findings:
         ]
         details += _gain(results, measure, analysis)
         details += factor_sentences(measure, analysis)
+    details += until_sentences(results)
     details += [sentence for each in results.series for sentence in series_sentences(results, each)]
     details += family_sentences(results)
     headlines = [_headline(results, standings), baseline_headline(baselines)]

@@ -21,6 +21,7 @@ from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.reporting.search_findings import search_figures, search_section
 from bakeoff.comparison.reporting.series_section import series_figures, series_section
 from bakeoff.comparison.reporting.unequal import budget_text, budgets
+from bakeoff.comparison.reporting.until_loss import until_section
 from bakeoff.comparison.reporting.where_section import where_section
 from bakeoff.comparison.results import FIGURES, Results
 from bakeoff.comparison.task_analysis import Analysis
@@ -58,6 +59,7 @@ def write_report(results: Results, path: Path) -> None:
         where_section(results),
         series_section(results, labels),
         factor_section(results, factors),
+        until_section(results),
         _costs(results),
         _losses(results, losses),
         layer_section(results, layers),

@@ -65,6 +65,13 @@ def _require_unused_place(out: Path) -> None:
     without_links(out)
 
 
+def _until(recipe: Any, loss: float) -> Any:
+    """A recipe whose training ends at a held-out loss, or as it says itself."""
+    stopping = recipe.training.early_stopping
+    own = {} if stopping is None else stopping.model_dump(mode="json")
+    return recipe.changed({"training.early_stopping": {**own, "target": loss}})
+
+
 class Opened:
     """A comparison whose plan is checked.
 
@@ -131,6 +138,9 @@ class Opened:
         starts = Starts(plan, imported or out, engine, say)
         items = {item.name: item for item in plan.recipes}
         self.recipes = of_each(items, lambda name: starts.recipe(items[name]))
+        for item in plan.recipes:
+            if plan.until_loss is not None and not item.as_it_is:
+                self.recipes[item.name] = _until(self.recipes[item.name], plan.until_loss)
         require_different(plan.grids, {name: (recipe, items[name]) for name, recipe in self.recipes.items()})
         self.require_finetunable()
         texts = Texts(plan, out, imported or out, say)
