@@ -168,7 +168,8 @@ def _break_even(label: str, places: Sequence[float], gains: Sequence[Difference]
             break
         real_from = place
     ends = [None if gain.interval is None else sorted(sign * end for end in gain.interval) for gain in gains]
-    low = high = None
+    low: float | None = None
+    high: float | None = None
     if all(each is not None for each in ends):
         low, high = (_above_zero(places, [each[end] for each in ends if each is not None]) for end in (1, 0))
     return BreakEven(
