@@ -3,8 +3,9 @@
 from collections.abc import Callable, Sequence
 
 from bakeoff.comparison.facts import TaskFacts
-from bakeoff.comparison.results import Analysis, RecipeEntry
+from bakeoff.comparison.results import RecipeEntry
 from bakeoff.comparison.series import Series, SeriesPoint, series
+from bakeoff.comparison.task_analysis import Analysis
 
 
 def budget_curves(

@@ -20,7 +20,6 @@ from bakeoff.comparison.measured import measured_results, read_measurement
 from bakeoff.comparison.pretraining_run import SPENT, CurvePoint, PretrainingRun
 from bakeoff.comparison.recipe_plan import RecipePlan
 from bakeoff.comparison.results import (
-    Analysis,
     Baseline,
     CheckpointEntry,
     Failure,
@@ -29,6 +28,7 @@ from bakeoff.comparison.results import (
     Results,
 )
 from bakeoff.comparison.running.planned import PlannedFinetuning, PlannedTrainings
+from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.config import Record
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
