@@ -91,6 +91,26 @@ def test_the_best_one_may_be_the_cheapest():
     assert list(decisions(level(results))) == []  # nothing to choose between
 
 
+def test_with_a_margin_the_cheapest_is_one_that_is_shown_to_be_within_it():
+    results = level(make_results(tasks=("T",)), "gpt-tiny", "bert-mini")
+    (analysis,) = results.analyses
+    verdicts = {"gpt-tiny": "equivalent", "bert-mini": "undecided", "albert-tiny": "better"}
+    pairs = [
+        pair.model_copy(update={"margin": 0.02, "verdict": verdicts[pair.second]})
+        if pair.first == "conv-light-encoder-tiny"
+        else pair
+        for pair in analysis.pairs
+    ]
+    results = results.model_copy(update={"analyses": [analysis.model_copy(update={"pairs": pairs})]})
+    those = choices(results, results.analyses[0])
+    assert {each.label for each in those if each.level} == {"conv-light-encoder-tiny", "gpt-tiny"}
+    assert list(decisions(results)) == [
+        "On “T”, gpt-tiny is the quickest of the recipes that are within 2.0 points of the best: 2.5 ms a text, where "
+        "conv-light-encoder-tiny needs 3 ms."
+    ]
+    assert "shown to be within the plan's margin" in decision_section(results, decision_figures(results))
+
+
 def test_a_latency_that_hardly_differs_is_no_reason_to_choose():
     results = level(make_results(tasks=("T",)), "gpt-tiny")
     closer = [

@@ -148,6 +148,13 @@ def test_an_ablation_says_how_far_every_recipe_is_from_the_first_of_the_plan(res
     assert ablation.rows[1][1].text[0] in "+−"
 
 
+def test_the_baseline_of_a_plan_is_the_base_of_its_ablation():
+    results = make_results().model_copy(update={"baseline": "gpt-tiny"})
+    (ablation,) = [table for table in plain_tables(results) if table.name == "ablation"]
+    assert ablation.rows[0][0].text == "gpt-tiny"
+    assert len(ablation.rows) == len(results.recipes)
+
+
 def test_they_stand_beside_the_report(folder):  # noqa: F811
     compare(plan(folder, seeds=1), folder / "out", engine=FakeEngine())
     assert "| one |" in (folder / "out" / "report.md").read_text()

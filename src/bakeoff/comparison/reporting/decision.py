@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
+from bakeoff.comparison.questions import Difference
 from bakeoff.comparison.reporting.measures import ShownMetric, against_the_best
 from bakeoff.comparison.results import RecipeEntry, Results
 from bakeoff.comparison.task_analysis import Analysis
@@ -60,7 +61,8 @@ class Choice(NamedTuple):
     costs: dict[str, float]
     """The known costs, by name, see `COSTS`."""
     level: bool | None
-    """Whether it is the best recipe or cannot be told apart from it; None: no claim can be made."""
+    """Whether it is the best recipe or as good: equivalent to it where the plan has a margin, else not to be told apart;
+    None: no claim can be made."""
     is_recipe: bool = True
     """Whether it is a recipe."""
 
@@ -78,7 +80,7 @@ def choices(results: Results, analysis: Analysis) -> list[Choice]:
     measure = ShownMetric.of(results, analysis.task)
     best = measure.ranked(analysis)[0]
     pairs = [pair for pair in against_the_best(analysis, best) if pair.real is not None]
-    known = {pair.second: not pair.better for pair in pairs} | ({best: True} if pairs else {})
+    known = {pair.second: _level(pair) for pair in pairs} | ({best: True} if pairs else {})
     entries = {entry.label: entry for entry in results.recipes}
     made = [
         Choice(
@@ -103,6 +105,19 @@ def choices(results: Results, analysis: Analysis) -> list[Choice]:
     return sorted(made, key=lambda choice: -measure.gain(choice.score))
 
 
+def _level(pair: Difference) -> bool:
+    """Whether the second recipe, the worse one, is as good as the first for a choice between them."""
+    return not pair.better if pair.margin is None else pair.verdict == "equivalent"
+
+
+def as_good(measure: ShownMetric, analysis: Analysis, best: str) -> str:
+    """The end of a sentence on recipes that are as good as the best one, which it calls `best`."""
+    margin = next((pair.margin for pair in analysis.pairs if pair.margin is not None), None)
+    if margin is None:
+        return f"cannot be told apart from {best}"
+    return f"are within {measure.size(margin)}{measure.steps} of {best}"
+
+
 def costs(results: Results, entry: RecipeEntry, task: str) -> dict[str, float]:
     """The costs of a recipe on a task that are known, by name."""
     latency = next((each for each in results.latencies if (each.recipe, each.task) == (entry.label, task)), None)
@@ -124,7 +139,7 @@ def on_front(measure: ShownMetric, those: Sequence[Choice], cost: str) -> set[st
 
 
 def cheapest(measure: ShownMetric, those: Sequence[Choice], cost: str) -> Choice | None:
-    """The recipe with the least cost of those that cannot be told apart from the best; None: there is no claim.
+    """The recipe with the least cost of those that are as good as the best (`Choice.level`); None: there is no claim.
 
     Of equal costs, the better one.
     """
@@ -133,7 +148,7 @@ def cheapest(measure: ShownMetric, those: Sequence[Choice], cost: str) -> Choice
 
 
 def decisions(results: Results) -> Iterator[str]:
-    """A sentence for each task: the cheapest recipe that cannot be told apart from the best, by latency."""
+    """A sentence for each task: the cheapest recipe that is as good as the best, by latency."""
     cost = COSTS[0]
     for analysis in results.analyses:
         measure = ShownMetric.of(results, analysis.task)
@@ -149,9 +164,10 @@ def decisions(results: Results) -> Iterator[str]:
         spent = f"{cost.shown(chosen.costs[cost.name])} {texts}"
         if chosen is best:
             if sum(each.level is True for each in recipes) > 1:
-                yield f"{start} is the best and, of those that cannot be told apart from it, {cost.least}: {spent}."
+                others = as_good(measure, analysis, "it")
+                yield f"{start} is the best and, of those that {others}, {cost.least}: {spent}."
             continue
         yield (
-            f"{start} is {cost.least} of the recipes that cannot be told apart from the best: {spent}, where "
+            f"{start} is {cost.least} of the recipes that {as_good(measure, analysis, 'the best')}: {spent}, where "
             f"{quoted(best.label)} needs {cost.shown(best.costs[cost.name])}."
         )

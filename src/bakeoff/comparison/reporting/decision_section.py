@@ -58,12 +58,15 @@ def decision_section(results: Results, figures: dict[str, list[Figure]]) -> str:
     """The section, as HTML; empty where there is nothing to choose."""
     if not figures:
         return ""
+    good = "cannot be told apart from the best"
+    if any(pair.margin is not None for analysis in results.analyses for pair in analysis.pairs):
+        good = "are shown to be within the plan's margin of the best"
     parts = [
         "<h2>Score against cost</h2>",
         note(
             f"{_measured(results)}Bold: on the Pareto front, so that no other has at least this score at no more of "
             "this cost; in charts the line joins these. “Enough”: the recipe with the least of this cost among those "
-            "that cannot be told apart from the best."
+            f"that {good}."
         ),
         legend(colours(results)),
     ]

@@ -55,8 +55,9 @@ def plain_tables(results: Results) -> Iterator[PlainTable]:
 
 
 def base_of(results: Results) -> str:
-    """The label of the recipe from which an ablation says the differences: the first of the plan."""
-    return results.recipes[0].label
+    """The label of the recipe from which an ablation says the differences: the plan's baseline, or its first recipe."""
+    labels = [entry.label for entry in results.recipes]
+    return results.baseline if results.baseline in labels else labels[0]
 
 
 def difference_from(analysis: Analysis, label: str, base: str) -> Difference | None:
