@@ -61,7 +61,7 @@ class Choice(NamedTuple):
     costs: dict[str, float]
     """The known costs, by name, see `COSTS`."""
     level: bool | None
-    """Whether it is the best recipe or as good: equivalent to it where the plan has a margin, else not to be told apart;
+    """Whether it is the best recipe or as good: with a margin equivalent to it, without one not to be told apart;
     None: no claim can be made."""
     is_recipe: bool = True
     """Whether it is a recipe."""
