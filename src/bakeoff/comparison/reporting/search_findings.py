@@ -104,7 +104,9 @@ def search_cautions(results: Results) -> Iterator[str]:
     if searched:
         yield (
             "Each recipe was searched once, and all its seeds are trained with the values of its best trial: how much "
-            "luck was in this choice is in no interval. Verdicts are about the recipes with these values."
+            "luck was in this choice is in no interval. Verdicts are about the recipes with these values. In "
+            "simulations this luck leaves 7 % of false claims at most if it is a quarter of a seed's, and makes 22 % "
+            "if it is half."
         )
     if results.search.share < 1:
         yield (
