@@ -75,6 +75,11 @@ def attention(
     )
 
 
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """W x + b of (..., I) states, an (O, I) weight and an (O,) bias."""
+    return F.linear(x, weight, bias)
+
+
 def rotate(x: Tensor, start: int = 0, base: float = 10_000.0) -> Tensor:
     """Turn the pair (x[i], x[i + d/2]) at position t by the angle t / base^(2 i / d) (Su et al. 2021, equation 34).
 

@@ -9,6 +9,7 @@ from typing_extensions import override
 
 from bakeoff.config import Config
 from bakeoff.models.context import BuildContext, Context
+from bakeoff.models.linear import Linear
 from bakeoff.models.neighbour_convolution import NeighbourConvolution
 from bakeoff.models.part import Part, State
 from bakeoff.ops.dropout import dropout
@@ -57,10 +58,10 @@ class FeedForward(Part):
         bias = context.bias if config.bias is None else config.bias
         taps = config.convolution
         self.convolution = None if taps is None else NeighbourConvolution(context.width, taps, context.causal)
-        self.input = nn.Linear(context.width, config.width, bias=bias)
-        self.gate = nn.Linear(context.width, config.width, bias=bias) if config.gate else None
+        self.input = Linear(context.width, config.width, bias=bias)
+        self.gate = Linear(context.width, config.width, bias=bias) if config.gate else None
         self.norm = context.norm(config.width) if config.inner_norm else nn.Identity()
-        self.output = nn.Linear(config.width, context.width, bias=bias)
+        self.output = Linear(config.width, context.width, bias=bias)
         self.activation = config.activation
         self.dropout = config.dropout
 

@@ -6,11 +6,12 @@ from typing import Any, ClassVar, Literal, Self, cast
 import torch
 import torch.nn.functional as F
 from pydantic import Field, model_validator
-from torch import Tensor, nn
+from torch import Tensor
 from typing_extensions import override
 
 from bakeoff.errors import UserError
 from bakeoff.models.context import BuildContext, Context
+from bakeoff.models.linear import Linear
 from bakeoff.models.mixers.attention_heads import AttentionHeadsConfig, Gate, HeadNorm, unfit_heads
 from bakeoff.models.mixers.keys_and_values import chosen_queries, continued
 from bakeoff.models.mixers.mixer import MixerBaseConfig
@@ -135,12 +136,12 @@ class Attention(Part):
         self.scale = None if config.scaled else 1.0
         self.positions, self.rotary_base = config.positions, config.rotary_base
         self.window = config.window
-        self.query_key_value = nn.Linear(
+        self.query_key_value = Linear(
             context.width, self.heads * (2 * self.widths.key + self.widths.value), bias=context.bias
         )
-        self.output = nn.Linear(self.heads * self.widths.value, context.width, bias=context.bias)
+        self.output = Linear(self.heads * self.widths.value, context.width, bias=context.bias)
         inner = self.output.in_features
-        self.gate = None if config.gate == "none" else nn.Linear(context.width, inner, bias=context.bias)
+        self.gate = None if config.gate == "none" else Linear(context.width, inner, bias=context.bias)
         channels, taps = self.query_key_value.out_features, config.convolution
         self.convolution = None if taps is None else NeighbourConvolution(channels, taps, context.causal)
         self.query_norm = HeadNorm(self.widths.key, context.norm_epsilon) if config.query_key_norm else None

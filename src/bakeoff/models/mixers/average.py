@@ -3,10 +3,11 @@
 from typing import Literal, cast
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from typing_extensions import override
 
 from bakeoff.models.context import BuildContext, Context
+from bakeoff.models.linear import Linear
 from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.part import Part, State
 
@@ -35,8 +36,8 @@ class Average(Part):
     def __init__(self, context: BuildContext) -> None:
         super().__init__()
         self.causal = context.causal
-        self.value = nn.Linear(context.width, context.width, bias=context.bias)
-        self.output = nn.Linear(context.width, context.width, bias=context.bias)
+        self.value = Linear(context.width, context.width, bias=context.bias)
+        self.output = Linear(context.width, context.width, bias=context.bias)
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D); the state is the sum of the values so far and their number."""

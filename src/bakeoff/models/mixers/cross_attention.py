@@ -2,9 +2,10 @@
 
 from typing import ClassVar, cast
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from bakeoff.models.context import BuildContext, Context
+from bakeoff.models.linear import Linear
 from bakeoff.models.mixers.attention_heads import AttentionHeadsConfig, unfit_heads
 from bakeoff.models.part import Part, State
 from bakeoff.ops.attention import attention
@@ -37,9 +38,9 @@ class CrossAttention(Part):
         self.widths = config.widths(context)
         self.dropout = config.rate(context)
         self.scale = None if config.scaled else 1.0
-        self.query = nn.Linear(context.width, self.heads * self.widths.key, bias=context.bias)
-        self.key_value = nn.Linear(context.source or context.width, self.heads * sum(self.widths), bias=context.bias)
-        self.output = nn.Linear(self.heads * self.widths.value, context.width, bias=context.bias)
+        self.query = Linear(context.width, self.heads * self.widths.key, bias=context.bias)
+        self.key_value = Linear(context.source or context.width, self.heads * sum(self.widths), bias=context.bias)
+        self.output = Linear(self.heads * self.widths.value, context.width, bias=context.bias)
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D); the state is the keys and values of the source, empty before the first token."""

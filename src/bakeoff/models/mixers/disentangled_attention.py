@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from bakeoff.models.context import BuildContext, Context
+from bakeoff.models.linear import Linear
 from bakeoff.models.mixers.attention_heads import AttentionHeadsConfig, Gate
 from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.part import Part, State
@@ -82,12 +83,12 @@ class DisentangledAttention(Part):
         self.cut_by_head = config.distance_slices == "heads"
         self.rate = config.rate(context)
         self.scale = (3 * self.widths.key) ** -0.5 if config.scaled else 1.0
-        self.query_key = nn.Linear(context.width, 2 * self.heads * self.widths.key, bias=context.bias)
-        self.value = nn.Linear(context.width, self.heads * self.widths.value, bias=context.bias)
+        self.query_key = Linear(context.width, 2 * self.heads * self.widths.key, bias=context.bias)
+        self.value = Linear(context.width, self.heads * self.widths.value, bias=context.bias)
         inner = self.heads * self.widths.value
-        self.gate = None if config.gate == "none" else nn.Linear(context.width, inner, bias=context.bias)
+        self.gate = None if config.gate == "none" else Linear(context.width, inner, bias=context.bias)
         self.inner_norm = context.norm(inner) if config.inner_norm else nn.Identity()
-        self.output = nn.Linear(inner, context.width, bias=context.bias)
+        self.output = Linear(inner, context.width, bias=context.bias)
         self.norm = context.norm(affine=True) if config.output_norm else nn.Identity()
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:

@@ -4,11 +4,12 @@ from typing import ClassVar, Literal, cast
 
 import torch.nn.functional as F
 from pydantic import Field
-from torch import Tensor, nn
+from torch import Tensor
 from typing_extensions import override
 
 from bakeoff.errors import UserError
 from bakeoff.models.context import BuildContext, Context
+from bakeoff.models.linear import Linear
 from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.part import Part, State, last_inputs
 from bakeoff.ops.dropout import dropout
@@ -110,8 +111,8 @@ class GatedShortConvolution(Part):
         self.input_dropout = config.input_dropout
         self.kernel = config.taps(context)
         self.dilation = config.holes(context)
-        self.input = nn.Linear(context.width, 2 * context.width if config.gate else context.width, bias=context.bias)
-        self.output = nn.Linear(context.width, context.width, bias=context.bias)
+        self.input = Linear(context.width, 2 * context.width if config.gate else context.width, bias=context.bias)
+        self.output = Linear(context.width, context.width, bias=context.bias)
 
     def convolve(self, x: Tensor, documents: Tensor | None, left: Tensor | None) -> Tensor:
         """(B, T, D) to (B, T, D); `left`, (B, (K - 1) * dilation, D), is the inputs before the first."""

@@ -30,7 +30,10 @@ class Heads(torch.autograd.Function):
         """Gains are (d,) each, or both None: there is no norm; waves are (T, d / 2) each, or None: nothing turns."""
         joined = projected.unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4).contiguous()  # (3, B, H, T, d)
         both, width, dtype = joined[:2], joined.shape[-1], projected.dtype
-        ctx.heads, ctx.waves, scale, gains, normed = heads, waves, None, None, None
+        ctx.waves = waves
+        gains: Tensor | None = None
+        scale: Tensor | None = None
+        normed: Tensor | None = None
         if query_gain is not None and key_gain is not None:
             gains = torch.stack([query_gain, key_gain]).float()[:, None, None, None]  # (2, 1, 1, 1, d)
             squares = torch.linalg.vector_norm(both, dim=-1, keepdim=True).float().square_()
@@ -41,9 +44,9 @@ class Heads(torch.autograd.Function):
             both = both if gains is None else both * gains.to(dtype)
         else:
             cosine, sine = _tables(*waves)
-            of_pair = (1.0, 1.0) if gains is None else (gains, _other_half(gains))
-            turned = both * (cosine * of_pair[0]).to(dtype)
-            both = turned.addcmul_(both @ _exchange(width, dtype), (sine * of_pair[1]).to(dtype))
+            if gains is not None:
+                cosine, sine = cosine * gains, sine * _other_half(gains)
+            both = (both * cosine.to(dtype)).addcmul_(both @ _exchange(width, dtype), sine.to(dtype))
         return both[0], both[1], joined[2]
 
     @staticmethod

@@ -23,38 +23,81 @@ of 31 taps, or more, it reads each token anew from memory for every tap, and tak
 
 def depthwise(x: Tensor, weight: Tensor, taps: Taps) -> Tensor:
     """(B, N, D) with kernels (H, K) to (B, T, D), by torch's depthwise convolution."""
-    padded, kernels, halo = taps.pad(x), _of_channels(weight, x.shape[-1]), taps.halo(weight.shape[-1])
+    kernels, halo = _of_channels(weight, x.shape[-1]), taps.halo(weight.shape[-1])
+    if _at_once(x, taps, halo):
+        return _by_images(x, kernels, taps.before, taps.dilation)
+    padded = taps.pad(x)
     length = padded.shape[1] - halo
     y = x.new_empty(len(x), length, x.shape[-1])
     for piece in _stretches(length, x):
-        image = _image(padded[:, piece.start : piece.stop + halo])
-        mixed = F.conv2d(image, kernels, dilation=(1, taps.dilation), groups=len(kernels))
-        y[:, piece] = _rows(mixed)
+        y[:, piece] = _by_images(padded[:, piece.start : piece.stop + halo], kernels, 0, taps.dilation)
     return y
 
 
 def depthwise_gradients(x: Tensor, weight: Tensor, taps: Taps, upstream: Tensor) -> tuple[Tensor, Tensor]:
     """(B, N, D) and (H, K) gradients of `depthwise` with respect to x and weight, from the gradient of its result."""
-    padded, kernels, halo = taps.pad(x), _of_channels(weight, x.shape[-1]), taps.halo(weight.shape[-1])
+    kernels, halo = _of_channels(weight, x.shape[-1]), taps.halo(weight.shape[-1])
+    if _at_once(x, taps, halo) and weight.shape[-1] <= TAPS_AT_ONCE:
+        of_image, of_kernels = _gradients(upstream, x, kernels, taps, (True, True), taps.before)
+        return _rows(of_image), _of_heads(of_kernels, weight)
+    if _at_once(x, taps, halo):
+        of_x = _by_images(upstream, kernels.flip(-1), taps.before, taps.dilation)
+        return of_x, _of_heads(_gradient_of_kernels(upstream, taps.pad(x), kernels, taps), weight)
+    padded = taps.pad(x)
     of_padded, of_kernels = torch.zeros_like(padded), torch.zeros_like(kernels)
+    joint = x.dtype != torch.bfloat16
     for piece in _stretches(upstream.shape[1], x):
-        under = slice(piece.start, piece.stop + halo)
-        of_image, of_these, _ = torch.ops.aten.convolution_backward(
-            _image(upstream[:, piece]),
-            _image(padded[:, under]),
-            kernels,
-            None,  # no bias
-            stride=[1, 1],
-            padding=[0, 0],
-            dilation=[1, taps.dilation],
-            transposed=False,
-            output_padding=[0, 0],
-            groups=len(kernels),
-            output_mask=[True, True, False],
-        )
+        above, under = upstream[:, piece], slice(piece.start, piece.stop + halo)
+        of_image, of_these = _gradients(above, padded[:, under], kernels, taps, (True, joint))
         of_padded[:, under] += _rows(of_image)
-        of_kernels += of_these
-    return _unpadded(of_padded, x, taps), of_kernels[:, 0, 0].unflatten(0, (len(weight), -1)).sum(1)
+        of_kernels += of_these if joint else _gradient_of_kernels(above, padded[:, under], kernels, taps)
+    return _unpadded(of_padded, x, taps), _of_heads(of_kernels, weight)
+
+
+TAPS_AT_ONCE = 3
+"""Number of taps whose gradients oneDNN makes at once in bfloat16: of five it takes 27 times as long as of three."""
+
+
+def _gradient_of_kernels(upstream: Tensor, padded: Tensor, kernels: Tensor, taps: Taps) -> Tensor:
+    """(D, 1, 1, K) gradient of kernels in bfloat16, a few taps at a time."""
+    length, found = upstream.shape[1], []
+    for first, some in zip(range(0, kernels.shape[-1], TAPS_AT_ONCE), kernels.split(TAPS_AT_ONCE, dim=-1), strict=True):
+        begin = first * taps.dilation
+        under = padded[:, begin : begin + length + taps.halo(some.shape[-1])]
+        found.append(_gradients(upstream, under, some, taps, (False, True))[1])
+    return torch.cat(found, dim=-1)
+
+
+def _gradients(
+    upstream: Tensor, x: Tensor, kernels: Tensor, taps: Taps, wanted: tuple[bool, bool], padding: int = 0
+) -> tuple[Tensor, Tensor]:
+    """The gradients of an image, (B, D, 1, P), and of (D, 1, 1, K) kernels, as far as they are wanted."""
+    of_image, of_kernels, _ = torch.ops.aten.convolution_backward(
+        _image(upstream),
+        _image(x),
+        kernels,
+        None,  # no bias
+        stride=[1, 1],
+        padding=[0, padding],
+        dilation=[1, taps.dilation],
+        transposed=False,
+        output_padding=[0, 0],
+        groups=len(kernels),
+        output_mask=[*wanted, False],
+    )
+    return of_image, of_kernels
+
+
+def _at_once(x: Tensor, taps: Taps, halo: int) -> bool:
+    """Whether torch may pad and write the result itself: bfloat16 in short rows, with as many taps on both sides."""
+    short = x.dtype == torch.bfloat16 and x.shape[1] <= PIECE_LENGTH
+    return short and taps.before == taps.after and taps.before + taps.after == halo
+
+
+def _by_images(x: Tensor, kernels: Tensor, padding: int, dilation: int) -> Tensor:
+    """(B, N, D) with (D, 1, 1, K) kernels to (B, T, D), after so many zeros on both sides."""
+    image = F.conv2d(_image(x), kernels, padding=(0, padding), dilation=(1, dilation), groups=len(kernels))
+    return _rows(image)
 
 
 def sum_by_tap(x: Tensor, weight: Tensor, same: Tensor | None, taps: Taps) -> Tensor:
@@ -97,6 +140,11 @@ def gradients_by_tap(
 def _of_channels(weight: Tensor, width: int) -> Tensor:
     """(H, K) kernels of heads as (D, 1, 1, K) kernels of channels."""
     return weight.repeat_interleave(width // len(weight), dim=0)[:, None, None]
+
+
+def _of_heads(of_kernels: Tensor, weight: Tensor) -> Tensor:
+    """The (H, K) gradient of the weight from the (D, 1, 1, K) one of the channels' kernels."""
+    return of_kernels[:, 0, 0].unflatten(0, (len(weight), -1)).sum(1)
 
 
 def _image(x: Tensor) -> Tensor:

@@ -1,0 +1,59 @@
+"""A linear layer in bfloat16 on a CPU, with the bias and its gradient in the products."""
+
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+SQUARE = 16
+"""Side of the images as which rows are handed to a convolution of one tap."""
+
+LEAST_ROWS = 4096
+"""Least number of rows for which that is the quicker way to the weight's gradient."""
+
+
+class Linear(torch.autograd.Function):
+    """(..., I) states, an (O, I) weight and an (O,) bias to (..., O), all of bfloat16; see `bakeoff.ops.linear`."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        """The product; torch's would first copy the bias into all of its rows."""
+        ctx.save_for_backward(x, weight)
+        y: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
+        """The gradients of x, weight and bias."""
+        x, weight = ctx.saved_tensors
+        above, rows = upstream[0].flatten(0, -2), x.flatten(0, -2)
+        of_x = (upstream[0] @ weight) if ctx.needs_input_grad[0] else None
+        if len(rows) < LEAST_ROWS or len(rows) % SQUARE**2:
+            return of_x, above.t() @ rows, above.sum(0)
+        _, of_weight, of_bias = torch.ops.aten.convolution_backward(
+            _images(above),
+            _images(rows),
+            weight[:, :, None, None],
+            [len(weight)],
+            stride=[1, 1],
+            padding=[0, 0],
+            dilation=[1, 1],
+            transposed=False,
+            output_padding=[0, 0],
+            groups=1,
+            output_mask=[False, True, True],
+        )
+        return of_x, of_weight.view_as(weight), of_bias
+
+
+def _images(x: Tensor) -> Tensor:
+    """(N, D) rows as square images of D channels, which lie side by side in memory as they do in rows."""
+    return x.contiguous().view(-1, SQUARE, SQUARE, x.shape[-1]).permute(0, 3, 1, 2)
+
+
+@cache
+def multiplies_by_onednn() -> bool:
+    """Whether oneDNN multiplies bfloat16 on this processor."""
+    supported = getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", None)
+    return supported is not None and hasattr(torch.ops.mkldnn, "_linear_pointwise") and bool(supported())
