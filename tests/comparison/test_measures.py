@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import yaml
+from test_starts import STILL
 from tests.conftest import shrink
 
 from bakeoff.comparison.execution import compare
@@ -20,7 +21,9 @@ from bakeoff.comparison.results import Results
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
 from bakeoff.preparation.prepare import prepare
+from bakeoff.runs.run import Run
 from bakeoff.tasks.evaluate import evaluate
+from bakeoff.tasks.measures.fresh_heads import FreshHeadsConfig
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
 NAMES = ("gpt-tiny", "conv-light-lm-tiny", "lstm-lm-tiny", "laptop-encoder-tiny", "bert-tiny", "elmo-tiny")
@@ -51,6 +54,7 @@ def go(texts, out, recipes, progress=None, **changes):
     return compare(plan, out, jobs=1, report=lambda results, path: None, progress=progress)
 
 
+@pytest.mark.slow
 def test_without_tasks_the_held_out_text_is_measured(texts, tmp_path, capsys):
     out = tmp_path / "out"
     arms = [
@@ -102,9 +106,12 @@ def test_without_tasks_the_held_out_text_is_measured(texts, tmp_path, capsys):
 
 def test_losses_that_do_not_compare_are_not_compared(texts, tmp_path):
     results = go(texts, tmp_path / "unlike", ["laptop-encoder-tiny.yaml", "gpt-tiny.yaml"], tasks=[], seeds=1)
-    assert [len(analysis.pairs) for analysis in results.analyses] == [0, 0, 0]
+    assert {analysis.task: len(analysis.pairs) for analysis in results.analyses} == {
+        "held-out text: masked tokens (mlm)": 0,
+        "held-out text: next token (clm), bits per byte": 0,
+        "held-out text: next token (clm), perplexity a word": 0,
+    }
     assert findings(results).headline.startswith("Nothing is compared: no two recipes have losses of one kind")
-    write_report(results, tmp_path / "report.html")
 
 
 def test_stretches_of_a_text_are_the_same_whatever_the_rows(texts, tmp_path):
@@ -140,7 +147,6 @@ def test_minimal_pairs_are_judged_without_fine_tuning(texts, tmp_path):
     told = "\n".join(cautions(results))
     assert "“sop alone” gives sentences no probability, and is left out" in told
     assert "sentences were read forwards by gpt-tiny; pseudo by laptop-encoder-tiny" in told
-    write_report(results, tmp_path / "report.html")
     settings = read_json(out / "runs/gpt-tiny/seed-0/BLiMP/pretrained-0.settings.json")
     assert settings["kind"] == "minimal_pairs"
     (texts / "pairs.jsonl").rename(texts / "kept.jsonl")
@@ -160,7 +166,7 @@ def test_minimal_pairs_are_judged_without_fine_tuning(texts, tmp_path):
         ({"tasks": [{"kind": "minimal_pairs", "test": "pairs.jsonl", "finetune": {}}]}, "unknown key 'finetune'"),
         ({"tasks": [{"kind": "held_out_text"}, {"kind": "held_out_text"}]}, "two tasks are called 'held-out text'"),
         ({"measures": [{"kind": "held_out"}]}, "measures.0.kind: there is no 'held_out'; did you mean 'held_out_text'"),
-        ({"from_scratch": False}, "from_scratch: would have no effect: nothing is fine-tuned"),
+        ({"latency": {"batch": 2}}, "latency: would have no effect: nothing is fine-tuned"),
         ({"finetune_seeds": 2}, "finetune_seeds: would have no effect: nothing is fine-tuned"),
         ({"recipes": [{"recipe": "gpt-tiny", "finetune": {"batch": 2}}]}, "finetune: would have no effect: nothing is"),
     ],
@@ -179,5 +185,35 @@ def test_a_perplexity_is_that_of_the_losses_of_all_words(texts, tmp_path):
     rows = [json.loads(line) for line in (tmp_path / "words" / measured.rows).read_text().splitlines()]
     text = (texts / "corpus/corpus.json").read_text()
     words = json.loads(text)["splits"]["validation"]["words"]
-    nats = math.fsum(row["nats"]["clm"] for row in rows)
+    nats = math.fsum(row["values"]["clm"] for row in rows)
     assert measured.scores["word_perplexity:clm"] == pytest.approx(math.exp(nats / words))
+
+
+def test_each_objective_is_asked_of_each_run_by_a_fresh_head(texts, tmp_path):
+    objective = [{"kind": "mlm"}, {"kind": "sop"}]
+    (texts / "sop.yaml").write_text(shrink("albert-tiny").changed({"objective": objective}).to_yaml())
+    (texts / "none.yaml").write_text(shrink("albert-tiny").changed({"objective": objective[:1]}).to_yaml())
+    arms = ["sop.yaml", "none.yaml", "gpt-tiny.yaml", {"recipe": "none.yaml", "name": "same", "set": STILL}]
+    arms.append({**arms[3], "name": "same again"})
+    task = {"kind": "fresh_heads", "objectives": ["mlm", "nsp", "sop"], "steps": 3, "rows": 40}
+    results = go(texts, tmp_path / "heads", arms, tasks=[task], seeds=1)
+    titles = ["masked tokens (mlm)", "next sentence (nsp)", "sentence order (sop)"]
+    assert [analysis.task for analysis in results.analyses] == [f"fresh heads: {title}" for title in titles]
+    for analysis in results.analyses:
+        assert [*analysis.pretrained] == ["sop", "none", "same", "same again"]
+        assert analysis.pretrained["same"] == analysis.pretrained["same again"]
+        assert all(0 <= spread.mean <= 1 for spread in analysis.pretrained.values())
+    assert [(each.task, each.test) for each in results.baselines] == [
+        (f"fresh heads: {title}", {f"accuracy:{name}": 0.5})
+        for title, name in zip(titles[1:], ["nsp", "sop"], strict=True)
+    ]
+    assert any("gpt-tiny can do none of these objectives (" in note for task in results.tasks for note in task.notes)
+    # Heads are fresh: more steps do better at what the text allows, and the run keeps its weights.
+    run = Run.open(tmp_path / "heads" / results.recipes[0].runs[0].path)
+    before = (run.path / "model.safetensors").read_bytes()
+    measure = FreshHeadsConfig(objectives=["mlm"], steps=60, learning_rate=0.02, rows=40)
+    learned = measure.measure(run, str(texts / "corpus"), "cpu").scores["accuracy:mlm"]
+    assert learned > results.recipes[0].measurements[0].scores["accuracy:mlm"] + 0.05
+    assert (run.path / "model.safetensors").read_bytes() == before
+    with pytest.raises(UserError, match=r"tasks\.0: objectives\.0.*there is no 'nps'"):
+        go(texts, tmp_path / "wrong", arms, tasks=[{"kind": "fresh_heads", "objectives": ["nps"]}])

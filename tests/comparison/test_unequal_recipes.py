@@ -113,6 +113,7 @@ def test_budgets_may_be_unequal_and_the_report_says_so(folder, texts):
         go(write_plan(folder, texts / "corpus", changed, from_scratch=False))
 
 
+@pytest.mark.slow
 def test_minutes_of_one_recipe_become_steps_beside_steps_of_another(folder, texts):
     arms = ["tiny.yaml", {"recipe": "tiny.yaml", "name": "longer", "budget": "minutes=0.001"}]
     results = go(write_plan(folder, texts / "corpus", arms, from_scratch=False))

@@ -53,8 +53,8 @@ class Plan(Config):
     tasks: list[TaskPlan] = Field(default=[])
     """The tasks on which every recipe is fine-tuned; without tasks and measures, the held-out text is measured."""
     measures: list[Annotated[MeasureConfig, MEASURES]] = Field(default=[])
-    """What pre-trained recipes are measured on without fine-tuning: `minimal_pairs`, `held_out_text`. They may as well
-    stand among `tasks`."""
+    """What pre-trained recipes are measured on without fine-tuning: `minimal_pairs`, `held_out_text`, `fresh_heads`.
+    They may as well stand among `tasks`."""
     checkpoints: list[Share] = Field(default=[])
     """Shares of the budget, such as 3 %, after which each pre-training is also ended, with a learning rate that falls
     to zero in the last fifth, and fine-tuned: from which budget on does pre-training pay?"""
@@ -169,7 +169,7 @@ class Plan(Config):
         for item in self.recipes if not self.tasks else ():
             if item.finetune:
                 raise ValueError(f"recipes.{item.entry}.finetune: would have no effect: nothing is fine-tuned")
-        for key in ("from_scratch", "finetune_seeds", "latency") if not self.tasks else ():
+        for key in ("finetune_seeds", "latency") if not self.tasks else ():
             if key in self.model_fields_set and getattr(self, key) != type(self).model_fields[key].default:
                 raise ValueError(f"{key}: would have no effect: nothing is fine-tuned")
         return self

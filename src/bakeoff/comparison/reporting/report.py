@@ -77,7 +77,8 @@ def _height(figure: Figure, results: Results) -> int:
     """The height of a figure in pixels: for the scores of seeds it grows with the number of recipes."""
     if figure.name.startswith(WITH_LEGEND):
         return 260
-    return 40 + len(results.recipes) * (44 if any(a.scratch for a in results.analyses) else 30)
+    analysis = results.analyses[int(figure.name.partition("-")[2]) - 1]
+    return 40 + max(2, len(analysis.pretrained)) * (44 if analysis.scratch else 30)
 
 
 def _write_figures(results: Results, figures: list[Figure], folder: Path) -> None:
@@ -159,8 +160,9 @@ def _scores(results: Results, figures: list[Figure]) -> str:
 
 def _differences(results: Results, analysis: Analysis) -> str:
     """The differences of a task: between every two recipes, and of each recipe from the best baseline that learns."""
-    measure = ShownMetric.of(results, analysis.task)
-    parts = [f"<h3>{escape(analysis.task)}</h3>"]
+    measure, parts = ShownMetric.of(results, analysis.task), []
+    if analysis.pairs or analysis.against_baseline:
+        parts.append(f"<h3>{escape(analysis.task)}</h3>")
     if analysis.pairs:
         parts.append(tables.differences(measure, analysis.pairs, "Difference of pre-trained recipes"))
     parts += of_task(results, analysis)

@@ -2,10 +2,9 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from itertools import pairwise
-from statistics import fmean
 from typing import cast
 
 from bakeoff.comparison.questions import Difference
@@ -26,22 +25,35 @@ NOTHING = '<td class="weak">–</td>'
 
 
 def leaders(measure: ShownMetric, analysis: Analysis) -> set[str]:
-    """Labels of the recipes that lead, see `leading`; empty if no claim can be made."""
+    """Labels of the recipes that lead, see `leading`; empty if no claim can be made, or there is one recipe."""
     ranked = measure.ranked(analysis)
     pairs = against_the_best(analysis, ranked[0])
-    if len(pairs) < len(ranked) - 1 or any(pair.real is None for pair in pairs):
+    if not pairs or len(pairs) < len(ranked) - 1 or any(pair.real is None for pair in pairs):
         return set()
     return set(leading(measure, analysis))
 
 
 def scores(results: Results) -> str:
-    """The table of scores: recipes, the best on average first, and baselines; many tasks make several tables."""
-    analyses = {analysis.task: analysis for analysis in results.analyses}
-    scratch = any(analysis.scratch for analysis in results.analyses)
-    parts = math.ceil(len(results.tasks) / (WITH_SCRATCH if scratch else WITHOUT_SCRATCH))
-    names = [task.name for task in results.tasks]
+    """The table of scores: recipes, the best on average first, and baselines; many tasks make several tables.
+
+    Tasks that some recipes alone have, such as losses of one objective, have tables of their own.
+    """
+    together: dict[tuple[bool, tuple[str, ...]], dict[str, Analysis]] = {}
+    for analysis in results.analyses:
+        key = bool(analysis.scratch), tuple(sorted(analysis.pretrained))
+        together.setdefault(key, {})[analysis.task] = analysis
+    return "".join(
+        _tables(results, analyses, scratch, [each for each in results.recipes if each.label in labels])
+        for (scratch, labels), analyses in together.items()
+    )
+
+
+def _tables(results: Results, analyses: Mapping[str, Analysis], scratch: bool, entries: Sequence[RecipeEntry]) -> str:
+    """The tables of tasks that the same recipes have."""
+    names = [*analyses]
+    parts = math.ceil(len(names) / (WITH_SCRATCH if scratch else WITHOUT_SCRATCH))
     measures = {name: ShownMetric.of(results, name) for name in names}
-    recipes = sorted(results.recipes, key=_standing(results, analyses, measures))
+    recipes = sorted(entries, key=_standing(analyses, measures))
     cuts = [round(part * len(names) / parts) for part in range(parts + 1)]
     return "".join(
         _scores(results, recipes, {name: measures[name] for name in names[begin:end]}, scratch)
@@ -75,21 +87,12 @@ def _scores(results: Results, recipes: list[RecipeEntry], measures: Mapping[str,
     return frame(f'<tr class="groups"><th></th>{groups}</tr><tr><th>Recipe</th>{names}</tr>', rows)
 
 
-def _standing(
-    results: Results, analyses: Mapping[str, Analysis], measures: Mapping[str, ShownMetric]
-) -> Callable[[RecipeEntry], float]:
+def _standing(analyses: Mapping[str, Analysis], measures: Mapping[str, ShownMetric]) -> Callable[[RecipeEntry], float]:
     """A sort key, the best recipe first: by the sum of scores, or of places where scores have no scale in common."""
-    known = {entry.label for entry in results.recipes}
-    everywhere = all(known == analysis.pretrained.keys() for analysis in analyses.values())
-    if everywhere and all(measure.task.unit and not measure.task.lower_is_better for measure in measures.values()):
+    if all(measure.task.unit and not measure.task.lower_is_better for measure in measures.values()):
         return lambda entry: -sum(analysis.pretrained[entry.label].mean for analysis in analyses.values())
     ranked = [measures[name].ranked(analysis) for name, analysis in analyses.items()]
-
-    def place(entry: RecipeEntry) -> float:
-        places = [labels.index(entry.label) / len(labels) for labels in ranked if entry.label in labels]
-        return fmean(places) if places else 1.0
-
-    return place
+    return lambda entry: sum(labels.index(entry.label) for labels in ranked)
 
 
 def _spread(measure: ShownMetric, spread: Spread | None, *, strong: bool = False, start: bool = False) -> str:

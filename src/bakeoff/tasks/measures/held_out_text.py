@@ -9,6 +9,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -24,7 +25,7 @@ from bakeoff.corpus.mixture import Mixture, open_corpus
 from bakeoff.corpus.split import Split
 from bakeoff.display.wording import listed, quoted
 from bakeoff.models.part import ModelState
-from bakeoff.objectives.heads import Head
+from bakeoff.objectives.heads import Head, Score
 from bakeoff.objectives.held_out import held_out_settings, what_differs
 from bakeoff.objectives.objective import Sharing
 from bakeoff.objectives.registry import OBJECTIVES
@@ -42,7 +43,7 @@ STRETCHES = 200
 BITS, WORDS, LOSS = "bits_per_byte", "word_perplexity", "loss"
 """The metrics; in `Measured.scores` the name of the objective follows, after a colon."""
 
-_SUMS = ("nats", "targets")
+_SUMS = ("values", "targets")
 """The keys of a row."""
 
 SHOWN = {
@@ -75,15 +76,9 @@ class HeldOutTextConfig(MeasureConfig):
         whole = batches.rows_an_epoch <= self.rows and not isinstance(corpus, Mixture)
         directions = run.recipe.model.directions
         # Reported numbers are computed in float32, to depend on the machine as little as possible.
-        rows = _row_losses(
-            module,
-            batches.whole() if whole else batches.fixed(self.rows),
-            Placement(on, "float32"),
-            directions,
-        )
-        nats, targets = (
-            {name: sum(row[key].get(name, 0) for row in rows) for name in module.weights} for key in ("nats", "targets")
-        )
+        read = batches.whole() if whole else batches.fixed(self.rows)
+        rows = row_sums(module, read, Placement(on, "float32"), directions, partial(per_target, _losses))
+        nats, targets = ({name: sum(row[key].get(name, 0) for row in rows) for name in module.weights} for key in _SUMS)
         losses = {name: nats[name] / targets[name] for name in nats if targets[name]}
         factors = _factors(split, module.predicts_tokens, targets if whole else None)
         if any(isinstance(each, Sharing) for each in module.objectives):  # whose rows are read in several ways
@@ -123,15 +118,24 @@ class HeldOutTextConfig(MeasureConfig):
             why = "much of the text is unknown to its tokenizer, so that its losses compare with no other's"
             notes = [f"{listed([*lost])} left out: {why}"] if lost else []
             shown = [metric for metric in metrics if able and all(f"{metric}:{name}" in each.scores for each in able)]
-            made += [_panel(able, title, name, metric, text)._replace(notes=notes) for metric in shown]
+            of_title = [_panel(able, title, name, metric, text) for metric in shown]
+            made += [panel._replace(notes=notes if panel is of_title[0] else ()) for panel in of_title]
         return sorted(made, key=lambda panel: [*OBJECTIVES].index(panel.metric.partition(":")[2]))
 
 
 @torch.no_grad()
-def _row_losses(
-    module: Any, batches: Iterable[Batch], placement: Placement, directions: int
+def row_sums(
+    module: Any, batches: Iterable[Batch], placement: Placement, directions: int, score: Score
 ) -> list[dict[str, dict[str, float]]]:
-    """For each row the summed loss in nats, and the number of targets, of each objective by name."""
+    """For each row the sum of a score over its targets, `values`, and their number, `targets`, of each objective.
+
+    Args:
+        module: the model with its heads.
+        batches: the rows.
+        placement: the device and the precision.
+        directions: the number of directions that the model reads in.
+        score: makes the (N,) scores of N targets.
+    """
     module.eval()
     state: ModelState | None = None
     found: list[dict[str, dict[str, float]]] = []
@@ -140,7 +144,7 @@ def _row_losses(
         if batch.advance is not None and state is None:
             state = module.model.start(count)
         with placement.autocast():
-            measured, state = module(moved, state, _losses)
+            measured, state = module(moved, state, score)
         queries = batch.row.queries
         length = (batch.row.ids if queries is None else queries.visible).shape[1] * directions
         sums, counts = {}, {}
@@ -150,7 +154,7 @@ def _row_losses(
             counts[name] = np.bincount(owners, minlength=count)
         found += [
             {
-                "nats": {name: float(values[row]) for name, values in sums.items()},
+                "values": {name: float(values[row]) for name, values in sums.items()},
                 "targets": {name: int(values[row]) for name, values in counts.items()},
             }
             for row in range(count)
@@ -158,14 +162,17 @@ def _row_losses(
     return found
 
 
+def per_target(score: Score, head: Head, rows: Tensor, labels: Tensor, table: Tensor) -> Tensor:
+    """(N,) a score of each target, of as many at once as fit memory."""
+    size = rows_at_once(len(table))
+    pairs = zip(rows.split(size), labels.split(size), strict=True)
+    parts: list[Tensor] = [score(head, some, right, table) for some, right in pairs]
+    return torch.cat(parts) if parts else rows.new_zeros(0)
+
+
 def _losses(head: Head, rows: Tensor, labels: Tensor, table: Tensor) -> Tensor:
     """(N,) the loss of each target, without smoothing or other terms of the training's."""
-    size = rows_at_once(len(table))
-    parts = [
-        F.nll_loss(head.log_probabilities(some, table), right, reduction="none")
-        for some, right in zip(rows.split(size), labels.split(size), strict=True)
-    ]
-    return torch.cat(parts) if parts else rows.new_zeros(0)
+    return F.nll_loss(head.log_probabilities(rows, table), labels, reduction="none")
 
 
 def _factors(
@@ -198,7 +205,7 @@ def _panel(those: Sequence[Measurement], title: str, name: str, metric: str, tex
     count = min(STRETCHES, *(len(each.lines) for each in those))
     rows: dict[str, list[Vector]] = {}
     for each in those:
-        nats, targets = (_stretched([line[key].get(name, 0) for line in each.lines], count) for key in _SUMS)
+        nats, targets = (stretched([line[key].get(name, 0) for line in each.lines], count) for key in _SUMS)
         losses = of_ratios(nats, targets)
         factor = each.facts["factors"].get(name, {}).get(metric, 1.0)
         if metric == WORDS:
@@ -207,19 +214,19 @@ def _panel(those: Sequence[Measurement], title: str, name: str, metric: str, tex
         else:
             losses = losses * factor
         rows.setdefault(each.label, []).append(losses)
-    clusters = _documents(text, count)
+    clusters = documents_of(text, count)
     files = {"held-out text": text}
     return Panel(title, f"{metric}:{name}", SHOWN[metric], True, tuple(rows), rows, clusters, 0.0, None, files)
 
 
-def _stretched(values: Sequence[float], count: int) -> Vector:
+def stretched(values: Sequence[float], count: int) -> Vector:
     """(count,) sums over equal stretches of rows; one that crosses a border counts on each side by its share."""
     before = np.concatenate([[0.0], np.cumsum(np.asarray(values, np.float64))])
     borders = np.linspace(0, len(values), count + 1)
     return np.diff(np.interp(borders, np.arange(len(values) + 1), before))
 
 
-def _documents(text: str, count: int) -> list[int]:
+def documents_of(text: str, count: int) -> list[int]:
     """The number of the document in the middle of each stretch of a held-out text; empty: each has its own."""
     corpus = open_corpus(text)
     if isinstance(corpus, Mixture):
