@@ -69,10 +69,10 @@ class StoredTensors(Mapping[str, Tensor]):
                     self._chunks.setdefault(name, []).append(_Chunk(file, key, offsets, shape))
         self._shapes: dict[str, tuple[int, ...]] = {}
         for name, chunks in self._chunks.items():
-            shape = _joined(chunks)
-            if shape is None:
+            whole = _joined(chunks)
+            if whole is None:
                 raise Damaged(f"{path}: damaged: a part of {name} is missing", RESTORE)
-            self._shapes[name] = shape
+            self._shapes[name] = whole
         if not verified:
             for file in files:
                 checksums.verify(file)

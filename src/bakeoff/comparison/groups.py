@@ -47,7 +47,7 @@ def drawn_anew(by_seed: Vector, clusters: NDArray[np.intp] | None = None) -> flo
     if clusters is not None and (count := int(clusters.max()) + 1) > 1:
         sums = np.array([np.bincount(clusters, each, count) for each in rest])
         squares = max(squares, float((sums * sums).sum()) * count / (count - 1))
-    return squares / (seeds - 1) / rows**2
+    return float(squares / (seeds - 1) / rows**2)
 
 
 @dataclass(frozen=True)

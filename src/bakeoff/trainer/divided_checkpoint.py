@@ -46,8 +46,10 @@ class PartsOfTensors(NamedTuple):
             OSError: a process could not write.
             LostProcess: a process has ended.
         """
-        from torch.distributed.checkpoint import CheckpointException, HuggingFaceStorageWriter, save
+        from torch.distributed.checkpoint.api import CheckpointException
+        from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageWriter
         from torch.distributed.checkpoint.metadata import Metadata
+        from torch.distributed.checkpoint.state_dict_saver import save
         from torch.distributed.checkpoint.storage import WriteResult
 
         class Writer(HuggingFaceStorageWriter):

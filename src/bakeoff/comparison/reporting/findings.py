@@ -133,8 +133,8 @@ def _headline(results: Results, standings: dict[str, Standing]) -> str:
     first = set.intersection(*({*leading(measures[each.task], each)} for each in compared))
     among = [pair for each in compared for pair in each.pairs if {pair.first, pair.second} <= first]
     if all(standing.equal and not standing.peers for standing in standings.values()) and len(first) > 1:
-        names = _names(entry.label for entry in results.recipes if entry.label in first)
-        return f"{names} are equivalent, within the plan's margin."
+        equal = _names(entry.label for entry in results.recipes if entry.label in first)
+        return f"{equal} are equivalent, within the plan's margin."
     noise = "the differences among them are within the noise"
     if any(pair.real for pair in among):
         noise = "none of them can be told apart from the best"

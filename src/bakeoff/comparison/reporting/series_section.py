@@ -107,7 +107,7 @@ def _chart(results: Results, series: Series, measure: ShownMetric) -> Any:
     rows = [row for point in series.points for row in _rows(measure, point)]
     simple = _baselines(results, series, measure)
     values = [row[key] for row in [*rows, *simple] for key in ("y", "low", "high") if key in row]
-    ends = axis_ends(values, *(measure.factor * bound for bound in measure.bounds))
+    ends = axis_ends(values, *measure.shown_bounds)
     base = altair.Chart(altair.Data(values=rows)).encode(
         x=altair.X("x:Q", title=AXES[series.scale], axis=axis, scale=logarithm),
         y=altair.Y("y:Q", title=measure.heading, scale=altair.Scale(domain=ends, nice=False, zero=False)),

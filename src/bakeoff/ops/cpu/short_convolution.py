@@ -144,7 +144,9 @@ def _of_channels(weight: Tensor, width: int) -> Tensor:
 
 def _of_heads(of_kernels: Tensor, weight: Tensor) -> Tensor:
     """The (H, K) gradient of the weight from the (D, 1, 1, K) one of the channels' kernels."""
-    return of_kernels[:, 0, 0].unflatten(0, (len(weight), -1)).sum(1)
+    of_channels = of_kernels[:, 0, 0]
+    summed: Tensor = of_channels.unflatten(0, (len(weight), -1)).sum(1)
+    return summed
 
 
 def _image(x: Tensor) -> Tensor:
