@@ -93,7 +93,6 @@ tasks: [{{name: mood, train: {folder / "train.tsv"}, text_column: text, label_co
         "plan_twice": file("plan_twice.yaml", plan.replace("[bert-tiny]", "[bert-tiny, bert-tiny]")),
         "plan_seeds": file("plan_seeds.yaml", plan.replace("seeds: 1", "seeds: -1")),
         "plan_seed_list": file("plan_seed_list.yaml", plan.replace("seeds: 1", "seeds: [1, 1]")),
-        "plan_no_task": file("plan_no_task.yaml", plan.partition("tasks")[0]),
         "plan_metric": file("plan_metric.yaml", plan.replace("{name", "{metric: f7, name")),
         "plan_search": file("plan_search.yaml", plan + "search: {}\n"),
         "plan_search_share": file("plan_search_share.yaml", plan + "search: {budget: 10}\n"),

@@ -1,4 +1,4 @@
-"""The root-mean-square norm of attention's queries and keys, with its gradient in a few operations."""
+"""The root-mean-square norm of attention's queries and keys, and of states in bfloat16."""
 
 from typing import Any
 
