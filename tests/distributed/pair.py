@@ -16,7 +16,7 @@ import torch
 from bakeoff.corpus.store import Corpus
 from bakeoff.distributed.launch import together
 from bakeoff.distributed.processes import ALONE
-from bakeoff.distributed.shards import shard, whole_tensor
+from bakeoff.distributed.shards import own_part, shard, whole_tensor
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.stack import parts_in
 from bakeoff.optimization.budget import Budget
@@ -140,7 +140,10 @@ def put_together(tensors, processes):
 
 @contextmanager
 def noting_what_is_held(folder, out):
-    """Write the digests of weights and optimizer state that the processes hold at each save, as OUT-held.json."""
+    """Write the digests of weights and optimizer state that the processes hold at each save, as OUT-held.json.
+
+    All of it is changed as soon as the checkpoint is taken, as a next step would change it before the write.
+    """
     taken = loop.taken_checkpoint
 
     def noted(unit, *others):
@@ -148,7 +151,10 @@ def noting_what_is_held(folder, out):
         held = {name: digests(put_together(each, unit.processes)) for name, each in tensors.items()}
         if unit.processes.first:
             (folder / f"{out}-held.json").write_text(json.dumps(held), encoding="utf-8")
-        return taken(unit, *others)
+        made = taken(unit, *others)
+        for tensor in (tensor for each in tensors.values() for tensor in each.values()):
+            own_part(tensor).fill_(3)
+        return made
 
     with patch.object(loop, "taken_checkpoint", noted):
         yield

@@ -67,14 +67,14 @@ def test_the_run_is_that_of_the_smaller_micro_batches_and_says_so(memory, corpus
     assert changes == [{"from_step": 0, "micro_batch": 4}, {"from_step": 0, "micro_batch": 2}]
 
 
-def test_a_later_step_is_taken_anew_and_a_resumed_run_has_its_parts(memory, corpus, tmp_path):
+@pytest.mark.parametrize("name", ["gpt-tiny", "transformer-xl-tiny"])
+def test_a_later_step_is_taken_anew_and_a_resumed_run_has_its_parts(memory, corpus, tmp_path, name):
     """A checkpoint is written where the parts change, from which a run goes on that is killed before its next one."""
-    recipe = shrink("gpt-tiny", **STEPS)
+    recipe = shrink(name, **STEPS)
     runs = []
-    for name in ("whole", "stopped"):
+    for out, until in (("whole", None), ("stopped", 4)):
         memory(rows=3, after=3)
-        until = 4 if name == "stopped" else None
-        runs.append(pretrain(recipe, corpus.path, tmp_path / name, until=until, **OPTIONS))
+        runs.append(pretrain(recipe, corpus.path, tmp_path / out, until=until, **OPTIONS))
     whole, stopped = runs
     changes = stopped.environment["micro_batches"]
     assert [each["micro_batch"] for each in changes] == [4, 2]

@@ -45,8 +45,12 @@ class Memory:
     def go_back(self, processes: Processes) -> None:
         """Put back what was noted, for streams that are cut into other micro-batches; all processes do it together."""
         (self._states, self._loaded), self._noted = self._noted, ({}, [])
-        if whole := processes.joined(self.tensors()):
-            self.load(whole)
+        self.load(self.whole(processes))
+
+    def whole(self, processes: Processes) -> dict[str, Tensor]:
+        """The tensors of all streams, for a checkpoint; all processes ask for them together."""
+        # Before the first step of what was loaded or cut anew, no micro-batch has states yet.
+        return processes.joined(self.tensors()) or {str(index): each for index, each in enumerate(self._loaded)}
 
     def tensors(self) -> dict[str, Tensor]:
         """The tensors of this process by name, each with its streams on the first axis, in the micro-batches' order."""
@@ -54,7 +58,7 @@ class Memory:
         return {str(index): torch.cat(tensors) for index, tensors in enumerate(zip(*leaves, strict=True))}
 
     def load(self, tensors: dict[str, Tensor]) -> None:
-        """Restore the memory from the tensors of a checkpoint, as `tensors` gave them."""
+        """Restore the memory from the tensors of all streams, as `whole` gave them."""
         device = self.model.device
         self._states = {}
         self._loaded = [tensors[str(index)].to(device) for index in range(len(tensors))]

@@ -160,12 +160,12 @@ def taken_checkpoint(
         (name, key): tensor
         for name, each in live.items()
         for key, tensor in each.items()
-        if tensors[name][key] is tensor
+        if tensors[name][key].data_ptr() == own_part(tensor).data_ptr()  # also of a part that is all of a tensor
     }
     if not _has_room(changing.values()):
         return checkpoint
     for (name, key), tensor in changing.items():
-        tensors[name][key] = fetched(tensor)
+        tensors[name][key] = fetched(own_part(tensor))
     return checkpoint._replace(arrived=arrival({tensor.device for tensor in changing.values()}))
 
 

@@ -260,7 +260,7 @@ class Pretraining(Unit[Batch]):
 
     @override
     def tensors(self) -> dict[str, dict[str, Tensor]]:
-        tensors = {} if self.memory is None else {MEMORY: self.processes.joined(self.memory.tensors())}
+        tensors = {} if self.memory is None else {MEMORY: self.memory.whole(self.processes)}
         return tensors if self.early_stop.best is None else {**tensors, BEST: self.early_stop.best}
 
     @override
