@@ -6,7 +6,9 @@ import pytest
 from tests.comparison.test_execution import FakeEngine, folder, plan
 
 from bakeoff.comparison.execution import compare
+from bakeoff.comparison.questions import Difference
 from bakeoff.comparison.reporting.cautions import cautions
+from bakeoff.config import Config
 from bakeoff.errors import Interrupted, UserError
 
 __all__ = ["folder"]
@@ -42,15 +44,31 @@ def test_seeds_are_added_and_nothing_runs_twice(folder):
     assert once_more.looks == [3, 5]
 
 
-def test_a_second_look_costs_what_it_costs_by_hand(folder):
-    go(folder, FakeEngine())
-    grown = go(folder, FakeEngine(), add_seeds=2)
-    whole = compare(
-        plan(folder, recipes=["one", "two"], seeds=5), folder / "out2", engine=FakeEngine(), report=lambda r, p: None
-    )
-    for looked, planned in zip(grown.analyses[0].pairs, whole.analyses[0].pairs, strict=True):
-        assert looked.p == pytest.approx(planned.p)
-        assert looked.adjusted_p == pytest.approx(min(1, 3 * planned.adjusted_p))
+def every_difference(node):
+    """All differences of an analysis, whichever family they belong to."""
+    if isinstance(node, Difference):
+        yield node
+    elif isinstance(node, Config):
+        yield from every_difference([getattr(node, name) for name in type(node).model_fields])
+    elif isinstance(node, list | dict):
+        for each in node.values() if isinstance(node, dict) else node:
+            yield from every_difference(each)
+
+
+def test_a_second_look_costs_what_it_costs_by_hand_in_every_family(folder):
+    grid = {"model.encoder.share": ["none", "all"], "model.dropout": [0.0, 0.1]}
+    values = {"recipes": [{"recipe": "one", "grid": grid}]}
+    go(folder, FakeEngine(), **values)
+    grown = go(folder, FakeEngine(), add_seeds=2, **values)
+    planned = plan(folder, seeds=5, **values)
+    whole = compare(planned, folder / "out2", engine=FakeEngine(), report=lambda results, path: None)
+    pairs = [*zip(every_difference(grown.analyses), every_difference(whole.analyses), strict=True)]
+    (analysis,) = grown.analyses
+    (factors,) = analysis.factors
+    assert all([analysis.pairs, analysis.gains, analysis.against_baseline, factors.effects, factors.interactions])
+    for looked, once in pairs:
+        assert looked.p == pytest.approx(once.p)
+        assert looked.adjusted_p == pytest.approx(min(1, 3 * once.adjusted_p))
     assert whole.looks == []
 
 

@@ -56,3 +56,15 @@ def test_what_is_no_such_budget(budget):
     task = {"name": "a", "train": "a.tsv", "text_column": "text", "label_column": "label"}
     with pytest.raises(UserError, match=r"^plan.yaml: budget: "):
         Plan.parse({"corpus": "c", "budget": budget, "recipes": ["gpt-tiny"], "tasks": [task]}, "plan.yaml")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [*(("held_out", each) for each in (0, -1.5, "low", True, None)), *(("at_most", each) for each in (5, None, {}))],
+)
+def test_a_wrong_value_of_such_a_budget_is_named_by_its_key_and_alone(key, value):
+    budget = {"held_out": 3.0, "at_most": "steps=5", key: value}
+    with pytest.raises(UserError) as refused:
+        Plan.parse({"corpus": "c", "budget": budget, "recipes": ["gpt-tiny"]}, "plan.yaml")
+    assert str(refused.value).startswith(f"plan.yaml: budget.{key}: ")
+    assert str(refused.value).endswith(f", not {value!r}")

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from bakeoff.comparison.asking import Asking
 from bakeoff.comparison.groups import Group
 from bakeoff.comparison.questions import Difference
 from bakeoff.comparison.statistics import gains
@@ -22,6 +23,7 @@ def against_baseline(
     contributions: Vector,
     clusters: NDArray[np.intp] | None,
     reach: float | None,
+    looks: int = 0,
 ) -> dict[str, Difference]:
     """The difference of each recipe from a baseline, with p-values corrected for the number of recipes.
 
@@ -32,11 +34,11 @@ def against_baseline(
         contributions: (n,) contributions of the test rows to it; empty: not known.
         clusters: (n,) the number of the cluster of each test row; None: all rows are independent.
         reach: the distance of the metric's highest from its lowest value; None: it has no such bounds.
+        looks: how many times verdicts were seen before more seeds were added.
     """
     always = {
         label: Group.of({seed: [(score, contributions)] for seed in group.scores}, clusters, reach)
         for label, group in groups.items()
     }
-    return {
-        label: each.model_copy(update={"first": label, "second": name}) for label, each in gains(groups, always).items()
-    }
+    answers = gains(groups, always, Asking(looks=looks))
+    return {label: each.model_copy(update={"first": label, "second": name}) for label, each in answers.items()}

@@ -94,9 +94,11 @@ def analyse(
         gains=gains(pretrained, scratch, asking),
         gain_pairs=gain_pairs(pretrained, scratch, task.lower_is_better, asking),
         trends=trends(pretrained, orders, asking),
-        factors=[analyse_factors(grid, pretrained, task.lower_is_better) for grid in grids],
+        factors=[analyse_factors(grid, pretrained, task.lower_is_better, asking.looks) for grid in grids],
         against_baseline=(
-            {} if best is None or simple is None else _against(best, simple, pretrained, task, config, together)
+            {}
+            if best is None or simple is None
+            else _against(best, simple, pretrained, task, config, together, asking.looks)
         ),
         by_length=by_length(characters, kept, simple, config, task.metric, together, task.reach),
         differing_rows=differing_rows(chosen, kept, texts),
@@ -112,11 +114,12 @@ def _against(
     task: TaskFacts,
     config: TaskConfig,
     clusters: NDArray[np.intp] | None,
+    looks: int,
 ) -> dict[str, Difference]:
     """The differences of recipes from a baseline with these predictions."""
     values = config.contributions(lines, task.metric)
     known = np.zeros(0) if values is None else values
-    return against_baseline(groups, best.name, best.test[task.metric], known, clusters, task.reach)
+    return against_baseline(groups, best.name, best.test[task.metric], known, clusters, task.reach, looks)
 
 
 def same_answer(lines: Sequence[Mapping[str, Any]]) -> str | None:

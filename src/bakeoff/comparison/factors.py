@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from pydantic import Field
 
+from bakeoff.comparison.asking import Asking
 from bakeoff.comparison.grid import GridFacts
 from bakeoff.comparison.groups import Group, moderate
 from bakeoff.comparison.questions import Difference, Question, answers_to
@@ -47,13 +48,16 @@ class FactorAnalysis(Config):
     """How far each difference of two levels is another one at two levels of another factor."""
 
 
-def analyse_factors(grid: GridFacts, groups: Mapping[str, Group], lower_is_better: bool = False) -> FactorAnalysis:
+def analyse_factors(
+    grid: GridFacts, groups: Mapping[str, Group], lower_is_better: bool = False, looks: int = 0
+) -> FactorAnalysis:
     """The main effects and interactions of a grid on one task.
 
     Args:
         grid: the grid.
         groups: the scores of the recipes, by label; cells that are missing here are left out.
         lower_is_better: whether a lower score is better.
+        looks: how many times verdicts were seen before more seeds were added.
     """
     groups = moderate(groups)
     table = _Table(grid, groups)
@@ -67,8 +71,8 @@ def analyse_factors(grid: GridFacts, groups: Mapping[str, Group], lower_is_bette
     return FactorAnalysis(
         grid=grid.name,
         levels=levels,
-        effects=_decided(effects),
-        interactions=_decided(list(_interactions(grid, groups, table))),
+        effects=_decided(effects, looks),
+        interactions=_decided(list(_interactions(grid, groups, table)), looks),
     )
 
 
@@ -139,9 +143,9 @@ def _ranked(means: Mapping[str, float], lower_is_better: bool) -> list[str]:
     return sorted(means, key=lambda level: means[level] if lower_is_better else -means[level])
 
 
-def _decided(effects: Sequence[tuple[list[str], Question]]) -> list[Effect]:
+def _decided(effects: Sequence[tuple[list[str], Question]], looks: int) -> list[Effect]:
     """The effects of one family with their verdicts."""
-    answers = answers_to([question for _, question in effects])
+    answers = answers_to([question for _, question in effects], asking=Asking(looks=looks))
     return [Effect(factors=factors, difference=one) for (factors, _), one in zip(effects, answers, strict=True)]
 
 

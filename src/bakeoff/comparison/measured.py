@@ -179,5 +179,5 @@ def _analysis(
         pretrained={label: describe(group) for label, group in groups.items()},
         pairs=all_pairs(groups, facts.lower_is_better, asking),
         trends=trends(groups, orders, asking),
-        factors=[analyse_factors(grid, groups, facts.lower_is_better) for grid in grids],
+        factors=[analyse_factors(grid, groups, facts.lower_is_better, asking.looks) for grid in grids],
     )

@@ -110,7 +110,12 @@ class Plan(Config):
             return values
         if {*budget} != {"held_out", "at_most"} or "until_loss" in values:
             raise ValueError("budget: give a text, or {held_out: 3.2, at_most: steps=1000}, both of them and no other")
-        return {**values, "budget": budget["at_most"], "until_loss": budget["held_out"]}
+        loss = budget["held_out"]
+        if isinstance(loss, bool) or not isinstance(loss, int | float) or loss <= 0:
+            raise ValueError(f"budget.held_out: a loss above zero is wanted, not {loss!r}")
+        if not isinstance(budget["at_most"], str):
+            raise ValueError(f"budget.at_most: a budget such as steps=1000 is wanted, not {budget['at_most']!r}")
+        return {**values, "budget": budget["at_most"], "until_loss": loss}
 
     @field_validator("grid")
     @classmethod
