@@ -1,6 +1,7 @@
 """A step that runs out of memory is taken anew in smaller micro-batches, and nothing of it is lost."""
 
 import json
+import time
 
 import pytest
 import torch
@@ -10,8 +11,10 @@ from tests.conftest import shrink, without_dropout
 from bakeoff.durable import remove
 from bakeoff.objectives.heads import TokenHead
 from bakeoff.resources import micro_batch
-from bakeoff.runs.checkpoint import list_checkpoints
+from bakeoff.runs.checkpoint import checkpoint_step, list_checkpoints
 from bakeoff.runs.run import Run
+from bakeoff.trainer import save_plan
+from bakeoff.trainer.checkpoint import Checkpoint
 from bakeoff.training import resolution
 from bakeoff.training.pretrain import pretrain
 from bakeoff.training.pretraining import Pretraining
@@ -82,6 +85,27 @@ def test_a_later_step_is_taken_anew_and_a_resumed_run_has_its_parts(memory, corp
     assert stopped.checkpoints / f"step-{changes[0]['from_step']:08d}" in list_checkpoints(stopped.checkpoints)
     remove(stopped.checkpoints / "step-00000004")
     assert same(weights(pretrain(None, None, tmp_path / "stopped", resume=True, **OPTIONS)), weights(whole))
+
+
+@pytest.mark.parametrize("begun", [False, True], ids=["not yet saved", "being saved"])
+def test_the_files_change_after_the_checkpoint_of_the_step(memory, corpus, tmp_path, monkeypatch, begun):
+    """Or a run that is killed in between would take steps before it in other parts than it had."""
+    record, seen = Pretraining.record, []
+
+    def note(self, change):
+        seen.append((change["from_step"], {checkpoint_step(each) for each in list_checkpoints(self._run.checkpoints)}))
+        record(self, change)
+
+    monkeypatch.setattr(Pretraining, "record", note)
+    if begun:  # a checkpoint after each step, written slowly
+        write = Checkpoint.write
+        monkeypatch.setattr(save_plan, "FIRST_CHECKPOINT", 0.0)
+        monkeypatch.setattr(Checkpoint, "write", lambda self: (time.sleep(0.05), write(self)))
+    memory(rows=3, after=3)
+    recipe = shrink("gpt-tiny", **STEPS, **{"training.checkpoint_minutes": 1e-9 if begun else 60})
+    pretrain(recipe, corpus.path, tmp_path / "run", **OPTIONS)
+    assert seen
+    assert all(step in there for step, there in seen)
 
 
 @pytest.mark.parametrize("changes", [{"training.micro_batch": 8}, {"training.micro_batch": None}])

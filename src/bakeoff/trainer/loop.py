@@ -200,6 +200,7 @@ class Trainer(Generic[M]):
         if self.position.step != self.saved_step:
             self._read()
             self.save()
+        self.writer.finish()  # also what was begun at this step
 
     def evaluate(self) -> None:
         """Evaluate the present weights, and write and show the figures."""

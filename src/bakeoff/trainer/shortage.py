@@ -60,8 +60,7 @@ def taken(
         means = add_gradients(unit, micro_batches, step)
     if processes.largest(len(short)):
         _give_back(unit)
-        line = cut(unit, step, step)
-        say(f"{line}, which is taken anew")
+        cut(unit, step, step, lambda line: say(f"{line}, which is taken anew"))
         return None
     with _noticed(unit, others_wait=not processes.alone) as short:
         distribution.end_step()
@@ -97,17 +96,22 @@ def _give_back(unit: Unit[M]) -> None:
     return_device_memory(unit.placement.device)
 
 
-def cut(unit: Unit[M], step: int, first: int) -> str:
+def cut(unit: Unit[M], step: int, first: int, say: Callable[[str], None] = lambda line: None) -> str:
     """Halve the micro-batches of a unit and of its run, from the step `first` on, because `step` ran out of memory.
 
+    The files of the run change last, after `say`, which saves: of a run that is killed before, the steps up to `first`
+    are taken anew in the parts that they had.
+
     Returns:
-        A line about it, without its end.
+        A line about it, without its end, which `say` gets, too.
     """
     before, size = unit.micro_batch, halved(unit.micro_batch)
     assert size is not None
+    line = _line(unit, before, size, step, first)
     unit.cut(size)
+    say(line)
     unit.processes.write(unit.record, _change(unit, size, first))
-    return _line(unit, before, size, step, first)
+    return line
 
 
 def ended(unit: Unit[M], step: int, first: int) -> UserError:
