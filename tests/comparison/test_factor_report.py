@@ -5,6 +5,7 @@ import json
 from synthetic_results import make_results
 from test_report import HOSTILE, Page
 
+from bakeoff.comparison.factors import factor_analyses
 from bakeoff.comparison.grid import GridFacts
 from bakeoff.comparison.reporting.findings import findings
 from bakeoff.comparison.reporting.report import write_report
@@ -53,3 +54,20 @@ def test_a_report_has_means_effects_and_charts_as_text(tmp_path, capsys):
     assert len(list((tmp_path / "figures").glob("factors-*.svg"))) == 2
     print_results(results, tmp_path)
     assert "mean accuracy, % at each level" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_task_on_which_a_grid_has_no_score_has_no_table_of_its_levels(tmp_path, capsys):
+    facts = grid(("share", ["none", "all"]), ("width", ["64", "128"]))
+    results = make_results(grids=[facts])
+    without, other = results.analyses
+    without = without.model_copy(update={"factors": factor_analyses([facts], {}, False, 0)})
+    results = results.model_copy(update={"analyses": [without, other]})
+    write_report(results, tmp_path / "report.html")
+    text = Page((tmp_path / "report.html").read_text(encoding="utf-8")).text
+    means = text[text.index("Mean at each level") :].split("share none")[0]
+    assert other.task in means
+    assert without.task not in means
+    print_results(results, tmp_path)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert f"{other.task}: mean" in printed
+    assert f"{without.task}: mean" not in printed

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bakeoff.comparison.against_baseline import against_baseline
 from bakeoff.comparison.asking import Asking
 from bakeoff.comparison.breakdown import Lines, TestRow, by_length, differing_rows, steadily_differing
-from bakeoff.comparison.factors import analyse_factors
+from bakeoff.comparison.factors import factor_analyses
 from bakeoff.comparison.facts import SameAnswer, TaskFacts
 from bakeoff.comparison.families import TaskGroups, gain_pairs, trends
 from bakeoff.comparison.grid import GridFacts
@@ -94,7 +94,7 @@ def analyse(
         gains=gains(pretrained, scratch, asking),
         gain_pairs=gain_pairs(pretrained, scratch, task.lower_is_better, asking),
         trends=trends(pretrained, orders, asking),
-        factors=[analyse_factors(grid, pretrained, task.lower_is_better, asking.looks) for grid in grids],
+        factors=factor_analyses(grids, pretrained, task.lower_is_better, asking.looks),
         against_baseline=(
             {}
             if best is None or simple is None

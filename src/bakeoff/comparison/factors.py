@@ -48,6 +48,14 @@ class FactorAnalysis(Config):
     """How far each difference of two levels is another one at two levels of another factor."""
 
 
+def factor_analyses(
+    grids: Sequence[GridFacts], groups: Mapping[str, Group], lower_is_better: bool, looks: int
+) -> list[FactorAnalysis]:
+    """What the factors of each grid do on one task; of a grid without a score there, nothing. See `analyse_factors`."""
+    there = [grid for grid in grids if any(label in groups for label in grid.cells)]
+    return [analyse_factors(grid, groups, lower_is_better, looks) for grid in there]
+
+
 def analyse_factors(
     grid: GridFacts, groups: Mapping[str, Group], lower_is_better: bool = False, looks: int = 0
 ) -> FactorAnalysis:

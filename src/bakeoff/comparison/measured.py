@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bakeoff.comparison.asking import Asking
-from bakeoff.comparison.factors import analyse_factors
+from bakeoff.comparison.factors import factor_analyses
 from bakeoff.comparison.facts import MeasurementScore, TaskFacts
 from bakeoff.comparison.families import trends
 from bakeoff.comparison.grid import GridFacts
@@ -179,5 +179,5 @@ def _analysis(
         pretrained={label: describe(group) for label, group in groups.items()},
         pairs=all_pairs(groups, facts.lower_is_better, asking),
         trends=trends(groups, orders, asking),
-        factors=[analyse_factors(grid, groups, facts.lower_is_better, asking.looks) for grid in grids],
+        factors=factor_analyses(grids, groups, facts.lower_is_better, asking.looks),
     )

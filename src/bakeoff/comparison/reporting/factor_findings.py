@@ -58,16 +58,19 @@ def _pairs(grid: GridFacts) -> list[tuple[str, str | None]]:
 
 
 def _means(results: Results, grid: GridFacts) -> str:
-    """The mean of each level on each task."""
-    measures = [ShownMetric.of(results, analysis.task) for analysis in results.analyses]
-    found = [next(each for each in analysis.factors if each.grid == grid.name) for analysis in results.analyses]
-    columns = [*zip(measures, found, strict=True)]
+    """The mean of each level on each task on which the grid has scores."""
+    columns = [
+        (ShownMetric.of(results, analysis.task), factors)
+        for analysis in results.analyses
+        for factors in analysis.factors
+        if factors.grid == grid.name
+    ]
     rows = [
         [f"{factor} {level}", *(mean_at(measure, each, factor, level) for measure, each in columns)]
         for factor, levels in grid.factors.items()
         for level in levels
     ]
-    return table(["Mean at each level", *(f"{each.task.name}, {each.heading}" for each in measures)], rows)
+    return table(["Mean at each level", *(f"{each.task.name}, {each.heading}" for each, _ in columns)], rows)
 
 
 def mean_at(measure: ShownMetric, factors: FactorAnalysis, factor: str, level: str) -> str:
