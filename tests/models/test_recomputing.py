@@ -37,7 +37,7 @@ def test_gradients_have_the_same_bits_and_layers_are_applied_twice(name, corpus,
         applied.append(layer)
         return apply_layer(layer, *arguments)
 
-    monkeypatch.setattr("bakeoff.models.stack.apply_layer", noted)
+    monkeypatch.setattr("bakeoff.models.layer.apply_layer", noted)
     for wanted in (False, True):
         recipe, module = built(name, **{"training.activation_checkpointing": wanted})
         (batch,) = make_batches(recipe, module, corpus, seed=0).step(0)

@@ -75,7 +75,9 @@ def test_what_is_written_late_is_what_it_was_at_its_step(average, corpus, tmp_pa
         train(corpus, tmp_path / "waiting", **{**changes, "training.checkpoint_minutes": 1e-9})
     late = Late(monkeypatch, 4)
     train(corpus, tmp_path / "beside", **changes)
-    assert late.at == [(1, 4)]
+    ((begun, ended),) = late.at
+    assert begun == 1
+    assert ended >= 4  # a step more may have been taken before the writer woke
     expected, made = contents(tmp_path / "waiting"), contents(tmp_path / "beside")
     assert len(made) == (3 if average else 2)
     assert made == {key: expected[key] for key in made}
