@@ -3,10 +3,12 @@
 import json
 
 import pytest
+from synthetic_results import make_results
 from tests.comparison.test_execution import FakeEngine, folder, plan
 
 from bakeoff.comparison.execution import compare
 from bakeoff.comparison.plan import Plan
+from bakeoff.comparison.reporting.against_findings import headline_against
 from bakeoff.comparison.reporting.findings import findings
 from bakeoff.comparison.reporting.report import write_report
 from bakeoff.comparison.reporting.terminal import print_results
@@ -89,3 +91,23 @@ def test_questions_on_what_is_not_there_are_refused(values, message, tmp_path):
     settings = {"corpus": "c", "recipes": ["one", "two", "three"], "budget": "steps=5", "tasks": [task]}
     with pytest.raises(UserError, match=message):
         Plan.parse({**settings, **values}, "plan")
+
+
+def test_the_headline_says_nothing_of_the_baseline_where_it_has_no_score():
+    results = make_results(rows=2000)
+    best = max(results.analyses[0].pretrained, key=lambda label: results.analyses[0].pretrained[label].mean)
+    with_it, without_it = (
+        analysis.model_copy(
+            update={
+                "pairs": [pair for pair in analysis.pairs if (best in (pair.first, pair.second)) == kept],
+                "pretrained": {label: each for label, each in analysis.pretrained.items() if kept or label != best},
+            }
+        )
+        for analysis, kept in zip(results.analyses, (True, False), strict=True)
+    )
+    assert any(pair.better for pair in with_it.pairs)
+    assert any(pair.better for pair in without_it.pairs)
+    results = results.model_copy(update={"analyses": [with_it, without_it], "baseline": best})
+    headline = headline_against(results, best)
+    assert with_it.task in headline
+    assert without_it.task not in headline

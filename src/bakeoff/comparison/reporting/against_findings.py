@@ -28,6 +28,8 @@ def headline_against(results: Results, baseline: str) -> str:
     """The main finding: which recipes are better or worse than the plan's baseline, on which tasks."""
     said: dict[str, dict[str, list[str]]] = {"better": {}, "worse": {}}
     for analysis in results.analyses:
+        if baseline not in analysis.pretrained:
+            continue  # its pairs are of the other recipes
         measure = ShownMetric.of(results, analysis.task)
         parts = _parts(measure, analysis, baseline)
         for word, of_word in said.items():
