@@ -16,7 +16,7 @@ from public_tasks import FINE_TUNING, SETTINGS, public_tasks, table
 
 from bakeoff.cli.shared.options import jobs_of
 from bakeoff.comparison.execution import compare
-from bakeoff.comparison.plan import Plan
+from bakeoff.comparison.planning.plan import Plan
 from bakeoff.comparison.reporting.terminal import print_results
 from bakeoff.tuning.ranges import RATE
 

@@ -26,7 +26,7 @@ from public_tasks import public_tasks, table
 
 from bakeoff.cli.shared.options import jobs_of
 from bakeoff.comparison.execution import compare
-from bakeoff.comparison.plan import Plan
+from bakeoff.comparison.planning.plan import Plan
 from bakeoff.comparison.reporting.terminal import print_results
 from bakeoff.preparation.prepare import prepare
 from bakeoff.recipe_files import load_recipe

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from bakeoff.comparison.groups import Group
+from bakeoff.comparison.statistics.groups import Group
 
 Array = NDArray[np.float64]
 

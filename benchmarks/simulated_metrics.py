@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from sklearn.metrics import f1_score, matthews_corrcoef
 
-from bakeoff.comparison.groups import Group
+from bakeoff.comparison.statistics.groups import Group
 from bakeoff.tasks.scores.jackknife import of_classes, of_pearson, of_ratios, of_spearman
 
 Array = NDArray[np.float64]

@@ -16,14 +16,14 @@ from scipy import stats
 from simulated_answers import POINT, Array, Tables, World
 from simulated_metrics import METRICS, table
 
-from bakeoff.comparison.asking import Asking, times_for
-from bakeoff.comparison.corrections import shaffer
-from bakeoff.comparison.factors import analyse_factors
-from bakeoff.comparison.grid import GridFacts
-from bakeoff.comparison.noise import CAUTION, FEWEST_TO_COUNT_ONCE, LEVEL, least_in_common
-from bakeoff.comparison.row_noise import ADDED
-from bakeoff.comparison.seed_noise import moderated
-from bakeoff.comparison.statistics import all_pairs, describe, difference
+from bakeoff.comparison.planning.asking import Asking, times_for
+from bakeoff.comparison.planning.grid import GridFacts
+from bakeoff.comparison.statistics.corrections import shaffer
+from bakeoff.comparison.statistics.factors import analyse_factors
+from bakeoff.comparison.statistics.noise import CAUTION, FEWEST_TO_COUNT_ONCE, LEVEL, least_in_common
+from bakeoff.comparison.statistics.pairs import all_pairs, describe, difference
+from bakeoff.comparison.statistics.row_noise import ADDED
+from bakeoff.comparison.statistics.seed_noise import moderated
 
 SPREADS: dict[str, Callable[[int], Sequence[float]]] = {
     "0": lambda count: [0.0] * count,

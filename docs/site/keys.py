@@ -11,7 +11,7 @@ from docs.site.commands import in_a_cell, plain
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from bakeoff.comparison.plan import Plan
+from bakeoff.comparison.planning.plan import Plan
 from bakeoff.config import Config, configs_of
 from bakeoff.formats.registry import FORMATS
 from bakeoff.models.blocks import BLOCKS

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from bakeoff.comparison.factors import analyse_factors
 from bakeoff.comparison.facts import BudgetFacts, CorpusFacts, TaskFacts
-from bakeoff.comparison.groups import Group, moderate
 from bakeoff.comparison.latency import Latency
 from bakeoff.comparison.layer_profiles import KernelProfile, LayerProfile, RecipeLayers
 from bakeoff.comparison.pretraining_run import CurvePoint, PretrainingRun
 from bakeoff.comparison.results import Baseline, FinetuningScore, RecipeEntry, Results
-from bakeoff.comparison.statistics import all_pairs, describe, gains
+from bakeoff.comparison.statistics.factors import analyse_factors
+from bakeoff.comparison.statistics.groups import Group, moderate
+from bakeoff.comparison.statistics.pairs import all_pairs, describe, gains
 from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.tasks.scores.jackknife import of_classes
 

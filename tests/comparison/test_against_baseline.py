@@ -5,10 +5,10 @@ import pytest
 from synthetic_results import TFIDF, as_errors, make_results
 from test_execution import FakeEngine, folder, go  # noqa: F401
 
-from bakeoff.comparison.against_baseline import against_baseline
-from bakeoff.comparison.groups import Group
 from bakeoff.comparison.reporting.baseline_findings import BaselineStanding, worthless
 from bakeoff.comparison.reporting.report import write_report
+from bakeoff.comparison.statistics.against_baseline import against_baseline
+from bakeoff.comparison.statistics.groups import Group
 from bakeoff.json_files import read_json_lines
 
 ROWS = 1000

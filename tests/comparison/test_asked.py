@@ -7,7 +7,7 @@ from synthetic_results import make_results
 from tests.comparison.test_execution import FakeEngine, folder, plan
 
 from bakeoff.comparison.execution import compare
-from bakeoff.comparison.plan import Plan
+from bakeoff.comparison.planning.plan import Plan
 from bakeoff.comparison.reporting.against_findings import headline_against
 from bakeoff.comparison.reporting.findings import findings
 from bakeoff.comparison.reporting.report import write_report

@@ -11,7 +11,11 @@ from sklearn.metrics import precision_recall_fscore_support
 from synthetic_results import make_results
 from test_every_kind import Answering, folder, plan_of  # noqa: F401
 
-from bakeoff.comparison.breakdown import (
+from bakeoff.comparison.execution import compare
+from bakeoff.comparison.reporting.report import write_report
+from bakeoff.comparison.reporting.where_section import class_scores, where_section
+from bakeoff.comparison.results import Results
+from bakeoff.comparison.statistics.breakdown import (
     EXCERPT,
     MOST_ROWS,
     OF_A_KIND,
@@ -23,10 +27,6 @@ from bakeoff.comparison.breakdown import (
     steadily_differing,
     thirds,
 )
-from bakeoff.comparison.execution import compare
-from bakeoff.comparison.reporting.report import write_report
-from bakeoff.comparison.reporting.where_section import class_scores, where_section
-from bakeoff.comparison.results import Results
 from bakeoff.json_files import read_json_lines
 from bakeoff.tasks.kinds.classification import ClassificationConfig, LabelledText
 from bakeoff.tasks.kinds.tagging import TaggedSentence, TaggingConfig

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bakeoff.comparison.corrections import holm, shaffer, stepwise
+from bakeoff.comparison.statistics.corrections import holm, shaffer, stepwise
 
 
 def partitions(items):

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from bakeoff.comparison.asking import Asking, margin_of
-from bakeoff.comparison.deciding import deciding
-from bakeoff.comparison.groups import Group
-from bakeoff.comparison.noise import CAUTION, LEVEL, Noise, in_common, noise_of
-from bakeoff.comparison.statistics import all_pairs
+from bakeoff.comparison.planning.asking import Asking, margin_of
+from bakeoff.comparison.statistics.deciding import deciding
+from bakeoff.comparison.statistics.groups import Group
+from bakeoff.comparison.statistics.noise import CAUTION, LEVEL, Noise, in_common, noise_of
+from bakeoff.comparison.statistics.pairs import all_pairs
 
 NOISES = st.builds(
     Noise,

@@ -9,7 +9,7 @@ import pytest
 from test_execution import FakeEngine
 
 from bakeoff.comparison.execution import compare
-from bakeoff.comparison.plan import Plan
+from bakeoff.comparison.planning.plan import Plan
 from bakeoff.comparison.results import Results
 from bakeoff.errors import UserError
 from bakeoff.tasks.data import load_task

@@ -12,7 +12,7 @@ from bakeoff import durable
 from bakeoff.comparison.execution import compare
 from bakeoff.comparison.facts import CorpusFacts
 from bakeoff.comparison.layer_profiles import LayerProfile
-from bakeoff.comparison.plan import Plan
+from bakeoff.comparison.planning.plan import Plan
 from bakeoff.comparison.reporting.cautions import cautions
 from bakeoff.comparison.reporting.spending import spending
 from bakeoff.comparison.results import Results

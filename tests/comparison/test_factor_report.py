@@ -5,12 +5,12 @@ import json
 from synthetic_results import make_results
 from test_report import HOSTILE, Page
 
-from bakeoff.comparison.factors import factor_analyses
-from bakeoff.comparison.grid import GridFacts
+from bakeoff.comparison.planning.grid import GridFacts
 from bakeoff.comparison.reporting.findings import findings
 from bakeoff.comparison.reporting.report import write_report
 from bakeoff.comparison.reporting.terminal import print_results
 from bakeoff.comparison.results import Results
+from bakeoff.comparison.statistics.factors import factor_analyses
 from bakeoff.display.text import visible
 
 LABELS = ["bert-mini", "albert-tiny", "conv-light-encoder-tiny", "gpt-tiny"]

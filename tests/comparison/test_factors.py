@@ -5,10 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
-from bakeoff.comparison.factors import analyse_factors
-from bakeoff.comparison.grid import GridFacts
-from bakeoff.comparison.groups import Answers, Group
-from bakeoff.comparison.statistics import difference
+from bakeoff.comparison.planning.grid import GridFacts
+from bakeoff.comparison.statistics.factors import analyse_factors
+from bakeoff.comparison.statistics.groups import Answers, Group
+from bakeoff.comparison.statistics.pairs import difference
 
 FACTORS = {"share": ["none", "all"], "width": ["64", "128", "256"]}
 ROWS, SEEDS = 400, 4

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bakeoff.comparison.asking import Asking
 from bakeoff.comparison.facts import TaskFacts
-from bakeoff.comparison.families import TaskGroups, gain_pairs, interactions, over_tasks, trends
-from bakeoff.comparison.groups import Group, moderate
-from bakeoff.comparison.statistics import all_pairs
+from bakeoff.comparison.planning.asking import Asking
+from bakeoff.comparison.statistics.families import TaskGroups, gain_pairs, interactions, over_tasks, trends
+from bakeoff.comparison.statistics.groups import Group, moderate
+from bakeoff.comparison.statistics.pairs import all_pairs
 
 ROWS, SEEDS = 400, 4
 

@@ -5,7 +5,7 @@ import itertools
 import pytest
 from small_plans import write_plan
 
-from bakeoff.comparison.plan import Plan
+from bakeoff.comparison.planning.plan import Plan
 from bakeoff.comparison.running.engine import Engine
 from bakeoff.comparison.running.opened import Opened
 from bakeoff.errors import UserError

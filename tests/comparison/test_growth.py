@@ -6,8 +6,8 @@ import pytest
 from tests.comparison.test_execution import FakeEngine, folder, plan
 
 from bakeoff.comparison.execution import compare
-from bakeoff.comparison.questions import Difference
 from bakeoff.comparison.reporting.cautions import cautions
+from bakeoff.comparison.statistics.questions import Difference
 from bakeoff.config import Config
 from bakeoff.errors import Interrupted, UserError
 

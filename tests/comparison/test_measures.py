@@ -12,7 +12,7 @@ from tests.conftest import shrink
 
 from bakeoff.comparison.execution import compare
 from bakeoff.comparison.forecast import forecast_comparison
-from bakeoff.comparison.plan import Plan
+from bakeoff.comparison.planning.plan import Plan
 from bakeoff.comparison.reporting.cautions import cautions
 from bakeoff.comparison.reporting.findings import findings
 from bakeoff.comparison.reporting.report import write_report

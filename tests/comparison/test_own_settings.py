@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from bakeoff.comparison.plan import Plan
+from bakeoff.comparison.planning.plan import Plan
 from bakeoff.errors import UserError
 
 

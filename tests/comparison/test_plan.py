@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from bakeoff.comparison.plan import Plan, directory_name
-from bakeoff.comparison.task_plan import TaskPlan
+from bakeoff.comparison.planning.plan import Plan, directory_name
+from bakeoff.comparison.planning.task_plan import TaskPlan
 from bakeoff.errors import UserError
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.comparison.plan import Plan
+from bakeoff.comparison.planning.plan import Plan
 from bakeoff.comparison.running.planned import PlannedTrainings
 from bakeoff.comparison.running.schedule import Schedule
 

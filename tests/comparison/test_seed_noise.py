@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, special, stats
 
-from bakeoff.comparison.groups import Group, drawn_anew, moderate
-from bakeoff.comparison.seed_noise import FITTING, INFINITE, PRIOR_MOST, moderated
+from bakeoff.comparison.statistics.groups import Group, drawn_anew, moderate
+from bakeoff.comparison.statistics.seed_noise import FITTING, INFINITE, PRIOR_MOST, moderated
 
 VARIANCES = st.lists(st.floats(0.01, 100), min_size=3, max_size=9)
 

@@ -7,13 +7,13 @@ import pytest
 from synthetic_results import make_results
 from test_report import HOSTILE, Page
 
-from bakeoff.comparison.groups import Group
-from bakeoff.comparison.plan import Plan
+from bakeoff.comparison.planning.plan import Plan
 from bakeoff.comparison.reporting.findings import findings
 from bakeoff.comparison.reporting.report import write_report
 from bakeoff.comparison.results import Results
-from bakeoff.comparison.series import SeriesPoint, series
-from bakeoff.comparison.statistics import all_pairs, describe, gains
+from bakeoff.comparison.statistics.groups import Group
+from bakeoff.comparison.statistics.pairs import all_pairs, describe, gains
+from bakeoff.comparison.statistics.series import SeriesPoint, series
 from bakeoff.errors import UserError
 
 ROWS, SEEDS = 1500, 5

@@ -9,7 +9,7 @@ from tests.conftest import shrink
 from tests.interop.elsewhere import write_wordpiece
 
 from bakeoff.comparison.execution import compare
-from bakeoff.comparison.plan import Plan
+from bakeoff.comparison.planning.plan import Plan
 from bakeoff.comparison.reporting.cautions import cautions
 from bakeoff.comparison.reporting.findings import findings
 from bakeoff.comparison.reporting.report import write_report

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bakeoff.comparison.groups import Answers, Group, moderate
-from bakeoff.comparison.noise import CAUTION
-from bakeoff.comparison.statistics import all_pairs, describe, difference, gains
+from bakeoff.comparison.statistics.groups import Answers, Group, moderate
+from bakeoff.comparison.statistics.noise import CAUTION
+from bakeoff.comparison.statistics.pairs import all_pairs, describe, difference, gains
 
 
 def answers(random, seeds, examples, *, between_seeds, skill=1.0, shared=None, own=0.3, fleeting=0.3):

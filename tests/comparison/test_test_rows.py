@@ -8,10 +8,10 @@ from tests.comparison.test_execution import FakeEngine, folder, plan
 
 from bakeoff.comparison.analysis import same_answer
 from bakeoff.comparison.execution import compare
-from bakeoff.comparison.groups import Group
 from bakeoff.comparison.reporting.cautions import cautions
 from bakeoff.comparison.reporting.report import write_report
-from bakeoff.comparison.statistics import all_pairs
+from bakeoff.comparison.statistics.groups import Group
+from bakeoff.comparison.statistics.pairs import all_pairs
 
 __all__ = ["folder"]
 

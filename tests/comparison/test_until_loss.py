@@ -5,7 +5,7 @@ from small_plans import write_plan
 from synthetic_results import make_results
 
 from bakeoff.comparison.execution import compare
-from bakeoff.comparison.plan import Plan
+from bakeoff.comparison.planning.plan import Plan
 from bakeoff.comparison.reporting.cautions import cautions
 from bakeoff.comparison.reporting.findings import findings
 from bakeoff.comparison.reporting.until_loss import until_section

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from bakeoff.cli import run
-from bakeoff.comparison.plan import Plan
+from bakeoff.comparison.planning.plan import Plan
 from bakeoff.demo import data
 from bakeoff.demo.docstrings import prose
 from bakeoff.demo.plan import demo_plan

@@ -14,7 +14,7 @@ from tests.docs.smaller import smaller
 
 from bakeoff.cli import _plugins_first
 from bakeoff.cli.app import app
-from bakeoff.comparison.plan import Plan
+from bakeoff.comparison.planning.plan import Plan
 from bakeoff.errors import UserError
 from bakeoff.recipe_files import load_recipe, recipe_names
 from bakeoff.tasks.datasets.dataset import DataSet

@@ -33,7 +33,7 @@ AREAS = {
     "tasks": "tasks/**/*.py",
     "vectors": "vectors/*.py",
     "interop": "interop/**/*.py",
-    "statistics": "comparison/statistics.py",
+    "statistics": "comparison/statistics/pairs.py",
 }
 """Which files faults are planted in at random."""
 SURVIVORS = ("survived", "no test")

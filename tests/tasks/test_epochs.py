@@ -5,7 +5,7 @@ import json
 import pytest
 from keyword_task import labelled, write_tsv
 
-from bakeoff.comparison.task_plan import TaskPlan
+from bakeoff.comparison.planning.task_plan import TaskPlan
 from bakeoff.overview.entries import entry_of
 from bakeoff.overview.listing import state_text
 from bakeoff.tasks.data import load_task

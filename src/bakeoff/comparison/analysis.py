@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bakeoff.comparison.against_baseline import against_baseline
-from bakeoff.comparison.asking import Asking
-from bakeoff.comparison.breakdown import Lines, TestRow, by_length, differing_rows, steadily_differing
-from bakeoff.comparison.factors import factor_analyses
 from bakeoff.comparison.facts import SameAnswer, TaskFacts
-from bakeoff.comparison.families import TaskGroups, gain_pairs, trends
-from bakeoff.comparison.grid import GridFacts
-from bakeoff.comparison.groups import Group, moderate
-from bakeoff.comparison.questions import Difference
+from bakeoff.comparison.planning.asking import Asking
+from bakeoff.comparison.planning.grid import GridFacts
 from bakeoff.comparison.results import Baseline, Initialisation, RecipeEntry
-from bakeoff.comparison.statistics import all_pairs, describe, gains
+from bakeoff.comparison.statistics.against_baseline import against_baseline
+from bakeoff.comparison.statistics.breakdown import Lines, TestRow, by_length, differing_rows, steadily_differing
+from bakeoff.comparison.statistics.factors import factor_analyses
+from bakeoff.comparison.statistics.families import TaskGroups, gain_pairs, trends
+from bakeoff.comparison.statistics.groups import Group, moderate
+from bakeoff.comparison.statistics.pairs import all_pairs, describe, gains
+from bakeoff.comparison.statistics.questions import Difference
 from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.errors import UserError
 from bakeoff.tasks.finetuned_run import read_predictions

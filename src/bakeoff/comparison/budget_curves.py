@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from bakeoff.comparison.facts import TaskFacts
 from bakeoff.comparison.results import RecipeEntry
-from bakeoff.comparison.series import Series, SeriesPoint, series
+from bakeoff.comparison.statistics.series import Series, SeriesPoint, series
 from bakeoff.comparison.task_analysis import Analysis
 
 

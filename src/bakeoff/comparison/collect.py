@@ -9,16 +9,14 @@ from typing import Any
 from pydantic import Field
 
 from bakeoff.comparison.analysis import analyse
-from bakeoff.comparison.breakdown import TestRow
 from bakeoff.comparison.budget_curves import budget_curves
 from bakeoff.comparison.facts import BudgetFacts, CorpusFacts, StartFacts, TaskFacts
-from bakeoff.comparison.families import interactions, over_tasks, shown_in_points
 from bakeoff.comparison.label_curves import label_curves, without_curves
 from bakeoff.comparison.latency import Latency
 from bakeoff.comparison.layer_profiles import RecipeLayers
 from bakeoff.comparison.measured import measured_results, read_measurement
+from bakeoff.comparison.planning.recipe_plan import RecipePlan
 from bakeoff.comparison.pretraining_run import SPENT, CurvePoint, PretrainingRun
-from bakeoff.comparison.recipe_plan import RecipePlan
 from bakeoff.comparison.results import (
     Baseline,
     CheckpointEntry,
@@ -28,6 +26,8 @@ from bakeoff.comparison.results import (
     Results,
 )
 from bakeoff.comparison.running.planned import PlannedFinetuning, PlannedTrainings
+from bakeoff.comparison.statistics.breakdown import TestRow
+from bakeoff.comparison.statistics.families import interactions, over_tasks, shown_in_points
 from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.config import Record
 from bakeoff.errors import UserError

@@ -9,7 +9,7 @@ from typing import Literal
 from bakeoff import checksums
 from bakeoff.comparison.collect import ComparisonFacts, collect
 from bakeoff.comparison.label_curves import require_different_rows
-from bakeoff.comparison.plan import Plan
+from bakeoff.comparison.planning.plan import Plan
 from bakeoff.comparison.results import LATEX, MARKDOWN, RESULTS, Failure, Results
 from bakeoff.comparison.results_csv import write_csv
 from bakeoff.comparison.running.engine import Engine

@@ -6,7 +6,7 @@ from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Literal
 
-from bakeoff.comparison.plan import Plan
+from bakeoff.comparison.planning.plan import Plan
 from bakeoff.comparison.running.engine import Engine
 from bakeoff.comparison.running.growth import grown, require_number
 from bakeoff.comparison.running.opened import Opened

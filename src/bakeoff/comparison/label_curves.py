@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from bakeoff.comparison.facts import TaskFacts
-from bakeoff.comparison.families import TaskGroups
-from bakeoff.comparison.series import Series, SeriesPoint, series
+from bakeoff.comparison.planning.task_plan import TaskPlan
+from bakeoff.comparison.statistics.families import TaskGroups
+from bakeoff.comparison.statistics.series import Series, SeriesPoint, series
 from bakeoff.comparison.task_analysis import Analysis
-from bakeoff.comparison.task_plan import TaskPlan
 from bakeoff.display.wording import counted, quoted
 from bakeoff.errors import UserError
 

@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bakeoff.comparison.asking import Asking
-from bakeoff.comparison.factors import factor_analyses
 from bakeoff.comparison.facts import MeasurementScore, TaskFacts
-from bakeoff.comparison.families import trends
-from bakeoff.comparison.grid import GridFacts
-from bakeoff.comparison.groups import Group, moderate
+from bakeoff.comparison.planning.asking import Asking
+from bakeoff.comparison.planning.grid import GridFacts
 from bakeoff.comparison.results import Baseline, RecipeEntry
-from bakeoff.comparison.statistics import all_pairs, describe
+from bakeoff.comparison.statistics.factors import factor_analyses
+from bakeoff.comparison.statistics.families import trends
+from bakeoff.comparison.statistics.groups import Group, moderate
+from bakeoff.comparison.statistics.pairs import all_pairs, describe
 from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.config import Record
 from bakeoff.display.wording import quoted

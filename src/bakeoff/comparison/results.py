@@ -7,13 +7,13 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from bakeoff.comparison.facts import BudgetFacts, CorpusFacts, MeasurementScore, StartFacts, TaskFacts
-from bakeoff.comparison.grid import GridFacts
 from bakeoff.comparison.latency import Latency, LatencyPlan
 from bakeoff.comparison.layer_profiles import RecipeLayers
+from bakeoff.comparison.planning.grid import GridFacts
+from bakeoff.comparison.planning.search_plan import SearchPlan
 from bakeoff.comparison.pretraining_run import PretrainingRun
-from bakeoff.comparison.questions import Interaction
-from bakeoff.comparison.search_plan import SearchPlan
-from bakeoff.comparison.series import Series
+from bakeoff.comparison.statistics.questions import Interaction
+from bakeoff.comparison.statistics.series import Series
 from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.config import Config
 from bakeoff.durable import write_atomically

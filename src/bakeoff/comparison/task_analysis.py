@@ -2,16 +2,16 @@
 
 from pydantic import Field
 
-from bakeoff.comparison.breakdown import DifferingRow, LengthScores
-from bakeoff.comparison.factors import FactorAnalysis
 from bakeoff.comparison.facts import SameAnswer
-from bakeoff.comparison.questions import Difference
-from bakeoff.comparison.statistics import Spread
+from bakeoff.comparison.statistics.breakdown import DifferingRow, LengthScores
+from bakeoff.comparison.statistics.factors import FactorAnalysis
+from bakeoff.comparison.statistics.pairs import Spread
+from bakeoff.comparison.statistics.questions import Difference
 from bakeoff.config import Config
 
 
 class Analysis(Config):
-    """The statistics of one task; see `bakeoff.comparison.statistics`."""
+    """The statistics of one task; see `bakeoff.comparison.statistics.pairs`."""
 
     task: str
     """The task's name."""

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from bakeoff.comparison.execution import compare
-from bakeoff.comparison.plan import Plan
+from bakeoff.comparison.planning.plan import Plan
 from bakeoff.comparison.reporting.terminal import print_results
 from bakeoff.corpus.store import Corpus
 from bakeoff.demo.data import write_files

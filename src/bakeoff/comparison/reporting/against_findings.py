@@ -1,8 +1,8 @@
 """The findings where a plan compares all recipes with one of them, and not with each other."""
 
-from bakeoff.comparison.questions import Difference
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.results import Results
+from bakeoff.comparison.statistics.questions import Difference
 from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.display.wording import listed, quoted
 

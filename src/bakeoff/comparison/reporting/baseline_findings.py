@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from bakeoff.comparison.questions import Difference
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.results import Baseline, Results
+from bakeoff.comparison.statistics.questions import Difference
 from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.display.wording import listed, quoted
 

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from bakeoff.comparison.asking import times_for
 from bakeoff.comparison.facts import StartFacts
-from bakeoff.comparison.noise import SEEDS_FOR_A_CLAIM
+from bakeoff.comparison.planning.asking import times_for
 from bakeoff.comparison.pretraining_run import CurvePoint
 from bakeoff.comparison.reporting.baseline_findings import baseline_standings, worthless
 from bakeoff.comparison.reporting.collapses import collapse_cautions
@@ -16,6 +15,7 @@ from bakeoff.comparison.reporting.spending import spending_cautions
 from bakeoff.comparison.reporting.unequal import unequal_cautions
 from bakeoff.comparison.reporting.until_loss import until_cautions
 from bakeoff.comparison.results import Results
+from bakeoff.comparison.statistics.noise import SEEDS_FOR_A_CLAIM
 from bakeoff.display.wording import counted, listed, quoted
 from bakeoff.objectives.registry import OBJECTIVES
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.results import Results
-from bakeoff.comparison.statistics import Spread
+from bakeoff.comparison.statistics.pairs import Spread
 from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.display.wording import listed, quoted
 

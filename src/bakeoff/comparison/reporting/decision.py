@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-from bakeoff.comparison.questions import Difference
 from bakeoff.comparison.reporting.measures import ShownMetric, against_the_best
 from bakeoff.comparison.results import RecipeEntry, Results
+from bakeoff.comparison.statistics.questions import Difference
 from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.display.wording import counted, duration, memory, quantity, quoted
 

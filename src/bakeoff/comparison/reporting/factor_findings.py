@@ -8,11 +8,11 @@ from typing import Any
 
 import altair
 
-from bakeoff.comparison.factors import FactorAnalysis
-from bakeoff.comparison.grid import GridFacts
+from bakeoff.comparison.planning.grid import GridFacts
 from bakeoff.comparison.reporting import tables
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.results import Results
+from bakeoff.comparison.statistics.factors import FactorAnalysis
 from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.report.charts import Figure, axis_ends, colour_scale, dash_scale, styles
 from bakeoff.report.elements import legend, note, panels, table

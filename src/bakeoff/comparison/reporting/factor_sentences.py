@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from bakeoff.comparison.factors import Effect, FactorAnalysis
 from bakeoff.comparison.reporting.measures import ShownMetric
+from bakeoff.comparison.statistics.factors import Effect, FactorAnalysis
 from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.display.wording import listed, quoted
 

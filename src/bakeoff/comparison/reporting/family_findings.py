@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator
 from html import escape
 
 from bakeoff.comparison.facts import TaskFacts
-from bakeoff.comparison.families import OVER_TASKS
-from bakeoff.comparison.questions import Difference, Interaction
 from bakeoff.comparison.reporting import tables
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.reporting.verdict_words import what_would_decide
 from bakeoff.comparison.results import Results
+from bakeoff.comparison.statistics.families import OVER_TASKS
+from bakeoff.comparison.statistics.questions import Difference, Interaction
 from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.display.wording import listed, quoted
 from bakeoff.report.elements import note

@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from bakeoff.comparison.noise import SEEDS_FOR_A_CLAIM
-from bakeoff.comparison.questions import Difference
 from bakeoff.comparison.reporting.against_findings import headline_against, standing_against
 from bakeoff.comparison.reporting.baseline_findings import baseline_headline, baseline_standings
 from bakeoff.comparison.reporting.factor_sentences import factor_sentences
@@ -14,6 +12,8 @@ from bakeoff.comparison.reporting.series_sentences import series_sentences
 from bakeoff.comparison.reporting.until_loss import until_sentences
 from bakeoff.comparison.reporting.verdict_words import what_would_decide
 from bakeoff.comparison.results import Results
+from bakeoff.comparison.statistics.noise import SEEDS_FOR_A_CLAIM
+from bakeoff.comparison.statistics.questions import Difference
 from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.display.wording import counted, listed, quoted
 

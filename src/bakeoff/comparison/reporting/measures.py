@@ -7,8 +7,8 @@ from functools import cached_property
 from itertools import takewhile
 
 from bakeoff.comparison.facts import TaskFacts
-from bakeoff.comparison.questions import Difference
 from bakeoff.comparison.results import Baseline, Results
+from bakeoff.comparison.statistics.questions import Difference
 from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.display.wording import MINUS, percent, points
 

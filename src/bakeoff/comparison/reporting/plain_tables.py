@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from bakeoff.comparison.questions import Difference
 from bakeoff.comparison.reporting.decision import COSTS, costs
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.reporting.tables import leaders
 from bakeoff.comparison.results import Results
-from bakeoff.comparison.statistics import Spread
+from bakeoff.comparison.statistics.pairs import Spread
+from bakeoff.comparison.statistics.questions import Difference
 from bakeoff.comparison.task_analysis import Analysis
 
 

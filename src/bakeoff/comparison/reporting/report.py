@@ -6,7 +6,6 @@ from pathlib import Path
 import altair
 import vl_convert
 
-from bakeoff.comparison.noise import SEEDS_FOR_A_CLAIM
 from bakeoff.comparison.reporting import tables
 from bakeoff.comparison.reporting.cautions import MOST, cautions
 from bakeoff.comparison.reporting.charts import colours, curves, dots
@@ -24,6 +23,7 @@ from bakeoff.comparison.reporting.unequal import budget_text, budgets
 from bakeoff.comparison.reporting.until_loss import until_section
 from bakeoff.comparison.reporting.where_section import where_section
 from bakeoff.comparison.results import FIGURES, Results
+from bakeoff.comparison.statistics.noise import SEEDS_FOR_A_CLAIM
 from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.display.wording import budget, counted, listed, quantity, quoted
 from bakeoff.durable import own_folder, write_atomically

@@ -10,7 +10,7 @@ from bakeoff.comparison.reporting import tables
 from bakeoff.comparison.reporting.charts import colours
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.results import Results
-from bakeoff.comparison.series import Series, SeriesPoint
+from bakeoff.comparison.statistics.series import Series, SeriesPoint
 from bakeoff.report.charts import Figure, axis_ends, colour_scale
 from bakeoff.report.elements import figure_element, legend, note
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.results import Results
-from bakeoff.comparison.series import BreakEven, Crossing, Series
+from bakeoff.comparison.statistics.series import BreakEven, Crossing, Series
 from bakeoff.display.wording import listed, quoted
 
 

@@ -7,13 +7,13 @@ from html import escape
 from itertools import pairwise
 from typing import cast
 
-from bakeoff.comparison.questions import Difference
 from bakeoff.comparison.reporting.measures import ShownMetric, against_the_best, leading
 from bakeoff.comparison.reporting.spending import spending
 from bakeoff.comparison.reporting.unequal import budget_of, budgets
 from bakeoff.comparison.reporting.verdict_words import verdict, what_would_decide
 from bakeoff.comparison.results import Baseline, RecipeEntry, Results
-from bakeoff.comparison.statistics import Spread
+from bakeoff.comparison.statistics.pairs import Spread
+from bakeoff.comparison.statistics.questions import Difference
 from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.display.wording import duration, memory, p_value, points, quantity
 from bakeoff.report.elements import frame, head

@@ -4,7 +4,6 @@ from pathlib import Path
 
 from rich.table import Table
 
-from bakeoff.comparison.factors import FactorAnalysis
 from bakeoff.comparison.reporting.cautions import MOST, cautions
 from bakeoff.comparison.reporting.cut_texts import cut_notes
 from bakeoff.comparison.reporting.decision import decisions
@@ -14,7 +13,8 @@ from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.reporting.search_findings import COLUMNS, rows
 from bakeoff.comparison.reporting.verdict_words import verdict, ways_to_decide
 from bakeoff.comparison.results import Results
-from bakeoff.comparison.statistics import Spread
+from bakeoff.comparison.statistics.factors import FactorAnalysis
+from bakeoff.comparison.statistics.pairs import Spread
 from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.display.console import Console, titled_table
 from bakeoff.display.wording import counted, duration

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from bakeoff.comparison.own_settings import AS_IT_IS
+from bakeoff.comparison.planning.own_settings import AS_IT_IS
 from bakeoff.comparison.results import RecipeEntry, Results
 from bakeoff.display.wording import budget, listed, quoted
 from bakeoff.yaml_files import dump_yaml

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Mapping
 
-from bakeoff.comparison.questions import Difference
 from bakeoff.comparison.reporting.measures import ShownMetric
+from bakeoff.comparison.statistics.questions import Difference
 from bakeoff.display.wording import counted, listed
 
 

@@ -7,9 +7,9 @@ from html import escape
 from statistics import fmean
 from typing import Any
 
-from bakeoff.comparison.breakdown import DifferingRow, LengthScores
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.results import Baseline, Results
+from bakeoff.comparison.statistics.breakdown import DifferingRow, LengthScores
 from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.display.wording import counted, percent
 from bakeoff.report.elements import frame, head, note

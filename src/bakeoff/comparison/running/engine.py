@@ -10,8 +10,8 @@ from typing import Any
 from bakeoff.comparison.facts import CorpusFacts, StartFacts
 from bakeoff.comparison.latency import LatencyPlan
 from bakeoff.comparison.layer_profiles import LayerProfile
+from bakeoff.comparison.planning.task_plan import TaskPlan
 from bakeoff.comparison.running.refusals import of_each
-from bakeoff.comparison.task_plan import TaskPlan
 from bakeoff.corpus.mixture import corpora_of, open_corpus
 from bakeoff.corpus.store import Corpus
 from bakeoff.display.progress import Shown

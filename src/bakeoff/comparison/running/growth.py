@@ -7,10 +7,10 @@ from typing import NamedTuple
 from pydantic import Field
 
 from bakeoff import checksums
-from bakeoff.comparison.noise import SEEDS_FOR_A_CLAIM
-from bakeoff.comparison.plan import Plan
+from bakeoff.comparison.planning.plan import Plan
 from bakeoff.comparison.results import RESULTS
 from bakeoff.comparison.running.spendable import BUDGET
+from bakeoff.comparison.statistics.noise import SEEDS_FOR_A_CLAIM
 from bakeoff.config import Record
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json

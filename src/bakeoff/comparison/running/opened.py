@@ -7,8 +7,9 @@ from typing import Any
 
 from bakeoff import checksums
 from bakeoff.comparison.facts import CorpusFacts
-from bakeoff.comparison.own_settings import AS_IT_IS
-from bakeoff.comparison.plan import Plan
+from bakeoff.comparison.planning.own_settings import AS_IT_IS
+from bakeoff.comparison.planning.plan import Plan
+from bakeoff.comparison.planning.task_plan import TaskPlan
 from bakeoff.comparison.results import FIGURES, RESULTS
 from bakeoff.comparison.running.engine import Engine
 from bakeoff.comparison.running.planned import PlannedTrainings
@@ -17,7 +18,6 @@ from bakeoff.comparison.running.searches import Searches
 from bakeoff.comparison.running.spendable import BUDGET, Spendable
 from bakeoff.comparison.running.starts import IMPORTED, Starts
 from bakeoff.comparison.running.texts import PREPARED, Texts
-from bakeoff.comparison.task_plan import TaskPlan
 from bakeoff.corpus.mixture import open_corpus
 from bakeoff.display.wording import listed, quoted
 from bakeoff.durable import without_links

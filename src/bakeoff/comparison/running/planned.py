@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.comparison.facts import StartFacts
-from bakeoff.comparison.plan import Plan, directory_name
-from bakeoff.comparison.recipe_plan import RecipePlan
+from bakeoff.comparison.planning.plan import Plan, directory_name
+from bakeoff.comparison.planning.recipe_plan import RecipePlan
+from bakeoff.comparison.planning.task_plan import TaskPlan
 from bakeoff.comparison.results import Initialisation
 from bakeoff.comparison.running.planned_training import PlannedTraining, settings_beside
-from bakeoff.comparison.task_plan import TaskPlan
 from bakeoff.display.wording import quoted
 from bakeoff.json_files import read_json
 from bakeoff.regular_files import open_regular

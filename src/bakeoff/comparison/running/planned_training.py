@@ -8,7 +8,7 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from bakeoff import checksums
-from bakeoff.comparison.search_plan import SearchPlan
+from bakeoff.comparison.planning.search_plan import SearchPlan
 from bakeoff.config import Record, with_defaults
 from bakeoff.durable import own_folder, remove
 from bakeoff.errors import UserError

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import combinations
 from typing import Any, TypeVar
 
-from bakeoff.comparison.grid import GridFacts
-from bakeoff.comparison.recipe_plan import RecipePlan
+from bakeoff.comparison.planning.grid import GridFacts
+from bakeoff.comparison.planning.recipe_plan import RecipePlan
 from bakeoff.display.wording import listed, quoted
 from bakeoff.errors import UserError
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.comparison.facts import StartFacts
-from bakeoff.comparison.plan import Plan, directory_name
-from bakeoff.comparison.recipe_plan import RecipePlan
+from bakeoff.comparison.planning.plan import Plan, directory_name
+from bakeoff.comparison.planning.recipe_plan import RecipePlan
 from bakeoff.comparison.results import Failure
 from bakeoff.comparison.running.engine import Engine
 from bakeoff.comparison.running.planned_training import PlannedTraining

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from bakeoff import checksums
 from bakeoff.comparison.facts import BudgetFacts
-from bakeoff.comparison.own_settings import AS_IT_IS
+from bakeoff.comparison.planning.own_settings import AS_IT_IS
 from bakeoff.comparison.running.correction import Pace
 from bakeoff.jobs.runner import Say
 from bakeoff.json_files import read_json

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.comparison.facts import StartFacts
-from bakeoff.comparison.own_settings import FROM_CHANCE
-from bakeoff.comparison.plan import Plan, directory_name
-from bakeoff.comparison.recipe_plan import RecipePlan
-from bakeoff.comparison.recipe_sources import label_of, of_seed
+from bakeoff.comparison.planning.own_settings import FROM_CHANCE
+from bakeoff.comparison.planning.plan import Plan, directory_name
+from bakeoff.comparison.planning.recipe_plan import RecipePlan
+from bakeoff.comparison.planning.recipe_sources import label_of, of_seed
 from bakeoff.comparison.running.engine import Engine
 from bakeoff.comparison.running.texts import Text
 from bakeoff.config import differing

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bakeoff import checksums
-from bakeoff.comparison.breakdown import TestRow
 from bakeoff.comparison.facts import TaskFacts
-from bakeoff.comparison.plan import directory_name
+from bakeoff.comparison.planning.plan import directory_name
+from bakeoff.comparison.planning.task_plan import TaskPlan
 from bakeoff.comparison.results import Baseline
 from bakeoff.comparison.running.baselines import baselines
 from bakeoff.comparison.running.engine import Engine
-from bakeoff.comparison.task_plan import TaskPlan
+from bakeoff.comparison.statistics.breakdown import TestRow
 from bakeoff.config import Record, differing
 from bakeoff.display.wording import quoted
 from bakeoff.jobs.runner import Say

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from bakeoff.comparison.plan import Plan
-from bakeoff.comparison.recipe_plan import RecipePlan
+from bakeoff.comparison.planning.plan import Plan
+from bakeoff.comparison.planning.recipe_plan import RecipePlan
 from bakeoff.corpus.mixture import mixture_entries
 from bakeoff.corpus.store import MANIFEST, Corpus
 from bakeoff.display.wording import quoted

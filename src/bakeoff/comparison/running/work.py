@@ -10,8 +10,8 @@ from pydantic import Field
 from typing_extensions import override
 
 from bakeoff import checksums
+from bakeoff.comparison.planning.task_plan import TaskPlan
 from bakeoff.comparison.running.correction import Corrected, FirstTenth, Pace
-from bakeoff.comparison.task_plan import TaskPlan
 from bakeoff.display.progress import Shown
 from bakeoff.errors import Diverged
 from bakeoff.jobs.job import Job, Note, Outcome

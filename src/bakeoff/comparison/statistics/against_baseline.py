@@ -9,10 +9,10 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from bakeoff.comparison.asking import Asking
-from bakeoff.comparison.groups import Group
-from bakeoff.comparison.questions import Difference
-from bakeoff.comparison.statistics import gains
+from bakeoff.comparison.planning.asking import Asking
+from bakeoff.comparison.statistics.groups import Group
+from bakeoff.comparison.statistics.pairs import gains
+from bakeoff.comparison.statistics.questions import Difference
 from bakeoff.tasks.scores.jackknife import Vector
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
-from bakeoff.comparison.asking import Asking, times_for
-from bakeoff.comparison.corrections import holm, stepwise
-from bakeoff.comparison.deciding import Deciding, deciding
-from bakeoff.comparison.groups import Group
-from bakeoff.comparison.noise import LEVEL, Noise, noise_of
+from bakeoff.comparison.planning.asking import Asking, times_for
+from bakeoff.comparison.statistics.corrections import holm, stepwise
+from bakeoff.comparison.statistics.deciding import Deciding, deciding
+from bakeoff.comparison.statistics.groups import Group
+from bakeoff.comparison.statistics.noise import LEVEL, Noise, noise_of
 from bakeoff.config import Config
 
 

@@ -15,7 +15,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from bakeoff.comparison.recipe_plan import Name
+from bakeoff.comparison.planning.recipe_plan import Name
 from bakeoff.config import Config
 from bakeoff.errors import UserError
 from bakeoff.reading.hub import on_hub

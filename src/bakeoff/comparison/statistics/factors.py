@@ -3,7 +3,7 @@
 A cell c of a grid has a mean score m_c over S seeds. A *main effect* of a factor is the difference of two of its
 levels, averaged over the levels of all other factors; an *interaction* is how far such a difference is another one at
 two levels of another factor. Both are contrasts, sums of means with weights that add up to nothing, whose noise is that
-of `bakeoff.comparison.noise`. The main effects of a grid on a task are one family for Holm's correction, its
+of `bakeoff.comparison.statistics.noise`. The main effects of a grid on a task are one family for Holm's correction, its
 interactions another.
 
 Where a cell is missing, because a training diverged, only combinations of the other factors are averaged that both
@@ -16,10 +16,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from pydantic import Field
 
-from bakeoff.comparison.asking import Asking
-from bakeoff.comparison.grid import GridFacts
-from bakeoff.comparison.groups import Group, moderate
-from bakeoff.comparison.questions import Difference, Question, answers_to
+from bakeoff.comparison.planning.asking import Asking
+from bakeoff.comparison.planning.grid import GridFacts
+from bakeoff.comparison.statistics.groups import Group, moderate
+from bakeoff.comparison.statistics.questions import Difference, Question, answers_to
 from bakeoff.config import Config
 
 Weights = Mapping[str, float]

@@ -25,11 +25,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from bakeoff.comparison.asking import Asking
-from bakeoff.comparison.corrections import holm, shaffer
-from bakeoff.comparison.groups import Group, moderate
-from bakeoff.comparison.noise import in_common, noise_of
-from bakeoff.comparison.questions import Difference, Question, answers_to, unanswered
+from bakeoff.comparison.planning.asking import Asking
+from bakeoff.comparison.statistics.corrections import holm, shaffer
+from bakeoff.comparison.statistics.groups import Group, moderate
+from bakeoff.comparison.statistics.noise import in_common, noise_of
+from bakeoff.comparison.statistics.questions import Difference, Question, answers_to, unanswered
 from bakeoff.config import Config
 
 

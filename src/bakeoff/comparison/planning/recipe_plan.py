@@ -7,9 +7,9 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, PrivateAttr, ValidationInfo, field_validator, model_validator
 
-from bakeoff.comparison.grid import RECIPE, Cell, Factors, cells_of, keys_of
-from bakeoff.comparison.own_settings import FROM_CHANCE, OwnSettings
-from bakeoff.comparison.recipe_sources import SEED, YAML, elsewhere, found_corpus, label_of, of_seed, source_of
+from bakeoff.comparison.planning.grid import RECIPE, Cell, Factors, cells_of, keys_of
+from bakeoff.comparison.planning.own_settings import FROM_CHANCE, OwnSettings
+from bakeoff.comparison.planning.recipe_sources import SEED, YAML, elsewhere, found_corpus, label_of, of_seed, source_of
 from bakeoff.errors import UserError
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 

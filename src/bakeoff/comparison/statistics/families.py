@@ -1,7 +1,7 @@
 """Families of questions beyond the pairs of a task: gains, orders, all tasks together, and one task against another.
 
-Each is a weighted sum of mean scores with the noise of `bakeoff.comparison.noise`, and each family has a correction of
-its own:
+Each is a weighted sum of mean scores with the noise of `bakeoff.comparison.statistics.noise`, and each family has a
+correction of its own:
 
 - *gain against gain*: (A pre-trained - A from scratch) - (B pre-trained - B from scratch), for all pairs of a task;
 - *trend*: for K recipes in an order, the slope of the line through their means, times K - 1: the rise from the first to
@@ -19,12 +19,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bakeoff.comparison.asking import Asking
 from bakeoff.comparison.facts import TaskFacts
-from bakeoff.comparison.groups import Group, moderate, weighted
-from bakeoff.comparison.noise import in_common
-from bakeoff.comparison.questions import Difference, Interaction, Question, answers_to
-from bakeoff.comparison.statistics import all_pairs, describe, factors_of, gains, pairs_of
+from bakeoff.comparison.planning.asking import Asking
+from bakeoff.comparison.statistics.groups import Group, moderate, weighted
+from bakeoff.comparison.statistics.noise import in_common
+from bakeoff.comparison.statistics.pairs import all_pairs, describe, factors_of, gains, pairs_of
+from bakeoff.comparison.statistics.questions import Difference, Interaction, Question, answers_to
 from bakeoff.comparison.task_analysis import Analysis
 
 OVER_TASKS = "all tasks"

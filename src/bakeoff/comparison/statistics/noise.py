@@ -26,9 +26,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from bakeoff.comparison.groups import Answers, Group, drawn_anew
-from bakeoff.comparison.row_noise import RowNoise, row_noise
-from bakeoff.comparison.seed_noise import Array
+from bakeoff.comparison.statistics.groups import Answers, Group, drawn_anew
+from bakeoff.comparison.statistics.row_noise import RowNoise, row_noise
+from bakeoff.comparison.statistics.seed_noise import Array
 
 LEVEL = 0.05
 """The chance of a false claim that is accepted, for all claims of a family together."""

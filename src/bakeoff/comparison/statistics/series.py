@@ -1,8 +1,8 @@
 """The same comparison at several points of a scale, such as numbers of labelled rows: where a lead changes, what pays.
 
-Each point has scores of its own, with differences and intervals as in `bakeoff.comparison.statistics`. The differences
-of every two recipes at all points are one family for Holm's correction, and the gains of pre-training at all points
-another.
+Each point has scores of its own, with differences and intervals as in `bakeoff.comparison.statistics.pairs`. The
+differences of every two recipes at all points are one family for Holm's correction, and the gains of pre-training at
+all points another.
 
 Two recipes *cross* where one is ahead beyond the noise at a point, and the other one at a later point. Pre-training
 *pays from* a point where its gain is above zero beyond the noise there and at every later one.
@@ -18,8 +18,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from bakeoff.comparison.questions import Difference, decide
-from bakeoff.comparison.statistics import Spread
+from bakeoff.comparison.statistics.pairs import Spread
+from bakeoff.comparison.statistics.questions import Difference, decide
 from bakeoff.config import Config
 
 

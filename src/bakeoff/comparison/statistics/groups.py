@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from bakeoff.comparison.seed_noise import SeedVariance, moderated
+from bakeoff.comparison.statistics.seed_noise import SeedVariance, moderated
 from bakeoff.tasks.scores.jackknife import Vector
 
 

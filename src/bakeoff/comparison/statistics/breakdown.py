@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bakeoff.comparison.groups import Group
-from bakeoff.comparison.statistics import Spread, describe
+from bakeoff.comparison.statistics.groups import Group
+from bakeoff.comparison.statistics.pairs import Spread, describe
 from bakeoff.config import Config, Record
 from bakeoff.tasks.scores.jackknife import Vector
 from bakeoff.tasks.task_config import TaskConfig

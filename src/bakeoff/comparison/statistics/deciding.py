@@ -4,7 +4,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable
 
-from bakeoff.comparison.noise import LEVEL, Noise
+from bakeoff.comparison.statistics.noise import LEVEL, Noise
 from bakeoff.config import Config
 
 MOST_SEEDS, MOST_TIMES = 100, 100.0

@@ -8,14 +8,14 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, PositiveInt, ValidationInfo, field_validator, model_validator
 
-from bakeoff.comparison.asking import Asking, Margin, check_asked, margin_of
-from bakeoff.comparison.grid import Factors, GridFacts
 from bakeoff.comparison.latency import LatencyPlan
-from bakeoff.comparison.own_settings import AS_IT_IS, known_budget
-from bakeoff.comparison.recipe_plan import RecipePlan, checked_grid
-from bakeoff.comparison.recipe_sources import found_corpus
-from bakeoff.comparison.search_plan import SearchPlan, Share
-from bakeoff.comparison.task_plan import TaskPlan, with_data_sets
+from bakeoff.comparison.planning.asking import Asking, Margin, check_asked, margin_of
+from bakeoff.comparison.planning.grid import Factors, GridFacts
+from bakeoff.comparison.planning.own_settings import AS_IT_IS, known_budget
+from bakeoff.comparison.planning.recipe_plan import RecipePlan, checked_grid
+from bakeoff.comparison.planning.recipe_sources import found_corpus
+from bakeoff.comparison.planning.search_plan import SearchPlan, Share
+from bakeoff.comparison.planning.task_plan import TaskPlan, with_data_sets
 from bakeoff.config import Config
 from bakeoff.errors import UserError, nearest
 from bakeoff.reading.hub import on_hub
