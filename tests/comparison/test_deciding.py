@@ -139,7 +139,8 @@ def test_seeds_that_are_good_for_all_alike_are_paired():
     ("margin", "task", "unit", "expected"),
     [
         (1, "one", "%", 0.01),
-        (1, "one", "", 1),
+        (1, "one", "", None),  # a point is no nat
+        ({"one": 2.0}, "one", "", 2.0),
         (None, "one", "%", None),
         ({"one": 2.0}, "one", "× 100", 0.02),
         ({"one": 2.0}, "two", "%", None),

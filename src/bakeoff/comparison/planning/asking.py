@@ -72,12 +72,15 @@ def margin_of(
     """A plan's margin for a task, as a difference of the metric's values.
 
     Args:
-        margin: the plan's margin, for all tasks or by the task's name.
+        margin: the plan's margin, for all tasks or by the task's name; a number for all is in points, which an error
+            in its own unit (nats, bits, points of a scale) does not have.
         task: the task's name; None: all tasks together, whose margin is the mean of theirs.
         tasks: the names of all tasks.
-        unit: the unit of the metric: a margin is in points where it has one.
+        unit: the unit of the metric: a margin is in points where it has one; "": the metric has its own.
     """
     if isinstance(margin, Mapping):
         together = fmean(margin.values()) if len(margin) == len(tasks) else None
         margin = together if task is None else margin.get(task)
+    elif not unit:
+        return None
     return None if margin is None else margin / 100 if unit else margin

@@ -63,8 +63,8 @@ class Plan(Config):
     finetune_seeds: PositiveInt = 1
     """Fine-tunings nested in each seed; they are averaged and do not count as seeds."""
     margin: Margin | dict[str, Margin] | None = None
-    """The difference from which on recipes are unlike, in points, or of errors in their unit; or one for each task, by
-    its name. With a margin, verdicts also say which recipes are equivalent."""
+    """The difference from which on recipes are unlike, in points; or one for each task, by its name, where it is of
+    errors and losses in their unit. With a margin, verdicts also say which recipes are equivalent."""
     baseline: str | None = None
     """The recipe, by its name, with which alone all others are compared; left out: every two are compared."""
     trends: dict[str, list[str]] = Field(default={})
