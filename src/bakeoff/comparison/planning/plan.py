@@ -280,8 +280,8 @@ class Plan(Config):
         recipes = [item.resolved(f"{path}: recipes.{item.entry}", path.parent, self.seeds) for item in self.recipes]
         corpus = found_corpus(self.corpus, path.parent, f"{path}: corpus")
         measures = [
-            each.model_copy(update={name: find(f"measures.{i}.{name}", file) for name, file in each.files.items()})
-            for i, each in enumerate(self.measures)
+            each.model_copy(update={name: find(f"{each.title}: {name}", file) for name, file in each.files.items()})
+            for each in self.measures
         ]
         return self.model_copy(update={"corpus": corpus, "recipes": recipes, "tasks": tasks, "measures": measures})
 
