@@ -189,7 +189,13 @@ def one_line(err):
     return last
 
 
-@pytest.mark.parametrize("verb", VERBS, ids=repr)
+LONG = ("check comparison", "comparison")
+"""Verbs that many files have to be attacked for."""
+
+
+@pytest.mark.parametrize(
+    "verb", [pytest.param(verb, marks=[pytest.mark.slow] * (verb.name in LONG)) for verb in VERBS], ids=repr
+)
 def test_damage_is_noticed_by_who_reads_the_file_and_is_nothing_to_the_others(
     verb, place, tmp_path, capsys, monkeypatch
 ):

@@ -152,6 +152,7 @@ def test_runs_of_seeds_have_weights_of_their_own_and_one_recipe(folder, corpus, 
     assert not (folder / "out").exists()
 
 
+@pytest.mark.slow
 def test_seeds_that_start_from_one_run_say_something_about_this_run(folder, corpus, mine):
     shutil.copytree(mine.path, folder / "mine")
     (folder / "same.yaml").write_text(mine.recipe.to_yaml())

@@ -48,6 +48,7 @@ def folder(tmp_path, texts):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_model_as_it_is_further_trained_and_from_scratch_stand_in_one_table(folder, texts):
     """What a company asks first; the model has another tokenizer than the company's corpus."""
     arms = [
@@ -97,6 +98,7 @@ def test_a_model_as_it_is_further_trained_and_from_scratch_stand_in_one_table(fo
     assert not (folder / "new").exists()
 
 
+@pytest.mark.slow
 def test_budgets_may_be_unequal_and_the_report_says_so(folder, texts):
     arms = ["tiny.yaml", {"recipe": "tiny.yaml", "name": "longer", "budget": "steps=3"}]
     plan = write_plan(folder, texts / "corpus", arms, from_scratch=False)

@@ -64,7 +64,7 @@ MIXTURES = given(
 
 
 @MIXTURES
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 def test_any_shards_give_the_same_bytes(
     tmp_path_factory, tokenizer_file, documents, repeats, files, shards, options, trained, randomness
 ):

@@ -80,6 +80,7 @@ def test_a_search_that_is_stopped_within_a_trial_goes_on_bit_for_bit(whole, corp
         assert files[0].read_bytes() == files[1].read_bytes()
 
 
+@pytest.mark.slow
 def test_side_by_side_is_as_in_turn(whole, corpus, tmp_path):
     results, out = whole
     beside = tune(RECIPE, corpus.path, tmp_path / "out", over=OVER, budget=STEPS, device="cpu", jobs=2)
