@@ -142,7 +142,7 @@ def batches_of(corpus, rows, configs, model, seed, micro_batch=8):
         return None
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(texts, st.data())
 def test_all_objectives_on_any_text(characters, text, data):
     # Fewer rows at once, because those of a tiny text belong to hundreds of epochs.

@@ -92,6 +92,7 @@ def test_what_a_process_says_of_a_signal_is_an_interruption(tmp_path):
     assert stop.value.signal_number == signal.SIGTERM
 
 
+@pytest.mark.slow
 def test_processes_end_with_the_one_that_has_started_them(tmp_path):
     code = (
         "from bakeoff.jobs.processes import Processes\n"

@@ -185,7 +185,7 @@ def test_a_stage_has_its_own_rows(corpus):
 ALL = {**STAGED, **FALLING}
 
 
-@pytest.mark.parametrize("name", ["bert-tiny", "gpt-bert-tiny"])
+@pytest.mark.parametrize("name", ["bert-tiny", pytest.param("gpt-bert-tiny", marks=pytest.mark.slow)])
 def test_interrupted_and_resumed_ends_with_the_same_bits_and_counts(name, corpus, tmp_path, monkeypatch):
     recipe = shrink(name, **ALL, **{"model.dropout": 0.1, "training.micro_batch": 7})
     whole = train(recipe, corpus, tmp_path / "whole")

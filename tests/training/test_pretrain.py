@@ -51,7 +51,7 @@ def course(run):
     return [{key: value for key, value in line.items() if key not in timed} for line in run.metrics()]
 
 
-@pytest.mark.parametrize("name", [*RECIPES, "transformer-translation-tiny"])
+@pytest.mark.parametrize("name", [*RECIPES, pytest.param("transformer-translation-tiny", marks=pytest.mark.slow)])
 def test_interrupted_and_resumed_equals_uninterrupted_bit_for_bit(name, corpus, parallel_corpus, tmp_path, monkeypatch):
     """With a validation between the interruptions."""
     monkeypatch.setattr(pretraining, "FEWEST_STEPS_BETWEEN_VALIDATIONS", 10)
