@@ -9,6 +9,7 @@ from tests.comparison.test_execution import FakeEngine, folder, plan
 from bakeoff.comparison.execution import compare
 from bakeoff.comparison.planning.plan import Plan
 from bakeoff.comparison.reporting.against_findings import headline_against
+from bakeoff.comparison.reporting.family_findings import over_tasks_section
 from bakeoff.comparison.reporting.findings import findings
 from bakeoff.comparison.reporting.report import write_report
 from bakeoff.comparison.reporting.terminal import print_results
@@ -39,6 +40,7 @@ def test_each_answer_stands_in_report_terminal_and_results(folder, capsys, monke
     assert page.count("would have been found in half of all cases") > 3
     assert "Rise along an order" in page
     assert "Over all tasks" in page
+    assert "\\n" not in page.split("<body")[1].split("<script")[0]
     assert "Difference of gains from pre-training" in page
     monkeypatch.setenv("COLUMNS", "250")
     print_results(results, folder / "out")
@@ -65,6 +67,14 @@ def test_one_recipe_against_the_others(folder, monkeypatch):
     told = findings(results.model_copy(update={"analyses": [first, results.analyses[1]]}))
     assert told.headline.startswith("Compared with “two”, ")
     assert "the difference is real" in told.headline
+
+
+def test_names_of_tasks_together_are_escaped_once():
+    names = ("A & B", "C < D")
+    results = make_results(tasks=names)
+    section = over_tasks_section(results.model_copy(update={"over_tasks": results.analyses[0], "averaged": [*names]}))
+    assert "“A &amp; B” and “C &lt; D”" in section
+    assert "&amp;amp;" not in section
 
 
 def test_an_equivalent_leader_is_no_winner(folder):

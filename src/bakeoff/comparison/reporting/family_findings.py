@@ -1,7 +1,6 @@
 """Families of questions in sentences and sections: all tasks together, gains against gains, trends, interactions."""
 
 from collections.abc import Iterable, Iterator
-from html import escape
 
 from bakeoff.comparison.facts import TaskFacts
 from bakeoff.comparison.reporting import tables
@@ -132,8 +131,8 @@ def over_tasks_section(results: Results) -> str:
     parts = [
         "<h2>Over all tasks</h2>",
         note(
-            f"The mean score over {escape(listed([quoted(name) for name in rows]))}, seed by seed, each task counting "
-            "alike; another comparison has other seeds and other rows of the same tasks."
+            f"The mean score over {listed([quoted(name) for name in rows])}, seed by seed, each task counting alike; "
+            "another comparison has other seeds and other rows of the same tasks."
         ),
     ]
     if results.over_tasks.pairs:
@@ -147,7 +146,7 @@ def over_tasks_section(results: Results) -> str:
             )
         )
         parts.append(tables.differences(measure, _largest(results.interactions), "Change of a difference", rows))
-    return "\\n".join(parts)
+    return "\n".join(parts)
 
 
 def _largest(interactions: Iterable[Interaction]) -> list[Difference]:

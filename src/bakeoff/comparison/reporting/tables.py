@@ -167,7 +167,7 @@ def differences(
             f"<tr><th>{escape(pair.first)} − {escape(pair.second)}</th><td>{measure.change(pair.difference)}</td>"
             f'<td>{interval}</td><td>{p}</td><td class="text{"" if pair.better else " weak"}">{text}</td></tr>'
         )
-    unit = measure.steps.strip() or escape(measure.task.metric_title)
+    unit = measure.steps.strip() or measure.task.metric_title
     names = head([heading, unit, "95 % interval", "p, corrected"], last="verdict")
     return frame(names, rows)
 
