@@ -5,7 +5,7 @@ No mask is made, and pairs of tokens of different documents cost nothing. Paddin
 Shapes: B rows, H heads, T length, U length of a source, D width of a head, N documents.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -73,49 +73,47 @@ def _failure(device: torch.device, demands: Demands) -> str | None:
 
 def trial(device: torch.device, demands: Demands) -> str | None:
     """Compare a kernel with attention by masks on documents of some lengths; what differs, None: nothing does."""
-    drawn = torch.Generator().manual_seed(0)
-    shape, bounds = (2, 2, 48, demands.width), torch.tensor([0, 7, 7, 40, 48, 48, 90, 96], dtype=torch.int32)
+    drawn, shape = torch.Generator().manual_seed(0), (2, 2, TRIED, demands.width)
     leaves = [torch.randn(shape, generator=drawn).to(device, torch.bfloat16).requires_grad_() for _ in range(3)]
     upstream = torch.randn(shape, generator=drawn).to(device, torch.bfloat16)
-    owners = torch.searchsorted(bounds.long(), torch.arange(96), right=True).view(2, 48)
-    distance = torch.arange(48) - torch.arange(48)[:, None]
-    dropped = (0.0, 0.5) if demands.dropout else (0.0,)
-    if demands.source:
-        return _trial_of_source(leaves, upstream, dropped, demands.dropout)
+    query, key, value = leaves
     with torch.enable_grad():
-        for causal in (False, True):
-            for window in (None, 5) if demands.windows else (None,):
-                inside = (owners[:, :, None] == owners[:, None]) & (distance.abs() <= (window or 48))
-                mask = (inside & (distance <= 0) if causal else inside)[:, None].to(device)
-                plain = attention(*(each.float() for each in leaves), mask=mask)
-                expected = torch.autograd.grad(plain, leaves, upstream.float())
-                for rate in dropped:
-                    ends = bounds.to(device)
-                    query, key, value = leaves
-                    mixed = _attend(query, key, value, ends, demands.dropout, causal, window, None, rate)
-                    found = torch.autograd.grad(mixed, leaves, upstream)
-                    if (wrong := _wrong((mixed, *found), (plain, *expected), compared=not rate)) is not None:
-                        return wrong
+        for mask, bounds, sides in _padded_source(device) if demands.source else _documents(device, demands.windows):
+            plain = attention(query.float(), key.float(), value.float(), mask=mask)
+            expected = torch.autograd.grad(plain, leaves, upstream.float())
+            for rate in (0.0, 0.5) if demands.dropout else (0.0,):
+                mixed = _attended(query, key, value, bounds, demands.dropout, sides, None, rate)
+                found = torch.autograd.grad(mixed, leaves, upstream)
+                if (wrong := _wrong((mixed, *found), (plain, *expected), compared=not rate)) is not None:
+                    return wrong
     return None
 
 
-def _trial_of_source(
-    leaves: Sequence[Tensor], upstream: Tensor, dropped: Sequence[float], dropping: bool
-) -> str | None:
-    """`trial` of attention to sources with padding."""
-    there = torch.ones(2, leaves[0].shape[2], dtype=torch.bool, device=upstream.device)
+TRIED = 48
+"""The length of the two rows of a trial."""
+
+_Case = tuple[Tensor, tuple[Tensor, Tensor], tuple[int, int]]
+"""A mask, and the bounds and the sides that say the same to a kernel."""
+
+
+def _documents(device: torch.device, windows: bool) -> Iterator[_Case]:
+    """The cases of a trial on documents, some of them empty."""
+    bounds = torch.tensor([0, 7, 7, 40, 48, 48, 90, 96], dtype=torch.int32)
+    owners = torch.searchsorted(bounds.long(), torch.arange(2 * TRIED), right=True).view(2, TRIED)
+    distance = torch.arange(TRIED) - torch.arange(TRIED)[:, None]
+    ends = bounds.to(device)
+    for causal in (False, True):
+        for window in (None, 5) if windows else (None,):
+            inside = (owners[:, :, None] == owners[:, None]) & (distance.abs() <= (window or TRIED))
+            mask = (inside & (distance <= 0) if causal else inside)[:, None].to(device)
+            yield mask, (ends, ends), _sides(causal, window)
+
+
+def _padded_source(device: torch.device) -> Iterator[_Case]:
+    """The case of a trial on sources, one of them with padding."""
+    there = torch.ones(2, TRIED, dtype=torch.bool, device=device)
     there[0, 31:] = False
-    with torch.enable_grad():
-        plain = attention(*(each.float() for each in leaves), mask=there[:, None, None])
-        expected = torch.autograd.grad(plain, list(leaves), upstream.float())
-        for rate in dropped:
-            query, key, value = leaves
-            bounds = bounds_of_source(there, query.shape[2])
-            mixed = _attended(query, key, value, bounds, dropping, ALL, None, rate)
-            found = torch.autograd.grad(mixed, list(leaves), upstream)
-            if (wrong := _wrong((mixed, *found), (plain, *expected), compared=not rate)) is not None:
-                return wrong
-    return None
+    yield there[:, None, None], bounds_of_source(there, TRIED), ALL
 
 
 def _wrong(found: Sequence[Tensor], expected: Sequence[Tensor], compared: bool) -> str | None:
@@ -171,24 +169,14 @@ def document_attention(
     Returns:
         (B, H, T, D).
     """
-    return _attend(query, key, value, bounds, dropout > 0, causal, window, scale, dropout)
+    sides = _sides(causal, window)
+    return _attended(query, key, value, (bounds, bounds), dropout > 0, sides, scale, dropout)
 
 
-def _attend(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    bounds: Tensor,
-    dropping: bool,
-    causal: bool,
-    window: int | None,
-    scale: float | None,
-    dropout: float,
-) -> Tensor:
-    """`document_attention` by the kernel that drops weights out or by the other one."""
+def _sides(causal: bool, window: int | None) -> tuple[int, int]:
+    """`Within.sides` of a query that sees later keys or not, at most so far away."""
     before = -1 if window is None else window
-    sides = before, 0 if causal else before
-    return _attended(query, key, value, (bounds, bounds), dropping, sides, scale, dropout)
+    return before, 0 if causal else before
 
 
 def source_attention(
