@@ -6,6 +6,7 @@ import json
 import pytest
 import torch
 from safetensors.torch import load_file
+from tests.shortages import run_out_in_optimizer
 
 from bakeoff.errors import UserError
 from bakeoff.resources import micro_batch as sizes
@@ -82,17 +83,7 @@ def test_where_weights_have_moved_the_training_begins_anew(memory, run, task, tm
     rates = {"learning_rate": [1e-3, 2e-3]}
     made(run, task, tmp_path / "small", 8 if number == 0 else None, **rates)
     memory(items=16)
-    step, calls = torch.optim.AdamW.step, []
-
-    def short(self, closure=None):
-        calls.append(1)
-        if len(calls) == number + 1:
-            with torch.no_grad():
-                self.param_groups[0]["params"][0].add_(1.0)
-            raise torch.OutOfMemoryError("CUDA out of memory")
-        return step(self, closure)
-
-    monkeypatch.setattr(torch.optim.AdamW, "step", short)
+    run_out_in_optimizer(monkeypatch, number)
     made(run, task, tmp_path / "run", **rates)
     lines, expected = (
         [

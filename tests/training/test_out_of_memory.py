@@ -7,6 +7,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tests.conftest import shrink, without_dropout
+from tests.shortages import run_out_in_optimizer
 
 from bakeoff.durable import remove
 from bakeoff.objectives.heads import TokenHead
@@ -184,35 +185,15 @@ def losses(run):
     return [line["loss"] for line in run.metrics()]
 
 
-@pytest.fixture
-def optimizer(monkeypatch):
-    """Makes a step of AdamW run out of memory when some of its weights are moved already."""
-    monkeypatch.setattr(resolution, "fitting_micro_batch", lambda *_: 8)
-    step, calls = torch.optim.AdamW.step, []
-
-    def fails_at(number):
-        def short(self, closure=None):
-            calls.append(1)
-            if len(calls) == number + 1:
-                with torch.no_grad():
-                    self.param_groups[0]["params"][0].add_(1.0)
-                raise torch.OutOfMemoryError("CUDA out of memory")
-            return step(self, closure)
-
-        calls.clear()
-        monkeypatch.setattr(torch.optim.AdamW, "step", short)
-
-    return fails_at
-
-
 ADAMW = {**STEPS, "training.optimizer": {"kind": "adamw", "lr": 1e-3}}
 
 
 @pytest.mark.parametrize("number", [0, 4])
-def test_where_weights_have_moved_the_training_begins_anew(optimizer, corpus, tmp_path, number, capsys):
+def test_where_weights_have_moved_the_training_begins_anew(corpus, tmp_path, monkeypatch, number, capsys):
+    monkeypatch.setattr(resolution, "fitting_micro_batch", lambda *_: 8)
     recipe = shrink("gpt-tiny", **ADAMW)
     expected = pretrain(recipe.changed({"training.micro_batch": 4}), corpus.path, tmp_path / "small", **OPTIONS)
-    optimizer(number)
+    run_out_in_optimizer(monkeypatch, number)
     run = pretrain(recipe, corpus.path, tmp_path / "run", **{**OPTIONS, "progress": True})
     assert same(weights(run), weights(expected))
     assert losses(run) == losses(expected)
@@ -222,7 +203,7 @@ def test_where_weights_have_moved_the_training_begins_anew(optimizer, corpus, tm
     assert line in capsys.readouterr().err
 
 
-def test_or_goes_on_from_its_last_checkpoint(optimizer, corpus, tmp_path, monkeypatch):
+def test_or_goes_on_from_its_last_checkpoint(corpus, tmp_path, monkeypatch):
     recipe = shrink("gpt-tiny", **ADAMW)
     monkeypatch.setattr(resolution, "fitting_micro_batch", lambda *_: 8)
     for name in ("whole", "run"):
@@ -232,7 +213,7 @@ def test_or_goes_on_from_its_last_checkpoint(optimizer, corpus, tmp_path, monkey
     expected.replace_recipe(expected.recipe.changed({"training.micro_batch": 4}))
     expected.replace_environment(environment)
     expected = pretrain(None, None, tmp_path / "whole", resume=True, **OPTIONS)
-    optimizer(2)
+    run_out_in_optimizer(monkeypatch, 2)
     run = pretrain(None, None, tmp_path / "run", resume=True, **OPTIONS)
     assert run.environment["micro_batches"] == [{"from_step": 2, "micro_batch": 4}]
     assert same(weights(run), weights(expected))
