@@ -4,7 +4,7 @@ import torch
 
 
 def run_out_in_optimizer(monkeypatch, number):
-    """Have the step of AdamW of this number, from 0 on, run out of memory when some of its weights are moved already."""
+    """Have the step of AdamW of this number, from 0 on, run out of memory when it has moved some weights already."""
     step, calls = torch.optim.AdamW.step, []
 
     def short(self, closure=None):
