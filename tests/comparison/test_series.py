@@ -80,11 +80,7 @@ def test_pre_training_pays_from_a_place_with_its_interval(turned):
 
 def curve_results(names=None):
     results = make_results(names=names, tasks=("TREC, 100 rows", "TREC, all rows"), rows=400)
-    kinds = ("pretrained", "scratch", "gains", "pairs")
-    points = [
-        SeriesPoint(at=at, name=f"{at} rows", task=each.task, **{kind: getattr(each, kind) for kind in kinds})
-        for at, each in zip((100, 2000), results.analyses, strict=True)
-    ]
+    points = [SeriesPoint.of(at, f"{at} rows", each) for at, each in zip((100, 2000), results.analyses, strict=True)]
     return results.model_copy(update={"series": [series(names[2] if names else "TREC", "rows", points, False)]})
 
 

@@ -47,12 +47,4 @@ def _ended_at(entries: Sequence[RecipeEntry], share: float) -> list[RecipeEntry]
 
 
 def _point(share: float, analysis: Analysis) -> SeriesPoint:
-    return SeriesPoint(
-        at=100 * share,
-        name=f"{100 * share:g} %",
-        task=analysis.task,
-        pretrained=analysis.pretrained,
-        scratch=analysis.scratch,
-        gains=analysis.gains,
-        pairs=analysis.pairs,
-    )
+    return SeriesPoint.of(100 * share, f"{100 * share:g} %", analysis)

@@ -28,15 +28,7 @@ def label_curves(
     for plan, facts, analysis in zip(plans, tasks, analyses, strict=True):
         if plan.point is not None and analysis.pretrained:
             rows = facts.rows["train"]
-            point = SeriesPoint(
-                at=rows,
-                name=counted(rows, "row"),
-                task=facts.name,
-                pretrained=analysis.pretrained,
-                scratch=analysis.scratch,
-                gains=analysis.gains,
-                pairs=analysis.pairs,
-            )
+            point = SeriesPoint.of(rows, counted(rows, "row"), analysis)
             curves.setdefault(plan.point.curve, []).append(point)
             lower[plan.point.curve] = facts.lower_is_better
     return [series(name, "rows", points, lower[name], looks) for name, points in curves.items() if len(points) > 1]

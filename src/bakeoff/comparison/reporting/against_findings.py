@@ -2,25 +2,19 @@
 
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.results import Results
-from bakeoff.comparison.statistics.questions import Difference
 from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.display.wording import listed, quoted
-
-
-def _from(pair: Difference, baseline: str) -> tuple[str, float]:
-    """The other recipe of a pair, and its difference from the plan's baseline."""
-    return (pair.first, pair.difference) if pair.second == baseline else (pair.second, -pair.difference)
 
 
 def _parts(measure: ShownMetric, analysis: Analysis, baseline: str) -> dict[str, list[tuple[str, float]]]:
     """The recipes with their differences from the baseline, by the verdict in words."""
     parts: dict[str, list[tuple[str, float]]] = {"better": [], "worse": [], "equivalent": [], "apart": []}
     for pair in analysis.pairs:
-        other, apart = _from(pair, baseline)
+        of_other = pair if pair.second == baseline else pair.turned
+        word = "equivalent" if pair.verdict == "equivalent" else "apart"
         if pair.better:
-            parts["better" if measure.gain(apart) > 0 else "worse"].append((other, apart))
-        else:
-            parts["equivalent" if pair.verdict == "equivalent" else "apart"].append((other, apart))
+            word = "better" if measure.gain(of_other.difference) > 0 else "worse"
+        parts[word].append((of_other.first, of_other.difference))
     return parts
 
 

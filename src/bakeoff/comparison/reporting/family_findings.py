@@ -66,9 +66,9 @@ def family_sentences(results: Results) -> Iterator[str]:
 
 def _size(measure: ShownMetric, difference: Difference) -> str:
     """The size of a difference with its interval, beyond the noise."""
-    assert difference.interval is not None
-    ends = difference.interval if difference.difference >= 0 else [-each for each in difference.interval[::-1]]
-    low, high = map(measure.change, ends)
+    upwards = difference if difference.difference >= 0 else difference.turned
+    assert upwards.interval is not None
+    low, high = map(measure.change, upwards.interval)
     size = f"{measure.extent(difference.difference)}{measure.steps}"
     return f"{size}, beyond the noise (95 % interval {low} to {high})"
 

@@ -66,9 +66,7 @@ def difference_from(analysis: Analysis, label: str, base: str) -> Difference | N
         if (pair.first, pair.second) == (label, base):
             return pair
         if (pair.first, pair.second) == (base, label):
-            low, high = pair.interval or (0.0, 0.0)
-            turned = {"first": label, "second": base, "difference": -pair.difference}
-            return pair.model_copy(update={**turned, "interval": pair.interval and (-high, -low)})
+            return pair.turned
     return None
 
 

@@ -45,6 +45,13 @@ class Difference(Config):
         """Whether one of the two is better, beyond the noise and not within the margin."""
         return bool(self.real) and self.verdict != "equivalent"
 
+    @property
+    def turned(self) -> "Difference":
+        """The same difference the other way round, relative to nothing."""
+        interval = None if self.interval is None else (-self.interval[1], -self.interval[0])
+        ends = {"first": self.second, "second": self.first, "difference": -self.difference, "interval": interval}
+        return self.model_copy(update={**ends, "relative": None})
+
 
 class Interaction(Difference):
     """How far a difference of two recipes on one task is another one on another task."""

@@ -12,7 +12,7 @@ scale; its interval goes from where the upper ends of the gains' intervals are a
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations, pairwise
 from typing import Literal
 
@@ -20,6 +20,7 @@ from pydantic import Field
 
 from bakeoff.comparison.statistics.pairs import Spread
 from bakeoff.comparison.statistics.questions import Difference, decide
+from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.config import Config
 
 
@@ -40,6 +41,19 @@ class SeriesPoint(Config):
     """The difference between pre-trained and random weights, by recipe."""
     pairs: list[Difference] = Field(default=[])
     """The differences of every two recipes, in the plan's order and not the better one first."""
+
+    @classmethod
+    def of(cls, at: float, name: str, analysis: Analysis) -> "SeriesPoint":
+        """The point of a task's statistics, whose differences `series` decides with those of the other points."""
+        return cls(
+            at=at,
+            name=name,
+            task=analysis.task,
+            pretrained=analysis.pretrained,
+            scratch=analysis.scratch,
+            gains=analysis.gains,
+            pairs=analysis.pairs,
+        )
 
 
 class Crossing(Config):
@@ -98,17 +112,19 @@ def series(
     ordered = sorted(points, key=lambda point: point.at)
     labels = [label for label in ordered[0].pretrained if all(label in point.pretrained for point in ordered)]
     pairs = _decided([_oriented(point.pairs, labels) for point in ordered], looks)
-    gains = _decided([point.gains for point in ordered], looks)
+    of_gains = _decided([[*point.gains.values()] for point in ordered], looks)
+    gains = [dict(zip(point.gains, each, strict=True)) for point, each in zip(ordered, of_gains, strict=True)]
     decided = [
-        point.model_copy(update={"pairs": [*of_pairs.values()], "gains": of_gains})
-        for point, of_pairs, of_gains in zip(ordered, pairs, gains, strict=True)
+        point.model_copy(update={"pairs": of_point, "gains": gains_there})
+        for point, of_point, gains_there in zip(ordered, pairs, gains, strict=True)
     ]
+    by_labels = [{(pair.first, pair.second): pair for pair in of_point} for of_point in pairs]
     sign = -1 if lower_is_better else 1
     places = [point.at for point in ordered]
     crossings = [
         crossing
         for first, second in combinations(labels, 2)
-        for crossing in _crossings(places, [each.get(f"{first}\n{second}") for each in pairs], sign)
+        for crossing in _crossings(places, [each.get((first, second)) for each in by_labels], sign)
     ]
     even = [
         _break_even(label, places, [each[label] for each in gains], sign)
@@ -118,39 +134,22 @@ def series(
     return Series(task=task, scale=scale, points=decided, crossings=crossings, break_even=even)
 
 
-def _oriented(pairs: Sequence[Difference], labels: Sequence[str]) -> dict[str, Difference]:
-    """The differences by both labels, of which the first is the one that stands first among all."""
-    oriented = {}
-    for pair in pairs:
-        if pair.first not in labels or pair.second not in labels:
-            continue
-        if labels.index(pair.first) > labels.index(pair.second):
-            pair = turned(pair)
-        oriented[f"{pair.first}\n{pair.second}"] = pair
-    return oriented
+def _oriented(pairs: Sequence[Difference], labels: Sequence[str]) -> list[Difference]:
+    """The differences of these recipes, each from the one that stands first among the labels."""
+    there = [pair for pair in pairs if pair.first in labels and pair.second in labels]
+    return [pair if labels.index(pair.first) < labels.index(pair.second) else pair.turned for pair in there]
 
 
-def turned(pair: Difference) -> Difference:
-    """A difference the other way round."""
-    interval = None if pair.interval is None else (-pair.interval[1], -pair.interval[0])
-    ends = {"first": pair.second, "second": pair.first, "difference": -pair.difference, "interval": interval}
-    return pair.model_copy(update={**ends, "relative": None})
-
-
-def _decided(points: Sequence[Mapping[str, Difference]], looks: int) -> list[dict[str, Difference]]:
+def _decided(points: Sequence[Sequence[Difference]], looks: int) -> list[list[Difference]]:
     """The differences of all points with the verdicts of one family."""
-    places = [(number, key) for number, point in enumerate(points) for key in point]
-    decided = decide([points[number][key] for number, key in places], looks)
-    verdicts: list[dict[str, Difference]] = [{} for _ in points]
-    for (number, key), each in zip(places, decided, strict=True):
-        verdicts[number][key] = each
-    return verdicts
+    decided = iter(decide([each for point in points for each in point], looks))
+    return [[next(decided) for _ in point] for point in points]
 
 
 def _crossings(places: Sequence[float], pairs: Sequence[Difference | None], sign: int) -> Iterator[Crossing]:
     """Where the lead of one recipe over the other changes beyond the noise."""
     leads = [
-        (place, pair if sign * pair.difference > 0 else turned(pair))
+        (place, pair if sign * pair.difference > 0 else pair.turned)
         for place, pair in zip(places, pairs, strict=True)
         if pair is not None and pair.real
     ]
