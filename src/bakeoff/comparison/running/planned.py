@@ -1,6 +1,5 @@
 """The planned trainings of a comparison: the directory of each, and the settings that decide its outcome."""
 
-import hashlib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,9 +12,9 @@ from bakeoff.comparison.planning.recipe_plan import RecipePlan
 from bakeoff.comparison.planning.task_plan import TaskPlan
 from bakeoff.comparison.results import Initialisation
 from bakeoff.comparison.running.planned_training import PlannedTraining, settings_beside
+from bakeoff.digests import digest
 from bakeoff.display.wording import quoted
 from bakeoff.json_files import read_json
-from bakeoff.regular_files import open_regular
 from bakeoff.tasks.measures.measure import MeasureConfig
 
 
@@ -283,7 +282,4 @@ def _of_task(above: Path, task: TaskPlan, name: str) -> Path:
 
 
 def _digest(path: Path | None) -> str | None:
-    if path is None:
-        return None
-    with open_regular(path) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+    return None if path is None else digest(path)[:16]
