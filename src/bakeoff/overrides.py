@@ -20,6 +20,16 @@ def parse_override(text: str, option: str = "--set") -> tuple[str, Any]:
     return key.strip(), parse_value(value, f"{option} {text}")
 
 
+def within(key: str, section: str) -> bool:
+    """Whether a dotted key is a section of a recipe, or lies in it."""
+    return key == section or key.startswith(f"{section}.")
+
+
+def overlap(key: str, other: str) -> bool:
+    """Whether two dotted keys are the same, or one lies in the section that the other is."""
+    return within(key, other) or within(other, key)
+
+
 def set_key(values: dict[str, Any], key: str, value: Any, where: str) -> None:
     """Set a dotted key in nested mappings and lists; mappings on the way are made where they are absent.
 

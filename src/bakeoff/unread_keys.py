@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bakeoff.errors import UserError
-from bakeoff.overrides import parse_override
+from bakeoff.overrides import parse_override, within
 
 Overrides = Mapping[str, Any] | Sequence[str]
 """Values by dotted keys, or texts of the command line such as `input.length=64`."""
@@ -127,11 +127,11 @@ def require_effect(verb: str, overrides: Overrides, replaced: Mapping[str, str] 
     """
     for key in (path for given, value in parsed(overrides).items() for path in _leaves(given, value)):
         for at, option in replaced.items():
-            if _within(key, at):
+            if within(key, at):
                 raise UserError(f"--set {key}: {option} replaces it; give one of them")
         for each in UNREAD[verb]:
-            if any(_within(key, at) for at in each.keys) and not any(_within(key, at) for at in each.but):
-                option = next((f": {option}" for at, option in each.options.items() if _within(key, at)), "")
+            if any(within(key, at) for at in each.keys) and not any(within(key, at) for at in each.but):
+                option = next((f": {option}" for at, option in each.options.items() if within(key, at)), "")
                 raise UserError(
                     f"--set {key}: would change nothing here, because {each.why}{option or '; leave it out'}"
                 )
@@ -144,8 +144,3 @@ def _leaves(key: str, value: Any) -> Iterator[str]:
             yield from _leaves(f"{key}.{name}", inner)
     else:
         yield key
-
-
-def _within(key: str, at: str) -> bool:
-    """Whether a key is another one, or below it."""
-    return key == at or key.startswith(f"{at}.")

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from bakeoff.config import Config
 from bakeoff.errors import UserError, similar
+from bakeoff.overrides import within
 from bakeoff.recipe import Recipe
 from bakeoff.yaml_files import parse_value
 
@@ -136,7 +137,7 @@ def parse_ranges(over: Over, recipe: Recipe, trials: int, option: str = OVER) ->
         where = f"{option} {key}={text}"
         if key in ranges:
             raise UserError(f"{where}: this key is given twice")
-        if any(key == each or key.startswith(f"{each}.") for each in UNSEARCHED):
+        if any(within(key, each) for each in UNSEARCHED):
             raise UserError(
                 f"{where}: cannot be searched: all trials are run and measured alike; "
                 "give it with --set, in a plan with `set`"

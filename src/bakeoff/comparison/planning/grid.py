@@ -7,6 +7,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import BeforeValidator
 
 from bakeoff.config import Config
+from bakeoff.overrides import overlap
 
 Level = Mapping[str, Any]
 """The values that a level sets, by dotted key of a recipe."""
@@ -142,5 +143,5 @@ def _refuse_overlap(factors: Factors) -> None:
     """Raise a ValueError if two factors set the same key, or one a key within a section that the other sets."""
     for (one, first), (other, second) in itertools.combinations(factors.items(), 2):
         for key, another in itertools.product(keys_of({one: first}), keys_of({other: second})):
-            if key == another or key.startswith(f"{another}.") or another.startswith(f"{key}."):
+            if overlap(key, another):
                 raise ValueError(f"the factors {one} and {other} both set {key}")

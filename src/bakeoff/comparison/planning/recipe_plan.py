@@ -11,6 +11,7 @@ from bakeoff.comparison.planning.grid import RECIPE, Cell, Factors, cells_of, ke
 from bakeoff.comparison.planning.own_settings import FROM_CHANCE, OwnSettings
 from bakeoff.comparison.planning.recipe_sources import SEED, YAML, elsewhere, found_corpus, label_of, of_seed, source_of
 from bakeoff.errors import UserError
+from bakeoff.overrides import overlap, within
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
 LONGEST = 120
@@ -31,11 +32,6 @@ NO_EFFECT = {
 
 TOKENIZER = "tokenizer"
 """The section of a recipe that its text decides, which a plan prepares anew for another one."""
-
-
-def within(key: str, section: str) -> bool:
-    """Whether a dotted key is a section of a recipe, or lies in it."""
-    return key == section or key.startswith(f"{section}.")
 
 
 def require_effect(keys: Iterable[str]) -> None:
@@ -124,7 +120,7 @@ class RecipePlan(OwnSettings):
     @classmethod
     def _effective_grid(cls, value: Factors, info: ValidationInfo) -> Factors:
         for key, given in itertools.product(keys_of(checked_grid(value)), info.data.get("set", {})):
-            if within(key, given) or within(given, key):
+            if overlap(key, given):
                 raise ValueError(f"{key} is under `set` as well; leave one of the two out")
         return value
 
@@ -183,7 +179,7 @@ class RecipePlan(OwnSettings):
                 if len(label) > LONGEST:
                     raise ValueError(f"'{label}' is longer than {LONGEST} characters; give the grid's levels names")
                 for key, given in itertools.product(cell.values, self.set):
-                    if within(key, given) or within(given, key):
+                    if overlap(key, given):
                         raise ValueError(f"'{self.name}' sets {given}, and the plan's grid {key}; leave one out")
                 item = self.model_copy(update={"name": label, "set": {**self.set, **cell.values}, "grid": {}})
                 of_recipe = {RECIPE: self.name} if of_plan and several else {}
