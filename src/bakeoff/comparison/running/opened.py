@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -113,26 +114,6 @@ class Opened:
         imported: Path | None = None,
         only: Sequence[str] = (),
     ) -> None:
-        self.later: list[str] = []
-        self.shared: SharedMachine | None = None
-        self._open(plan, out, asked, engine, workers, say, imported)
-        if only:
-            whole = self.shared  # by which all trainings of the plan have the same threads
-            plan, self.later = self._narrowed(only)
-            self._open(plan, out, asked, engine, workers, say, imported)
-            self.shared = whole
-
-    def _open(
-        self,
-        plan: Plan,
-        out: Path,
-        asked: Asked | None,
-        engine: Engine,
-        workers: Workers | None,
-        say: Say,
-        imported: Path | None,
-    ) -> None:
-        """Check a plan, and read all that is known of it."""
         self.plan, self.out, self.asked, self.engine, self.workers, self.say = plan, out, asked, engine, workers, say
         _require_unused_place(out)
         starts = Starts(plan, imported or out, engine, say)
@@ -151,14 +132,50 @@ class Opened:
             trained = [item.name for item in plan.recipes if not item.as_it_is]
             of_each(trained, self._require_coolable, "checkpoints, ")
         self.starts = starts.facts(self.recipes, self.texts)
-        budgets = {item.name: plan.budget_of(item) for item in plan.recipes}
-        self.budget = Spendable(plan.budget or AS_IT_IS, budgets, out, say)
+        self.budget = self._budget()
+        for measure in plan.measures:
+            measure.check()
         self.unmeasured = self._unmeasured()
         read = self.texts if any(measure.reads_text for measure in plan.measures) else {}
         self.held_out = of_each(read, lambda name: texts.held_out(items[name], self.texts[name]))
-        self.shared = self._side_by_side()
+        self._fingerprints = {path: open_corpus(path).fingerprint for path in {*self.held_out.values()}}
+        self.shared = self._side_by_side()  # by which all trainings of the plan have the same threads
+        self.searches = self._searches()
+        self.later: list[str] = []
+        if only:
+            self._leave_for_later(only)
+
+    def _leave_for_later(self, only: Sequence[str]) -> None:
+        """Leave out the recipes that are neither asked for nor done."""
+        unfinished = {each.recipe.name for each in self.planned().all() if not each.finished}
+        items = self.plan.recipes
+        self.later = [item.name for item in items if item.name in unfinished and not {*only} & {*item.names}]
+        kept = [item for item in items if item.name not in self.later]
+        self.plan = self.plan.model_copy(update={"recipes": kept})
+        of_recipes: list[dict[str, Any]] = [self.recipes, self.texts, self.starts, self.held_out]
+        for known, name in product(of_recipes, self.later):
+            known.pop(name, None)
+        paths = {self.plan.corpus, *(text.path for text in self.texts.values())}
+        self.corpora = {path: facts for path, facts in self.corpora.items() if path in paths}
+        self.budget, self.unmeasured, self.searches = self._budget(), self._unmeasured(), self._searches()
+
+    def _budget(self) -> Spendable:
+        """The budget of each recipe.
+
+        Raises:
+            UserError: an earlier call had another budget.
+        """
+        budgets = {item.name: self.plan.budget_of(item) for item in self.plan.recipes}
+        return Spendable(self.plan.budget or AS_IT_IS, budgets, self.out, self.say)
+
+    def _searches(self) -> Searches:
+        """The searches of the recipes.
+
+        Raises:
+            UserError: a recipe cannot be searched.
+        """
         corpora = {name: (text.path, self.corpora[text.path].fingerprint) for name, text in self.texts.items()}
-        self.searches = Searches(plan, out, self.recipes, corpora, engine, say, self.starts)
+        return Searches(self.plan, self.out, self.recipes, corpora, self.engine, self.say, self.starts)
 
     def _corpora(self) -> dict[Path, CorpusFacts]:
         """The facts of the plan's corpus and of those of single recipes, by directory.
@@ -193,14 +210,6 @@ class Opened:
     def _require_finetunable(self, tasks: Mapping[str, TaskPlan], name: str) -> None:
         self.engine.check(self.recipes[name], tasks[name])
 
-    def _narrowed(self, only: Sequence[str]) -> tuple[Plan, list[str]]:
-        """The plan without the recipes that are neither asked for nor done, and their labels."""
-        unfinished = {each.recipe.name for each in self.planned().all() if not each.finished}
-        items = self.plan.recipes
-        later = [item.name for item in items if item.name in unfinished and not {*only} & {*item.names}]
-        kept = [item for item in items if item.name not in later]
-        return self.plan.model_copy(update={"recipes": kept}), later
-
     def _require_coolable(self, name: str) -> None:
         budget = self.plan.budget_of(next(item for item in self.plan.recipes if item.name == name))
         where = self.texts[name].path
@@ -219,7 +228,7 @@ class Opened:
             budgets,
             self.starts,
             own,
-            {name: open_corpus(path).fingerprint for name, path in self.held_out.items()},
+            {name: self._fingerprints[path] for name, path in self.held_out.items()},
             self.unmeasured,
         )
 
@@ -227,11 +236,10 @@ class Opened:
         """The reasons why recipes are left out of measures, by the recipe's label and the measure's title.
 
         Raises:
-            UserError: a measure is for no recipe, or there is a mistake in its file.
+            UserError: a measure is for no recipe.
         """
         reasons: dict[tuple[str, str], str] = {}
         for measure in self.plan.measures:
-            measure.check()
             refused = {name: measure.refused(recipe) for name, recipe in self.recipes.items()}
             if None not in refused.values():
                 why = listed([f"{quoted(name)} {reason}" for name, reason in refused.items()])
