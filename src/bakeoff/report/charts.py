@@ -8,7 +8,10 @@ import altair
 
 from bakeoff.display.text import visible
 
-PALETTE = ("#0f7fc4", "#d9600a", "#0a9e75", "#c76ba0", "#e0a000", "#4fb3e8", "#8a7f00", "#8b8f98")
+GREY = "#8b8f98"
+"""The last colour of lines, and that of what stands beside the labels of a chart."""
+
+PALETTE = ("#0f7fc4", "#d9600a", "#0a9e75", "#c76ba0", "#e0a000", "#4fb3e8", "#8a7f00", GREY)
 """Colours of lines, after Okabe and Ito (2008): distinct for colour-blind readers, legible on white and near black."""
 
 DASHES = ([1, 0], [7, 3], [2, 2], [8, 3, 2, 3])
@@ -63,6 +66,11 @@ def axis_ends(
     margin = span / 25
     begin, end = (math.floor((low - margin) / step) * step, math.ceil((high + margin) / step) * step)
     return [max(begin, min(low, lowest)), min(end, max(high, highest))]
+
+
+def axis_scale(values: Sequence[float], lowest: float = -math.inf, highest: float = math.inf) -> altair.Scale:
+    """The scale of a linear axis between its `axis_ends`."""
+    return altair.Scale(domain=axis_ends(values, lowest, highest), nice=False, zero=False)
 
 
 def on_page(

@@ -12,7 +12,7 @@ from bakeoff.display.console import Console, titled_table
 from bakeoff.display.wording import budget, counted, duration, quantity
 from bakeoff.durable import write_atomically
 from bakeoff.recipe import Recipe
-from bakeoff.report.charts import Figure, axis_ends, colour_scale, on_page, styles
+from bakeoff.report.charts import Figure, axis_scale, colour_scale, on_page, styles
 from bakeoff.report.elements import folded, legend, note, opening, panels, table
 from bakeoff.report.page import html_page
 from bakeoff.tuning.candidates import short, shown, written
@@ -159,12 +159,11 @@ def _figure(results: TuningResults, searched: Range, name: str) -> Figure:
     if numbers:
         scale = altair.Scale(type="log", zero=False, nice=False, padding=16)
         if not is_logarithmic(min(tried), max(tried)):
-            ends = axis_ends(tried, 0.0 if min(tried) >= 0 else -math.inf)
-            scale = altair.Scale(domain=ends, zero=False, nice=False)
+            scale = axis_scale(tried, 0.0 if min(tried) >= 0 else -math.inf)
         axis = altair.Axis(format="~g", tickCount=6, labelOverlap="greedy", labelSeparation=8)
         x = altair.X("x:Q", title=title, scale=scale, axis=axis)
     losses = [row[key] for row in rows for key in ("y", "low", "high") if key in row]
-    height = altair.Scale(domain=axis_ends(losses or [0.0], 0.0), nice=False, zero=False)
+    height = axis_scale(losses or [0.0], 0.0)
     base = altair.Chart().encode(
         x=x,
         y=altair.Y("y:Q", title="held-out loss", scale=height),

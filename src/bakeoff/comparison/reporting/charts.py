@@ -8,11 +8,11 @@ from typing import Any, Literal
 import altair
 
 from bakeoff.comparison.comparable import ComparableLosses, comparable_losses
-from bakeoff.comparison.reporting.measures import ShownMetric
+from bakeoff.comparison.reporting.measures import ShownMetric, learned_baselines
 from bakeoff.comparison.results import Results
 from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.objectives.registry import OBJECTIVES
-from bakeoff.report.charts import Figure, axis_ends, colour_scale, dash_scale, styles
+from bakeoff.report.charts import Figure, axis_scale, colour_scale, dash_scale, styles
 
 MOST_POINTS = 300  # a curve; more than the pixels of a panel only makes the file larger
 
@@ -68,7 +68,7 @@ def _curve_chart(
     style = {label: style for label, style in colours(results).items() if any(label == r["recipe"] for r in rows)}
     references = list(_reference_lines(panel))
     losses = [row["y"] for row in rows] + [value for value, _ in references]
-    height = altair.Scale(domain=axis_ends(losses or [0.0], 0.0), nice=False, zero=False)
+    height = axis_scale(losses or [0.0], 0.0)
     base = altair.Chart().encode(
         x=altair.X("x:Q", title=title, axis=axis, scale=altair.Scale(nice=False, zero=True)),
         y=altair.Y("y:Q", title=f"validation loss, {panel.unit}", scale=height),
@@ -144,15 +144,13 @@ def _dot_chart(results: Results, analysis: Analysis, measure: ShownMetric) -> An
                 {"recipe": label, "kind": kind, "seed": f"seed {seed}", "x": factor * value}
                 for seed, value in spread.seeds.items()
             ]
-            low, high = measure.cut(spread.interval) if spread.interval else (spread.mean, spread.mean)
-            interval = {"x": factor * spread.mean, "low": factor * low, "high": factor * high}
-            means.append({"recipe": label, "kind": kind, **interval})
+            mean, low, high = measure.drawn(spread.mean, spread.interval)
+            means.append({"recipe": label, "kind": kind, "x": mean, "low": low, "high": high})
     style = colours(results)
     # What answers without a model may lie so far off that it would squeeze what is compared; the table has it.
     baselines: list[dict[str, Any]] = [
         {"x": factor * baseline.test[measure.task.metric], "text": baseline.name.partition(" with ")[0]}
-        for baseline in results.baselines
-        if baseline.task == analysis.task and baseline.kind == "learned"
+        for baseline in learned_baselines(results, analysis.task)
     ]
     unit = measure.heading
     shared: dict[str, Any] = {
@@ -165,8 +163,7 @@ def _dot_chart(results: Results, analysis: Analysis, measure: ShownMetric) -> An
         "color": altair.Color("recipe:N", legend=None, scale=colour_scale(style)),
     }
     values = [row[key] for row in [*rows, *means, *baselines] for key in ("x", "low", "high") if key in row]
-    ends = axis_ends(values, *measure.shown_bounds)
-    width = altair.Scale(domain=ends, nice=False, zero=False)
+    width = axis_scale(values, *measure.shown_bounds)
     x = altair.X("x:Q", title=unit, scale=width, axis=altair.Axis(tickCount=7))
     base = altair.Chart(altair.Data(values=rows)).encode(x=x, **shared)
     summary = altair.Chart(altair.Data(values=means)).encode(**shared)

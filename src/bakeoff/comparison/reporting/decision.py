@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-from bakeoff.comparison.reporting.measures import ShownMetric, against_the_best
+from bakeoff.comparison.reporting.measures import ShownMetric, against_the_best, learned_baselines
 from bakeoff.comparison.results import RecipeEntry, Results
 from bakeoff.comparison.statistics.questions import Difference
 from bakeoff.comparison.task_analysis import Analysis
@@ -99,8 +99,7 @@ def choices(results: Results, analysis: Analysis) -> list[Choice]:
             None,
             is_recipe=False,
         )
-        for each in results.baselines
-        if each.task == analysis.task and each.kind == "learned"
+        for each in learned_baselines(results, analysis.task)
     ]
     return sorted(made, key=lambda choice: -measure.gain(choice.score))
 

@@ -20,7 +20,7 @@ from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.results import Results
 from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.display.wording import counted, listed
-from bakeoff.report.charts import Figure, axis_ends, colour_scale
+from bakeoff.report.charts import GREY, Figure, axis_ends, axis_scale, colour_scale
 from bakeoff.report.elements import frame, head, legend, note, panels
 
 LOGARITHMIC = 8
@@ -28,9 +28,6 @@ LOGARITHMIC = 8
 
 MOST_TASKS = 3
 """The most tasks with a chart for every cost; of more each has a chart for the first known cost, and its table."""
-
-GREY = "#8b8f98"
-"""The colour of what is no recipe."""
 
 
 def decision_figures(results: Results) -> dict[str, list[Figure]]:
@@ -121,39 +118,34 @@ def _ticks(low: float, high: float) -> list[float]:
 
 def _chart(results: Results, analysis: Analysis, measure: ShownMetric, those: Sequence[Choice], cost: Cost) -> Any:
     """A chart with a dot for each choice, its interval, and a line of steps along the Pareto front."""
-    factor = measure.factor
     rows: list[dict[str, Any]] = []
-    ends: list[float] = []
     marked = on_front(measure, those, cost.name)
     for choice in (each for each in those if cost.name in each.costs):
-        spread = analysis.pretrained[choice.label] if choice.is_recipe else None
-        low, high = (
-            measure.cut(spread.interval) if spread is not None and spread.interval else (choice.score, choice.score)
-        )
-        ends += [factor * low, factor * high]
+        interval = analysis.pretrained[choice.label].interval if choice.is_recipe else None
+        score, low, high = measure.drawn(choice.score, interval)
         rows.append(
             {
                 "recipe": choice.label,
                 "kind": "recipe" if choice.is_recipe else "baseline",
                 "name": choice.label.partition(" with ")[0],
                 "x": choice.costs[cost.name] / cost.unit,
-                "y": factor * choice.score,
-                "low": factor * low,
-                "high": factor * high,
+                "y": score,
+                "low": low,
+                "high": high,
                 "front": choice.label in marked,
             }
         )
     costs = [row["x"] for row in rows]
     logarithmic = max(costs) > LOGARITHMIC * min(costs) > 0
     across = [min(costs) / 1.3, 1.3 * max(costs)] if logarithmic else axis_ends([0.0, *costs], 0.0)
-    upwards = axis_ends(ends, *measure.shown_bounds)
+    upwards = axis_scale([row[end] for row in rows for end in ("low", "high")], *measure.shown_bounds)
     x = altair.X(
         "x:Q",
         title=cost.title,
         scale=altair.Scale(type="log" if logarithmic else "linear", domain=across, nice=False),
         axis=altair.Axis(format=",.4~r", **({"values": _ticks(*across)} if logarithmic else {"tickCount": 5})),
     )
-    y = altair.Y("y:Q", title=measure.heading, scale=altair.Scale(domain=upwards, nice=False, zero=False))
+    y = altair.Y("y:Q", title=measure.heading, scale=upwards)
     colour = altair.Color("recipe:N", title=None, scale=colour_scale(colours(results)))
     base = altair.Chart()
     recipes = base.transform_filter("datum.kind === 'recipe'").encode(x=x, color=colour)

@@ -14,7 +14,7 @@ from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.results import Results
 from bakeoff.comparison.statistics.factors import FactorAnalysis
 from bakeoff.comparison.task_analysis import Analysis
-from bakeoff.report.charts import Figure, axis_ends, colour_scale, dash_scale, styles
+from bakeoff.report.charts import Figure, axis_scale, colour_scale, dash_scale, styles
 from bakeoff.report.elements import legend, note, panels, table
 
 MOST_PAIRS = 3
@@ -116,9 +116,8 @@ def _points(
         spreads = [analysis.pretrained[label] for label in labels]
         mean = fmean(spread.mean for spread in spreads)
         alone = spreads[0].interval if len(spreads) == 1 else None
-        low, high = measure.cut(alone) if alone else (mean, mean)
-        factor = measure.factor
-        rows.append({"x": level, "line": line, "y": factor * mean, "low": factor * low, "high": factor * high})
+        shown, low, high = measure.drawn(mean, alone)
+        rows.append({"x": level, "line": line, "y": shown, "low": low, "high": high})
     return rows
 
 
@@ -129,8 +128,7 @@ def _chart(grid: GridFacts, measure: ShownMetric, rows: list[dict[str, Any]], ac
     place = [*grid.factors[across]]
     offset = altair.XOffset("line:N", sort=lines, scale=altair.Scale(paddingInner=1, paddingOuter=1))
     values = [row[key] for row in rows for key in ("y", "low", "high")]
-    ends = axis_ends(values, *measure.shown_bounds)
-    height = altair.Scale(domain=ends, nice=False, zero=False)
+    height = axis_scale(values, *measure.shown_bounds)
     base = altair.Chart(altair.Data(values=rows)).encode(
         x=altair.X("x:N", sort=place, title=None, axis=altair.Axis(labelAngle=0, labelLimit=120)),
         xOffset=offset,

@@ -8,7 +8,7 @@ import altair
 from bakeoff.comparison.layer_profiles import RecipeLayers
 from bakeoff.comparison.reporting.charts import colours
 from bakeoff.comparison.results import Results
-from bakeoff.report.charts import PALETTE, Figure, axis_ends, colour_scale, dash_scale
+from bakeoff.report.charts import PALETTE, Figure, axis_scale, colour_scale, dash_scale
 from bakeoff.report.elements import legend, note, panels
 
 MEASURES = (
@@ -76,7 +76,7 @@ def _curves(results: Results, key: str, title: str, lowest: float, highest: floa
     ]
     deepest = max((row["layer"] for row in rows), default=1)
     style = colours(results)
-    ends = axis_ends([row["y"] for row in rows] or [0.0], lowest, highest)
+    height = axis_scale([row["y"] for row in rows] or [0.0], lowest, highest)
     base = altair.Chart(altair.Data(values=rows)).encode(
         x=altair.X(
             "layer:Q",
@@ -84,7 +84,7 @@ def _curves(results: Results, key: str, title: str, lowest: float, highest: floa
             scale=altair.Scale(domain=[1, max(2, deepest)], nice=False, padding=12),
             axis=altair.Axis(values=list(range(1, deepest + 1)), format="d", labelOverlap="greedy"),
         ),
-        y=altair.Y("y:Q", title=title, scale=altair.Scale(domain=ends, nice=False, zero=False)),
+        y=altair.Y("y:Q", title=title, scale=height),
         color=altair.Color("recipe:N", title=None, scale=colour_scale(style)),
         detail="stack:N",
         tooltip=["recipe:N", "stack:N", "layer:Q", altair.Tooltip("y:Q", title=title, format=".4~g")],

@@ -110,6 +110,11 @@ class ShownMetric:
         lowest, highest = self.bounds
         return max(interval[0], lowest), min(interval[1], highest)
 
+    def drawn(self, mean: float, interval: tuple[float, float] | None) -> tuple[float, float, float]:
+        """A mean and the ends of its interval in the unit that is shown; without an interval both are the mean."""
+        low, high = (mean, mean) if interval is None else self.cut(interval)
+        return self.factor * mean, self.factor * low, self.factor * high
+
     def gain(self, difference: float) -> float:
         """A difference with the sign turned where lower is better, so that above zero is better."""
         return -difference if self.task.lower_is_better else difference
@@ -122,6 +127,11 @@ class ShownMetric:
         """Baselines by their score on test, the best first; on a tie, the baseline that learns comes first."""
         metric = self.task.metric
         return sorted(baselines, key=lambda baseline: (-self.gain(baseline.test[metric]), baseline.kind == "simplest"))
+
+
+def learned_baselines(results: Results, task: str) -> list[Baseline]:
+    """The baselines of a task that learn without a neural network."""
+    return [each for each in results.baselines if each.task == task and each.kind == "learned"]
 
 
 def leading(measure: ShownMetric, analysis: Analysis) -> list[str]:

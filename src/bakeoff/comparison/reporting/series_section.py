@@ -8,18 +8,14 @@ import altair
 
 from bakeoff.comparison.reporting import tables
 from bakeoff.comparison.reporting.charts import colours
-from bakeoff.comparison.reporting.measures import ShownMetric
+from bakeoff.comparison.reporting.measures import ShownMetric, learned_baselines
 from bakeoff.comparison.results import Results
 from bakeoff.comparison.statistics.series import Series, SeriesPoint
-from bakeoff.report.charts import Figure, axis_ends, colour_scale
+from bakeoff.report.charts import GREY, Figure, axis_scale, colour_scale
 from bakeoff.report.elements import figure_element, legend, note
 
 LINES = {"pre-trained": [1, 0], "from scratch": [5, 4]}
 """The dash of the line of each initialisation."""
-
-GREY = "#8b8f98"
-"""The colour of the line of what learns without a neural network."""
-
 
 HEADINGS = {"rows": "How scores grow with labels", "budget": "From which budget on pre-training pays"}
 """The heading of the section of each scale."""
@@ -81,21 +77,18 @@ def series_figures(results: Results) -> Iterator[Figure]:
 def _rows(measure: ShownMetric, point: SeriesPoint) -> Iterator[dict[str, Any]]:
     for kind, spreads in (("pre-trained", point.pretrained), ("from scratch", point.scratch)):
         for label, spread in spreads.items():
-            low, high = measure.cut(spread.interval) if spread.interval else (spread.mean, spread.mean)
-            ends = {"y": spread.mean, "low": low, "high": high}
-            shown = {key: measure.factor * value for key, value in ends.items()}
-            yield {"recipe": label, "kind": kind, "line": f"{kind} {label}", "x": point.at, **shown}
+            mean, low, high = measure.drawn(spread.mean, spread.interval)
+            line = {"recipe": label, "kind": kind, "line": f"{kind} {label}"}
+            yield {**line, "x": point.at, "y": mean, "low": low, "high": high}
 
 
 def _baselines(results: Results, series: Series, measure: ShownMetric) -> list[dict[str, Any]]:
     """The best of what learns without a neural network, at each point."""
-    rows = []
-    for point in series.points:
-        learned = [each for each in results.baselines if each.task == point.task and each.kind == "learned"]
-        if learned:
-            best = measure.strongest(learned)[0]
-            rows.append({"x": point.at, "y": measure.factor * best.test[measure.task.metric], "text": best.name})
-    return rows
+    return [
+        {"x": point.at, "y": measure.factor * best.test[measure.task.metric], "text": best.name}
+        for point in series.points
+        for best in measure.strongest(learned_baselines(results, point.task))[:1]
+    ]
 
 
 def _chart(results: Results, series: Series, measure: ShownMetric) -> Any:
@@ -107,10 +100,10 @@ def _chart(results: Results, series: Series, measure: ShownMetric) -> Any:
     rows = [row for point in series.points for row in _rows(measure, point)]
     simple = _baselines(results, series, measure)
     values = [row[key] for row in [*rows, *simple] for key in ("y", "low", "high") if key in row]
-    ends = axis_ends(values, *measure.shown_bounds)
+    height = axis_scale(values, *measure.shown_bounds)
     base = altair.Chart(altair.Data(values=rows)).encode(
         x=altair.X("x:Q", title=AXES[series.scale], axis=axis, scale=logarithm),
-        y=altair.Y("y:Q", title=measure.heading, scale=altair.Scale(domain=ends, nice=False, zero=False)),
+        y=altair.Y("y:Q", title=measure.heading, scale=height),
         color=altair.Color("recipe:N", title=None, scale=colour_scale(style)),
         detail="line:N",
     )
@@ -124,7 +117,5 @@ def _chart(results: Results, series: Series, measure: ShownMetric) -> Any:
     ]
     if simple:
         mark = altair.Chart(altair.Data(values=simple)).encode(x="x:Q", y="y:Q")
-        layers.append(
-            mark.mark_line(strokeWidth=2, color="#8b8f98", strokeDash=[2, 3]).encode(tooltip=["text:N", "y:Q"])
-        )
+        layers.append(mark.mark_line(strokeWidth=2, color=GREY, strokeDash=[2, 3]).encode(tooltip=["text:N", "y:Q"]))
     return altair.layer(*layers)

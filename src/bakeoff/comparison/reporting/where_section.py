@@ -7,7 +7,7 @@ from html import escape
 from statistics import fmean
 from typing import Any
 
-from bakeoff.comparison.reporting.measures import ShownMetric
+from bakeoff.comparison.reporting.measures import ShownMetric, learned_baselines
 from bakeoff.comparison.results import Baseline, Results
 from bakeoff.comparison.statistics.breakdown import DifferingRow, LengthScores
 from bakeoff.comparison.task_analysis import Analysis
@@ -36,8 +36,7 @@ def where_section(results: Results) -> str:
 
 def _of_task(results: Results, analysis: Analysis) -> Iterator[str]:
     measure = ShownMetric.of(results, analysis.task)
-    learned = [each for each in results.baselines if each.task == analysis.task and each.kind == "learned"]
-    baseline = measure.strongest(learned)[0] if learned else None
+    baseline = next(iter(measure.strongest(learned_baselines(results, analysis.task))), None)
     tables = [
         table
         for table in (
