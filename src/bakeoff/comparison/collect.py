@@ -27,7 +27,7 @@ from bakeoff.comparison.results import (
 )
 from bakeoff.comparison.running.planned import PlannedFinetuning, PlannedTrainings
 from bakeoff.comparison.statistics.breakdown import TestRow
-from bakeoff.comparison.statistics.families import interactions, over_tasks, shown_in_points
+from bakeoff.comparison.statistics.families import TaskGroups, interactions, over_tasks, shown_in_points
 from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.config import Record
 from bakeoff.errors import UserError
@@ -116,28 +116,15 @@ def collect(planned: PlannedTrainings, seeds: list[int], failures: list[Failure]
     configs = {task.name: task.data for task in plan.tasks}
     entries = [_entry(planned, recipe, seeds, known) for recipe in plan.recipes if recipe.name not in failed]
     looks = len(known.looks)
-    analysed = [
-        analyse(
-            entries,
-            task,
-            configs[task.name],
-            known.clusters[task.name],
-            planned.out,
-            known.baselines,
-            known.rows[task.name],
-            plan.grids,
-            plan.trends,
-            plan.asking(task.name, task.unit, looks),
-        )
-        for task in tasks
-    ]
-    analyses = [analysis for analysis, _ in analysed]
 
-    def of_others(those: list[RecipeEntry], task: TaskFacts) -> Analysis:
-        asking = plan.asking(task.name, task.unit, looks)
-        return analyse(those, task, configs[task.name], known.clusters[task.name], planned.out, asking=asking)[0]
+    def analysed(those: list[RecipeEntry], task: TaskFacts, **more: Any) -> tuple[Analysis, TaskGroups]:
+        asking, clusters = plan.asking(task.name, task.unit, looks), known.clusters[task.name]
+        return analyse(those, task, configs[task.name], clusters, planned.out, asking=asking, **more)
 
-    budgets = budget_curves(entries, tasks, analyses, of_others, looks)
+    common: dict[str, Any] = {"baselines": known.baselines, "grids": plan.grids, "orders": plan.trends}
+    whole = [analysed(entries, task, texts=known.rows[task.name], **common) for task in tasks]
+    analyses = [analysis for analysis, _ in whole]
+    budgets = budget_curves(entries, tasks, analyses, lambda those, task: analysed(those, task)[0], looks)
     measured = measured_results(
         plan.measures,
         entries,
@@ -148,7 +135,7 @@ def collect(planned: PlannedTrainings, seeds: list[int], failures: list[Failure]
         plan.trends,
         lambda title, unit: plan.asking(title, unit, looks),
     )
-    groups = without_curves(plan.tasks, [of_task for _, of_task in analysed])
+    groups = without_curves(plan.tasks, [of_task for _, of_task in whole])
     together = plan.asking(None, "%", looks)
     return Results(
         title=plan.title,

@@ -95,9 +95,6 @@ def measured_results(
             if score.measure == measure.title
         ]
         panels = measure.panels([each for _, each in kept], recipes, text)
-        seeds: dict[str, list[int]] = {}
-        for seed, each in kept:
-            seeds.setdefault(each.label, []).append(seed)
         notes = [
             f"{quoted(name)} {reason}, and is left out"
             for (name, of), reason in unmeasured.items()
