@@ -4,7 +4,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +84,11 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
         UserError: as in `read_json`, with the number of the line.
     """
     return parse_json_lines(checksums.read(path, MOST_OF_LINES), str(path))
+
+
+def json_lines(objects: Iterable[Mapping[str, Any]]) -> str:
+    """The text of a file with one of these objects on every line, as `read_json_lines` reads it."""
+    return "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in objects)
 
 
 def parse_json_lines(content: bytes, where: str) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from torch import Tensor
 from bakeoff import checksums
 from bakeoff.config import Record
 from bakeoff.errors import WHERE_RUNS_ARE, UserError
-from bakeoff.json_files import parse_any_json, read_json, read_json_lines
+from bakeoff.json_files import json_lines, parse_any_json, read_json, read_json_lines
 from bakeoff.learner.without_memory import filled, require_sizes
 from bakeoff.plugins import require_plugins
 from bakeoff.recipe import Recipe
@@ -215,8 +215,7 @@ def write_results(
 ) -> None:
     """Write the weights, predictions, README and results of a fine-tuning, results.json last of all."""
     save_tensors(weights, folder / "model.safetensors")
-    lines = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in predictions)
-    (folder / "predictions.jsonl").write_text(lines, encoding="utf-8")
+    (folder / "predictions.jsonl").write_text(json_lines(predictions), encoding="utf-8")
     (folder / "README.md").write_text(card, encoding="utf-8")
     text = json.dumps(result.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
     (folder / "results.json").write_text(text, encoding="utf-8")

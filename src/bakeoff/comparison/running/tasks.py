@@ -1,7 +1,6 @@
 """The tasks of a comparison: their facts, and their baselines, the scores of methods without a neural network."""
 
 import json
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +15,7 @@ from bakeoff.comparison.statistics.breakdown import TestRow
 from bakeoff.config import Record, differing
 from bakeoff.display.wording import quoted
 from bakeoff.jobs.runner import Say
-from bakeoff.json_files import read_json, read_json_lines
+from bakeoff.json_files import json_lines, read_json, read_json_lines
 from bakeoff.tasks.data import TaskData
 
 
@@ -79,7 +78,7 @@ def read_tasks(
             say(f"reading {quoted(name)}; what is reached without a neural network")
             path.parent.mkdir(parents=True, exist_ok=True)
             data = engine.task(task)
-            _write_lines(rows, [TestRow.of(each, task.data).model_dump() for each in data.test])
+            checksums.write(rows, json_lines(TestRow.of(each, task.data).model_dump() for each in data.test))
             kept = {**now, **_measured(task, data, corpus, out, circumstances["batch"], engine)}
             checksums.write(path, json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
         known.facts.append(TaskFacts.parse(kept["facts"], f"{path}: facts", strict=True))
@@ -87,10 +86,6 @@ def read_tasks(
         known.clusters[name] = kept["clusters"]
         known.rows[name] = [TestRow(**TestRow.check(each, str(rows))) for each in read_json_lines(rows)]
     return known
-
-
-def _write_lines(path: Path, lines: Sequence[Mapping[str, Any]]) -> None:
-    checksums.write(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
 
 
 def _measured(task: TaskPlan, data: TaskData, corpus: Path, out: Path, batch: int, engine: Engine) -> dict[str, Any]:
@@ -114,7 +109,7 @@ def _measured(task: TaskPlan, data: TaskData, corpus: Path, out: Path, batch: in
     for baseline, lines in baselines(task.name, data, batch):
         if lines:
             file = f"baselines/{directory_name(task.name)}.{directory_name(baseline.name)}.jsonl"
-            _write_lines(out / file, lines)
+            checksums.write(out / file, json_lines(lines))
             baseline = baseline.model_copy(update={"predictions": file})
         measured.append(baseline.model_dump(mode="json"))
     return {"facts": facts.model_dump(mode="json"), "baselines": measured, "clusters": list(data.clusters)}

@@ -17,6 +17,7 @@ from bakeoff.errors import Diverged
 from bakeoff.jobs.job import Job, Note, Outcome
 from bakeoff.jobs.memory import job_memory
 from bakeoff.jobs.pretraining import PretrainingJob
+from bakeoff.json_files import json_lines
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
 from bakeoff.tasks.measures.measure import MeasureConfig
@@ -159,8 +160,7 @@ class ComparedMeasurement(Job):
         measured = self.measure.measure(Run.open_finished(self.run), self.text, self.device)
         seconds = round(time.perf_counter() - began, 3)
         self.out.mkdir(parents=True)
-        lines = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in measured.lines)
-        checksums.write(self.out / "rows.jsonl", lines)
+        checksums.write(self.out / "rows.jsonl", json_lines(measured.lines))
         results = {"scores": measured.scores, "facts": measured.facts, "seconds": seconds}
         checksums.write(self.out / "results.json", json.dumps(results, indent=1, ensure_ascii=False) + "\n")
         return Outcome()
