@@ -10,6 +10,12 @@ from bakeoff.comparison.results import SPLITS, FinetuningScore, RecipeEntry, Res
 from bakeoff.display.spreadsheet import write_table
 from bakeoff.durable import write_atomically
 
+CUT = ("rows", "tokens")
+"""What is counted of the rows of a split that were cut."""
+
+COLUMNS = {name: f"pretrain_{name}" for name in SPENT[:5]} | {name: name for name in SPENT[5:]}
+"""The columns of what a pre-training has spent, by the field of `PretrainingRun`."""
+
 
 def write_csv(results: Results, path: Path) -> None:
     """Write `results.csv`: one row for each recipe, seed, task, fine-tuning seed and initialisation, or measurement."""
@@ -18,59 +24,67 @@ def write_csv(results: Results, path: Path) -> None:
     metrics = sorted({name for scores in scored for name in scores})
     header = ["recipe", "seed", "task", "finetune_seed", "initialisation", "learning_rate", "best_epoch"]
     header += [f"{split}_{name}" for split in ("dev", "test") for name in metrics]
-    header += [f"{split}_{what}_cut" for split in SPLITS for what in ("rows", "tokens")]
+    header += [f"{split}_{what}_cut" for split in SPLITS for what in CUT]
     header += ["transferred_tensors", "finetune_seconds", "parameters", "flops_per_token"]
-    header += [f"pretrain_{name}" for name in SPENT[:5]] + [*SPENT[5:], "held_out_loss", "latency_seconds"]
-    losses = sorted({name for entry in results.recipes for run in entry.runs for name in _losses(run)})
-    rows = [[*header, *losses]]
+    header += [*COLUMNS.values(), "held_out_loss", "latency_seconds"]
+    header += sorted({name for entry in results.recipes for run in entry.runs for name in _losses(run)})
     latencies = {(each.recipe, each.task): each.seconds for each in results.latencies}
+    rows: list[dict[str, Any]] = []
     for entry in results.recipes:
         runs = {run.seed: run for run in entry.runs}
         for score in entry.scores:
-            run = runs.get(score.seed) if score.initialisation == "pretrained" else None
-            latency = latencies.get((entry.label, score.task)) if score.initialisation == "pretrained" else None
-            rows.append(_row(entry, score, run, metrics, losses, latency))
-        rows += [_measured(entry, each, runs.get(each.seed), metrics, losses) for each in entry.measurements]
+            row = _fine_tuned(entry, score)
+            if score.initialisation == "pretrained":
+                row |= {
+                    **_pretrained(runs.get(score.seed)),
+                    "latency_seconds": latencies.get((entry.label, score.task)),
+                }
+            rows.append(row)
+        rows += [{**_measured(entry, each), **_pretrained(runs.get(each.seed))} for each in entry.measurements]
     text = io.StringIO()
-    write_table(text, rows)
+    write_table(text, [header, *([row.get(name) for name in header] for row in rows)])
     write_atomically(path, text.getvalue())
 
 
-def _row(
-    entry: RecipeEntry,
-    score: FinetuningScore,
-    run: PretrainingRun | None,
-    metrics: list[str],
-    losses: list[str],
-    latency: float | None,
-) -> list[Any]:
-    """One row of results.csv; from scratch, the cells of the pre-training and of the latency are empty."""
-    held_out = {} if run is None else _losses(run)
-    return [
-        *(entry.label, score.seed, score.task, score.finetune_seed, score.initialisation, score.learning_rate),
-        *(score.best_epoch, *(split.get(name) for split in (score.dev, score.test) for name in metrics)),
-        *(cut and getattr(cut, what) for cut in map(score.cut.get, SPLITS) for what in ("rows", "tokens")),
-        *(score.transferred_tensors, score.seconds, entry.parameters, entry.flops_per_token),
-        *(None if run is None else getattr(run, name) for name in (*SPENT, "validation_loss")),
-        latency,
-        *(held_out.get(name) for name in losses),
-    ]
+def _fine_tuned(entry: RecipeEntry, score: FinetuningScore) -> dict[str, Any]:
+    """The cells of a fine-tuning, by column."""
+    return {
+        "recipe": entry.label,
+        "seed": score.seed,
+        "task": score.task,
+        "finetune_seed": score.finetune_seed,
+        "initialisation": score.initialisation,
+        "learning_rate": score.learning_rate,
+        "best_epoch": score.best_epoch,
+        **{f"dev_{name}": value for name, value in score.dev.items()},
+        **{f"test_{name}": value for name, value in score.test.items()},
+        **{f"{split}_{what}_cut": getattr(cut, what) for split, cut in score.cut.items() for what in CUT},
+        "transferred_tensors": score.transferred_tensors,
+        "finetune_seconds": score.seconds,
+        "parameters": entry.parameters,
+        "flops_per_token": entry.flops_per_token,
+    }
 
 
-def _measured(
-    entry: RecipeEntry, measured: MeasurementScore, run: PretrainingRun | None, metrics: list[str], losses: list[str]
-) -> list[Any]:
-    """The row of a measurement; the cells of a fine-tuning are empty."""
-    held_out = {} if run is None else _losses(run)
-    return [
-        *(entry.label, measured.seed, measured.measure, None, "pretrained", None, None),
-        *([None] * len(metrics) + [measured.scores.get(name) for name in metrics]),
-        *([None] * 2 * len(SPLITS)),
-        *(None, None, entry.parameters, entry.flops_per_token),
-        *(None if run is None else getattr(run, name) for name in (*SPENT, "validation_loss")),
-        None,
-        *(held_out.get(name) for name in losses),
-    ]
+def _measured(entry: RecipeEntry, measured: MeasurementScore) -> dict[str, Any]:
+    """The cells of a measurement, by column."""
+    return {
+        "recipe": entry.label,
+        "seed": measured.seed,
+        "task": measured.measure,
+        "initialisation": "pretrained",
+        **{f"test_{name}": value for name, value in measured.scores.items()},
+        "parameters": entry.parameters,
+        "flops_per_token": entry.flops_per_token,
+    }
+
+
+def _pretrained(run: PretrainingRun | None) -> dict[str, Any]:
+    """The cells of a pre-training, by column; none where there was none."""
+    if run is None:
+        return {}
+    spent = {column: getattr(run, name) for name, column in COLUMNS.items()}
+    return {**spent, "held_out_loss": run.validation_loss, **_losses(run)}
 
 
 def _losses(run: PretrainingRun) -> dict[str, float]:
