@@ -258,7 +258,6 @@ def fill_optimizer(optimizer: torch.optim.Optimizer, path: Path) -> None:
     stored = StoredTensors(path, verified=True)
     for name in stored:
         index, _, key = name.partition(".")
-        states.setdefault(int(index), {})[key] = loaded_like(
-            stored, name, parameters[int(index)]
-        )  # ValueError if no number
+        number = int(index)  # ValueError if it is none
+        states.setdefault(number, {})[key] = loaded_like(stored, name, parameters[number])
     optimizer.load_state_dict({"state": states, "param_groups": optimizer.state_dict()["param_groups"]})

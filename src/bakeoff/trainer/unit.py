@@ -204,7 +204,7 @@ class Unit(ABC, Generic[M]):
         """Go on from a checkpoint.
 
         Args:
-            checkpoint: its folder.
+            checkpoint: its folder, whose files have been compared with their checksums.
             state: the content of its state.json.
             lines: the lines of metrics.jsonl up to it.
 

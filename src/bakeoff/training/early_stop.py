@@ -77,7 +77,7 @@ class EarlyStop:
         self.validations = [line for line in lines if line["step"] > 0 and line["loss"] is not None]
         self.losses = [line["loss"] for line in self.validations]
         if self._keeps and self.losses:
-            stored = StoredTensors(checkpoint / f"{BEST}.safetensors")
+            stored = StoredTensors(checkpoint / f"{BEST}.safetensors", verified=True)
             self.best = {name: loaded_like(stored, name, tensor) for name, tensor in module.state_dict().items()}
 
     def measured(self, last: dict[str, Any]) -> dict[str, Any]:
