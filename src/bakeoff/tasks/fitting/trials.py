@@ -103,11 +103,8 @@ class _Trials:
         stopping: Sequence[int],
     ) -> None:
         self.source, self.splits, self.setting, self.run = source, splits, setting, run
-        self.shown, self.stopping, self.processes = (
-            shown if setting.processes.first else False,
-            stopping,
-            setting.processes,
-        )
+        self.stopping, self.processes = stopping, setting.processes
+        self.shown: Shown = shown if self.processes.first else False
         self.planned, newest = planned_trials(setting.config), self._newest()
         self.ended = NONE_ENDED if newest is None else ended_before(newest)
         self.first = self.planned[len(self.ended.trials)]  # a checkpoint belongs to a training that had not ended
