@@ -4,7 +4,6 @@ Every run is asked every objective, whichever it has learned (Lan et al. 2020, A
 next sentences): the model keeps its weights and has no dropout, and the head alone is trained on the training text.
 """
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
@@ -23,15 +22,20 @@ from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement, resolve_device
 from bakeoff.runs.run import Run
-from bakeoff.tasks.measures.held_out_text import documents_of, per_target, row_sums, stretched
+from bakeoff.tasks.measures.held_out_text import (
+    STRETCHES,
+    documents_of,
+    mark_of,
+    per_target,
+    row_sums,
+    stretched,
+    title_of,
+)
 from bakeoff.tasks.measures.measure import MeasureConfig, Measured, Measurement, Panel
 from bakeoff.tasks.scores.jackknife import Vector, of_ratios
 from bakeoff.tasks.task_config import Metric
 from bakeoff.training.initial_weights import Start
 from bakeoff.training.stages import make_batches
-
-STRETCHES = 200
-"""The most stretches of the held-out text that are told apart."""
 
 ACCURACY = "accuracy"
 """The metric; in `Measured.scores` the name of the objective follows, after a colon."""
@@ -89,8 +93,7 @@ class FreshHeadsConfig(MeasureConfig):
                 lines += [
                     {"objective": name, "hits": row["values"][name], "targets": row["targets"][name]} for row in rows
                 ]
-        tokenizer = hashlib.sha256(run.tokenizer.to_string().encode()).hexdigest()[:16]
-        return Measured(scores, lines, {"tokenizer": tokenizer})
+        return Measured(scores, lines, {"tokenizer": mark_of(run.tokenizer)})
 
     def _rows(self, run: Run, recipe: Recipe, text: str, device: str) -> list[dict[str, dict[str, float]]]:
         """The right predictions and the targets of each held-out row, after the head was trained."""
@@ -162,8 +165,7 @@ def _panels(objective: ObjectiveConfig, measurements: Sequence[Measurement], tex
     for each, own in zip(those, lines, strict=True):
         hits, targets = (stretched([line[key] for line in own], count) for key in ("hits", "targets"))
         rows.setdefault(each.label, []).append(of_ratios(hits, targets))
-    title = objective.title[:1].lower() + objective.title[1:]
     chance = None if classes is None else 1 / len(classes)
     clusters, metric = documents_of(text, count), f"{ACCURACY}:{name}"
-    files = {"held-out text": text}
+    title, files = title_of(objective), {"held-out text": text}
     return [Panel(title, metric, Metric("accuracy"), False, tuple(rows), rows, clusters, 1.0, chance, files)]

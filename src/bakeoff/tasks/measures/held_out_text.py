@@ -27,7 +27,7 @@ from bakeoff.display.wording import listed, quoted
 from bakeoff.models.part import ModelState
 from bakeoff.objectives.heads import Head, Score
 from bakeoff.objectives.held_out import held_out_settings, what_differs
-from bakeoff.objectives.objective import Sharing
+from bakeoff.objectives.objective import ObjectiveConfig, Sharing
 from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.ops.linear_cross_entropy import rows_at_once
 from bakeoff.resources.device import Placement, resolve_device
@@ -35,6 +35,7 @@ from bakeoff.runs.run import Run
 from bakeoff.tasks.measures.measure import MeasureConfig, Measured, Measurement, Panel
 from bakeoff.tasks.scores.jackknife import Vector, of_ratios
 from bakeoff.tasks.task_config import Metric
+from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.training.stages import make_batches
 
 STRETCHES = 200
@@ -87,8 +88,7 @@ class HeldOutTextConfig(MeasureConfig):
         for name, of_name in factors.items():
             if name in losses:
                 scores |= {f"{metric}:{name}": _value(metric, losses[name], of_name[metric]) for metric in of_name}
-        tokenizer = hashlib.sha256(run.tokenizer.to_string().encode()).hexdigest()[:16]
-        facts = {"tokenizer": tokenizer, "vocabulary": str(run.tokenizer.config), "factors": factors}
+        facts = {"tokenizer": mark_of(run.tokenizer), "vocabulary": str(run.tokenizer.config), "factors": factors}
         return Measured(scores, rows, {**facts, "rows": len(rows), "of_rows": batches.rows_an_epoch})
 
     @override
@@ -96,23 +96,13 @@ class HeldOutTextConfig(MeasureConfig):
         groups: dict[tuple[str, str], list[Measurement]] = {}
         for each in measurements:
             for name in dict.fromkeys(key.partition(":")[2] for key in each.scores):
-                settings = (
-                    "" if OBJECTIVES[name].whole_text else json.dumps(held_out_settings(recipes[each.label], name))
-                )
-                groups.setdefault((name, settings), []).append(each)
+                settings = {} if OBJECTIVES[name].whole_text else held_out_settings(recipes[each.label], name)
+                groups.setdefault((name, json.dumps(settings)), []).append(each)
         made = []
-        for (name, settings), those in groups.items():
-            alike, known = len({each.facts["tokenizer"] for each in those}) == 1, {*those[0].scores}
-            metrics = [BITS, WORDS] if OBJECTIVES[name].whole_text else [LOSS]
-            if OBJECTIVES[name].whole_text and alike and f"{BITS}:{name}" not in known:
-                metrics = [LOSS, WORDS]
-            elif not OBJECTIVES[name].whole_text and OBJECTIVES[name].classes is None and not alike:
-                metrics = [BITS]  # losses of tokens of several tokenizers do not compare
-            others = [json.loads(other) for objective, other in groups if objective == name and other]
-            first = OBJECTIVES[name].title
-            title = ", ".join(
-                [first[:1].lower() + first[1:], *what_differs(json.loads(settings) if settings else {}, others)]
-            )
+        for (name, own), those in groups.items():
+            metrics = _metrics(name, those)
+            all_settings = [json.loads(each) for objective, each in groups if objective == name]
+            title = ", ".join([title_of(OBJECTIVES[name]), *what_differs(json.loads(own), all_settings)])
             able = [each for each in those if f"{metrics[0]}:{name}" in each.scores]
             lost = dict.fromkeys(quoted(each.label) for each in those if each not in able)
             why = "much of the text is unknown to its tokenizer, so that its losses compare with no other's"
@@ -217,6 +207,25 @@ def _panel(those: Sequence[Measurement], title: str, name: str, metric: str, tex
     clusters = documents_of(text, count)
     files = {"held-out text": text}
     return Panel(title, f"{metric}:{name}", SHOWN[metric], True, tuple(rows), rows, clusters, 0.0, None, files)
+
+
+def _metrics(name: str, those: Sequence[Measurement]) -> list[str]:
+    """The metrics by which measurements of an objective compare, the first one before all."""
+    objective, alike = OBJECTIVES[name], len({each.facts["tokenizer"] for each in those}) == 1
+    if objective.whole_text:
+        return [LOSS, WORDS] if alike and f"{BITS}:{name}" not in those[0].scores else [BITS, WORDS]
+    # Losses of tokens of several tokenizers do not compare.
+    return [BITS] if objective.classes is None and not alike else [LOSS]
+
+
+def title_of(objective: ObjectiveConfig | type[ObjectiveConfig]) -> str:
+    """An objective's title as it stands within a line."""
+    return objective.title[:1].lower() + objective.title[1:]
+
+
+def mark_of(tokenizer: Tokenizer) -> str:
+    """What tells a tokenizer from others."""
+    return hashlib.sha256(tokenizer.to_string().encode()).hexdigest()[:16]
 
 
 def stretched(values: Sequence[float], count: int) -> Vector:
