@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -59,27 +60,24 @@ def analyse(
     kept: dict[str, dict[int, list[Lines]]] = {}
     signed: dict[str, list[Vector]] = {}
     sign = -1 if task.lower_is_better else 1
-    for entry in entries:
-        for start, groups_of_start in groups.items():
-            runs: dict[int, list[tuple[float, Vector]]] = {}
-            for score in entry.scores:
-                if score.task == task.name and score.initialisation == start:
-                    lines = _predictions(root / score.predictions, task, config)
-                    if (answer := same_answer(lines)) is not None:
-                        same.append(
-                            SameAnswer(recipe=entry.label, seed=score.seed, initialisation=start, answer=answer)
-                        )
-                    values = config.contributions(lines, task.metric)
-                    known = np.zeros(0) if values is None else values
-                    runs.setdefault(score.seed, []).append((score.test[task.metric], known))
-                    if start == "pretrained":
-                        kept.setdefault(entry.label, {}).setdefault(score.seed, []).append(lines)
-            if runs:
-                groups_of_start[entry.label] = Group.of(runs, together, task.reach)
-                if start == "pretrained":
-                    signed[entry.label] = [
-                        sign * np.mean([values for _, values in nested], axis=0) for nested in runs.values()
-                    ]
+    for entry, (start, of_start) in product(entries, groups.items()):
+        runs: dict[int, list[tuple[float, Vector]]] = {}
+        for score in entry.scores:
+            if (score.task, score.initialisation) != (task.name, start):
+                continue
+            lines = _predictions(root / score.predictions, task, config)
+            if (answer := same_answer(lines)) is not None:
+                same.append(SameAnswer(recipe=entry.label, seed=score.seed, initialisation=start, answer=answer))
+            values = _contributions(lines, task, config)
+            runs.setdefault(score.seed, []).append((score.test[task.metric], values))
+            if start == "pretrained":
+                kept.setdefault(entry.label, {}).setdefault(score.seed, []).append(lines)
+        if runs:
+            of_start[entry.label] = Group.of(runs, together, task.reach)
+            if start == "pretrained":
+                signed[entry.label] = [
+                    sign * np.mean([values for _, values in nested], axis=0) for nested in runs.values()
+                ]
     pretrained, scratch = moderate(groups["pretrained"]), moderate(groups["scratch"])
     learned = [each for each in baselines if each.task == task.name and each.predictions is not None]
     best = max(learned, key=lambda each: sign * each.test[task.metric], default=None)
@@ -117,9 +115,14 @@ def _against(
     looks: int,
 ) -> dict[str, Difference]:
     """The differences of recipes from a baseline with these predictions."""
+    values = _contributions(lines, task, config)
+    return against_baseline(groups, best.name, best.test[task.metric], values, clusters, task.reach, looks)
+
+
+def _contributions(lines: Lines, task: TaskFacts, config: TaskConfig) -> Vector:
+    """(n,) what each row contributes to the task's metric; (0,) where this is not known."""
     values = config.contributions(lines, task.metric)
-    known = np.zeros(0) if values is None else values
-    return against_baseline(groups, best.name, best.test[task.metric], known, clusters, task.reach, looks)
+    return np.zeros(0) if values is None else values
 
 
 def same_answer(lines: Sequence[Mapping[str, Any]]) -> str | None:
