@@ -37,3 +37,8 @@ class Analysis(Config):
     """What the factors of each grid do."""
     same_answers: list[SameAnswer] = Field(default=[])
     """The models that answer the same to every test row."""
+
+    @property
+    def margin(self) -> float | None:
+        """The difference from which on the plan takes recipes for unlike; None: it has none, or nothing was tested."""
+        return next((pair.margin for pair in self.pairs if pair.margin is not None), None)

@@ -1,7 +1,7 @@
 """Numbers in readable form: percent, thousands, minutes."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 MINUS = "\N{MINUS SIGN}"
 
@@ -84,3 +84,13 @@ def quoted(name: str) -> str:
     """
     plain = re.fullmatch(r"[\w./@+:-]*\w", name) and re.search(r"[\d_./@+:-]|[A-Z].*[A-Z]", name)
     return name if plain else f"“{name}”"
+
+
+def quoted_list(names: Iterable[str]) -> str:
+    """Names that a user gave as a list in a sentence: bert-mini, “one” and “two”."""
+    return listed([quoted(name) for name in names])
+
+
+def capitalised(text: str) -> str:
+    """A text that begins a sentence."""
+    return text[:1].upper() + text[1:]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.display import markdown
-from bakeoff.display.wording import number
+from bakeoff.display.wording import capitalised, number
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 
@@ -115,7 +115,7 @@ def _pretrained(run: Run) -> Iterator[str]:
 def _origin(run: Run | FinetunedRun) -> str:
     """The sentence about the origin of the weights."""
     if origin := run.environment.get("imported") and run.environment.get("origin"):
-        return f"{markdown.text(origin[0].upper() + origin[1:])} by Bakeoff, and not trained there."
+        return f"{markdown.text(capitalised(origin))} by Bakeoff, and not trained there."
     return (
         f"Pre-trained with Bakeoff; {markdown.text(run.recipe.paper)}"
         if run.recipe.paper

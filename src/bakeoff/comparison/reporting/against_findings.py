@@ -3,7 +3,7 @@
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.results import Results
 from bakeoff.comparison.task_analysis import Analysis
-from bakeoff.display.wording import listed, quoted
+from bakeoff.display.wording import listed, quoted, quoted_list
 
 
 def _parts(measure: ShownMetric, analysis: Analysis, baseline: str) -> dict[str, list[tuple[str, float]]]:
@@ -49,6 +49,6 @@ def standing_against(measure: ShownMetric, analysis: Analysis, baseline: str) ->
     notes = [f"{word} beyond the noise: {sizes(word)}" for word in ("better", "worse") if parts[word]]
     for word, text in (("equivalent", "equivalent"), ("apart", "not to be told apart")):
         if parts[word]:
-            notes.append(f"{text}: {listed([quoted(label) for label, _ in parts[word]])}")
+            notes.append(f"{text}: {quoted_list(label for label, _ in parts[word])}")
     start = f"On {quoted(analysis.task)}, against {quoted(baseline)}"
     return f"{start} with {measure.amount(analysis.pretrained[baseline].mean)}: {'; '.join(notes)}."

@@ -6,7 +6,7 @@ from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.results import Baseline, Results
 from bakeoff.comparison.statistics.questions import Difference
 from bakeoff.comparison.task_analysis import Analysis
-from bakeoff.display.wording import listed, quoted
+from bakeoff.display.wording import capitalised, listed, quoted, quoted_list
 
 
 class BaselineStanding(NamedTuple):
@@ -72,9 +72,8 @@ class BaselineStanding(NamedTuple):
         """The distance's noise in words, with its interval."""
         if self.interval is None:
             return "how much of that is noise is not known"
-        low, high = map(self.measure.change, self.interval if self.ahead >= 0 else [-x for x in self.interval[::-1]])
-        interval = f"95 % interval {low} to {high}{self.measure.steps}"
-        return f"{'beyond' if self.real else 'within'} the noise ({interval})"
+        low, high = self.interval if self.ahead >= 0 else [-x for x in self.interval[::-1]]
+        return f"{'beyond' if self.real else 'within'} the noise ({self.measure.between(low, high)})"
 
     def sentence(self, *, on_task: bool) -> str:
         """The standing in a sentence; it names the task if `on_task`."""
@@ -84,7 +83,7 @@ class BaselineStanding(NamedTuple):
         value, mean = measure.short(self.baseline.test[measure.task.metric]), measure.short(self.mean)
         task = f" on {quoted(measure.task.name)}" if on_task else ""
         text = f"{self.name} ({value}){task} is {distance}{side} the best recipe, {quoted(self.recipe)} ({mean})"
-        return f"{text[:1].upper()}{text[1:]}{', ' if self.interval else '; '}{self.noise}."
+        return f"{capitalised(text)}{', ' if self.interval else '; '}{self.noise}."
 
     @property
     def _level(self) -> bool:
@@ -120,7 +119,7 @@ def baseline_headline(standings: list[BaselineStanding]) -> str:
         if those
     ]
     text = "; ".join(parts)
-    return f"{text[:1].upper()}{text[1:]}." if text else ""
+    return f"{capitalised(text)}." if text else ""
 
 
 def _common(standings: list[BaselineStanding]) -> str:
@@ -155,7 +154,7 @@ def _short(standing: BaselineStanding) -> str:
 
 
 def _tasks(standings: list[BaselineStanding]) -> str:
-    return listed([quoted(each.measure.task.name) for each in standings])
+    return quoted_list(each.task for each in standings)
 
 
 def _sizes(standings: list[BaselineStanding]) -> str:

@@ -1,6 +1,6 @@
 """Warnings of a comparison: what a reader has to know before believing or acting on the numbers."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from bakeoff.comparison.facts import StartFacts
 from bakeoff.comparison.planning.asking import times_for
@@ -16,7 +16,7 @@ from bakeoff.comparison.reporting.unequal import unequal_cautions
 from bakeoff.comparison.reporting.until_loss import until_cautions
 from bakeoff.comparison.results import Results
 from bakeoff.comparison.statistics.noise import SEEDS_FOR_A_CLAIM
-from bakeoff.display.wording import counted, listed, quoted
+from bakeoff.display.wording import counted, listed, quoted, quoted_list
 from bakeoff.objectives.registry import OBJECTIVES
 
 PLATEAU = 0.95
@@ -83,7 +83,8 @@ def _failures(results: Results) -> Iterator[str]:
 
 def _later(results: Results) -> Iterator[str]:
     if results.later:
-        yield f"Not trained yet: {_names(results.later)}. The same plan, without --only, trains all of its recipes."
+        later = quoted_list(results.later)
+        yield f"Not trained yet: {later}. The same plan, without --only, trains all of its recipes."
 
 
 def _without_transfer(results: Results) -> Iterator[str]:
@@ -93,7 +94,7 @@ def _without_transfer(results: Results) -> Iterator[str]:
         if any(score.initialisation == "pretrained" and not score.transferred_tensors for score in entry.scores)
     ]
     if without:
-        yield f"No tensor of {_names(without)} was taken over from the pre-training; these numbers mean nothing."
+        yield f"No tensor of {quoted_list(without)} was taken over from the pre-training; these numbers mean nothing."
 
 
 def _at_the_plateau(results: Results) -> Iterator[str]:
@@ -125,7 +126,7 @@ def _without_gain(results: Results) -> Iterator[str]:
         pays = [label for label in paying if gains[label].real is not False]
         without = [label for label in gains if label not in pays]
         if without and (claims(results) or not pays):
-            who = "any recipe" if not pays and len(without) > 1 else _names(without)
+            who = "any recipe" if not pays and len(without) > 1 else quoted_list(without)
             tasks.setdefault(who, []).append(quoted(analysis.task))
     if tasks:
         cases = "; ".join(f"{who} on {listed(names)}" for who, names in tasks.items())
@@ -142,8 +143,8 @@ def _unknown_noise(results: Results) -> Iterator[str]:
         rows = {task.name: task.rows["test"] for task in results.tasks}
         sizes = listed([f"{rows[name]:,}" for name in unknown])
         yield (
-            f"On {_names(unknown)} no difference is called real: how much chance is in the {sizes} test examples is "
-            "not known."
+            f"On {quoted_list(unknown)} no difference is called real: how much chance is in the {sizes} test examples "
+            "is not known."
         )
 
 
@@ -155,11 +156,13 @@ def _starts(results: Results) -> Iterator[str]:
     parts = [f"{'; '.join(map(_start, begun, begun.values()))}. What those weights have cost is no part of the budget"]
     others = [entry.label for entry in results.recipes if entry.label not in begun]
     if others:
-        parts.append(f"{_names(others)} had the budget alone, so the difference is also one of what was spent before")
+        parts.append(
+            f"{quoted_list(others)} had the budget alone, so the difference is also one of what was spent before"
+        )
     if any(analysis.gains for analysis in results.analyses):
         parts.append(
-            f"From scratch is the same architecture with random weights, so the gain of {_names(begun)} is that of the "
-            "first weights and of this pre-training together"
+            f"From scratch is the same architecture with random weights, so the gain of {quoted_list(begun)} is that "
+            "of the first weights and of this pre-training together"
         )
     yield ". ".join(parts) + "."
 
@@ -176,9 +179,9 @@ def _of_checkpoints(results: Results) -> Iterator[str]:
     those = [entry.label for entry in results.recipes if entry.checkpoint is not None]
     if those:
         yield (
-            f"All seeds of {_names(those)} start from the same weights. Another pre-training by the same recipe would "
-            "give others, by more than any interval here allows for: what is said is about these weights. A start for "
-            "each seed, `start: .../seed-{seed}`, says something about the recipe."
+            f"All seeds of {quoted_list(those)} start from the same weights. Another pre-training by the same recipe "
+            "would give others, by more than any interval here allows for: what is said is about these weights. A "
+            "start for each seed, `start: .../seed-{seed}`, says something about the recipe."
         )
 
 
@@ -186,7 +189,3 @@ def _notes(results: Results) -> Iterator[str]:
     notes = [f"{quoted(task.name)}: {'; '.join(task.notes)}" for task in results.tasks if task.notes]
     if notes:
         yield f"On the data of {'. Of '.join(notes)}."
-
-
-def _names(labels: Iterable[str]) -> str:
-    return listed([quoted(label) for label in labels])

@@ -4,7 +4,7 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from bakeoff.comparison.results import SPLITS, Results
-from bakeoff.display.wording import listed, quoted
+from bakeoff.display.wording import listed, quoted, quoted_list
 from bakeoff.tasks.cut_rows import CutRows
 
 TOLERATED = 0.05
@@ -30,7 +30,7 @@ class CutTask(NamedTuple):
             for name in splits
             if (cut := self.cut[name]).rows
         ]
-        who = "" if self.everyone else f" for {listed([quoted(label) for label in self.recipes])}"
+        who = "" if self.everyone else f" for {quoted_list(self.recipes)}"
         rows = f"rows of {self.cut[splits[0]].length:,} tokens{who}"
         return f"on {quoted(self.task)}, {rows} leave out a part of {listed(parts)}"
 

@@ -111,10 +111,9 @@ def _level(pair: Difference) -> bool:
 
 def as_good(measure: ShownMetric, analysis: Analysis, best: str) -> str:
     """The end of a sentence on recipes that are as good as the best one, which it calls `best`."""
-    margin = next((pair.margin for pair in analysis.pairs if pair.margin is not None), None)
-    if margin is None:
+    if analysis.margin is None:
         return f"cannot be told apart from {best}"
-    return f"are within {measure.size(margin)}{measure.steps} of {best}"
+    return f"are within {measure.size(analysis.margin)}{measure.steps} of {best}"
 
 
 def costs(results: Results, entry: RecipeEntry, task: str) -> dict[str, float]:

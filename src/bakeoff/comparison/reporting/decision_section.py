@@ -56,7 +56,7 @@ def decision_section(results: Results, figures: dict[str, list[Figure]]) -> str:
     if not figures:
         return ""
     good = "cannot be told apart from the best"
-    if any(pair.margin is not None for analysis in results.analyses for pair in analysis.pairs):
+    if any(analysis.margin is not None for analysis in results.analyses):
         good = "are shown to be within the plan's margin of the best"
     parts = [
         "<h2>Score against cost</h2>",

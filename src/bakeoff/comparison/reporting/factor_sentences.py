@@ -53,10 +53,7 @@ def _interaction(measure: ShownMetric, analysis: Analysis, effect: Effect) -> st
 
 
 def _interval(measure: ShownMetric, interval: tuple[float, float] | None) -> str:
-    if interval is None:
-        return ""
-    low, high = (measure.change(each) for each in interval)
-    return f" (95 % interval {low} to {high}{measure.steps})"
+    return "" if interval is None else f" ({measure.between(*interval)})"
 
 
 def _names(factors: list[str]) -> str:

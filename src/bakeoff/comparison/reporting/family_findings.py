@@ -10,7 +10,7 @@ from bakeoff.comparison.results import Results
 from bakeoff.comparison.statistics.families import OVER_TASKS
 from bakeoff.comparison.statistics.questions import Difference, Interaction
 from bakeoff.comparison.task_analysis import Analysis
-from bakeoff.display.wording import listed, quoted
+from bakeoff.display.wording import quoted, quoted_list
 from bakeoff.report.elements import note
 
 MOST = 3
@@ -47,7 +47,7 @@ def family_sentences(results: Results) -> Iterator[str]:
     if results.over_tasks is None:
         return
     measure, rows = measure_over_tasks(results), rows_over_tasks(results)
-    over = f"Over {listed([quoted(name) for name in rows])}"
+    over = f"Over {quoted_list(rows)}"
     pairs = results.over_tasks.pairs
     real = [pair for pair in pairs if pair.better]
     for pair in real[:MOST]:
@@ -131,7 +131,7 @@ def over_tasks_section(results: Results) -> str:
     parts = [
         "<h2>Over all tasks</h2>",
         note(
-            f"The mean score over {listed([quoted(name) for name in rows])}, seed by seed, each task counting alike; "
+            f"The mean score over {quoted_list(rows)}, seed by seed, each task counting alike; "
             "another comparison has other seeds and other rows of the same tasks."
         ),
     ]

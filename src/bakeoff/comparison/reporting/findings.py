@@ -15,7 +15,7 @@ from bakeoff.comparison.results import Results
 from bakeoff.comparison.statistics.noise import SEEDS_FOR_A_CLAIM
 from bakeoff.comparison.statistics.questions import Difference
 from bakeoff.comparison.task_analysis import Analysis
-from bakeoff.display.wording import counted, listed, quoted
+from bakeoff.display.wording import counted, listed, quoted, quoted_list, verb
 
 
 class Findings(NamedTuple):
@@ -89,16 +89,12 @@ def _of_checkpoints(results: Results) -> str:
         return ""
     one = "one checkpoint, which all its seeds start from, and not the recipe that made it"
     several = "one checkpoint each, which all their seeds start from, and not the recipes that made them"
-    return f"This is about {_names(those)} as {one if len(those) == 1 else several}."
+    return f"This is about {quoted_list(those)} as {one if len(those) == 1 else several}."
 
 
 def claims(results: Results) -> bool:
     """Whether there are seeds enough to say which differences are real."""
     return len(results.finished_seeds) >= SEEDS_FOR_A_CLAIM
-
-
-def _names(labels: Iterable[str]) -> str:
-    return listed([quoted(label) for label in labels])
 
 
 def _headline(results: Results, standings: dict[str, Standing]) -> str:
@@ -125,7 +121,7 @@ def _headline(results: Results, standings: dict[str, Standing]) -> str:
         parts = [f"{quoted(best)} is best on {quoted(task)}" for task, best in won.items()]
         undecided = [task for task in standings if task not in won]
         if undecided:
-            parts.append(f"on {_names(undecided)} {_not_apart(standings[task] for task in undecided)}")
+            parts.append(f"on {quoted_list(undecided)} {_not_apart(standings[task] for task in undecided)}")
         return f"{'; '.join(parts)}."
     if not everywhere:
         return "No winner: on each task, the leaders cannot be told apart."
@@ -133,7 +129,7 @@ def _headline(results: Results, standings: dict[str, Standing]) -> str:
     first = set.intersection(*({*leading(measures[each.task], each)} for each in compared))
     among = [pair for each in compared for pair in each.pairs if {pair.first, pair.second} <= first]
     if all(standing.equal and not standing.peers for standing in standings.values()) and len(first) > 1:
-        equal = _names(entry.label for entry in results.recipes if entry.label in first)
+        equal = quoted_list(entry.label for entry in results.recipes if entry.label in first)
         return f"{equal} are equivalent, within the plan's margin."
     noise = "the differences among them are within the noise"
     if any(pair.real for pair in among):
@@ -146,7 +142,7 @@ def _headline(results: Results, standings: dict[str, Standing]) -> str:
         return f"No winner: the differences between all {count} recipes are within the noise."
     if len(first) > 1:
         names = [entry.label for entry in results.recipes if entry.label in first]
-        return f"No single winner: {_names(names)} lead, and {noise}."
+        return f"No single winner: {quoted_list(names)} lead, and {noise}."
     return "No single winner: on each task, the leaders cannot be told apart."
 
 
@@ -162,15 +158,15 @@ def _standing(results: Results, measure: ShownMetric, analysis: Analysis, standi
     if not claims(results):
         return f"{start} has the {extreme} mean, {mean}, {lead}; that may be chance."
     if standing.leads and standing.next.interval:
-        low, high = (measure.change(each) for each in sorted(map(measure.gain, standing.next.interval)))
-        return f"{start} is best with {mean}, {lead}, the next (95 % interval {low} to {high}{measure.steps})."
-    notes = [f"{_names(standing.peers)} cannot be told apart from it"] if standing.peers else []
-    if standing.equal:
-        margin = next(p.margin for p in analysis.pairs if p.margin is not None)
-        are = "is" if len(standing.equal) == 1 else "are"
-        notes.append(f"{_names(standing.equal)} {are} equivalent to it within {measure.size(margin)}{measure.steps}")
+        low, high = sorted(map(measure.gain, standing.next.interval))
+        return f"{start} is best with {mean}, {lead}, the next ({measure.between(low, high)})."
+    notes = [f"{quoted_list(standing.peers)} cannot be told apart from it"] if standing.peers else []
+    if standing.equal and analysis.margin is not None:
+        are = verb(len(standing.equal), "is", "are")
+        within = f"{measure.size(analysis.margin)}{measure.steps}"
+        notes.append(f"{quoted_list(standing.equal)} {are} equivalent to it within {within}")
     text = f"{start} has the {extreme} mean, {mean}, but {listed(notes)}"
-    return f"{text}; {_names(standing.beaten)} did worse beyond the noise." if standing.beaten else f"{text}."
+    return f"{text}; {quoted_list(standing.beaten)} did worse beyond the noise." if standing.beaten else f"{text}."
 
 
 def _not_apart(standings: Iterable[Standing]) -> str:
@@ -190,11 +186,11 @@ def _gain(results: Results, measure: ShownMetric, analysis: Analysis) -> Iterato
     if not analysis.gains or not claims(results):
         return
     verbs = [(1, "raises"), (-1, "lowers")]
-    for sign, verb in reversed(verbs) if measure.task.lower_is_better else verbs:
+    for sign, moves in reversed(verbs) if measure.task.lower_is_better else verbs:
         real = {label: gain for label, gain in analysis.gains.items() if gain.real and gain.difference * sign > 0}
         if real:
             sizes = [measure.extent(each) for each in sorted(abs(gain.difference) for gain in real.values())]
             size = sizes[0] if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
-            who = "every recipe" if len(real) == len(analysis.gains) > 1 else _names(real)
+            who = "every recipe" if len(real) == len(analysis.gains) > 1 else quoted_list(real)
             what = f"{measure.task.metric_title} of {who} on {quoted(analysis.task)}"
-            yield f"Pre-training {verb} the {what} by {size}{measure.steps}, beyond the noise."
+            yield f"Pre-training {moves} the {what} by {size}{measure.steps}, beyond the noise."

@@ -86,6 +86,10 @@ class ShownMetric:
         size = self.size(value)
         return size if value == 0 or float(size) > 0 else f"less than {size[:-1]}1"
 
+    def between(self, low: float, high: float) -> str:
+        """The 95 % interval of a difference in a sentence, from its lower to its upper end."""
+        return f"95 % interval {self.change(low)} to {self.change(high)}{self.steps}"
+
     @property
     def steps(self) -> str:
         """The unit of differences, " points", with its space; empty for a metric with its own scale."""

@@ -14,18 +14,18 @@ from bakeoff.comparison.reporting.decision import decisions
 from bakeoff.comparison.reporting.decision_section import decision_figures, decision_section
 from bakeoff.comparison.reporting.factor_findings import factor_figures, factor_section
 from bakeoff.comparison.reporting.family_findings import of_task, over_tasks_section
-from bakeoff.comparison.reporting.findings import findings
+from bakeoff.comparison.reporting.findings import claims, findings
 from bakeoff.comparison.reporting.layer_section import layer_figures, layer_section
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.reporting.search_findings import search_figures, search_section
 from bakeoff.comparison.reporting.series_section import series_figures, series_section
-from bakeoff.comparison.reporting.unequal import budget_text, budgets
+from bakeoff.comparison.reporting.unequal import budget_text, budgets, equal_budgets
 from bakeoff.comparison.reporting.until_loss import until_section
 from bakeoff.comparison.reporting.where_section import where_section
 from bakeoff.comparison.results import FIGURES, Results
 from bakeoff.comparison.statistics.noise import SEEDS_FOR_A_CLAIM
 from bakeoff.comparison.task_analysis import Analysis
-from bakeoff.display.wording import budget, counted, listed, quantity, quoted
+from bakeoff.display.wording import budget, counted, listed, quantity, quoted, quoted_list
 from bakeoff.durable import own_folder, write_atomically
 from bakeoff.report.charts import Figure, on_page, specification
 from bakeoff.report.elements import figure_element, folded, legend, note, opening, panels
@@ -104,7 +104,7 @@ def _answer(results: Results) -> str:
     answer = findings(results)
     seeds = counted(len(results.finished_seeds), "seed")
     sizes = [counted(len(results.recipes), "recipe"), seeds, counted(len(results.tasks), "task")]
-    equal = len({*budgets(results).values()}) < 2
+    equal = equal_budgets(results)
     about = f"{', '.join(sizes)}, {budget_text(results)}{' each' * equal}"
     remarks = cautions(results)
     parts = opening(
@@ -119,7 +119,7 @@ def _answer(results: Results) -> str:
 
 def _scores(results: Results, figures: list[Figure]) -> str:
     """The section of the scores: the table, the dots, and the differences with their verdicts."""
-    claim = len(results.finished_seeds) >= SEEDS_FOR_A_CLAIM
+    claim = claims(results)
     bold = (
         "Bold: the best mean and those next to it, down to the first that is worse beyond the noise; gains that exceed "
         "the noise."
@@ -173,7 +173,7 @@ def _differences(results: Results, analysis: Analysis) -> str:
 
 def _costs(results: Results) -> str:
     what = "Pre-training, mean over seeds (memory: the highest); time is the clock's"
-    equal = len({*budgets(results).values()}) < 2
+    equal = equal_budgets(results)
     of = f"of {budget_text(results) if equal else 'its own'}"
     of += ", by work" * bool(results.budget.work_seconds_per_step)
     return f"<h2>What each recipe cost</h2>{note(f'{what}; budget spent is {of}.')}{tables.costs(results)}"
@@ -276,11 +276,12 @@ def _files(named: dict[str, str | None]) -> str:
 
 def _budgets(results: Results) -> str:
     """The budget of all pre-trainings, or of each recipe's."""
-    texts = [*dict.fromkeys(budgets(results).values())]
-    if len(texts) < 2:
+    if equal_budgets(results):
         return budget_text(results)
-    of_budget = {text: [quoted(name) for name, own in budgets(results).items() if own == text] for text in texts}
-    return "; ".join(f"{budget(text)} of {listed(names)}" for text, names in of_budget.items())
+    of_budget: dict[str, list[str]] = {}
+    for name, text in budgets(results).items():
+        of_budget.setdefault(text, []).append(name)
+    return "; ".join(f"{budget(text)} of {quoted_list(names)}" for text, names in of_budget.items())
 
 
 def _budget_note(results: Results) -> str:

@@ -1,12 +1,12 @@
 """The searches of a comparison in its report: the chosen values, the cost, cautions, and figures."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from statistics import stdev
 from typing import Any
 
 from bakeoff.comparison.results import RecipeEntry, Results
-from bakeoff.display.wording import counted, duration, listed, quoted, verb
+from bakeoff.display.wording import counted, duration, listed, quoted, quoted_list, verb
 from bakeoff.optimization.budget import Budget
 from bakeoff.report.charts import Figure
 from bakeoff.report.elements import legend, note, panels, table
@@ -90,7 +90,8 @@ def search_cautions(results: Results) -> Iterator[str]:
     unsearched = [entry.label for entry in results.recipes if entry.search is None or len(entry.search.trials) < 2]
     if unsearched:
         were = verb(len(unsearched), "was", "were")
-        yield f"{_names(unsearched)} {were} not searched: what the others gain by their search is no merit of theirs."
+        those = quoted_list(unsearched)
+        yield f"{those} {were} not searched: what the others gain by their search is no merit of theirs."
     searched = [entry for entry in results.recipes if entry.search is not None and entry.label not in unsearched]
     if at_edge := [text for entry in searched for text in _edges(entry)]:
         yield (
@@ -100,7 +101,8 @@ def search_cautions(results: Results) -> Iterator[str]:
     if close := [text for entry in searched for text in _close(entry)]:
         yield f"The two best trials are closer than can be told for {listed(close)}."
     if alone := [entry.label for entry in searched if entry.search and _second(entry) is None]:
-        yield f"Of {_names(alone)} one trial alone was trained to its end, so that its loss is compared with no other."
+        those = quoted_list(alone)
+        yield f"Of {those} one trial alone was trained to its end, so that its loss is compared with no other."
     if searched:
         yield (
             "Each recipe was searched once, and all its seeds are trained with the values of its best trial: how much "
@@ -120,10 +122,6 @@ def search_cautions(results: Results) -> Iterator[str]:
         for line in unequal(entry.search.ranges, Budget.parse_text(results.budget.of(entry.label)))
     ]
     yield from (f"In the searches {line}." for line in dict.fromkeys(differences))
-
-
-def _names(labels: Sequence[str]) -> str:
-    return listed([quoted(label) for label in labels])
 
 
 def _edges(entry: RecipeEntry) -> Iterator[str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from statistics import fmean
 from typing import NamedTuple
 
-from bakeoff.comparison.reporting.unequal import budget_text, budgets
+from bakeoff.comparison.reporting.unequal import budget_text, equal_budgets
 from bakeoff.comparison.results import RecipeEntry, Results
 from bakeoff.display.wording import listed, quoted
 from bakeoff.optimization.budget import Budget
@@ -55,7 +55,7 @@ def spending(results: Results, entry: RecipeEntry) -> Spending:
 def spending_cautions(results: Results) -> Iterator[str]:
     """Warnings where recipes spent more or less than was planned."""
     spent = {entry.label: spending(results, entry) for entry in results.recipes if entry.runs}
-    equal = len({*budgets(results).values()}) < 2
+    equal = equal_budgets(results)
     of = f"the {budget_text(results)} that were planned" if equal else "what was planned for each"
     unequal = {label: each.fair for label, each in spent.items() if abs(each.fair - 1) > TOLERATED}
     if unequal:

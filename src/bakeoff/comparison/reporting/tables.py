@@ -9,13 +9,13 @@ from typing import cast
 
 from bakeoff.comparison.reporting.measures import ShownMetric, against_the_best, leading
 from bakeoff.comparison.reporting.spending import spending
-from bakeoff.comparison.reporting.unequal import budget_of, budgets
+from bakeoff.comparison.reporting.unequal import budget_of, equal_budgets
 from bakeoff.comparison.reporting.verdict_words import verdict, what_would_decide
 from bakeoff.comparison.results import Baseline, RecipeEntry, Results
 from bakeoff.comparison.statistics.pairs import Spread
 from bakeoff.comparison.statistics.questions import Difference
 from bakeoff.comparison.task_analysis import Analysis
-from bakeoff.display.wording import duration, memory, p_value, points, quantity
+from bakeoff.display.wording import capitalised, duration, memory, p_value, points, quantity
 from bakeoff.report.elements import frame, head
 
 WITH_SCRATCH, WITHOUT_SCRATCH = 3, 6
@@ -135,13 +135,9 @@ def _baseline_rows(results: Results, measures: Mapping[str, ShownMetric], width:
                 what = f"<small>{escape(baseline_of_task.name)}</small>" if baseline_of_task and len(names) > 1 else ""
                 value = measure.value(baseline_of_task.test[measure.task.metric]) if baseline_of_task else "–"
                 cells += f'<td class="start">{value}{what}</td>' + "<td></td>" * (width - 1)
-            name = title if len(names) > 1 else _capitalised(next(iter(names)))
+            name = title if len(names) > 1 else capitalised(next(iter(names)))
             rows.append(f'<tr class="baseline"><th>{escape(name)}</th>{cells}</tr>')
     return rows
-
-
-def _capitalised(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def differences(
@@ -174,7 +170,7 @@ def differences(
 
 def costs(results: Results) -> str:
     """The table of each recipe's costs, as means over seeds."""
-    own = len({*budgets(results).values()}) > 1
+    own = not equal_budgets(results)
     names = ["Recipe", *(["budget"] if own else []), "parameters", "FLOPs/token", "steps", "tokens", "tokens/s"]
     names += ["peak memory", "time", "budget spent", "total FLOPs"]
     return frame(head(names), (_cost(results, entry, own) for entry in results.recipes))

@@ -39,7 +39,7 @@ def print_results(results: Results, out: Path) -> None:
     remarks = cautions(results)
     for line in [*answer.details, *decisions(results), *remarks[:MOST]]:
         console.print(f"- {line}")
-    if more := len(remarks) - MOST if len(remarks) > MOST else 0:
+    if (more := len(remarks) - MOST) > 0:
         console.print(f"- {counted(more, 'further remark')} in the report")
     console.print(f"\nreport: {out / 'report.html'}", soft_wrap=True)
 
@@ -102,7 +102,7 @@ def _verdicts(measure: ShownMetric, analysis: Analysis) -> Table:
             "" if pair.deciding is None else measure.extent(pair.deciding.detectable),
             ways_to_decide(measure, pair, {analysis.task: measure.rows}),
         )
-    if more := len(analysis.pairs) - MOST_PAIRS if len(analysis.pairs) > MOST_PAIRS else 0:
+    if (more := len(analysis.pairs) - MOST_PAIRS) > 0:
         table.caption, table.caption_justify = f"{counted(more, 'further pair')} in the report", "left"
     return table
 

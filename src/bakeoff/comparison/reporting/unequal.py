@@ -1,10 +1,10 @@
 """What recipes of a comparison have otherwise than others, beside the recipe: budget, text, tokenizer, fine-tuning."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from bakeoff.comparison.planning.own_settings import AS_IT_IS
 from bakeoff.comparison.results import RecipeEntry, Results
-from bakeoff.display.wording import budget, listed, quoted
+from bakeoff.display.wording import budget, listed, quoted, quoted_list, verb
 from bakeoff.yaml_files import dump_yaml
 
 
@@ -13,12 +13,17 @@ def budgets(results: Results) -> dict[str, str]:
     return {entry.label: results.budget.of(entry.label) for entry in results.recipes if not entry.as_it_is}
 
 
+def equal_budgets(results: Results) -> bool:
+    """Whether all recipes that are trained have the same budget."""
+    return len({*budgets(results).values()}) < 2
+
+
 def budget_text(results: Results) -> str:
     """The budget of all recipes in words; of unlike ones that they are unlike."""
-    texts = [*dict.fromkeys(budgets(results).values())]
-    if len(texts) > 1:
+    if not equal_budgets(results):
         return "unequal budgets"
-    return budget(texts[0]) if texts else "no training"
+    text = next(iter(budgets(results).values()), None)
+    return "no training" if text is None else budget(text)
 
 
 def budget_of(results: Results, entry: RecipeEntry) -> str:
@@ -29,13 +34,13 @@ def budget_of(results: Results, entry: RecipeEntry) -> str:
 
 def unequal_cautions(results: Results) -> Iterator[str]:
     """Warnings where recipes are not compared under one equal budget, on one text, or with one fine-tuning."""
-    if len({*budgets(results).values()}) > 1:
+    if not equal_budgets(results):
         each = [f"{quoted(entry.label)} {budget_of(results, entry)}" for entry in results.recipes if not entry.as_it_is]
         yield f"Budgets are unequal: {listed(each)}. Differences between these are also differences of budget."
     untrained = [entry.label for entry in results.recipes if entry.as_it_is]
-    if untrained:
+    if count := len(untrained):
         yield (
-            f"{_names(untrained)} {_is(untrained)} compared as {'it is' if len(untrained) == 1 else 'they are'}, "
+            f"{quoted_list(untrained)} {verb(count, 'is', 'are')} compared as {verb(count, 'it is', 'they are')}, "
             "without a training here: what the weights have cost, and on which text, is no part of the comparison."
         )
     texts = {entry.label: entry.corpus for entry in results.recipes if entry.corpus is not None}
@@ -58,11 +63,3 @@ def unequal_cautions(results: Results) -> Iterator[str]:
 
 def _settings(values: dict[str, object]) -> str:
     return ", ".join(dump_yaml(values).strip().splitlines())
-
-
-def _is(labels: list[str]) -> str:
-    return "is" if len(labels) == 1 else "are"
-
-
-def _names(labels: Iterable[str]) -> str:
-    return listed([quoted(label) for label in labels])

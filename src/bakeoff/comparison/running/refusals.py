@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from bakeoff.comparison.planning.grid import GridFacts
 from bakeoff.comparison.planning.recipe_plan import RecipePlan
-from bakeoff.display.wording import listed, quoted
+from bakeoff.display.wording import quoted, quoted_list
 from bakeoff.errors import UserError
 
 T = TypeVar("T")
@@ -34,10 +34,7 @@ def of_each(labels: Iterable[str], make: Callable[[str], T], where: str = "") ->
         return made
     if not where and len(refused) == 1 and all(len(those) == 1 for those in refused.values()):
         raise UserError(next(iter(refused)))
-    several = [
-        f"recipe{'s' * (len(those) > 1)} {listed([quoted(each) for each in those])}: {reason}"
-        for reason, those in refused.items()
-    ]
+    several = [f"recipe{'s' * (len(those) > 1)} {quoted_list(those)}: {reason}" for reason, those in refused.items()]
     raise UserError(f"{where}{'; '.join(several)}")
 
 
