@@ -9,7 +9,7 @@ from bakeoff.models.norms import RMSNorm
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_norm_of_states_of_either_precision_is_torchs_in_float64(gain, dtype, recwarn):
     torch.manual_seed(0)
-    norm = RMSNorm(16, 1e-3, gain=gain)
+    norm = RMSNorm(16, 1e-3, elementwise_affine=gain)
     exact = nn.RMSNorm(16, eps=1e-3, elementwise_affine=gain, dtype=torch.float64)
     if gain:
         nn.init.uniform_(norm.weight, 0.5, 2.0)

@@ -48,7 +48,7 @@ class BuildContext:
         """A norm over the width, or over another `width`; `affine` overrides whether it has a scale and a shift."""
         has = self.norm_affine if affine is None else affine
         if self.norm_kind == "rms":
-            return RMSNorm(width or self.width, self.norm_epsilon, gain=has)
+            return RMSNorm(width or self.width, self.norm_epsilon, elementwise_affine=has)
         return nn.LayerNorm(width or self.width, eps=self.norm_epsilon, elementwise_affine=has, bias=self.norm_bias)
 
 

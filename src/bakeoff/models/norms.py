@@ -8,12 +8,10 @@ from bakeoff.ops.head_norm import head_norm
 class RMSNorm(nn.RMSNorm):
     """torch's norm g x / sqrt(mean_i x_i^2 + epsilon) (Zhang and Sennrich 2019, arXiv:1910.07467)."""
 
-    def __init__(self, width: int, epsilon: float, gain: bool) -> None:
-        super().__init__(width, eps=epsilon, elementwise_affine=gain)
-        self.epsilon = epsilon
+    eps: float
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., D) to (..., D) of x's type, computed in the gain's: torch has no norm of both, and warns."""
         if not self.elementwise_affine or self.weight.dtype == x.dtype:
             return super().forward(x)
-        return head_norm(x, self.weight, self.epsilon).to(x.dtype)
+        return head_norm(x, self.weight, self.eps).to(x.dtype)

@@ -161,7 +161,7 @@ class Attention(Part):
             projected = context.packing.padded(projected)
         gains, epsilon = None, 0.0
         if self.query_norm is not None and self.key_norm is not None:
-            gains, epsilon = (self.query_norm.weight, self.key_norm.weight), self.query_norm.epsilon
+            gains, epsilon = (self.query_norm.weight, self.key_norm.weight), self.query_norm.eps
         query, key, value = attention_heads(
             projected,
             self.heads,

@@ -86,10 +86,8 @@ class HeadNorm(nn.RMSNorm):
     Dehghani et al. 2023, arXiv:2302.05442, where it is a layer norm).
     """
 
-    def __init__(self, width: int, epsilon: float) -> None:
-        super().__init__(width, eps=epsilon)
-        self.epsilon = epsilon
+    eps: float
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, H, T, d) to (B, H, T, d), in the gain's precision, whatever the precision of x."""
-        return head_norm(x, self.weight, self.epsilon)
+        return head_norm(x, self.weight, self.eps)
