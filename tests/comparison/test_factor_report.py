@@ -2,12 +2,11 @@
 
 import json
 
+from report_pages import HOSTILE, page_of
 from synthetic_results import make_results
-from test_report import HOSTILE, Page
 
 from bakeoff.comparison.planning.grid import GridFacts
 from bakeoff.comparison.reporting.findings import findings
-from bakeoff.comparison.reporting.report import write_report
 from bakeoff.comparison.reporting.terminal import print_results
 from bakeoff.comparison.results import Results
 from bakeoff.comparison.statistics.factors import factor_analyses
@@ -41,12 +40,10 @@ def test_a_report_has_means_effects_and_charts_as_text(tmp_path, capsys):
     results = make_results(grids=[facts], rows=300)
     results.write_json(tmp_path / "results.json")
     assert Results.read(tmp_path / "results.json") == results
-    write_report(results, tmp_path / "report.html")
-    html = (tmp_path / "report.html").read_text(encoding="utf-8")
-    page = Page(html)
+    page = page_of(results, tmp_path)
     assert "What each factor does" in page.text
     assert page.tags.count("script") == 3
-    assert page.tags.count("b") == html.split("<script")[0].count("<b>")
+    assert page.tags.count("b") == page.html.split("<script")[0].count("<b>")
     for name in HOSTILE:
         assert visible(name) in visible(page.text)
     drawn = json.loads(page.scripts[0])
@@ -62,8 +59,7 @@ def test_a_task_on_which_a_grid_has_no_score_has_no_table_of_its_levels(tmp_path
     without, other = results.analyses
     without = without.model_copy(update={"factors": factor_analyses([facts], {}, False, 0)})
     results = results.model_copy(update={"analyses": [without, other]})
-    write_report(results, tmp_path / "report.html")
-    text = Page((tmp_path / "report.html").read_text(encoding="utf-8")).text
+    text = page_of(results, tmp_path).text
     means = text[text.index("Mean at each level") :].split("share none")[0]
     assert other.task in means
     assert without.task not in means

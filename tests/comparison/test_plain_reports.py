@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from report_pages import HOSTILE
 from synthetic_results import as_errors, make_results
 from test_execution import FakeEngine, folder, plan  # noqa: F401
-from test_report import HOSTILE
 
 from bakeoff.comparison.execution import compare
 from bakeoff.comparison.reporting.latex import latex, write_latex

@@ -1,10 +1,10 @@
 import csv
 import json
 import re
-from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import pytest
+from report_pages import HOSTILE, Page, page_of
 from synthetic_results import as_errors, make_results
 
 from bakeoff.comparison.comparable import comparable_losses
@@ -22,34 +22,7 @@ from bakeoff.errors import UserError
 from bakeoff.objectives.held_out import what_differs
 from bakeoff.tasks.cut_rows import CutRows
 
-
-class Page(HTMLParser):
-    """What a browser would see: elements, what they load, and the text outside of scripts and styles."""
-
-    def __init__(self, html):
-        super().__init__()
-        self.loads, self.scripts, self.tags, self.text, self.raw = [], [], [], "", None
-        self.feed(html)
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.append(tag)
-        self.raw = tag if tag in ("script", "style") else self.raw
-        if tag == "script":
-            self.scripts.append("")
-        self.loads += [value for name, value in attributes if name in ("src", "href", "srcset", "data", "action")]
-
-    def handle_endtag(self, tag):
-        self.raw = None if tag == self.raw else self.raw
-
-    def handle_data(self, data):
-        if self.raw == "script":
-            self.scripts[-1] += data
-        elif self.raw is None:
-            self.text += data
-
-
 SHAPES = {"svg", "g", "path", "text", "line", "rect", "defs", "clipPath", "linearGradient", "stop"}
-HOSTILE = ["<b>bold", "quote\" & '", "</script><script>alert(1)</script>", "中文 {{x}} $title \x1b[2J\u2028"]
 
 
 @pytest.fixture(scope="module")
@@ -130,8 +103,7 @@ def test_no_axis_begins_where_no_value_can_be(tmp_path, monkeypatch):
         for label, spread in analysis.pretrained.items()
     }
     results = results.model_copy(update={"analyses": [analysis.model_copy(update={"pretrained": spreads})]})
-    write_report(results, tmp_path / "report.html")
-    drawn = json.loads(Page((tmp_path / "report.html").read_text(encoding="utf-8")).scripts[0])
+    drawn = json.loads(page_of(results, tmp_path).scripts[0])
     ends = {name: list(ends_of_axes(chart)) for name, chart in drawn.items()}
     assert all(ends.values()), ends
     assert all(low >= 0 for axes in ends.values() for low, _ in axes)
@@ -180,8 +152,7 @@ def test_winner_on_one_task_only():
 def test_one_recipe_alone(tmp_path):
     results = make_results(names=["bert-mini"], tasks=("SST-2",), scratch=False, rows=100)
     assert findings(results).headline.startswith("Only bert-mini was measured")
-    write_report(results, tmp_path / "report.html")
-    text = Page((tmp_path / "report.html").read_text(encoding="utf-8")).text
+    text = page_of(results, tmp_path).text
     assert "from scratch" not in text.split("How it was measured")[0].split("Recipe")[1].split("Most frequent")[0]
 
 
@@ -325,8 +296,7 @@ def test_cut_texts_are_told_for_each_task_and_recipe(results, tmp_path, monkeypa
         "part of 317 of the 800 test rows (23.1 % of their tokens); on TREC, rows of 64 tokens for gpt-tiny leave out "
         "a part of 3 of the 800 test rows (less than 0.1 % of their tokens)."
     )
-    write_report(results, tmp_path / "report.html")
-    assert "Not read: On TREC, rows of 32 tokens for" in Page((tmp_path / "report.html").read_text("utf-8")).text
+    assert "Not read: On TREC, rows of 32 tokens for" in page_of(results, tmp_path).text
     write_csv(results, tmp_path / "results.csv")
     with open(tmp_path / "results.csv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -367,8 +337,7 @@ def test_errors_are_ranked_and_told_the_other_way_round():
 def test_a_report_of_several_kinds(tmp_path, monkeypatch):
     monkeypatch.setattr("bakeoff.comparison.reporting.report._write_figures", lambda *arguments: None)
     results = as_errors(make_results(rows=300), "TREC")
-    write_report(results, tmp_path / "report.html")
-    page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
+    page = page_of(results, tmp_path)
     assert "SST-2accuracy, %" in page.text
     assert "TRECmean absolute error (less is better)" in page.text
     assert "Without a model51.0most frequent class0.735mean of train" in page.text

@@ -4,12 +4,11 @@ import json
 
 import numpy as np
 import pytest
+from report_pages import HOSTILE, page_of
 from synthetic_results import make_results
-from test_report import HOSTILE, Page
 
 from bakeoff.comparison.planning.plan import Plan
 from bakeoff.comparison.reporting.findings import findings
-from bakeoff.comparison.reporting.report import write_report
 from bakeoff.comparison.results import Results
 from bakeoff.comparison.statistics.groups import Group
 from bakeoff.comparison.statistics.pairs import all_pairs, describe, gains
@@ -91,9 +90,7 @@ def test_sentences_and_a_chart_of_a_curve(tmp_path):
     hostile = curve_results(HOSTILE)
     hostile.write_json(tmp_path / "results.json")
     assert Results.read(tmp_path / "results.json") == hostile
-    write_report(hostile, tmp_path / "report.html")
-    html = (tmp_path / "report.html").read_text(encoding="utf-8")
-    page = Page(html)
+    page = page_of(hostile, tmp_path)
     assert "How scores grow with labels" in page.text
     assert page.tags.count("script") == 3
     assert "rows-1" in json.loads(page.scripts[0])
