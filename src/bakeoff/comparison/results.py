@@ -127,6 +127,11 @@ class RecipeEntry(Config):
         return values if start is None else {**values, "starts": {run["seed"]: start for run in values["runs"]}}
 
     @property
+    def peak_memory(self) -> int | None:
+        """Bytes of memory that its pre-trainings needed at most; None: not measured."""
+        return max((run.peak_memory_bytes for run in self.runs if run.peak_memory_bytes is not None), default=None)
+
+    @property
     def checkpoint(self) -> StartFacts | None:
         """The one start of all seeds, whose luck no seed shows; None: each seed has its own, or random weights."""
         different = {each.weights for each in self.starts.values()}

@@ -119,11 +119,10 @@ def as_good(measure: ShownMetric, analysis: Analysis, best: str) -> str:
 def costs(results: Results, entry: RecipeEntry, task: str) -> dict[str, float]:
     """The costs of a recipe on a task that are known, by name."""
     latency = next((each for each in results.latencies if (each.recipe, each.task) == (entry.label, task)), None)
-    peaks = [run.peak_memory_bytes for run in entry.runs if run.peak_memory_bytes is not None]
     known = {
         "latency": None if latency is None else latency.seconds,
         "parameters": entry.parameters if latency is None else latency.parameters,
-        "memory": max(peaks) if peaks else None,
+        "memory": entry.peak_memory,
         "training": fmean(run.seconds for run in entry.runs) if entry.runs else None,
     }
     return {name: float(value) for name, value in known.items() if value is not None}

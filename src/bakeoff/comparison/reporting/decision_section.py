@@ -8,15 +8,9 @@ from typing import Any
 import altair
 
 from bakeoff.comparison.reporting.charts import colours
-from bakeoff.comparison.reporting.decision import (
-    COSTS,
-    Choice,
-    Cost,
-    cheapest,
-    choices,
-    on_front,
-)
+from bakeoff.comparison.reporting.decision import COSTS, Choice, Cost, cheapest, choices, on_front
 from bakeoff.comparison.reporting.measures import ShownMetric
+from bakeoff.comparison.reporting.tables import NOTHING
 from bakeoff.comparison.results import Results
 from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.display.wording import counted, listed
@@ -97,7 +91,7 @@ def _table(results: Results, analysis: Analysis) -> str:
         for cost in COSTS:
             value = choice.costs.get(cost.name)
             if value is None:
-                cells += '<td class="weak">–</td>'
+                cells += NOTHING
                 continue
             text = cost.shown(value)
             mark = "<small>enough</small>" if enough[cost.name] is choice else ""

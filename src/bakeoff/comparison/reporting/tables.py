@@ -22,6 +22,7 @@ WITH_SCRATCH, WITHOUT_SCRATCH = 3, 6
 """Most tasks in one table: with three columns for each task, and with one."""
 
 NOTHING = '<td class="weak">–</td>'
+"""The cell of what is not known."""
 
 
 def leaders(measure: ShownMetric, analysis: Analysis) -> set[str]:
@@ -101,9 +102,14 @@ def _spread(measure: ShownMetric, spread: Spread | None, *, strong: bool = False
         return NOTHING
     mean = f"<b>{measure.value(spread.mean)}</b>" if strong else measure.value(spread.mean)
     deviation = f" ± {measure.value(spread.deviation)}" if spread.deviation is not None else ""
-    ends = map(measure.value, measure.cut(spread.interval)) if spread.interval else ()
-    interval = f"<small>{' to '.join(ends)}</small>" if spread.interval else ""
-    return f"<td{' class=start' if start else ''}>{mean}{deviation}{interval}</td>"
+    return f"<td{' class=start' if start else ''}>{mean}{deviation}{interval_below(measure, spread)}</td>"
+
+
+def interval_below(measure: ShownMetric, spread: Spread) -> str:
+    """The interval of a mean, for the second line of its cell; empty where it is not known."""
+    if spread.interval is None:
+        return ""
+    return f"<small>{' to '.join(map(measure.value, measure.cut(spread.interval)))}</small>"
 
 
 def _gain(measure: ShownMetric, gain: Difference | None) -> str:
@@ -187,7 +193,6 @@ def _cost(results: Results, entry: RecipeEntry, own: bool) -> str:
     def mean(name: str) -> float:
         return cast(float, sum(getattr(run, name) for run in runs) / len(runs))
 
-    peaks = [run.peak_memory_bytes for run in runs if run.peak_memory_bytes is not None]
     cells = [
         *first,
         quantity(entry.parameters),
@@ -195,7 +200,7 @@ def _cost(results: Results, entry: RecipeEntry, own: bool) -> str:
         f"{entry.steps:,}",
         quantity(mean("tokens")),
         quantity(mean("tokens_per_second")),
-        memory(max(peaks) if peaks else None),
+        memory(entry.peak_memory),
         duration(mean("seconds")),
         f"{100 * spending(results, entry).fair:.0f} %",
         quantity(mean("flops")),

@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from bakeoff.comparison.reporting.measures import ShownMetric, learned_baselines
+from bakeoff.comparison.reporting.tables import NOTHING, interval_below
 from bakeoff.comparison.results import Baseline, Results
 from bakeoff.comparison.statistics.breakdown import DifferingRow, LengthScores
 from bakeoff.comparison.task_analysis import Analysis
@@ -92,7 +93,7 @@ def _classes(results: Results, analysis: Analysis, baseline: Baseline | None) ->
 
 def _class_cell(score: LabelScore | None) -> str:
     if score is None:
-        return '<td class="weak">–</td>'
+        return NOTHING
     return f"<td>{percent(score.f1)}<small>{percent(score.precision)} · {percent(score.recall)}</small></td>"
 
 
@@ -107,11 +108,9 @@ def _lengths(measure: ShownMetric, analysis: Analysis, baseline: Baseline | None
         for part in parts:
             spread = part.pretrained.get(label)
             if spread is None:
-                cells += '<td class="weak">–</td>'
-                continue
-            ends = map(measure.value, measure.cut(spread.interval)) if spread.interval else ()
-            interval = f"<small>{' to '.join(ends)}</small>" if spread.interval else ""
-            cells += f"<td>{measure.value(spread.mean)}{interval}</td>"
+                cells += NOTHING
+            else:
+                cells += f"<td>{measure.value(spread.mean)}{interval_below(measure, spread)}</td>"
         rows.append(f'<tr><th scope="row">{escape(label)}</th>{cells}</tr>')
     if baseline is not None and all(part.baseline is not None for part in parts):
         cells = "".join(f"<td>{measure.value(part.baseline or 0.0)}</td>" for part in parts)
