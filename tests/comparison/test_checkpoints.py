@@ -14,7 +14,7 @@ from bakeoff.runs.run import Run
 
 __all__ = ["folder"]
 
-PLAN = {"recipes": ["gpt-tiny.yaml"], "budget": "steps=40", "seeds": 1}
+PLAN = {"recipes": ["gpt-tiny.yaml"], "budget": "steps=20", "seeds": 1}
 
 
 def quiet(results, path):
@@ -40,8 +40,8 @@ def test_the_whole_pre_training_is_trained_once_and_stays_as_it_is(done):
     assert weights(folder / "out") == weights(folder / "plain")
     (entry,) = results.recipes
     (checkpoint,) = entry.checkpoints
-    assert (checkpoint.share, checkpoint.steps) == (0.5, 20)
-    assert [run.steps for run in checkpoint.runs] == [20]
+    assert (checkpoint.share, checkpoint.steps) == (0.5, 10)
+    assert [run.steps for run in checkpoint.runs] == [10]
     assert {score.initialisation for score in checkpoint.scores} == {"pretrained"}
     (curve,) = results.series
     assert (curve.scale, [point.name for point in curve.points]) == ("budget", ["50 %", "100 %"])
@@ -55,8 +55,8 @@ def test_its_learning_rate_falls_to_zero_in_the_last_fifth(done):
     whole = Run(folder / "out/runs/gpt-tiny/seed-0/pretrain")
     schedule, rate = run.recipe.training.schedule, run.recipe.training.optimizer.rate
     trunk = whole.recipe.training
-    assert rate == pytest.approx(trunk.optimizer.rate * trunk.schedule.factor(16, 40))
-    assert [schedule.factor(step, 20) for step in (16, 18, 20)] == pytest.approx([1, 0.5, 0])
+    assert rate == pytest.approx(trunk.optimizer.rate * trunk.schedule.factor(8, 20))
+    assert [schedule.factor(step, 10) for step in (8, 9, 10)] == pytest.approx([1, 0.5, 0])
 
 
 def test_a_share_that_is_added_later_is_the_same_to_the_bit(done, corpus):
@@ -83,7 +83,7 @@ def test_only_what_is_new_is_run(folder):
     [
         ({"checkpoints": ["10"]}, "checkpoints.0: '10' is no share of a pre-training's budget above 0"),
         ({"checkpoints": ["10 %", "10.0 %"]}, "checkpoints: 10 % stands there twice"),
-        ({"checkpoints": ["5 %", "10 %"]}, "checkpoints, recipe gpt-tiny: 5 % of its 40 steps are 2, and 10 are the"),
+        ({"checkpoints": ["5 %", "10 %"]}, "checkpoints, recipe gpt-tiny: 5 % of its 20 steps are 1, and 10 are the"),
     ],
 )
 def test_what_is_no_checkpoint(tmp_path, corpus, changes, message):

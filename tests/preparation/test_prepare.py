@@ -271,8 +271,14 @@ NOVELS = {
 }
 
 
-@pytest.mark.parametrize("shape", NOVELS)
-@pytest.mark.parametrize("share", [0.01, 0.002, 0.5, 0.999])
+@pytest.mark.parametrize(
+    ("shape", "share"),
+    [
+        pytest.param(shape, share, marks=[pytest.mark.slow] * (shape == "many novels" and share > 0.01))
+        for shape in NOVELS
+        for share in (0.01, 0.002, 0.5, 0.999)
+    ],
+)
 def test_long_documents_and_paragraphs_are_cut_where_whole_ones_cannot_give_the_share(shape, share, tmp_path):
     """Each sentence is in one part, whole and once, in its order; and no part is far from what was asked for."""
     documents, paragraphs, sentences = NOVELS[shape]

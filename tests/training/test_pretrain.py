@@ -54,8 +54,8 @@ def course(run):
 @pytest.mark.parametrize("name", [*RECIPES, pytest.param("transformer-translation-tiny", marks=pytest.mark.slow)])
 def test_interrupted_and_resumed_equals_uninterrupted_bit_for_bit(name, corpus, parallel_corpus, tmp_path, monkeypatch):
     """With a validation between the interruptions."""
-    monkeypatch.setattr(pretraining, "FEWEST_STEPS_BETWEEN_VALIDATIONS", 10)
-    changes = {"training.budget": {"steps": 20}, "training.micro_batch": 5, "model.dropout": 0.1}
+    monkeypatch.setattr(pretraining, "FEWEST_STEPS_BETWEEN_VALIDATIONS", 5)
+    changes = {"training.budget": {"steps": 10}, "training.micro_batch": 5, "model.dropout": 0.1}
     if name == "transformer-translation-tiny":
         corpus = parallel_corpus
         changes |= {"training.batch": {"tokens": 160}, "training.micro_batch": {"tokens": 64}}
@@ -64,16 +64,16 @@ def test_interrupted_and_resumed_equals_uninterrupted_bit_for_bit(name, corpus, 
     recipe = shrink(name, **changes)
     whole = train(recipe, corpus, tmp_path / "whole", seed=3)
     with monkeypatch.context() as patch:
-        interrupt_at(patch, 7)
-        with pytest.raises(Interrupted, match=r"stopped at step 8; .* --resume continues"):
+        interrupt_at(patch, 2)
+        with pytest.raises(Interrupted, match=r"stopped at step 3; .* --resume continues"):
             train(recipe, corpus, tmp_path / "parts", seed=3)
     assert not Run.open(tmp_path / "parts").finished
     with monkeypatch.context() as patch:
-        interrupt_at(patch, 15)
+        interrupt_at(patch, 6)
         with pytest.raises(Interrupted):
             train(recipe, corpus, tmp_path / "parts", seed=3, resume=True)
     parts = train(recipe, corpus, tmp_path / "parts", seed=3, resume=True)
-    assert [line["step"] for line in whole.metrics() if line["kind"] == "validation"] == [0, 10, 20]
+    assert [line["step"] for line in whole.metrics() if line["kind"] == "validation"] == [0, 5, 10]
     expected = weights(whole)
     for key, value in weights(parts).items():
         assert torch.equal(value, expected[key]), key
@@ -91,11 +91,11 @@ OPTIMIZERS = [
 @pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=[optimizer["kind"] for optimizer in OPTIMIZERS])
 def test_every_optimizer_and_the_plateau_resume_bit_for_bit(optimizer, corpus, tmp_path, monkeypatch):
     """The plateau's losses come from the metrics; here none is low enough, so that every second one halves the rate."""
-    monkeypatch.setattr(pretraining, "FEWEST_STEPS_BETWEEN_VALIDATIONS", 4)
+    monkeypatch.setattr(pretraining, "FEWEST_STEPS_BETWEEN_VALIDATIONS", 2)
     changes = {
-        "training.budget": {"steps": 36},
+        "training.budget": {"steps": 18},
         "training.optimizer": optimizer,
-        "training.schedule": {"kind": "plateau", "warmup": 4, "patience": 1, "threshold": 0.9},
+        "training.schedule": {"kind": "plateau", "warmup": 2, "patience": 1, "threshold": 0.9},
         "training.batch": 2,
         "input.length": 8,
         "model.encoder.layers": 1,
@@ -104,7 +104,7 @@ def test_every_optimizer_and_the_plateau_resume_bit_for_bit(optimizer, corpus, t
     whole = train(recipe, corpus, tmp_path / "whole", seed=3)
     rates = [line["learning_rate"] / optimizer["lr"] for line in whole.metrics() if line["kind"] == "train"]
     assert {1.0, 0.5, 0.25, 0.125} <= set(rates)
-    for number in (13, 27):  # between two validations, and where one has just been made
+    for number in (6, 13):  # between two validations, and where one has just been made
         with monkeypatch.context() as patch:
             interrupt_at(patch, number)
             with pytest.raises(Interrupted):
@@ -226,7 +226,7 @@ def test_a_loss_that_is_no_number_stops_and_keeps_the_last_good_checkpoint(corpu
 
 
 def test_figures_read_seldom_are_the_same_and_name_the_same_step(corpus, tmp_path, monkeypatch):
-    recipe = shrink("bert-tiny", **{"training.budget": {"steps": 40}})
+    recipe = shrink("bert-tiny", **{"training.budget": {"steps": 20}})
     often = train(recipe, corpus, tmp_path / "often")
     monkeypatch.setitem(loop.READ_EVERY, "cpu", 7)
     monkeypatch.setattr(pretraining, "TRAIN_LINES", 4)
@@ -234,21 +234,22 @@ def test_figures_read_seldom_are_the_same_and_name_the_same_step(corpus, tmp_pat
     assert torch.equal(weights(often)["heads.mlm.bias"], weights(seldom)["heads.mlm.bias"])
     first = [line["loss"] for line in often.metrics() if line["kind"] == "train"]
     second = [line["loss"] for line in seldom.metrics() if line["kind"] == "train"]
-    assert second == pytest.approx([sum(first[i : i + 10]) / 10 for i in range(0, 40, 10)])
+    assert second == pytest.approx([sum(first[i : i + 5]) / 5 for i in range(0, 20, 5)])
     exact = loop.optimize
 
     def breaks(unit, parts, index):
-        if index == 23:
+        if index == 11:
             next(unit.module.parameters()).data.fill_(float("nan"))
         return exact(unit, parts, index)
 
     monkeypatch.setattr(loop, "optimize", breaks)
-    with pytest.raises(UserError, match="mlm is not a finite number at step 24;"):
+    with pytest.raises(UserError, match="mlm is not a finite number at step 12;"):
         train(recipe, corpus, tmp_path / "broken")
 
 
 def test_a_signal_during_validation_saves_too(corpus, tmp_path, monkeypatch):
-    recipe = shrink("bert-tiny", **{"training.budget": {"steps": 60}})
+    monkeypatch.setattr(pretraining, "FEWEST_STEPS_BETWEEN_VALIDATIONS", 6)
+    recipe = shrink("bert-tiny")
     exact, calls = pretraining.validate, []
 
     def interrupted(*arguments):
@@ -259,9 +260,9 @@ def test_a_signal_during_validation_saves_too(corpus, tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(pretraining, "validate", interrupted)
-        with pytest.raises(Interrupted, match="stopped at step 30"):
+        with pytest.raises(Interrupted, match="stopped at step 6"):
             train(recipe, corpus, tmp_path / "run")
-    assert [path.name for path in Run.open(tmp_path / "run").checkpoints.iterdir()] == ["step-00000030"]
+    assert [path.name for path in Run.open(tmp_path / "run").checkpoints.iterdir()] == ["step-00000006"]
     resumed = train(recipe, corpus, tmp_path / "run", resume=True)
     assert course(resumed) == course(train(recipe, corpus, tmp_path / "whole"))
 
