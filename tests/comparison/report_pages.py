@@ -1,6 +1,9 @@
 """Reports of made-up results, as a browser would see them."""
 
+import json
 from html.parser import HTMLParser
+
+import altair
 
 from bakeoff.comparison.reporting.report import write_report
 
@@ -38,3 +41,11 @@ def page_of(results, folder):
     """The report of some results, written into a folder."""
     write_report(results, folder / "report.html")
     return Page((folder / "report.html").read_text(encoding="utf-8"))
+
+
+def charts_of(page):
+    """The charts of a report by name, each of which is valid Vega-Lite."""
+    charts = json.loads(page.scripts[0])
+    for chart in charts.values():
+        altair.TopLevelSpec.validate(chart)
+    return charts

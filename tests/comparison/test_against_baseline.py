@@ -106,8 +106,7 @@ def test_comparisons_from_before_predictions_were_kept_measure_the_baseline_anew
 
 
 @pytest.mark.parametrize("turned", [False, True])
-def test_the_report_says_of_the_best_recipe_what_the_paired_test_says(turned, tmp_path, monkeypatch):
-    monkeypatch.setattr("bakeoff.comparison.reporting.report._write_figures", lambda *arguments: None)
+def test_the_report_says_of_the_best_recipe_what_the_paired_test_says(turned, tmp_path):
     results = make_results(tasks=("T",), baseline=0.875)
     results = as_errors(results, "T") if turned else results
     name = results.baselines[1].name

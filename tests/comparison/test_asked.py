@@ -27,7 +27,6 @@ def go(folder, report=lambda results, path: None, **values):
 
 
 def test_each_answer_stands_in_report_terminal_and_results(folder, capsys, monkeypatch):
-    monkeypatch.setattr("bakeoff.comparison.reporting.report._write_figures", lambda *arguments: None)
     results = go(folder, write_report, margin={"mood": 90.0, "tone": 0.1}, trends={"size": ["one", "two", "three"]})
     verdicts = {each.task: {pair.verdict for pair in each.pairs} for each in results.analyses}
     assert verdicts["mood"] == {"equivalent"}
@@ -51,8 +50,7 @@ def test_each_answer_stands_in_report_terminal_and_results(folder, capsys, monke
     assert any("Along size" in line or "Along “size”" in line for line in findings(results).details)
 
 
-def test_one_recipe_against_the_others(folder, monkeypatch):
-    monkeypatch.setattr("bakeoff.comparison.reporting.report._write_figures", lambda *arguments: None)
+def test_one_recipe_against_the_others(folder):
     results = go(folder, write_report, baseline="two")
     for analysis in [*results.analyses, results.over_tasks]:
         for pairs in (analysis.pairs, analysis.gain_pairs):

@@ -173,8 +173,7 @@ def with_labels(results, name="yes"):
     return results.model_copy(update={"recipes": entries})
 
 
-def test_the_section_shows_texts_as_text_and_what_differs_most_first(tmp_path, monkeypatch):
-    monkeypatch.setattr("bakeoff.comparison.reporting.report._write_figures", lambda *arguments: None)
+def test_the_section_shows_texts_as_text_and_what_differs_most_first(tmp_path):
     results = with_labels(make_results(tasks=("T",)), "<u>yes</u>")
     labels = list(results.analyses[0].pretrained)
     row = {"row": 7, "text": "<script>alert(1)</script>", "label": "<u>yes</u>"}

@@ -517,7 +517,7 @@ def test_progress_is_told(folder):
     assert lines[-1].startswith("1 of 1 seeds done")
 
 
-def test_the_real_report_of_a_fake_run(folder):
+def test_the_real_report_of_a_fake_run(folder, every_chart):
     compare(plan(folder), folder / "out", engine=FakeEngine())
     assert "accuracy" in (folder / "out/report.html").read_text(encoding="utf-8")
     assert list((folder / "out/figures").glob("*.png"))

@@ -1,8 +1,6 @@
 """Factors in report and on the terminal."""
 
-import json
-
-from report_pages import HOSTILE, page_of
+from report_pages import HOSTILE, charts_of, page_of
 from synthetic_results import make_results
 
 from bakeoff.comparison.planning.grid import GridFacts
@@ -46,7 +44,7 @@ def test_a_report_has_means_effects_and_charts_as_text(tmp_path, capsys):
     assert page.tags.count("b") == page.html.split("<script")[0].count("<b>")
     for name in HOSTILE:
         assert visible(name) in visible(page.text)
-    drawn = json.loads(page.scripts[0])
+    drawn = charts_of(page)
     assert sum(name.startswith("factors-1-") for name in drawn) == 2
     assert len(list((tmp_path / "figures").glob("factors-*.svg"))) == 2
     print_results(results, tmp_path)

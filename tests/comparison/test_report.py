@@ -4,7 +4,7 @@ import re
 from xml.etree import ElementTree
 
 import pytest
-from report_pages import HOSTILE, Page, page_of
+from report_pages import HOSTILE, Page, charts_of, page_of
 from synthetic_results import as_errors, make_results
 
 from bakeoff.comparison.comparable import comparable_losses
@@ -45,11 +45,11 @@ def test_one_file_that_loads_nothing(written):
 
 def test_one_bundle_for_all_charts(written):
     page = Page(written.read_text(encoding="utf-8"))
-    specifications, bundle, draw = page.scripts
+    _, bundle, draw = page.scripts
     assert sum(len(script) > 500_000 for script in page.scripts) == 1
     assert "window.vegaEmbed" in bundle
     assert "vegaEmbed(" in draw
-    drawn = json.loads(specifications)
+    drawn = charts_of(page)
     assert len(drawn) == 2 * 5 + 2 + 2 * 4 + 2
     assert all("$schema" not in chart for chart in drawn.values())
     assert written.stat().st_size < 2_000_000
@@ -88,9 +88,8 @@ def ends_of_axes(node):
             yield from ends_of_axes(each)
 
 
-def test_no_axis_begins_where_no_value_can_be(tmp_path, monkeypatch):
+def test_no_axis_begins_where_no_value_can_be(tmp_path):
     """Neither losses, shares of rows, times nor numbers of parameters are negative, nor is a share above 100 %."""
-    monkeypatch.setattr("bakeoff.comparison.reporting.report._write_figures", lambda *arguments: None)
     results = make_results(depths=[6.8, 0.02, 6.8, 2.2], tasks=("T",))
     (analysis,) = results.analyses
     near = {"gpt-tiny": 0.001, "bert-mini": 0.999}
@@ -257,8 +256,7 @@ def test_labels_that_are_words_stand_in_quotation_marks():
     assert "“TREC”" not in text
 
 
-def test_cautions_are_one_for_each_kind_and_the_first_five_stand_at_the_top(tmp_path, monkeypatch):
-    monkeypatch.setattr("bakeoff.comparison.reporting.report._write_figures", lambda *arguments: None)
+def test_cautions_are_one_for_each_kind_and_the_first_five_stand_at_the_top(tmp_path):
     names = [f"albert-{number}" for number in range(8)]
     results = make_results(
         names=names, seeds=2, tasks=("one-1", "two-2", "three-3"), rows=100, baseline=0.99, depths=[0.02] * 4
@@ -277,8 +275,7 @@ def test_cautions_are_one_for_each_kind_and_the_first_five_stand_at_the_top(tmp_
     assert rest.partition("</details>")[0].count("<li>") == len(told) - MOST
 
 
-def test_cut_texts_are_told_for_each_task_and_recipe(results, tmp_path, monkeypatch):
-    monkeypatch.setattr("bakeoff.comparison.reporting.report._write_figures", lambda *arguments: None)
+def test_cut_texts_are_told_for_each_task_and_recipe(results, tmp_path):
 
     def cut(length, rows, tokens):
         return CutRows(length=length, rows=rows, of_rows=800, tokens=tokens, of_tokens=10_000)
@@ -334,8 +331,7 @@ def test_errors_are_ranked_and_told_the_other_way_round():
     assert cautions(after) == cautions(before)
 
 
-def test_a_report_of_several_kinds(tmp_path, monkeypatch):
-    monkeypatch.setattr("bakeoff.comparison.reporting.report._write_figures", lambda *arguments: None)
+def test_a_report_of_several_kinds(tmp_path):
     results = as_errors(make_results(rows=300), "TREC")
     page = page_of(results, tmp_path)
     assert "SST-2accuracy, %" in page.text

@@ -1,10 +1,8 @@
 """Curves over labels and budgets: crossings, and from where pre-training gains."""
 
-import json
-
 import numpy as np
 import pytest
-from report_pages import HOSTILE, page_of
+from report_pages import HOSTILE, charts_of, page_of
 from synthetic_results import make_results
 
 from bakeoff.comparison.planning.plan import Plan
@@ -93,7 +91,7 @@ def test_sentences_and_a_chart_of_a_curve(tmp_path):
     page = page_of(hostile, tmp_path)
     assert "How scores grow with labels" in page.text
     assert page.tags.count("script") == 3
-    assert "rows-1" in json.loads(page.scripts[0])
+    assert "rows-1" in charts_of(page)
     assert (tmp_path / "figures/rows-1.svg").is_file()
 
 

@@ -112,9 +112,10 @@ def specification(chart: Any, *, width: int | str, height: int, ink: str, legend
         if legend
         else {"disable": True},
     }
-    spec = chart.properties(
+    sized = chart.properties(
         width=width, height=height, autosize=altair.AutoSizeParams(type="fit-x", contains="padding")
-    ).to_dict()
+    )
+    spec = sized.to_dict(validate=False)  # which takes most of a report's time; tests validate charts of each kind
     spec["config"] = config
     spec.pop("$schema", None)  # an address in the page would look like a resource to load
     return cast(dict[str, Any], _visible(spec))
