@@ -15,10 +15,12 @@ def results():
     return make_results()
 
 
-@pytest.fixture(autouse=True)
-def _quick_latencies(monkeypatch):
-    """As few calls as there may be, since no test asks how long they take."""
-    monkeypatch.setattr(latency, "SECONDS", 0.0)
+@pytest.fixture(autouse=True, scope="module")
+def _quick_latencies():
+    """As few calls as there may be, since no test asks how long they take; for comparisons that a file shares, too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(latency, "SECONDS", 0.0)
+        yield
 
 
 @pytest.fixture
