@@ -11,6 +11,7 @@ from typing import Any
 
 from bakeoff.display.terminal import tell
 from bakeoff.regular_files import open_regular
+from bakeoff.user_cache import user_cache
 
 REMEMBERED_FROM = 1 << 20
 """Bytes. A smaller file is read every time, which takes less than a millisecond."""
@@ -68,8 +69,7 @@ def _key(path: Path) -> tuple[str, int, int, int]:
 
 def _store(path: str) -> Path:
     """The file of the user's cache that remembers the files of one folder."""
-    folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(folder, "bakeoff", "digests", hashlib.sha256(os.path.dirname(path).encode()).hexdigest()[:32] + ".json")
+    return user_cache("digests") / f"{hashlib.sha256(os.path.dirname(path).encode()).hexdigest()[:32]}.json"
 
 
 def _recall(key: tuple[str, int, int, int]) -> tuple[str, list[str]] | None:

@@ -20,7 +20,7 @@ def apart(one, other):
     batch=st.integers(1, 3),
     length=st.integers(1, 9),
     heads=st.integers(1, 3),
-    width=st.sampled_from([8, 10, 16]),
+    width=st.sampled_from([8, 10, 16, 64, 80]),
     normed=st.booleans(),
     base=st.sampled_from([None, 100.0, 1e4]),
     start=st.integers(0, 50),
@@ -28,7 +28,7 @@ def apart(one, other):
 )
 @settings(max_examples=60, deadline=None)
 def test_values_and_gradients_are_those_of_the_single_operations(
-    batch, length, heads, width, normed, base, start, seed
+    way, batch, length, heads, width, normed, base, start, seed
 ):
     torch.manual_seed(seed)
     projected = torch.randn(batch, length, 3 * heads * width).bfloat16().requires_grad_()
@@ -47,7 +47,7 @@ def test_values_and_gradients_are_those_of_the_single_operations(
 
 
 @pytest.mark.parametrize("widths", [(4, 4, 6), (8, 8, 8)])
-def test_types_and_shapes_do_not_depend_on_the_widths(widths):
+def test_types_and_shapes_do_not_depend_on_the_widths(way, widths):
     projected = torch.randn(2, 5, 3 * sum(widths)).bfloat16()
     gains = torch.ones(widths[0]), torch.ones(widths[0])
     made = attention_heads(projected, 3, widths, gains, 1e-6, 0, 1e4)
@@ -55,7 +55,7 @@ def test_types_and_shapes_do_not_depend_on_the_widths(widths):
     assert {each.dtype for each in made} == {torch.bfloat16}
 
 
-def test_one_part_alone_may_be_used():
+def test_one_part_alone_may_be_used(way):
     projected = torch.randn(2, 5, 24).bfloat16().requires_grad_()
     _, _, value = attention_heads(projected, 2, (4, 4, 4), (torch.ones(4), torch.ones(4)), 1e-6, 0, 1e4)
     value.sum().backward()

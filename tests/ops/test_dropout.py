@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bakeoff.ops.cpu.dropout import STEPS
+from bakeoff.ops.cpu.dropout import STEPS, drawn_mask
 from bakeoff.ops.dropout import dropout
 
 
@@ -22,10 +22,11 @@ def test_the_rate_and_the_mean_are_kept(rate, dtype):
     assert len(y.unique()) == 2
 
 
-def test_elements_are_independent_of_their_neighbours():
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_elements_are_independent_of_their_neighbours(dtype):
     torch.manual_seed(0)
-    zero = dropout(torch.ones(400_000), 0.3, True) == 0
-    for distance in (1, 2, 3, 4, 64):  # four elements come from one number
+    zero = dropout(torch.ones(400_000, dtype=dtype), 0.3, True) == 0
+    for distance in (1, 2, 3, 4, 16, 32, 64, 1024, 4096):  # some elements come from one number
         both = float((zero[:-distance] & zero[distance:]).float().mean())
         assert both == pytest.approx(0.09, abs=5 * (0.09 * 0.91 / 400_000) ** 0.5)
 
@@ -42,16 +43,18 @@ def test_any_shape_and_rate(shape, rate):
     assert bool(torch.isfinite(y).all())
 
 
-def test_the_gradient_has_the_mask_of_the_output():
-    x = torch.ones(3, 50, 7).transpose(0, 2).requires_grad_()
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_gradient_has_the_mask_of_the_output(dtype):
+    x = torch.ones(3, 50, 7, dtype=dtype).transpose(0, 2).requires_grad_()
     y = dropout(x, 0.4, True)
     y.sum().backward()
     assert torch.equal(x.grad, y.detach())
 
 
-def test_torchs_random_state_decides_the_masks():
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_torchs_random_state_decides_the_masks(dtype):
     def draw():
-        return dropout(torch.ones(1000), 0.5, True)
+        return dropout(torch.ones(1000, dtype=dtype), 0.5, True)
 
     torch.manual_seed(3)
     state = torch.get_rng_state()
@@ -87,7 +90,7 @@ def test_compiled_has_a_mask_for_each_dropout_and_keeps_it_for_the_gradient():
 @settings(max_examples=30, deadline=None)
 def test_a_mask_is_one_comparison_of_16_random_bits_for_each_element(dtype, elements, rate, seed):
     torch.manual_seed(seed)
-    found = dropout(torch.ones(elements, dtype=dtype), rate, True)
+    found = drawn_mask(torch.ones(elements, dtype=dtype), rate)
     torch.manual_seed(seed)
     threshold = min(max(round(rate * STEPS), 1), STEPS - 1)
     drawn = np.random.SFC64(int(torch.randint(1 << 62, ()))).random_raw(elements // 4 + 1).view(np.int16)[:elements]

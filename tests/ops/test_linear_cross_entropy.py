@@ -58,7 +58,7 @@ def test_a_table_that_is_not_trained_gets_no_gradient(monkeypatch):
     assert bias.grad.abs().sum() > 0
 
 
-def test_in_bfloat16_products_are_bfloat16_and_sums_are_not(monkeypatch):
+def test_in_bfloat16_products_are_bfloat16_and_sums_are_not(way, monkeypatch):
     """As under autocast, where scores and gradients go through bfloat16 and the loss does not."""
     rows, weight, bias, labels = drawn(torch.float32)
     results = []
@@ -102,7 +102,7 @@ def test_no_more_scores_exist_at_once_than_are_allowed(monkeypatch):
     seed=st.integers(0, 2**31),
 )
 @settings(max_examples=60, deadline=None)
-def test_in_bfloat16_loss_and_gradients_are_those_of_exact_probabilities(rows, vocabulary, scale, biased, seed):
+def test_in_bfloat16_loss_and_gradients_are_those_of_exact_probabilities(way, rows, vocabulary, scale, biased, seed):
     torch.manual_seed(seed)
     x = (torch.randn(rows, WIDTH) * scale).bfloat16().requires_grad_()
     weight = torch.randn(vocabulary, WIDTH).requires_grad_()
@@ -121,7 +121,7 @@ def test_in_bfloat16_loss_and_gradients_are_those_of_exact_probabilities(rows, v
         torch.testing.assert_close(one.double(), other, rtol=3e-2, atol=1e-2 + 3e-2 * largest)
 
 
-def test_in_bfloat16_confident_predictions_keep_their_small_gradients():
+def test_in_bfloat16_confident_predictions_keep_their_small_gradients(way):
     """p = 1 - 1e-4 rounds to 1 in bfloat16; the loss and its gradient at the label do not round to 0."""
     scores = torch.tensor([[10.0, 10.0 - math.log(1e4)]])
     rows = torch.eye(2)[:1].bfloat16().requires_grad_()
@@ -132,9 +132,21 @@ def test_in_bfloat16_confident_predictions_keep_their_small_gradients():
     assert float(gradient[0, 0]) == pytest.approx(-1e-4 * math.log(1e4), rel=0.1)
 
 
-def test_in_bfloat16_a_probability_too_small_for_the_type_has_a_finite_loss():
+def test_in_bfloat16_a_probability_too_small_for_the_type_has_a_finite_loss(way):
     rows = torch.ones(1, 1).bfloat16().requires_grad_()
     with torch.autocast("cpu", dtype=torch.bfloat16):
         loss = ops.linear_cross_entropy(rows, torch.tensor([[200.0], [0.0], [-200.0]]), None, torch.tensor([2]))
     assert float(loss.detach()) == pytest.approx(400.0)
     assert torch.autograd.grad(loss, rows)[0].tolist() == [[400.0]]
+
+
+def test_in_bfloat16_a_label_that_is_no_column_is_refused(way):
+    with torch.autocast("cpu", dtype=torch.bfloat16), pytest.raises(IndexError):
+        ops.linear_cross_entropy(torch.ones(2, 3).bfloat16(), torch.ones(4, 3), None, torch.tensor([0, 4]))
+
+
+def test_in_bfloat16_what_is_no_number_makes_a_loss_that_is_none(way):
+    rows = torch.ones(2, 3).bfloat16()
+    rows[1, 0] = float("nan")
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert ops.linear_cross_entropy(rows, torch.randn(20, 3), None, torch.tensor([0, 3])).isnan()

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from bakeoff.ops.cpu.attention_heads import Heads
+from bakeoff.ops.cpu.attention_heads import Heads, HeadsByKernel
 from bakeoff.ops.cpu.bfloat16 import stays_in_bfloat16
+from bakeoff.ops.cpu.compiled_kernels import runs_kernels
 from bakeoff.ops.head_norm import head_norm
 from bakeoff.ops.rotary import kept_waves, rotate
 
@@ -28,8 +29,8 @@ def attention_heads(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Queries, keys and values, of which queries and keys may be normed head by head (`head_norm`), then turned.
 
-    In bfloat16 on a CPU this is done in a third of the time of the single operations, whose norms and turns are in
-    float32.
+    In bfloat16 on a CPU this is one pass of a kernel, or takes a third of the time of single operations, whose norms
+    and turns are in float32.
 
     Args:
         projected: (B, T, H (2 d_k + d_v)).
@@ -45,7 +46,10 @@ def attention_heads(
     """
     if stays_in_bfloat16(projected) and len(set(widths)) == 1:
         waves = None if base is None else kept_waves(start, projected.shape[1], widths[0], base, torch.float32)
-        made: tuple[Tensor, Tensor, Tensor] = Heads.apply(projected, heads, *(gains or (None, None)), epsilon, waves)  # type: ignore[no-untyped-call]
+        function = HeadsByKernel if runs_kernels(projected) else Heads
+        made: tuple[Tensor, Tensor, Tensor] = function.apply(  # type: ignore[no-untyped-call]
+            projected, heads, *(gains or (None, None)), epsilon, waves
+        )
         return made
     query, key, value = split_heads(projected, heads, widths)
     if gains is not None:

@@ -4,7 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from bakeoff.ops.cpu.dropout import drawn_mask
+from bakeoff.ops.cpu.compiled_kernels import runs_kernels
+from bakeoff.ops.cpu.dropout import Dropout, drawn_mask
 
 
 def dropout(x: Tensor, rate: float, training: bool) -> Tensor:
@@ -12,7 +13,8 @@ def dropout(x: Tensor, rate: float, training: bool) -> Tensor:
 
     torch draws the mask of a CPU tensor one 32-bit number at a time in one thread, a fifth of a training step. Here one
     64-bit number serves four elements; the numbers come from a generator that one draw of torch's default generator
-    seeds, so that restoring torch's state gives the same masks. On other devices it is torch's dropout.
+    seeds, so that restoring torch's state gives the same masks; in bfloat16 a kernel makes them on the way, and again
+    for the gradient. On other devices it is torch's dropout.
 
     Args:
         x: any shape.
@@ -23,6 +25,9 @@ def dropout(x: Tensor, rate: float, training: bool) -> Tensor:
         return x
     if x.device.type != "cpu":
         return F.dropout(x, rate)
+    if runs_kernels(x):
+        dropped: Tensor = Dropout.apply(x, rate)  # type: ignore[no-untyped-call]
+        return dropped
     return x * drawn_mask(x, rate)
 
 

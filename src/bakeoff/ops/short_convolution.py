@@ -9,7 +9,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from bakeoff.ops.cpu.short_convolution import depthwise, depthwise_gradients, gradients_by_tap, sum_by_tap
+from bakeoff.ops.cpu.compiled_kernels import runs_kernels
+from bakeoff.ops.cpu.short_convolution import (
+    by_kernel,
+    depthwise,
+    depthwise_gradients,
+    gradients_by_kernel,
+    gradients_by_tap,
+    sum_by_tap,
+)
 from bakeoff.ops.taps import Taps
 
 
@@ -34,7 +42,7 @@ def short_convolution(
     to the same result. Compiled code has one sum over windows, which becomes a loop over the taps around vectors of
     channels: it reads x once, and takes a second to compile whatever the kernel size. Uncompiled code has torch's
     depthwise convolution for fixed kernels, and a loop over the taps for other kernels, both on pieces that fit into
-    the cache. The compiler is never started from here.
+    the cache; in bfloat16 on a CPU fixed kernels have a pass of our own. The compiler is never started from here.
 
     Args:
         x: (B, T, D).
@@ -71,6 +79,8 @@ class _ShortConvolution(torch.autograd.Function):
         ctx.taps = taps
         if torch.compiler.is_compiling():
             return _sum_over_windows(x, weight if same is None else weight * same[:, :, None], taps)
+        if weight.dim() == 2 and runs_kernels(x):
+            return by_kernel(x, weight, same, taps)
         if weight.dim() == 2 and same is None:
             return depthwise(x, weight, taps)
         return sum_by_tap(x, weight, same, taps)
@@ -80,6 +90,8 @@ class _ShortConvolution(torch.autograd.Function):
         x, weight, same = ctx.saved_tensors
         if torch.compiler.is_compiling():
             of_x, of_weight = _gradients_over_windows(x, weight, same, ctx.taps, upstream[0])
+        elif weight.dim() == 2 and runs_kernels(x) and upstream[0].dtype == x.dtype:
+            of_x, of_weight = gradients_by_kernel(x, weight, same, ctx.taps, upstream[0])
         elif weight.dim() == 2 and same is None:
             of_x, of_weight = depthwise_gradients(x, weight, ctx.taps, upstream[0])
         else:

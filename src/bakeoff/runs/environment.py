@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from bakeoff.ops.cpu.compiled_kernels import kernels
 from bakeoff.plugins import plugin_versions
 from bakeoff.resources.device import device_name
 from bakeoff.runs.rules import RULES
@@ -26,6 +27,7 @@ def environment(device: torch.device, precision: str, processes: int = 1) -> dic
         "precision": precision,
         "threads": torch.get_num_threads(),
         "processes": processes,
+        "kernels": kernels().origin if device.type == "cpu" and "bfloat16" in precision else None,
         "platform": platform.platform(),
         "python": platform.python_version(),
         "rules": RULES,

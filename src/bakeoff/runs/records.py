@@ -74,6 +74,9 @@ class Environment(Record):
     """Number of torch's threads."""
     processes: int = Field(default=1, ge=1)
     """Number of processes that began the training together."""
+    kernels: str | None = None
+    """The compiler of the kernels for bfloat16 on a CPU, or why there are none; None: the training needed none, or is
+    from before there were any."""
     rules: int = 0
     """The number of the rules of the training, see `bakeoff.runs.rules`."""
     origin: str | None = None

@@ -231,8 +231,9 @@ class Training:
                 "result counts"
             )
         begun, here = self.run.environment, self.prepared.here
-        for key in ("device", "device_name", "threads", "processes", "versions"):
-            for name, old, new in differing(begun.get(key, 1), here[key], key):  # one process, before it was recorded
+        for key in ("device", "device_name", "threads", "processes", "kernels", "versions"):
+            known = begun.get(key, 1 if key == "processes" else None)  # before it was recorded
+            for name, old, new in differing(known, here[key], key):
                 self._say(f"{name} was {old}, now {new}: the last bits of the result may differ")
 
     def _remark(self, resumed: bool) -> None:

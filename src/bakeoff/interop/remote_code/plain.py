@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 
 class Config:
@@ -96,6 +96,57 @@ def rotate(x: Tensor, start: int = 0, base: float = 10_000.0) -> Tensor:
 def head_norm(x: Tensor, gain: Tensor, epsilon: float) -> Tensor:
     """The norm g x / sqrt(mean_i x_i^2 + epsilon) over the last dimension, in the gain's precision."""
     return F.rms_norm(x.to(gain.dtype), gain.shape, gain, epsilon)
+
+
+def gelu(x: Tensor, by_tanh: bool = False, gate: Tensor | None = None) -> Tensor:
+    """The Gaussian error linear unit, or its approximation by tanh, times a gate if there is one."""
+    y = F.gelu(x, approximate="tanh" if by_tanh else "none")
+    return y if gate is None else y * gate
+
+
+def norm_beside(x: Tensor, norm: nn.Module) -> tuple[Tensor, Tensor]:
+    """States and their norm."""
+    return x, norm(x)
+
+
+def norm_of_sum(x: Tensor, branch: Tensor, rate: float, training: bool, norm: nn.Module) -> Tensor:
+    """norm(x + dropout(branch))."""
+    normed: Tensor = norm(x + F.dropout(branch, rate, training))
+    return normed
+
+
+def short_convolution(
+    x: Tensor,
+    weight: Tensor,
+    *,
+    causal: bool,
+    dilation: int = 1,
+    documents: Tensor | None = None,
+    left: Tensor | None = None,
+) -> Tensor:
+    """y[t] = sum_j weight[..., h, j] * x[t + offset_j], where head h covers a contiguous run of D / H channels.
+
+    Shapes: (B, T, D) x; weight (H, K), or (B, T, H, K) where every token has kernels of its own. The K taps lie
+    `dilation` apart, up to the present if `causal`, else around it; a tap in another one of the (B, T) documents, or
+    outside of the row, reads zero. `left` is the inputs before a row.
+    """
+    length, (heads, kernel) = x.shape[1], weight.shape[-2:]
+    before = (kernel - 1 if causal else kernel // 2) * dilation
+    after = (kernel - 1) * dilation - before
+    padded = F.pad(x, (0, 0, before, after)) if left is None else torch.cat([left, x], dim=1)
+    weight = weight.to(x.dtype)
+    if weight.dim() == 2 and documents is None:
+        kernels = weight.repeat_interleave(x.shape[-1] // heads, dim=0)[:, None]  # (D, 1, K)
+        return F.conv1d(padded.transpose(1, 2), kernels, dilation=dilation, groups=len(kernels)).transpose(1, 2)
+    y = torch.zeros_like(x)
+    for tap in range(kernel):
+        of_tap = weight[..., tap]
+        if documents is not None:
+            moved = F.pad(documents, (before, after), value=-1)[:, tap * dilation : tap * dilation + length]
+            of_tap = of_tap * (moved == documents)[..., None]
+        term = padded[:, tap * dilation : tap * dilation + length].unflatten(-1, (heads, -1))
+        y = y + (term * of_tap[..., None]).flatten(-2)
+    return y
 
 
 def attention_heads(

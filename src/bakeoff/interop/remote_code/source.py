@@ -23,6 +23,10 @@ IN_THEIR_PLACE = {
     ("bakeoff.ops.linear", "linear"): "linear",
     ("bakeoff.ops.rotary", "rotate"): "rotate",
     ("bakeoff.ops.head_norm", "head_norm"): "head_norm",
+    ("bakeoff.ops.short_convolution", "short_convolution"): "short_convolution",
+    ("bakeoff.ops.gelu", "gelu"): "gelu",
+    ("bakeoff.ops.norm", "norm_beside"): "norm_beside",
+    ("bakeoff.ops.norm", "norm_of_sum"): "norm_of_sum",
 }
 """Replacements in `plain.py` for definitions that need more than torch, or serve training speed alone."""
 ALWAYS = frozenset({"forward", "backward"})

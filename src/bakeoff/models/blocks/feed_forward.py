@@ -13,6 +13,7 @@ from bakeoff.models.linear import Linear
 from bakeoff.models.neighbour_convolution import NeighbourConvolution
 from bakeoff.models.part import Part, State
 from bakeoff.ops.dropout import dropout
+from bakeoff.ops.gelu import gelu
 
 
 class FeedForwardConfig(Config):
@@ -69,9 +70,7 @@ class FeedForward(Part):
         """(B, T, D) to (B, T, D); the state is the inputs to the left of the convolution, where there is one."""
         if self.convolution is not None:
             x, state = self.convolution(x, context, cast(Tensor | None, state))
-        inner = activate(self.input(x), self.activation)
-        if self.gate is not None:
-            inner = inner * self.gate(x)
+        inner = activate(self.input(x), self.activation, None if self.gate is None else self.gate(x))
         return self.output(dropout(self.norm(inner), self.dropout, self.training)), state
 
     @property
@@ -98,8 +97,8 @@ class FeedForward(Part):
         return 2 * maps * self.input.in_features * self.input.out_features + taps
 
 
-def activate(x: Tensor, activation: str) -> Tensor:
-    """The named activation of x."""
+def activate(x: Tensor, activation: str, gate: Tensor | None = None) -> Tensor:
+    """The named activation of x, times a gate if there is one."""
     if activation == "relu":
-        return F.relu(x)
-    return F.gelu(x, approximate="tanh" if activation == "gelu_tanh" else "none")
+        return F.relu(x) if gate is None else F.relu(x) * gate
+    return gelu(x, activation == "gelu_tanh", gate)

@@ -15,6 +15,7 @@ from bakeoff.models.mixers.cross_attention import CrossAttentionConfig
 from bakeoff.models.packing import at_positions
 from bakeoff.models.part import Part, State, Wrapper, apply_part
 from bakeoff.ops.dropout import dropout
+from bakeoff.ops.norm import norm_beside, norm_of_sum
 
 Norm = Literal["post", "pre", "branch"]
 
@@ -44,15 +45,18 @@ class Sublayer(Wrapper):
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D); the state is that of the function."""
-        y, state = apply_part(self.function, self.given(x), context, state)
+        given = x
+        if self.placement == "pre":
+            x, given = norm_beside(x, self.norm)
+        y, state = apply_part(self.function, given, context, state)
+        if self.residual and context.wanted is not None:
+            x = at_positions(x, context.wanted, context.packing)
+        if self.residual and self.placement == "post":
+            return norm_of_sum(x, y, self.dropout, self.training, self.norm), state
         y = dropout(y, self.dropout, self.training)
         if not self.residual:
             return y if self.placement == "pre" else self.norm(y), state
-        if context.wanted is not None:
-            x = at_positions(x, context.wanted, context.packing)
-        if self.placement == "branch":
-            return x + self.norm(y), state
-        return self.norm(x + y) if self.placement == "post" else x + y, state
+        return x + (self.norm(y) if self.placement == "branch" else y), state
 
     @property
     def chooses(self) -> bool:  # type: ignore[override]

@@ -9,6 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from bakeoff.ops.cpu.compiled_kernels import run
+
+BLOCK = 64
+"""Tokens whose gradients of the gains the kernel sums into one addend."""
+
 
 class Heads(torch.autograd.Function):
     """(B, T, 3 H d) projections to (B, H, T, d) queries, keys and values; see `bakeoff.ops.attention_heads`.
@@ -99,3 +104,46 @@ def _exchange(width: int, dtype: torch.dtype) -> Tensor:
         half = torch.eye(width // 2, dtype=dtype)
         zero = torch.zeros_like(half)
         return torch.cat([torch.cat([zero, half], dim=1), torch.cat([-half, zero], dim=1)])
+
+
+class HeadsByKernel(torch.autograd.Function):
+    """The same in one pass each way (`kernels/attention_heads.c`), computed in float32 and rounded once."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        projected: Tensor,
+        heads: int,
+        query_gain: Tensor | None,
+        key_gain: Tensor | None,
+        epsilon: float,
+        waves: tuple[Tensor, Tensor] | None,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """See `Heads`."""
+        rows, length, size = projected.shape
+        projected, width = projected.contiguous(), size // heads // 3
+        gains = None
+        if query_gain is not None and key_gain is not None:
+            gains = torch.stack([query_gain, key_gain]).float()  # (2, d)
+        cosine, sine = (None, None) if waves is None else (each.contiguous() for each in waves)
+        made = projected.new_empty(3, rows, heads, length, width)
+        shape = (rows, length, heads, width)
+        run("attention_heads", rows * length, size, projected, made, gains, cosine, sine, *shape, epsilon)
+        ctx.save_for_backward(projected if gains is not None else None, gains, cosine, sine)
+        ctx.shape, ctx.epsilon = shape, epsilon
+        return made[0], made[1], made[2]
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
+        """The gradients of the projections and of the gains."""
+        projected, gains, cosine, sine = ctx.saved_tensors
+        rows, length, heads, width = ctx.shape
+        above = [each.contiguous() for each in upstream]
+        of_projected = above[0].new_empty(rows, length, 3 * heads * width)
+        blocks = -(-rows * length // BLOCK)
+        of_gains = None if gains is None else torch.empty(blocks, 2, width)
+        tables = (of_gains, gains, cosine, sine)
+        size = BLOCK * 3 * heads * width
+        run("attention_heads_gradient", blocks, size, projected, *above, of_projected, *tables, *ctx.shape, ctx.epsilon)
+        of_query, of_key = (None, None) if of_gains is None else of_gains.sum(0)
+        return of_projected, None, of_query, of_key, None, None

@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from bakeoff.ops.cpu.compiled_kernels import run, runs_kernels
+
 HALF = 0.5
 """A probability from which on the sum of the others is the more precise."""
 
@@ -54,18 +56,7 @@ class LinearCrossEntropy(torch.autograd.Function):
         """The sum in nats, of (N, E) rows, a (V, E) weight, a (V,) bias and (N,) labels."""
         rows, weight = rows.bfloat16(), weight.bfloat16()
         scores = F.linear(rows, weight, None if bias is None else bias.bfloat16())
-        gradient = scores.softmax(-1)
-        # torch's gather and scatter would copy all of the scores.
-        numbers, true = gradient.view(-1), torch.arange(len(labels)) * scores.shape[-1] + labels
-        right = numbers.index_select(0, true).float()
-        numbers.index_fill_(0, true, 0.0)
-        others = gradient.sum(-1)
-        numbers.index_copy_(0, true, -others)
-        losses = torch.where(right > HALF, -torch.log1p(-others.float()), -right.log())
-        lost = (right == 0).nonzero()[:, 0]
-        if len(lost):  # too small a probability for the type
-            of_lost = scores[lost].float()
-            losses[lost] = of_lost.logsumexp(-1) - of_lost[torch.arange(len(lost)), labels[lost]]
+        losses, gradient = _by_kernel(scores, labels) if runs_kernels(scores) else _by_torch(scores, labels)
         ctx.save_for_backward(rows, weight, gradient)
         return losses.sum()
 
@@ -80,3 +71,30 @@ class LinearCrossEntropy(torch.autograd.Function):
             gradient.sum(0).float().mul_(upstream[0]) if of_bias else None,
             None,
         )
+
+
+def _by_kernel(scores: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """The (N,) losses, and the gradients of the (N, V) scores in their place."""
+    count, size = scores.shape
+    if count and not 0 <= int(labels.min()) <= int(labels.max()) < size:
+        raise IndexError(f"a label is not one of the {size} columns")
+    losses = torch.empty(count)
+    run("cross_entropy", count, size, scores, labels.contiguous(), losses, size)
+    return losses, scores
+
+
+def _by_torch(scores: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """The (N,) losses, and the (N, V) gradients of the scores."""
+    gradient = scores.softmax(-1)
+    # torch's gather and scatter would copy all of the scores.
+    numbers, true = gradient.view(-1), torch.arange(len(labels)) * scores.shape[-1] + labels
+    right = numbers.index_select(0, true).float()
+    numbers.index_fill_(0, true, 0.0)
+    others = gradient.sum(-1)
+    numbers.index_copy_(0, true, -others)
+    losses = torch.where(right > HALF, -torch.log1p(-others.float()), -right.log())
+    lost = (right == 0).nonzero()[:, 0]
+    if len(lost):  # too small a probability for the type
+        of_lost = scores[lost].float()
+        losses[lost] = of_lost.logsumexp(-1) - of_lost[torch.arange(len(lost)), labels[lost]]
+    return losses, gradient

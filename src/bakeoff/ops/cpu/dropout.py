@@ -1,13 +1,55 @@
 """Masks of dropout that are cheap to draw on a CPU."""
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
 
+from bakeoff.ops.cpu.compiled_kernels import run
+
 STEPS = 1 << 16  # the rate is rounded to a multiple of 1 / STEPS, and the scale follows the rounded rate
+
+BLOCK = 32
+"""Elements whose bits the kernel draws at once."""
 
 _INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 """Types of integers by their number of bytes."""
+
+
+def threshold_of(rate: float) -> int:
+    """The rate in steps, not 0 and not 1."""
+    return min(max(round(rate * STEPS), 1), STEPS - 1)
+
+
+def drawn_seed() -> int:
+    """A seed from torch's default generator, so that restoring torch's state gives the same masks."""
+    return int(torch.randint(1 << 62, ()))
+
+
+class Dropout(torch.autograd.Function):
+    """Dropout of a tensor of bfloat16 on a CPU by a kernel (`kernels/dropout.c`).
+
+    The mask is a function of a seed and an element's number, and is made again for the gradient.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, rate: float) -> Tensor:
+        """The states, of any shape, at a rate in (0, 1)."""
+        ctx.mask = drawn_seed(), threshold_of(rate)
+        return _masked(x, *ctx.mask)
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, None]:
+        """The gradient, masked alike."""
+        return _masked(upstream[0], *ctx.mask), None
+
+
+def _masked(x: Tensor, seed: int, threshold: int) -> Tensor:
+    x = x.contiguous()
+    y = torch.empty_like(x)
+    run("dropout", -(-x.numel() // BLOCK), BLOCK, x, y, x.numel(), seed, threshold)
+    return y
 
 
 def drawn_mask(x: Tensor, rate: float) -> Tensor:
@@ -19,8 +61,8 @@ def drawn_mask(x: Tensor, rate: float) -> Tensor:
 
 def _mask(x: Tensor, rate: float) -> Tensor:
     """A mask of 0, at this rate, and else 1 / (1 - rate), shaped and typed as x."""
-    threshold = min(max(round(rate * STEPS), 1), STEPS - 1)
-    generator = np.random.SFC64(int(torch.randint(1 << 62, ())))
+    threshold = threshold_of(rate)
+    generator = np.random.SFC64(drawn_seed())
     drawn = generator.random_raw(-(-x.numel() // 4)).view(np.int16)[: x.numel()]
     kept = drawn >= np.int16(threshold - STEPS // 2)  # int16 runs from -STEPS / 2
     # The factor's bits times 0 or 1, in a third of the time that torch takes to compare, convert and multiply.

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from bakeoff.ops.cpu.compiled_kernels import run
 from bakeoff.ops.taps import Taps
 
 PIECE_BYTES = 1 << 19
@@ -98,6 +99,45 @@ def _by_images(x: Tensor, kernels: Tensor, padding: int, dilation: int) -> Tenso
     """(B, N, D) with (D, 1, 1, K) kernels to (B, T, D), after so many zeros on both sides."""
     image = F.conv2d(_image(x), kernels, padding=(0, padding), dilation=(1, dilation), groups=len(kernels))
     return _rows(image)
+
+
+def by_kernel(x: Tensor, weight: Tensor, same: Tensor | None, taps: Taps) -> Tensor:
+    """(B, N, D) of bfloat16 with kernels (H, K) to (B, T, D) in one pass; `same`, (B, T, K), are factors of taps."""
+    rows, length, width = x.shape
+    kernel = weight.shape[-1]
+    y = x.new_empty(rows, length + taps.before + taps.after - taps.halo(kernel), width)
+    given = x.contiguous(), _by_tap(weight, width), _factors(same, x)
+    shape = length, y.shape[1], width, taps.before, taps.dilation, kernel
+    run("short_convolution", rows * y.shape[1], kernel * width, *given, y, *shape)
+    return y
+
+
+def gradients_by_kernel(
+    x: Tensor, weight: Tensor, same: Tensor | None, taps: Taps, upstream: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The gradients of `by_kernel` with respect to x and weight, from the gradient of its result."""
+    rows, length, width = x.shape
+    kernel, count = weight.shape[-1], rows * length
+    blocks = -(-count // BLOCK)
+    of_x, of_taps = x.new_empty(x.shape), torch.empty(blocks, kernel, width)
+    given = x.contiguous(), _by_tap(weight, width), _factors(same, x), upstream.contiguous()
+    shape = length, upstream.shape[1], width, taps.before, taps.dilation, kernel
+    run("short_convolution_gradient", blocks, BLOCK * kernel * width, count, *given, of_x, of_taps, *shape)
+    of_heads = of_taps.sum(0).t().unflatten(0, (len(weight), -1)).sum(1)  # (H, K)
+    return of_x, of_heads.to(weight.dtype)
+
+
+BLOCK = 64
+"""Positions whose gradients of the kernels are summed into one addend."""
+
+
+def _by_tap(weight: Tensor, width: int) -> Tensor:
+    """(H, K) kernels of heads as (K, D) float32."""
+    return weight.float().t().repeat_interleave(width // len(weight), dim=1).contiguous()
+
+
+def _factors(same: Tensor | None, x: Tensor) -> Tensor | None:
+    return None if same is None else same.to(x.dtype).contiguous()
 
 
 def sum_by_tap(x: Tensor, weight: Tensor, same: Tensor | None, taps: Taps) -> Tensor:

@@ -1,0 +1,95 @@
+"""Kernels in C for bfloat16 on a CPU (`kernels/`), compiled by the machine's compiler when they are first needed."""
+
+import ctypes
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, lru_cache
+from itertools import pairwise
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import _get_current_dispatch_mode
+
+from bakeoff.machine.compiler import Compiled, compiled
+from bakeoff.ops.cpu.bfloat16 import stays_in_bfloat16
+
+VARIABLE = "BAKEOFF_KERNELS"
+"""The environment variable that, set to 0, leaves the kernels out."""
+
+SOURCES = Path(__file__).with_name("kernels")
+
+LEAST_NUMBERS = 1 << 15
+"""Least count of numbers that a further thread is worth."""
+
+Argument = Tensor | int | float | None
+"""What kernels take: addresses (of no tensor: null), integers of 64 bits and float32."""
+
+
+@cache
+def kernels() -> Compiled:
+    """The kernels, or why there are none."""
+    if os.environ.get(VARIABLE) == "0":
+        return Compiled(None, f"switched off by {VARIABLE}=0")
+    return compiled(sorted(SOURCES.glob("*.c")))
+
+
+def runs_kernels(x: Tensor) -> bool:
+    """Whether an operation on x is to be done by a kernel.
+
+    x is a tensor of bfloat16 on a CPU with numbers in memory, nothing compiles, traces, transforms or counts the
+    operations, and the kernels are there; they are compiled here if need be.
+    """
+    return (
+        stays_in_bfloat16(x)
+        and not torch.jit.is_tracing()
+        and _get_current_dispatch_mode() is None
+        and torch._C._functorch.maybe_current_level() is None
+        and kernels().library is not None
+    )
+
+
+def run(name: str, items: int, size: int, *arguments: Argument) -> None:
+    """Call a kernel for a number of items, divided over torch's threads.
+
+    Args:
+        name: the kernel, a function of C of the first item, the end of the items, and the arguments.
+        items: their number. Each is computed by itself, so that results do not depend on the number of threads.
+        size: numbers that an item has.
+        arguments: the kernel's further arguments; tensors are contiguous.
+    """
+    library = kernels().library
+    assert library is not None
+    kernel, values = library[name], [_value(each) for each in arguments]
+    most = 1 if size == 0 else items * size // LEAST_NUMBERS
+    threads = min(torch.get_num_threads(), items, most)
+    if threads <= 1:
+        kernel(ctypes.c_int64(0), ctypes.c_int64(items), *values)
+        return
+    first, *others = _ranges(items, threads)
+    pool = _pool(torch.get_num_threads(), os.getpid())
+    running = [pool.submit(kernel, *each, *values) for each in others]
+    kernel(*first, *values)
+    for each in running:
+        each.result()
+
+
+def _value(argument: Argument) -> ctypes.c_void_p | ctypes.c_int64 | ctypes.c_float:
+    if isinstance(argument, Tensor):
+        assert argument.is_contiguous()
+        return ctypes.c_void_p(argument.data_ptr())
+    if argument is None:
+        return ctypes.c_void_p(None)
+    return ctypes.c_int64(argument) if isinstance(argument, int) else ctypes.c_float(argument)
+
+
+def _ranges(items: int, threads: int) -> Iterator[tuple[ctypes.c_int64, ctypes.c_int64]]:
+    bounds = [items * number // threads for number in range(threads + 1)]
+    return ((ctypes.c_int64(begin), ctypes.c_int64(end)) for begin, end in pairwise(bounds))
+
+
+@lru_cache(maxsize=1)
+def _pool(threads: int, process: int) -> ThreadPoolExecutor:
+    """The threads beside the calling one; a process that was forked off has none of its parent's, and makes others."""
+    return ThreadPoolExecutor(threads - 1, thread_name_prefix="kernels")

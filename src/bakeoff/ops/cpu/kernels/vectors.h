@@ -1,0 +1,130 @@
+/* Vectors of sixteen float32, and their way from and to bfloat16.
+
+   The types are extensions that gcc and clang have in common; a processor with shorter vectors takes several of them.
+   Every kernel is a function of a range, [begin, end), and what it computes of an item depends neither on the range nor
+   on the other items of it, so that threads may divide the work in any way. */
+#ifndef VECTORS_H
+#define VECTORS_H
+
+#include <stdint.h>
+#include <string.h>
+#ifdef __AVX512F__
+#include <immintrin.h>
+#endif
+
+#define LANES 16
+#define KERNEL __attribute__((visibility("default"))) void
+
+typedef float floats __attribute__((vector_size(4 * LANES)));
+typedef int32_t ints __attribute__((vector_size(4 * LANES)));
+typedef uint32_t words __attribute__((vector_size(4 * LANES)));
+typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
+typedef uint16_t bfloat16;
+
+static inline floats all(float value) { return value - (floats){0}; }
+
+static inline floats floats_of(halves bits) {
+#ifdef __AVX512F__
+    return (floats)((words)_mm512_cvtepu16_epi32((__m256i)bits) << 16);
+#else
+    return (floats)(__builtin_convertvector(bits, words) << 16);
+#endif
+}
+
+/* Rounded to the nearest, and to the even one of two; NaN stays NaN. */
+static inline halves bfloat16_of(floats x) {
+#ifdef __AVX512BF16__
+    return (halves)_mm512_cvtneps_pbh((__m512)x);
+#else
+    words bits = (words)x;
+    words rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+    words is_nan = (words)((bits & 0x7fffffff) > 0x7f800000);
+    return __builtin_convertvector((is_nan & 0x7fc0) | (~is_nan & rounded), halves);
+#endif
+}
+
+static inline floats load(const bfloat16 *from) {
+    halves bits;
+    memcpy(&bits, from, sizeof bits);
+    return floats_of(bits);
+}
+
+static inline void store(bfloat16 *to, floats x) {
+    halves bits = bfloat16_of(x);
+    memcpy(to, &bits, sizeof bits);
+}
+
+static inline floats load_float32(const float *from) {
+    floats x;
+    memcpy(&x, from, sizeof x);
+    return x;
+}
+
+static inline void store_float32(float *to, floats x) { memcpy(to, &x, sizeof x); }
+
+/* The first `count` numbers, at most LANES, followed by zeros. */
+static inline floats load_some(const bfloat16 *from, int64_t count) {
+    if (count >= LANES) return load(from);
+    halves bits = {0};
+    memcpy(&bits, from, sizeof(bfloat16) * count);
+    return floats_of(bits);
+}
+
+static inline floats load_some_float32(const float *from, int64_t count) {
+    if (count >= LANES) return load_float32(from);
+    floats x = {0};
+    memcpy(&x, from, sizeof(float) * count);
+    return x;
+}
+
+static inline void store_some(bfloat16 *to, floats x, int64_t count) {
+    if (count >= LANES) {
+        store(to, x);
+        return;
+    }
+    halves bits = bfloat16_of(x);
+    memcpy(to, &bits, sizeof(bfloat16) * count);
+}
+
+static inline void store_some_float32(float *to, floats x, int64_t count) {
+    if (count >= LANES)
+        store_float32(to, x);
+    else
+        memcpy(to, &x, sizeof(float) * count);
+}
+
+/* a where the mask is all ones, else b. */
+static inline floats chosen(ints mask, floats a, floats b) { return (floats)(((ints)a & mask) | ((ints)b & ~mask)); }
+
+static inline float sum_of(floats x) {
+    float sum = 0;
+    for (int half = LANES / 2; half; half /= 2)
+        for (int lane = 0; lane < half; lane++) x[lane] += x[lane + half];
+    sum = x[0];
+    return sum;
+}
+
+static inline float largest_of(floats x) {
+    for (int half = LANES / 2; half; half /= 2)
+        for (int lane = 0; lane < half; lane++) x[lane] = x[lane] > x[lane + half] ? x[lane] : x[lane + half];
+    return x[0];
+}
+
+/* e^x to 2e-7 of it, for x up to 88; 0 below -87; NaN stays NaN. */
+static inline floats exponential(floats x) {
+    floats within = chosen(x < -87.0f, all(-87.0f), x);
+    floats shifted = within * 1.44269504f + 12582912.0f; /* 1.5 * 2^23: the whole number in the lowest bits */
+    floats whole = shifted - 12582912.0f;
+    floats rest = (within - whole * 0.693359375f) - whole * -2.12194440e-4f;
+    floats series = all(1.9875691500e-4f);
+    series = series * rest + 1.3981999507e-3f;
+    series = series * rest + 8.3334519073e-3f;
+    series = series * rest + 4.1665795894e-2f;
+    series = series * rest + 1.6666665459e-1f;
+    series = series * rest + 5.0000001201e-1f;
+    series = series * rest * rest + rest + 1.0f;
+    ints powers = (ints)series + ((ints)shifted << 23); /* the shift leaves nothing of a NaN's bits */
+    return (floats)(powers & ((x >= -87.0f) | (x != x)));
+}
+
+#endif

@@ -1,0 +1,78 @@
+"""Norms in bfloat16 on a CPU in one pass each way, with the residual connection and the dropout around them."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bakeoff.ops.cpu.compiled_kernels import run
+from bakeoff.ops.cpu.dropout import drawn_seed, threshold_of
+
+BLOCK = 64
+"""Rows whose gradients of weight and bias the kernel sums into one addend."""
+
+WIDEST = 1 << 14
+"""Largest width, of which the kernel keeps a row on its stack."""
+
+
+class Norm(torch.autograd.Function):
+    """s = x + dropout(branch), and norm(s), of (..., D) states; without a branch s is x. See `bakeoff.ops.norm`."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        branch: Tensor | None,
+        rate: float,
+        weight: Tensor | None,
+        bias: Tensor | None,
+        epsilon: float,
+        centred: bool,
+    ) -> tuple[Tensor, Tensor]:
+        """Weight and bias are (D,) float32; the norm subtracts the mean if it is `centred`."""
+        width = x.shape[-1]
+        x = x.contiguous()
+        branch = None if branch is None else branch.contiguous()
+        dropped = (drawn_seed(), threshold_of(rate)) if rate else (0, 0)
+        normed = torch.empty_like(x)
+        total = x if branch is None else torch.empty_like(x)
+        written = None if branch is None else total
+        settings = (width, epsilon, int(centred), *dropped)
+        run("norm", x.numel() // width, width, x, branch, written, normed, weight, bias, *settings)
+        ctx.save_for_backward(total, weight, bias)
+        ctx.settings, ctx.branches = settings, branch is not None
+        ctx.set_materialize_grads(False)
+        return total, normed
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor | None) -> tuple[Tensor | None, ...]:
+        """The gradients of x, branch, weight and bias."""
+        total, weight, bias = ctx.saved_tensors
+        beside, above = upstream
+        if above is None:
+            above = torch.zeros_like(total)
+        width, drops = total.shape[-1], ctx.settings[-1] > 0
+        rows = total.numel() // width
+        blocks = -(-rows // BLOCK)
+        of_total, of_both = torch.empty_like(total), torch.empty(blocks, 2, width)
+        of_branch = torch.empty_like(total) if drops else None
+        beside = None if beside is None else beside.contiguous()
+        run(
+            "norm_gradient",
+            blocks,
+            BLOCK * width,
+            rows,
+            total,
+            above.contiguous(),
+            beside,
+            of_total,
+            of_branch,
+            of_both,
+            weight,
+            *ctx.settings,
+        )
+        of_weight, of_bias = of_both.sum(0)
+        if ctx.branches and not drops:
+            of_branch = of_total
+        given = None if weight is None else of_weight, None if bias is None else of_bias
+        return of_total, of_branch, None, *given, None, None

@@ -1,0 +1,136 @@
+"""Where kernels in C do the work, that threads change no bit, and that everything works without them."""
+
+import multiprocessing
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils.flop_counter import FlopCounterMode
+
+from bakeoff.ops import linear_cross_entropy as ops
+from bakeoff.ops.attention_heads import attention_heads
+from bakeoff.ops.cpu import compiled_kernels
+from bakeoff.ops.cpu.compiled_kernels import VARIABLE, kernels, runs_kernels
+from bakeoff.ops.dropout import dropout
+from bakeoff.ops.gelu import gelu
+from bakeoff.ops.norm import norm_beside, norm_of_sum
+from bakeoff.ops.short_convolution import short_convolution
+
+pytestmark = pytest.mark.skipif(kernels().library is None, reason=kernels().origin)
+
+
+def test_they_run_for_bfloat16_in_memory_alone():
+    x = torch.ones(3)
+    assert runs_kernels(x.bfloat16())
+    assert not runs_kernels(x)
+    assert not runs_kernels(x.bfloat16().to("meta"))
+    assert not runs_kernels(torch.nn.Parameter(x.bfloat16()))
+
+
+def test_they_do_not_run_where_operations_are_traced_transformed_or_counted():
+    x, seen = torch.ones(3).bfloat16(), []
+
+    def look(y):
+        seen.append(runs_kernels(y))
+        return y * 2
+
+    torch.func.vmap(look)(x)
+    torch.func.grad(lambda y: look(y).sum())(x)
+    torch.jit.trace(look, x, check_trace=False)
+    with FlopCounterMode(display=False):
+        look(x)
+    with FakeTensorMode():
+        look(torch.ones(3).bfloat16())
+    assert seen
+    assert not any(seen)
+    look(x)
+    assert seen[-1]
+
+
+def loss_and_gradients():
+    torch.manual_seed(0)
+    rows, weight = torch.randn(97, 16).bfloat16().requires_grad_(), torch.randn(1003, 16).requires_grad_()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = ops.linear_cross_entropy(rows, weight, None, torch.randint(1003, (97,)))
+    return loss.detach(), *torch.autograd.grad(loss, (rows, weight))
+
+
+@pytest.fixture
+def threads():
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+def everything():
+    """Values and gradients of every operation that has a kernel, with dropout."""
+    torch.manual_seed(0)
+    x, y, wide = (torch.randn(3, 67, size).bfloat16().requires_grad_() for size in (48, 48, 144))
+    scores, losses = torch.randn(97, 1003).bfloat16(), torch.empty(97)
+    compiled_kernels.run("cross_entropy", 97, 1003, scores, torch.randint(1003, (97,)), losses, 1003)
+    taps, gains = torch.randn(4, 3).requires_grad_(), torch.rand(2, 12).requires_grad_()
+    made = [
+        norm_of_sum(x, y, 0.3, True, nn.LayerNorm(48)),
+        *norm_beside(x, nn.RMSNorm(48)),
+        dropout(y, 0.5, True),
+        gelu(y, gate=x),
+        short_convolution(x, taps, causal=True, documents=torch.arange(67).expand(3, -1) // 20),
+        *attention_heads(wide, 4, (12, 12, 12), (gains[0], gains[1]), 1e-6, 0, 1e4),
+    ]
+    return scores, losses, *made, *torch.autograd.grad(made, (x, y, wide, taps, gains), list(map(torch.sin, made)))
+
+
+def test_the_number_of_threads_changes_no_bit(threads, monkeypatch):
+    monkeypatch.setattr(compiled_kernels, "LEAST_NUMBERS", 1)
+    results = []
+    for count in (1, 2, 3):
+        threads(count)
+        results.append(everything())
+    assert all(torch.equal(one, other) for each in results[1:] for one, other in zip(each, results[0], strict=True))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_has_threads_of_its_own(threads, monkeypatch):
+    monkeypatch.setattr(compiled_kernels, "LEAST_NUMBERS", 1)
+    threads(2)
+    scores, labels, losses = torch.randn(8, 64).bfloat16(), torch.zeros(8, dtype=torch.long), torch.empty(8)
+
+    def work(pipe=None):
+        compiled_kernels.run("cross_entropy", 8, 64, scores, labels, losses, 64)
+        if pipe is not None:
+            pipe.send(True)
+
+    work()
+    context = multiprocessing.get_context("fork")
+    here, there = context.Pipe()
+    process = context.Process(target=work, args=(there,))
+    process.start()
+    assert here.poll(60)
+    process.join()
+
+
+PROGRAM = """
+import torch
+from bakeoff.ops.cpu.compiled_kernels import kernels
+from tests.ops.test_compiled_kernels import loss_and_gradients
+print(kernels().library is not None, kernels().origin)
+print([round(each.double().abs().sum().item(), 6) for each in loss_and_gradients()])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["no compiler", "switched off"])
+def test_without_them_torch_does_the_work(how, tmp_path, monkeypatch):
+    if how == "no compiler":
+        monkeypatch.setenv("PATH", str(tmp_path))
+    else:
+        monkeypatch.setenv(VARIABLE, "0")
+    made = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True).stdout
+    there, numbers = made.splitlines()
+    assert there in ("False no C compiler (cc, gcc, clang)", f"False switched off by {VARIABLE}=0")
+    wanted = [each.double().abs().sum().item() for each in loss_and_gradients()]
+    assert [float(each) for each in numbers.strip("[]").split(",")] == pytest.approx(wanted, rel=1e-2)
