@@ -1,22 +1,22 @@
 """A recipe: the tree of all parts' configs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
 from bakeoff.config import Config
-from bakeoff.errors import UserError
 from bakeoff.formats.registry import InputConfig
+from bakeoff.models.dropouts import with_dropout
 from bakeoff.models.model import ModelConfig
-from bakeoff.objectives.legality import memory_refusal, refusal
 from bakeoff.objectives.masking import MaskingConfig
-from bakeoff.objectives.registry import OBJECTIVES, AnyObjectiveConfig
+from bakeoff.objectives.registry import AnyObjectiveConfig
 from bakeoff.optimization.course import batch_rows, evenly
-from bakeoff.optimization.curriculum import curriculum_refusals, stage_at
+from bakeoff.optimization.curriculum import stage_at
 from bakeoff.overrides import TAGS, set_keys
 from bakeoff.plugins import load_plugins
+from bakeoff.recipe_refusals import recipe_refusals
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.training_config import TrainingConfig
 from bakeoff.yaml_files import dump_yaml
@@ -83,104 +83,10 @@ class Recipe(Config):
 
     @model_validator(mode="after")
     def _legal(self) -> Self:
-        reasons = [reason for part in self.objective if (reason := refusal(part, self.model, self.input))]
-        if (reason := memory_refusal(self.model, self.input)) is not None:
-            reasons.append(reason)
-        kinds = [part.kind for part in self.objective]
-        reasons += [f"objective: {kind} is listed twice" for kind in sorted({k for k in kinds if kinds.count(k) > 1})]
-        if self.input.pairs and self.model.embedding.segments == 1:
-            reasons.append("model.embedding.segments: 1, but the rows have two; set it to 2, or to 0 for none")
-        related = [part.kind for part in self.objective if part.relates_segments]
-        if len(related) > 1:
-            reasons.append(f"objective: {' and '.join(related)} both arrange the segments; keep one of them")
-        rewriting = [part.kind for part in self.objective if part.rewrites]
-        if rewriting and len(self.objective) > 1:
-            reasons.append(f"objective: {rewriting[0]} makes its own source and target; it stands alone")
-        if self.reads_prefix and len(self.objective) > 1:
-            kind = next(part.kind for part in self.objective if part.reads_prefix)
-            reasons.append(f"objective: {kind} shows tokens what another one would predict from; it stands alone")
-        reasons += self._ungenerated(kinds)
-        for part in self.objective:
-            other = part.rows_left_for
-            if other is not None and part.rows_left > 0 and other not in kinds:
-                reasons.append(f"objective: {part.kind} leaves rows to {other}; add that, or set causal to 0")
-            if other is not None and part.rows_left == 0 and other in kinds:
-                reasons.append(f"objective: {part.kind} leaves no rows to {other}; set causal, to 0.0625 for example")
-        reasons += curriculum_refusals(self.training.curriculum, kinds, self.input.length, self.input.continues)
-        reasons += self._unfit_stages()
-        reasons += self._unchanging_batches()
-        reasons += self._uncountable(related)
-        batch = self.training.batch
-        if isinstance(batch, int) and batch % self.input.directions:
-            reasons.append(
-                f"training.batch: {batch} rows cannot be shared between two directions; give an even number, or set "
-                "input.backwards to false"
-            )
-        warmup = self.training.schedule.warmup
-        if warmup > 1 and self.training.budget.steps is None:
-            reasons.append(f"training.schedule.warmup: {warmup:g} steps, but the budget has none; give a share")
-        longest = self.model.longest_input
-        if longest is not None and self.input.length > longest:
-            reasons.append(f"input.length: {self.input.length} is more than model.embedding.length, {longest}")
+        reasons = recipe_refusals(self)
         if reasons:
             raise ValueError("; ".join(reasons))
         return self
-
-    def _ungenerated(self, kinds: Sequence[str]) -> list[str]:
-        """The reasons why an objective with a generator cannot be trained with this recipe."""
-        reasons = []
-        for part in self.objective:
-            learns = part.generator_learns
-            if learns is None or refusal(part, self.model, self.input) is not None:
-                continue
-            if learns not in kinds:
-                reasons.append(f"objective: {part.kind} replaces what {learns} has hidden; add {learns}")
-            others = [each.kind for each in self.objective if each.kind not in (part.kind, learns)]
-            taking = [kind for kind in others if not OBJECTIVES[kind].relates_segments]
-            if taking:
-                reasons.append(
-                    f"objective: {part.kind} stands beside {learns} and one that relates segments, not {taking[0]}"
-                )
-        return reasons
-
-    def _unfit_stages(self) -> list[str]:
-        """The stages of the curriculum whose rows are too short for their format, as errors."""
-        reasons = []
-        for index, stage in enumerate(self.training.curriculum):
-            where = f"training.curriculum.{index}.length"
-            try:
-                self.input.parse({**self.input.model_dump(), "length": stage.length or self.input.length}, where)
-            except UserError as error:
-                reasons.append(str(error).replace(f"{where}: length: ", f"{where}: "))
-        return reasons
-
-    def _unchanging_batches(self) -> list[str]:
-        """The reasons why batches cannot change their size, where the recipe asks for that."""
-        training = self.training
-        keys = [f"curriculum.{index}.batch_factor" for index, each in enumerate(training.curriculum)]
-        asked = [key for key, each in zip(keys, training.curriculum, strict=True) if each.batch_factor != 1]
-        if training.first_batch != 1:
-            asked.append("first_batch")
-        if isinstance(training.batch, int) and self.input.directions == 1 and not self.input.continues:
-            return []
-        if not isinstance(training.batch, int):
-            why = "a batch of so many tokens has one size; give training.batch as a number of rows"
-        else:
-            why = "rows that continue each other stay as many"
-        return [f"training.{key}: {why}, or leave it out" for key in asked]
-
-    def _uncountable(self, related: Sequence[str]) -> list[str]:
-        """The reasons why batches cannot be counted in tokens, where the recipe asks for that."""
-        batch, rows = self.training.batch, self.input.format
-        if isinstance(batch, int):
-            return []
-        if not self.input.uneven:
-            return [f"training.batch: rows of {rows} are all as long as input.length; give their number, not tokens"]
-        if related:
-            return [f"training.batch: {related[0]} changes the lengths of rows; give their number, not tokens"]
-        if batch.tokens < self.input.length:
-            return [f"training.batch.tokens: {batch.tokens} are fewer than one row may have, {self.input.length}"]
-        return []
 
     def __reduce__(self) -> Any:
         # As values, so that a process which unpickles a recipe loads the plugins before it needs their classes.
@@ -194,6 +100,11 @@ class Recipe(Config):
             changes = {**no_stages, "input.length": stage.length or self.input.length}
             if isinstance(batch := self.training.batch, int):
                 changes["training.batch"] = max(1, round(stage.batch_factor * batch))
+            for index, part in enumerate(self.objective):
+                settings = {**stage.settings.get(part.kind, {}), "weight": stage.weights.get(part.kind, part.weight)}
+                changes |= {f"objective.{index}.{key}": value for key, value in settings.items()}
+            if stage.dropout is not None:
+                changes["model"] = with_dropout(self.model, stage.dropout).model_dump(mode="json")
             recipes.append(self.changed(changes))
         return [*recipes, self.changed(no_stages)]
 
@@ -215,18 +126,28 @@ class Recipe(Config):
         """The keys whose values depend on the share of steps done; another number of steps would move these values."""
         keys = ["training.curriculum"] if self.training.curriculum else []
         keys += ["training.first_batch"] if self.training.first_batch != 1 else []
-        keys += ["training.running_average"] if self.training.running_average else []
+        keys += ["training.average"] if self.training.average is not None else []
         masking = [part for part in self.objective if isinstance(part, MaskingConfig)]
         return keys + [f"{part.kind}'s first_rate" for part in masking if part.first_rate is not None]
 
-    def idle(self) -> list[frozenset[str]]:
-        """The objectives that are not trained in each of `stages()`."""
-        return [*(stage.idle for stage in self.training.curriculum), frozenset()]
+    @property
+    def weights(self) -> dict[str, float]:
+        """The weight of each objective by its kind, in what follows the stages of the curriculum."""
+        return {part.kind: part.weight for part in self.objective}
+
+    @property
+    def idle(self) -> frozenset[str]:
+        """The kinds of the objectives that are not trained in what follows the stages of the curriculum."""
+        return frozenset(kind for kind, weight in self.weights.items() if weight == 0)
+
+    @property
+    def trained(self) -> list[AnyObjectiveConfig]:
+        """The objectives that are trained in what follows the stages of the curriculum."""
+        return [part for part in self.objective if part.weight > 0]
 
     def weights_at(self, step: int) -> dict[str, float]:
         """The weight of each objective in a step of a training whose budget is in steps."""
-        training = self.training
-        weights: dict[str, float] = {part.kind: part.weight for part in self.objective}
+        training, weights = self.training, self.weights
         stage = stage_at(training.curriculum, step, training.budget.steps or 1)
         return weights if stage == len(training.curriculum) else weights | training.curriculum[stage].weights
 
@@ -271,6 +192,10 @@ class Recipe(Config):
     def fitted(self, steps: int, changes: Mapping[str, Any] = MappingProxyType({})) -> "Recipe":
         """`changed` for a training of `steps`, its warm-up and a rate that follows the length fitted to them."""
         schedule = self.training.schedule.fitted(steps, self.training.budget.steps)
+        decay = self.training.decay_schedule
+        if decay is not None:
+            fitted = decay.fitted(steps, self.training.budget.steps).model_dump(mode="json")
+            changes = {"training.decay_schedule": fitted, **changes}
         return self.changed(
             {
                 "training.budget": {"steps": steps},

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.errors import UserError, similar
+from bakeoff.optimization.averages import in_todays_form
 from bakeoff.overrides import TAGS, parse_override, set_key, set_keys
 from bakeoff.recipe import Recipe, changes_the_model
 from bakeoff.yaml_files import parse_yaml, read_yaml
@@ -153,7 +154,10 @@ def _read(name_or_path: str) -> tuple[str, dict[str, Any]]:
         return f"{name_or_path}.yaml", copy.deepcopy(registered)
     if not path.is_file():
         raise UserError(f"{path}: no such recipe file")
-    return str(path), read_yaml(path)
+    values = read_yaml(path)
+    if isinstance(values.get("training"), dict):  # so that one of two files in older form does not hide the other's
+        values["training"] = in_todays_form(values["training"])
+    return str(path), values
 
 
 @cache  # many extend the same few

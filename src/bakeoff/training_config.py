@@ -5,7 +5,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, PositiveInt, field_validator, model_validator
 
 from bakeoff.batching.token_batches import TokenBatch
-from bakeoff.config import Config
+from bakeoff.optimization.averages import AveragedConfig
 from bakeoff.optimization.budget import Budget
 from bakeoff.optimization.course import evenly
 from bakeoff.optimization.curriculum import StageConfig
@@ -15,7 +15,7 @@ from bakeoff.optimization.save_points import SavePoints
 from bakeoff.optimization.schedules import ScheduleConfig
 
 
-class TrainingConfig(Config):
+class TrainingConfig(AveragedConfig):
     """How the model is trained."""
 
     batch: PositiveInt | TokenBatch
@@ -31,6 +31,10 @@ class TrainingConfig(Config):
     """The optimizer."""
     schedule: ScheduleConfig
     """The learning rate's course."""
+    decay_schedule: ScheduleConfig | None = None
+    """The course of the weight decay, as a factor of the optimizer's `weight_decay`, in the form of `schedule`: such as
+    `{kind: points, points: [[0.13, 1], [0.53, 0.1], [1, 1.2]]}`; null: it stays. Decoupled decay follows the learning
+    rate, too."""
     budget: Budget
     """How long to train; `--budget` replaces it."""
     curriculum: list[StageConfig] = Field(default=[])
@@ -53,10 +57,6 @@ class TrainingConfig(Config):
     """Write the mean of the weights of so many snapshots, the last of the training, as a run of its own beside the run
     (Vaswani et al. 2017, section 6.1); they are a hundredth of the steps apart. 0: do not; `--average-last` replaces
     it."""
-    running_average: float = Field(default=0.0, ge=0, lt=1)
-    """The run's weights, which are measured and saved, are a running mean of those that are trained, over this share of
-    the steps: an exponential mean with a decay of 1 - 1 / (share * steps), 0.999 with 0.128 of GPT-BERT's 7,812 steps
-    (Charpentier and Samuel 2024, arXiv:2410.24159). 0: they are those that are trained."""
     checkpoint_minutes: float = Field(default=10.0, gt=0)
     """Minutes between checkpoints; the first one comes after one minute, if this is longer."""
 
@@ -81,8 +81,12 @@ class TrainingConfig(Config):
         in_rows = isinstance(self.micro_batch, int)
         if self.micro_batch not in (None, "auto") and in_rows != isinstance(self.batch, int):
             raise ValueError("micro_batch: give it in rows where 'batch' is, and in tokens where 'batch' is")
-        if self.running_average and self.average_last:
-            raise ValueError("average_last: running_average is a mean of the weights already; set either to 0")
+        if self.average is not None and self.average_last:
+            raise ValueError("average_last: average is a mean of the weights already; set it to 0, or average to null")
+        if self.decay_schedule is not None and not getattr(self.optimizer, "weight_decay", 0.0):
+            raise ValueError(
+                "decay_schedule: the optimizer has no weight decay; set optimizer.weight_decay, or leave it out"
+            )
         if self.early_stopping is not None and self.average_last:
             raise ValueError(
                 "average_last: averages the last weights of the whole budget, which early_stopping may not reach; set "

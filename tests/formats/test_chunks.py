@@ -227,7 +227,7 @@ def test_rows_that_cross_documents_hold_the_whole_text_of_every_part(corpus):
     split = corpus.train
     with patch.object(row_index, "AT_ONCE", len(split.tokens) // 7):
         format = FullSentencesConfig(length=48).build(split, corpus.tokenizer, "ends", None)
-    first, last = format.starts, format.stops
+    first, last = format.first.chunks.bounds
     assert np.array_equal(first[1:], last[:-1])
     assert (first[0], last[-1]) == (0, len(split.tokens))
 

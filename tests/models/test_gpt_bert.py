@@ -9,7 +9,6 @@ from tests.conftest import shrink, without_dropout
 from tests.models.test_ltg_bert import naive_scores, published_bucket, with_any_weights
 
 from bakeoff.learner.pretraining_model import PretrainingModel
-from bakeoff.learner.running_average import RunningAverage
 from bakeoff.optimization.schedules import CosineConfig
 from bakeoff.recipe_files import load_recipe
 from bakeoff.row import Row
@@ -137,5 +136,4 @@ def test_the_course_of_the_training_is_the_published_one(name):
         assert stage.at(0.0).training.batch == rows // 4
     assert [stage.until for stage in training.curriculum] == [0.7, 0.9]
     assert recipe.at(0.5).objective[0].rate == pytest.approx(0.225)
-    average = RunningAverage(torch.nn.Linear(1, 1), training.running_average * steps)
-    assert 1 - average.rate == pytest.approx(0.999, abs=1e-6)
+    assert 1 - training.average.rate(1, steps) == pytest.approx(0.999, abs=1e-6)

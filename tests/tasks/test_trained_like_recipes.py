@@ -155,7 +155,7 @@ def test_the_run_has_the_running_mean_of_its_weights(run, task, tmp_path, monkey
         return means
 
     monkeypatch.setattr(loop, "optimize", watched)
-    config = FinetuneConfig(**BRIEF, evaluations=1, running_average=0.2)
+    config = FinetuneConfig(**BRIEF, evaluations=1, average={"kind": "ema", "share": 0.2})
     result = finetune(run, task, tmp_path / "out", config=config, **QUIET)
     mean, *others = seen
     assert len(others) == 30
@@ -203,7 +203,7 @@ def test_plateau_looks_at_the_losses_on_dev(rows, recipe, corpus):
             "weight_decay: the optimizer adafactor",
         ),
         ({"micro_batch": 0}, "micro_batch"),
-        ({"running_average": 1}, "running_average"),
+        ({"average": {"kind": "ema", "share": 1}}, "average.share"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(settings, message, run, task, tmp_path):

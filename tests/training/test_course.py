@@ -262,7 +262,7 @@ def test_memory_is_that_of_the_most_masks_and_of_the_largest_stage(monkeypatch):
     [
         (GROWING, "training.first_batch"),
         (FALLING, "mlm's first_rate"),
-        ({"training.budget": {"steps": STEPS}, "training.running_average": 0.2}, "training.running_average"),
+        ({"training.budget": {"steps": STEPS}, "training.average": {"kind": "ema", "share": 0.2}}, "training.average"),
     ],
 )
 def test_another_number_of_steps_is_refused(changes, named, corpus, tmp_path, monkeypatch):

@@ -1,5 +1,7 @@
 """Runs whose weights are a running mean of those that are trained."""
 
+import math
+
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -13,9 +15,11 @@ import bakeoff
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.learner.running_average import RunningAverage
+from bakeoff.optimization.averages import ExponentialAverageConfig, StochasticAverageConfig
 from bakeoff.recipe_files import load_recipe
 from bakeoff.resources.memory_need import memory_need
 from bakeoff.runs.run import Run
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.training import pretraining
 
 STEPS, SHARE = 20, 0.2
@@ -103,9 +107,9 @@ def test_a_run_that_is_ended_early_has_the_mean_so_far(corpus, tmp_path, monkeyp
 
 def test_a_mean_of_less_than_a_step_is_the_weights():
     module = torch.nn.Linear(3, 2)
-    average = RunningAverage(module, 0.3)
+    average = RunningAverage(module)
     torch.nn.init.ones_(module.weight)
-    average.update()
+    average.update(ExponentialAverageConfig(share=0.03).rate(1, 10))
     assert torch.equal(average.tensors["weight"], module.weight)
 
 
@@ -123,7 +127,77 @@ def test_it_takes_memory_and_stands_alone():
         memory_need(shrink("gpt-tiny", **changes), 300, torch.device("cpu")) for changes in ({}, AVERAGED)
     )
     assert averaged.total - plain.total == plain.weights
-    with pytest.raises(UserError, match="average_last: running_average is a mean of the weights already"):
-        load_recipe("gpt-tiny", {"training.average_last": 3, "training.running_average": 0.1})
-    with pytest.raises(UserError, match="running_average: input should be less than 1"):
-        load_recipe("gpt-tiny", {"training.running_average": 1.0})
+    with pytest.raises(UserError, match="average_last: average is a mean of the weights already"):
+        load_recipe("gpt-tiny", {"training.average_last": 3, "training.average": "ema"})
+    with pytest.raises(UserError, match=r"average.share: input should be less than 1, not 1\.0"):
+        load_recipe("gpt-tiny", {"training.average": {"kind": "ema", "share": 1.0}})
+    with pytest.raises(UserError, match="there is no 'mean'"):
+        load_recipe("gpt-tiny", {"training.average": "mean"})
+
+
+def test_the_older_key_says_the_same(tmp_path):
+    """In files, which may extend each other whatever their age, on the command line and in fine-tunings."""
+    ema = load_recipe("gpt-tiny", {"training.average": {"kind": "ema", "share": 0.2}})
+    assert load_recipe("gpt-tiny", {"training.running_average": 0.2}) == ema
+    assert load_recipe("gpt-bert-small", {"training.running_average": 0.0}).training.average is None
+    (tmp_path / "old.yaml").write_text("extends: gpt-tiny\ntraining: {running_average: 0.2}\n", encoding="utf-8")
+    assert load_recipe(str(tmp_path / "old.yaml")).training == ema.training
+    (tmp_path / "off.yaml").write_text("extends: gpt-bert-small\ntraining: {running_average: 0.0}\n", encoding="utf-8")
+    assert load_recipe(str(tmp_path / "off.yaml")).training.average is None
+    (tmp_path / "new.yaml").write_text("extends: off.yaml\ntraining: {average: swa}\n", encoding="utf-8")
+    assert load_recipe(str(tmp_path / "new.yaml")).training.average == StochasticAverageConfig()
+    assert FinetuneConfig(running_average=0.2).average == ema.training.average
+    assert FinetuneConfig(running_average=0).average is None
+
+
+SWA = {**AVERAGED, "training.average": {"kind": "swa", "share": 0.5, "cycles": 3, "low": 0.2}}
+SWA.pop("training.running_average")
+
+
+@pytest.mark.parametrize("name", ["gpt-tiny", "albert-tiny", "cnn-lm-tiny"])
+def test_the_mean_of_cycles_is_that_of_the_weights_at_their_ends(name, corpus, tmp_path, monkeypatch):
+    recipe = shrink(name, **SWA)
+    behind = course_of_weights(monkeypatch)
+    run = train(recipe, corpus, tmp_path / "run")
+    ends = [13, 17, 20]  # thirds of the last ten of twenty steps
+    for key, tensor in weights(run.path).items():
+        if tensor.is_floating_point():
+            expected = sum(behind[step][key].double() for step in ends) / 3
+            torch.testing.assert_close(tensor.double(), expected, atol=2e-6, rtol=1e-5)
+    schedule, whole = recipe.training.schedule, recipe.training.optimizer.rate
+    rates = {line["step"] - 1: line["learning_rate"] / whole for line in run.metrics() if line["kind"] == "train"}
+    for step, rate in rates.items():
+        if step < 10:
+            assert rate == pytest.approx(schedule.factor(step, STEPS))
+            continue
+        begin, end = next((low, high) for low, high in ((10, 13), (13, 17), (17, 20)) if step < high)
+        wave = (1 + math.cos(math.pi * (step - begin) / (end - begin - 1))) / 2
+        assert rate == pytest.approx(schedule.factor(10, STEPS) * (0.2 + 0.8 * wave))
+    assert len(rates) == STEPS
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 7, 100])
+@pytest.mark.parametrize("cycles", [1, 4, 50])
+@pytest.mark.parametrize("share", [0.01, 0.5, 1.0])
+def test_cycles_fit_any_training(steps, cycles, share):
+    average = StochasticAverageConfig(share=share, cycles=cycles)
+    mean, seen = 0.0, []
+    for step in range(1, steps + 1):
+        rate = average.rate(step, steps)
+        mean += rate * (step - mean)
+        seen += [step] if rate > 0 and step in average.ends(steps)[1:] else []
+        assert 0 <= average.factor(step - 1, steps, lambda at: 1.0) <= 1
+    assert seen[-1] == steps
+    assert mean == pytest.approx(sum(seen) / len(seen))
+
+
+def test_cycles_that_are_interrupted_end_with_the_same_bits(corpus, tmp_path, monkeypatch):
+    recipe = shrink("bert-tiny", **SWA)
+    whole = train(recipe, corpus, tmp_path / "whole")
+    for stop in (6, 14):
+        with monkeypatch.context() as patch:
+            interrupt_at(patch, stop)
+            with pytest.raises(Interrupted):
+                train(recipe, corpus, tmp_path / "again", resume=True)
+    again = train(recipe, corpus, tmp_path / "again", resume=True)
+    assert (whole.path / "model.safetensors").read_bytes() == (again.path / "model.safetensors").read_bytes()

@@ -43,20 +43,21 @@ def row_index(split: Split, key: str, find: Find) -> Integers:
         (2, n) int64 starts and stops; memory-mapped if the index is kept.
     """
     if split.index_path is None or len(split.sentences) < KEPT_FROM:
-        return _in_memory(split, find)
+        return index_in_memory(split, find)
     stem = split.index_path.with_name(f"{split.index_path.name}.{key}.{VERSION}")
     index = _kept(stem, len(split.tokens))
     if index is None:
         try:
             _keep(stem, split, find)
         except OSError:  # a corpus that may only be read, or a full disk: made again next time
-            return _in_memory(split, find)
+            return index_in_memory(split, find)
         index = _kept(stem, len(split.tokens))
         assert index is not None
     return index
 
 
-def _in_memory(split: Split, find: Find) -> Integers:
+def index_in_memory(split: Split, find: Find) -> Integers:
+    """`row_index` without a file: (2, n) starts and stops of rows."""
     return np.concatenate([np.stack(find(*stretch)) for stretch in _stretches(split)], axis=1)
 
 

@@ -8,16 +8,17 @@ from pydantic import Field, model_validator
 from typing_extensions import override
 
 from bakeoff.corpus.split import Split
+from bakeoff.formats.cut_anew import Cuts, Epoch, document_order
 from bakeoff.formats.example import Examples, Format
-from bakeoff.formats.input_config import InputBaseConfig, RowMarks
+from bakeoff.formats.input_config import CutConfig, RowMarks
 from bakeoff.formats.relation import Relation
-from bakeoff.formats.stream import TokenStream
+from bakeoff.formats.stream import Rows, TokenStream
 from bakeoff.randomness.draws import Draws
 from bakeoff.row import Row
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
-class BlocksConfig(InputBaseConfig):
+class BlocksConfig(CutConfig):
     """Contiguous text; no token is lost.
 
     For causal objectives every document begins with the separator; for other objectives rows have [CLS] and [SEP] at
@@ -46,6 +47,8 @@ class BlocksConfig(InputBaseConfig):
             raise ValueError("recurrent: rows continue each other over the ends of documents; set isolate to false")
         if self.recurrent and self.context:
             raise ValueError("context: recurrent rows remember the rows before them; set context to 0")
+        if self.recurrent and self.cut_anew:
+            raise ValueError("cut_anew: recurrent rows continue each other in the order of the text; set it to false")
         return self
 
     @property
@@ -72,7 +75,8 @@ class Blocks(Format):
     """Rows cut from the stream of tokens."""
 
     def __init__(self, config: BlocksConfig, split: Split, tokenizer: Tokenizer, marks: RowMarks) -> None:
-        self.stream = TokenStream(split, tokenizer, config.isolate, marked=marks != "none")
+        self.config, self.marked = config, marks != "none"
+        self.stream = TokenStream(split, tokenizer, config.isolate, self.marked)
         self.running = marks != "ends"
         self.context = config.context
         self.length = config.length if self.running else config.length - 2
@@ -86,11 +90,22 @@ class Blocks(Format):
             self.size = 1 + max(0, -(-(self.stream.total - self.length) // self.step))
             read = self.stream.total + (self.size - 1) * self.context
             self.tokens_per_example = read / self.size + (config.length - self.length)
+        self.streams = Cuts(self.stream, self._of_epoch if config.cut_anew else None)
+
+    def _of_epoch(self, epoch: Epoch) -> TokenStream:
+        """The documents in another order, from a random token of the first row on."""
+        split, tokenizer = self.stream.split, self.stream.tokenizer
+        order = document_order(len(split.documents) - 1, epoch)
+        bounds = np.full(1, min(self.length, self.stream.total), np.int64)
+        begin = int(epoch.draws(np.zeros(1, np.int64), "begin").integers("begin", bounds)[0])
+        return TokenStream(split, tokenizer, self.config.isolate, self.marked, order, begin)
+
+    def _rows(self, stream: TokenStream, indices: NDArray[np.int64]) -> Rows:
+        return stream.rows(stream.begin + indices[:, None] * self.step + np.arange(self.length + 1), stream.end)
 
     def examples(self, indices: NDArray[np.int64], draws: Draws) -> Examples:
-        """Rows of the stream; nothing in them is random."""
-        positions = indices[:, None] * self.step + np.arange(self.length + 1)
-        ids, documents, sources = self.stream.rows(positions, self.stream.total)
+        """Rows of the stream; nothing in them is random but where they are cut in later epochs."""
+        ids, documents, sources = self.streams.rows(indices, draws, self._rows)
         if not self.running:
             return self.stream.wrapped(ids[:, :-1], documents[:, :-1], sources[:, :-1])
         ids_of_row = np.where(documents[:, :-1] > 0, ids[:, :-1], self.stream.tokenizer.pad)

@@ -8,12 +8,13 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from bakeoff.formats.cut_anew import Epoch
 from bakeoff.randomness.draws import Draws
 
 Integers = NDArray[np.int64]
-Step = Callable[[Integers, Integers], tuple[Integers, Integers]]
-"""A step from chunks to the next ones: from (n,) starts of chunks and (n,) ends that they may not pass to (n,) ends of
-these chunks and (n,) starts of the next ones.
+Step = Callable[[Integers, Integers, Integers | int], tuple[Integers, Integers]]
+"""A step from chunks to the next ones: from (n,) starts of chunks, (n,) ends that they may not pass, and (n,) or the
+common largest number of their tokens, to (n,) ends of these chunks and (n,) starts of the next ones.
 """
 
 STRETCH = 1 << 20
@@ -22,6 +23,11 @@ at once. Longer documents are cut where a sentence starts, so that there are alw
 chunk in thousands is shorter.
 """
 
+
+LONG = 16
+"""Number of rows from which on a document may have one row more where its rows are cut anew: the first one then has any
+length, and does not only leave free what the last one left.
+"""
 
 MEASURED = 1 << 18
 """Number of rows whose lengths are read for their mean. Of more rows a part is read, since reading all would take
@@ -46,7 +52,7 @@ def mean_length(size: int, lengths_of: Callable[[Integers], Integers]) -> float:
 
 
 def sentence_chunks(
-    sentences: Integers, documents: Integers, longest: int, short: float = 0.0
+    sentences: Integers, documents: Integers, longest: int, short: float = 0.0, anew: Epoch | None = None
 ) -> tuple[Integers, Integers]:
     """Chunks of two whole sentences or more, each as long as fits.
 
@@ -58,25 +64,27 @@ def sentence_chunks(
         documents: (D + 1,) the starts of documents, and the end of the text.
         longest: the largest number of tokens of a chunk.
         short: the share of chunks that are cut shorter, to a length drawn evenly.
+        anew: the epoch for which they are cut anew, see `_first_lengths`; None: as in the first.
 
     Returns:
         (n,) starts and (n,) ends of the chunks.
     """
 
-    def step(first: Integers, end: Integers) -> tuple[Integers, Integers]:
+    def step(first: Integers, end: Integers, most: Integers | int) -> tuple[Integers, Integers]:
         index = np.searchsorted(sentences, first)
         fitting = np.searchsorted(sentences, np.minimum(first + longest, end), side="right") - 1
-        wished = np.searchsorted(sentences, first + _wished(first, longest, short), side="right") - 1
+        wish = np.minimum(_wished(first, longest, short), most)
+        wished = np.searchsorted(sentences, first + wish, side="right") - 1
         last = np.minimum(np.maximum(wished, index + 2), fitting)  # the sentence after the chunk's last
         good = last - index >= 2
         return np.where(good, sentences[last], first), sentences[np.where(good, last, index + 1)]
 
-    first, last = _walked(*_stretches(sentences, documents), step)
+    first, last = _walked(*_stretches(sentences, documents), step, longest, anew)
     return first[last > first], last[last > first]
 
 
 def full_chunks(
-    sentences: Integers, documents: Integers, longest: int, short: float = 0.0
+    sentences: Integers, documents: Integers, longest: int, short: float = 0.0, anew: Epoch | None = None
 ) -> tuple[Integers, Integers]:
     """Chunks that fill their rows; one that ends inside a sentence is followed by one that starts with that.
 
@@ -87,30 +95,36 @@ def full_chunks(
         documents: (D + 1,) the starts of documents, and the end of the text.
         longest: the largest number of tokens of a chunk.
         short: the share of chunks that are cut shorter, to a length drawn evenly.
+        anew: the epoch for which they are cut anew, see `_first_lengths`; None: as in the first.
 
     Returns:
         (n,) starts and (n,) ends of the chunks; chunks of a single token, which cannot be cut in two, are left out.
     """
 
-    def step(first: Integers, end: Integers) -> tuple[Integers, Integers]:
-        last = np.minimum(first + _wished(first, longest, short), end)
+    def step(first: Integers, end: Integers, most: Integers | int) -> tuple[Integers, Integers]:
+        last = np.minimum(first + np.minimum(_wished(first, longest, short), most), end)
         following = np.searchsorted(sentences, first, side="right")  # the sentence after the chunk's first
         inside = sentences[following - 1] < first
         last = np.where(inside, np.minimum(last, sentences[following]), last)
         cut = sentences[np.searchsorted(sentences, last, side="right") - 1]  # where the last, or the next, one starts
         return last, np.where((last < end) & ~inside & (cut > first), cut, last)
 
-    first, last = _walked(*_stretches(sentences, documents), step)
+    first, last = _walked(*_stretches(sentences, documents), step, longest, anew)
     kept = last - first >= 2
     return first[kept], last[kept]
 
 
-def sentence_pairs(sentences: Integers, documents: Integers, longest: int) -> tuple[Integers, Integers]:
-    """Chunks of two sentences; no sentence is in two chunks, and pairs that do not fit and odd last ones are left out.
+def sentence_pairs(
+    sentences: Integers, documents: Integers, longest: int, anew: Epoch | None = None
+) -> tuple[Integers, Integers]:
+    """Chunks of two sentences; no sentence is in two chunks, and pairs that do not fit and odd ones are left out.
 
-    Arguments and results are those of `sentence_chunks`.
+    Arguments and results are those of `sentence_chunks`. The odd sentence is the last one, or with `anew` at random the
+    first one.
     """
     starts, ends = np.searchsorted(sentences, documents[:-1]), np.searchsorted(sentences, documents[1:])
+    if anew is not None:
+        starts = starts + anew.draws(documents[:-1], "pairs").integers("odd", np.where(ends - starts > 2, 2, 1))
     counts = (ends - starts) // 2
     before = np.cumsum(counts) - counts
     first = np.repeat(starts, counts) + 2 * (np.arange(counts.sum()) - np.repeat(before, counts))
@@ -119,7 +133,7 @@ def sentence_pairs(sentences: Integers, documents: Integers, longest: int) -> tu
 
 
 def packed_sentences(
-    sentences: Integers, documents: Integers, longest: int, crossing: bool
+    sentences: Integers, documents: Integers, longest: int, crossing: bool, anew: Epoch | None = None
 ) -> tuple[Integers, Integers]:
     """Chunks of as many whole sentences as fit, each sentence in one chunk; a sentence longer than a chunk is cut.
 
@@ -129,6 +143,7 @@ def packed_sentences(
         longest: the largest number of tokens of a chunk, including a separator before each further document that begins
             in it.
         crossing: chunks continue with the next document; False: they end where a document ends.
+        anew: the epoch for which they are cut anew, see `_first_lengths`; None: as in the first.
 
     Returns:
         (n,) starts and (n,) ends of the chunks.
@@ -141,14 +156,17 @@ def packed_sentences(
         starts, ends = starts[new], ends[np.pad(new[1:], (0, 1), constant_values=True)]
     stop_of = sentences[1:] + np.searchsorted(documents, sentences[1:])  # in a text with a mark before each document
 
-    def step(first: Integers, end: Integers) -> tuple[Integers, Integers]:
-        reach = first + np.searchsorted(documents, first, side="right") + longest
+    def step(first: Integers, end: Integers, most: Integers | int) -> tuple[Integers, Integers]:
+        if anew is not None:  # a sentence that a row has room for is not cut
+            whole = sentences[np.searchsorted(sentences, first, side="right")] - first
+            most = np.minimum(np.maximum(most, whole), longest)
+        reach = first + np.searchsorted(documents, first, side="right") + most
         count = np.searchsorted(stop_of, reach, side="right")  # sentences that end within reach
         last = np.minimum(sentences[count], end)
         last = np.where(last > first, last, np.minimum(first + longest, end))
         return last, last
 
-    return _walked(starts, ends, step)
+    return _walked(starts, ends, step, longest, anew)
 
 
 def _wished(first: Integers, longest: int, short: float) -> Integers | int:
@@ -170,11 +188,28 @@ def _stretches(sentences: Integers, documents: Integers) -> tuple[Integers, Inte
     return bounds[:-1], bounds[1:]
 
 
-def _walked(starts: Integers, ends: Integers, step: Step) -> tuple[Integers, Integers]:
+def _first_lengths(starts: Integers, ends: Integers, longest: int, anew: Epoch | None) -> Integers | int:
+    """(n,) the largest numbers of tokens of the first chunks of documents: `longest`, or less where they are cut anew.
+
+    The room that the last row of a document leaves free is moved in part to the first one, so that rows begin elsewhere
+    and are as many.
+    """
+    if anew is None:
+        return longest
+    free = -(ends - starts) % longest
+    free = np.where(ends - starts >= LONG * longest, longest - 1, free)
+    return longest - anew.draws(starts, "first row").integers("free", free + 1)
+
+
+def _walked(
+    starts: Integers, ends: Integers, step: Step, longest: int, anew: Epoch | None
+) -> tuple[Integers, Integers]:
     """All chunks of stretches of text, in the order of the text."""
     firsts, lasts = [], []
+    most = _first_lengths(starts, ends, longest, anew)
     while len(starts):
-        last, following = step(starts, ends)
+        last, following = step(starts, ends, most)
+        most = longest
         firsts.append(starts)
         lasts.append(last)
         going = following < ends

@@ -3,6 +3,7 @@
 from typing import ClassVar, Literal
 
 from pydantic import Field
+from typing_extensions import override
 
 from bakeoff.config import PartConfig
 from bakeoff.corpus.split import Split
@@ -50,6 +51,11 @@ class InputBaseConfig(PartConfig):
         return False
 
     @property
+    def cuts_anew(self) -> bool:
+        """Rows are cut anew in every epoch."""
+        return False
+
+    @property
     def context_tokens(self) -> int:
         """Number of tokens at a row's beginning that are read but not predicted, as the previous row predicts them."""
         return 0
@@ -68,3 +74,18 @@ class InputBaseConfig(PartConfig):
     def isolates(self) -> bool:
         """Tokens see only their own document, where documents share a row."""
         return False
+
+
+class CutConfig(InputBaseConfig):
+    """The common fields of formats that cut rows out of the text, and can cut them elsewhere in every epoch."""
+
+    cut_anew: bool = False
+    """Rows are cut anew in every epoch but the first: where they may go on with another document, documents follow each
+    other in another order, and where they may not, the first row of a document is shorter by a random number of tokens.
+    For text that is read many times; the rows are still a function of the seed and the step alone. Held-out rows stay.
+    """
+
+    @property
+    @override
+    def cuts_anew(self) -> bool:
+        return self.cut_anew

@@ -1,17 +1,19 @@
 """Pairs: [CLS] A [SEP] B [SEP], where A and B are runs of sentences of one document (BERT, ALBERT), or one each."""
 
-from functools import cached_property
-from typing import ClassVar, Literal, cast
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from bakeoff.corpus.row_index import row_index
+from bakeoff.corpus.row_index import index_in_memory, row_index
 from bakeoff.corpus.split import Split
 from bakeoff.formats.chunks import full_chunks, mean_length, sentence_chunks, sentence_pairs
+from bakeoff.formats.cut_anew import Chunks, Cuts, Epoch
 from bakeoff.formats.example import Examples, Format
-from bakeoff.formats.input_config import InputBaseConfig, RowMarks
+from bakeoff.formats.input_config import CutConfig, InputBaseConfig, RowMarks
 from bakeoff.formats.relation import Relation, TwoSegments
 from bakeoff.randomness.draws import Draws
 from bakeoff.row import Row
@@ -32,7 +34,7 @@ class PairConfig(InputBaseConfig):
     """Each segment is one sentence, and an objective replaces it by one sentence."""
 
 
-class SegmentPairConfig(PairConfig):
+class SegmentPairConfig(PairConfig, CutConfig):
     """Two neighbouring segments, cut where a sentence starts (Devlin et al. 2019).
 
     If an objective relates the segments, each row holds two whole sentences or more: a segment that breaks off in the
@@ -48,13 +50,13 @@ class SegmentPairConfig(PairConfig):
     def build(self, split: Split, tokenizer: Tokenizer, marks: RowMarks, relation: Relation | None) -> "SegmentPairs":
         """The format over a split; `relation` arranges the two segments and labels them."""
         longest = self.length - SPECIAL_TOKENS
-        find = full_chunks if relation is None else sentence_chunks
-        key = f"{find.__name__}-{longest}-{self.short:g}"
-        chunks = row_index(split, key, lambda sentences, documents: find(sentences, documents, longest, self.short))
-        return SegmentPairs(self, chunks, split, tokenizer, relation)
+        kind = full_chunks if relation is None else sentence_chunks
+        find = partial(kind, longest=longest, short=self.short)
+        chunks = row_index(split, f"{kind.__name__}-{longest}-{self.short:g}", find)
+        return SegmentPairs(self, chunks, find if self.cut_anew else None, split, tokenizer, relation)
 
 
-class SentencePairConfig(PairConfig):
+class SentencePairConfig(PairConfig, CutConfig):
     """Two sentences that follow each other (Liu et al. 2019, section 4.2): rows are short, batches should be large."""
 
     format: Literal["sentence_pair"] = "sentence_pair"
@@ -64,12 +66,9 @@ class SentencePairConfig(PairConfig):
     def build(self, split: Split, tokenizer: Tokenizer, marks: RowMarks, relation: Relation | None) -> "SegmentPairs":
         """The format over a split; `relation` arranges the two segments and labels them."""
         longest = self.length - SPECIAL_TOKENS
-        chunks = row_index(
-            split,
-            f"sentence_pairs-{longest}",
-            lambda sentences, documents: sentence_pairs(sentences, documents, longest),
-        )
-        return SegmentPairs(self, chunks, split, tokenizer, relation)
+        find = partial(sentence_pairs, longest=longest)
+        chunks = row_index(split, f"sentence_pairs-{longest}", find)
+        return SegmentPairs(self, chunks, find if self.cut_anew else None, split, tokenizer, relation)
 
 
 class SegmentPairs(Format):
@@ -79,23 +78,33 @@ class SegmentPairs(Format):
         self,
         config: PairConfig,
         chunks: NDArray[np.int64],
+        anew: Callable[..., Sequence[NDArray[np.int64]]] | None,
         split: Split,
         tokenizer: Tokenizer,
         relation: Relation | None,
     ) -> None:
-        """`chunks` is (2, n), the starts and ends of the chunks."""
+        """`chunks` is (2, n), the starts and ends of the chunks; `anew` finds those of a later epoch; None: they stay.
+
+        `anew` takes what `row_index` gives it, and the epoch as `anew`.
+        """
         self.split = split
         self.tokenizer = tokenizer
         self.length, self.single = config.length, config.single
         self.relation = relation
         self.sentences = np.asarray(split.sentences)
-        self.starts, self.stops = chunks
-        self.size = len(self.starts)
+        self.size = chunks.shape[1]
+        self.first, self._find = Chunks(chunks, self.size), anew
+        self.chunks = Cuts(self.first, None if anew is None else self._of_epoch)
         self.tokens_per_example = mean_length(self.size, self._lengths)
 
+    def _of_epoch(self, epoch: Epoch) -> Chunks:
+        assert self._find is not None
+        return Chunks(index_in_memory(self.split, partial(self._find, anew=epoch)), self.size, epoch)
+
     def _lengths(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(N,) numbers of tokens of these rows, before any relation."""
-        return cast(NDArray[np.int64], self.stops[indices] - self.starts[indices] + SPECIAL_TOKENS)
+        """(N,) numbers of tokens of these rows in the first epoch, before any relation."""
+        starts, stops = self.first.of(indices)
+        return stops - starts + SPECIAL_TOKENS
 
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
@@ -104,7 +113,7 @@ class SegmentPairs(Format):
 
     def examples(self, indices: NDArray[np.int64], draws: Draws) -> Examples:
         """Rows made of these chunks, cut and arranged anew in every epoch."""
-        starts, stops = self.starts[indices], self.stops[indices]
+        starts, stops = self.chunks.rows(indices, draws, Chunks.of)
         cuts = self._cuts(starts, stops, draws)
         pairs = TwoSegments(starts, cuts - starts, cuts, stops - cuts, self.single)
         labels = None

@@ -24,18 +24,43 @@ class TokenStream:
         tokenizer: its tokenizer.
         isolate: documents that share a row have different document ids.
         marked: a separator stands before each document.
+        order: (D,) the documents in the order in which they follow each other; None: that of the text.
+        begin: the position at which the stream begins; what stands before it comes at the end.
+
+    Attributes:
+        end: the position at which it ends.
     """
 
-    def __init__(self, split: Split, tokenizer: Tokenizer, isolate: bool, marked: bool = True) -> None:
-        self.split, self.tokenizer, self.isolate = split, tokenizer, isolate
+    def __init__(
+        self,
+        split: Split,
+        tokenizer: Tokenizer,
+        isolate: bool,
+        marked: bool = True,
+        order: NDArray[np.int64] | None = None,
+        begin: int = 0,
+    ) -> None:
+        self.split, self.tokenizer, self.isolate, self.order, self.begin = split, tokenizer, isolate, order, begin
         count = len(split.documents) - 1
         self.marks = int(marked)  # separators before each document
-        self.starts = np.asarray(split.documents[:-1]) + self.marks * np.arange(count)  # of documents, in the stream
+        bounds = np.asarray(split.documents)
+        if order is not None:
+            sizes = np.diff(bounds)[order]
+            bounds = np.zeros(count + 1, np.int64)
+            np.cumsum(sizes, out=bounds[1:])
+        self.bounds = bounds
+        self.starts = bounds[:-1] + self.marks * np.arange(count)  # of documents, in the stream
         self.total = len(split.tokens) + self.marks * count
+        self.end = self.total + begin
+        if begin:  # the documents that begin before it come once more
+            again = int(np.searchsorted(self.starts, begin))
+            self.starts = np.concatenate([self.starts, self.starts[:again] + self.total])
+            if order is not None:
+                self.order = np.concatenate([order, order[:again]])
 
     def positions(self, tokens: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The positions in the stream of these tokens of the text."""
-        return tokens + self.marks * np.searchsorted(np.asarray(self.split.documents), tokens, side="right")
+        """The positions in the stream of these tokens, counted in the order of its documents."""
+        return tokens + self.marks * np.searchsorted(self.bounds, tokens, side="right")
 
     def tokens(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         """The text's tokens at positions of the stream; for a separator the token before it, or the text's first."""
@@ -56,7 +81,10 @@ class TokenStream:
             positions; and positions in the text, -1 for separators and at empty positions.
         """
         owners = np.searchsorted(self.starts, positions, side="right") - 1
-        sources = positions - self.marks * (owners + 1)
+        if self.order is None:
+            sources = positions - self.marks * (owners + 1)
+        else:
+            sources = positions - self.starts[owners] - self.marks + self.split.documents[self.order[owners]]
         sources[((self.marks > 0) & (positions == self.starts[owners])) | (positions >= ends)] = -1
         ids = np.where(sources >= 0, self.split.tokens[np.maximum(sources, 0)], self.tokenizer.separator)
         documents = (owners - owners[:, :1] + 1) if self.isolate else np.ones(ids.shape)

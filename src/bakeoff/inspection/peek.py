@@ -93,12 +93,11 @@ def peek(
     if examples < 1:
         raise UserError(f"peek: {examples} examples; ask for one at least")
     loaded = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
-    idle: frozenset[str] = frozenset()
     if not held_out:
-        idle, loaded = loaded.idle()[0], loaded.stages()[0].at(0.0)  # the settings of the first step
+        loaded = loaded.stages()[0].at(0.0)  # the settings of the first step
     text = open_corpus(corpus)
     module = build_on_meta(loaded, text.tokenizer.size)
-    batches = make_batches(loaded, module, text, seed, "validation" if held_out else "train", idle)
+    batches = make_batches(loaded, module, text, seed, "validation" if held_out else "train")
     reader = RowReader(loaded, module.objectives, text.tokenizer)
     read = batches.fixed(loaded.training.validation_examples) if held_out else _steps(batches)
     row_indices = ((batch, index) for batch in read for index in range(len(batch.row.ids)))
@@ -112,7 +111,7 @@ def peek(
         epoch_rows=batches.rows_an_epoch,
         source=next((config.about_source for config in loaded.objective if config.about_source is not None), None),
         rows=rows,
-        packing=None if isinstance(text, Mixture) else row_use_of(loaded, module, text, seed, held_out, idle),
+        packing=None if isinstance(text, Mixture) else row_use_of(loaded, module, text, seed, held_out),
         drawn=[_drawn(each, rows, loaded.model.directions) for each in loaded.objective],
     )
 

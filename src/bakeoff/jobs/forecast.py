@@ -35,7 +35,7 @@ class Size(Config):
         module = build_on_meta(recipe, vocabulary)
         weights = module.parameter_count() * BYTES_PER_NUMBER
         optimizer = recipe.training.optimizer.kept(module) * BYTES_PER_NUMBER
-        average = weights if recipe.training.running_average else 0
+        average = 0 if recipe.training.average is None else weights
         return cls(
             weights=weights,
             checkpoint=weights + optimizer + average,

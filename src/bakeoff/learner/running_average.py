@@ -1,4 +1,4 @@
-"""The mean of the weights over the steps so far, the last counting most, beside the weights that are trained."""
+"""A mean of the weights over the steps so far, beside the weights that are trained."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,29 +10,31 @@ from bakeoff.distributed.shards import loaded_like, of_one_kind
 
 
 class RunningAverage:
-    """a <- a + (w - a) / n after every step, where w are the weights and a begins as w.
+    """a <- a + rate (w - a) after every step, where w are the weights and a begins as w.
 
-    It is an exponential mean with a decay of 1 - 1 / n: 0.999 in GPT-BERT (Charpentier and Samuel 2024,
-    arXiv:2410.24159), with n = 1,000 of 7,812 steps. Buffers are averaged, too; integer buffers keep their last values.
+    The rates are those of `optimization.averages`: an exponential mean has the same in every step, an even mean of n
+    weights 1, 1/2, ..., 1/n after n of the steps and 0 after the others. Buffers are averaged, too; integer buffers
+    keep their last values.
 
     Args:
         module: the trained module.
-        steps: n, one at least.
 
     Attributes:
         tensors: the average, by the names of the module's tensors; the trained weights while the two are exchanged.
     """
 
-    def __init__(self, module: nn.Module, steps: float) -> None:
-        self.module, self.rate = module, 1 / max(1.0, steps)
+    def __init__(self, module: nn.Module) -> None:
+        self.module = module
         self.tensors: dict[str, Tensor] = {name: tensor.clone() for name, tensor in self._trained().items()}
 
     @torch.no_grad()
-    def update(self) -> None:
-        """Move the average towards the module's weights."""
+    def update(self, rate: float) -> None:
+        """Move the average towards the module's weights; with a rate of 1 it becomes these."""
+        if rate == 0:
+            return
         averages, trained = list(self.tensors.values()), list(self._trained().values())
         for alike in of_one_kind(averages):
-            torch._foreach_lerp_([averages[index] for index in alike], [trained[index] for index in alike], self.rate)
+            torch._foreach_lerp_([averages[index] for index in alike], [trained[index] for index in alike], rate)
 
     @torch.no_grad()
     def exchange(self) -> None:

@@ -55,6 +55,7 @@ class Model(nn.Module):
         blocks = (block for stack in config.stacks().values() for block in stack.layer_blocks())
         self._attends = any(block.mixer_config.attends for block in blocks)
         self.query: nn.Parameter | None = None
+        self.dropout = config.dropout
         if config.two_streams:
             # g, what the second stream starts from; XLNet's code leaves it to TensorFlow's default for (1, 1, D).
             bound = math.sqrt(6 / (1 + config.stack.width))
@@ -167,7 +168,7 @@ class Model(nn.Module):
         assert self.query is not None
         rows, length = x.shape[:2]
         count = queries.positions.shape[1]
-        start = dropout(self.query.expand(rows, count, -1), self.config.dropout, self.training)
+        start = dropout(self.query.expand(rows, count, -1), self.dropout, self.training)
         itself = torch.eye(length, dtype=torch.bool, device=x.device)
         of_tokens, of_queries = queries.visible[:, :length] | itself, queries.visible[:, length:]
         if context.attention_mask is not None:

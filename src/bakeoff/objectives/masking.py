@@ -1,6 +1,6 @@
 """Hiding tokens: the choice of tokens, and the ids that replace them. N examples, T length."""
 
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +62,10 @@ class MaskingConfig(TokenObjectiveConfig):
     """Activation in the head."""
     map_bias: bool = True
     """The head's linear layer has a bias; ModernBERT's has none. The scores of the tokens have a bias in any case."""
+
+    set_by_stage: ClassVar[frozenset[str]] = frozenset(
+        ("rate", "first_rate", "ngram", "lengths", "stop", "runs", "whole_word", "mask", "random", "replace")
+    )
 
     @property
     def head_activation(self) -> str | None:

@@ -49,6 +49,7 @@ class MaskedNextTokenConfig(MaskingConfig):
     bounded_by_frequencies: ClassVar[bool] = True
     causal: float = Field(default=0.0, ge=0, lt=1)
     """Share of the rows that are left to `clm`, drawn independently for each row; the paper's is 1/16."""
+    set_by_stage: ClassVar[frozenset[str]] = MaskingConfig.set_by_stage | {"causal"}
     row_marks: ClassVar[RowMarks] = "documents"
     reads_rows: ClassVar[bool] = True
     rows_left_for: ClassVar[str | None] = "clm"

@@ -67,8 +67,9 @@ class ObjectiveConfig(PartConfig):
     """The reasons why the objective cannot train some models or read some rows, each under the trait
     (`legality.TRAITS`) that it refuses.
     """
-    weight: float = Field(default=1.0, gt=0)
-    """Factor of this objective's mean loss in the sum of losses."""
+    weight: float = Field(default=1.0, ge=0)
+    """Factor of this objective's mean loss in the sum of losses; 0: it is trained in stages of a curriculum alone that
+    give it a weight."""
     relates_segments: ClassVar[bool] = False
     """The objective arranges the segments of a pair and labels them."""
     row_marks: ClassVar[RowMarks] = "ends"
@@ -111,6 +112,8 @@ class ObjectiveConfig(PartConfig):
     """The objective moves tokens. It chooses them after all other objectives, from those that are not hidden."""
     head_of: ClassVar[str | None] = None
     """The name of the objective whose head this one shares, where both are trained."""
+    set_by_stage: ClassVar[frozenset[str]] = frozenset()
+    """The settings that a stage of a curriculum may change: those that leave the head, and so its weights, alone."""
 
     generator_learns: ClassVar[str | None] = None
     """The name of the objective that this one's generator, a smaller model, learns in the model's place. In each step

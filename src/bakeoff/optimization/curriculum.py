@@ -1,7 +1,8 @@
-"""Curricula: other rows and weights in the first part of a training (Devlin et al. 2019, appendix A.2)."""
+"""Curricula: other rows, weights and settings in the first part of a training (Devlin et al. 2019, appendix A.2)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 from pydantic import Field
 
@@ -20,11 +21,11 @@ class StageConfig(Config):
     weights: dict[str, float] = Field(default={})
     """Weights of some objectives in the stage, by kind, in place of their `weight`; 0: the objective is not trained in
     the stage, and leaves the text alone."""
-
-    @property
-    def idle(self) -> frozenset[str]:
-        """The kinds of the objectives that are not trained in the stage."""
-        return frozenset(kind for kind, weight in self.weights.items() if weight == 0)
+    settings: dict[str, dict[str, Any]] = Field(default={})
+    """Other settings of some objectives in the stage, by kind, such as `{mlm: {rate: 0.4}}`: of those that say which
+    tokens are hidden or predicted, and how."""
+    dropout: float | None = Field(default=None, ge=0, lt=1)
+    """Dropout of the model in the stage, and of each part of it whose own dropout is not 0."""
 
 
 def stage_at(curriculum: list[StageConfig], step: int, steps: int) -> int:
@@ -44,16 +45,20 @@ def middles(curriculum: list[StageConfig]) -> list[float]:
     return [(begin + end) / 2 for begin, end in pairwise(ends)]
 
 
-def curriculum_refusals(stages: Sequence[StageConfig], kinds: Sequence[str], length: int, continues: bool) -> list[str]:
+def curriculum_refusals(
+    stages: Sequence[StageConfig], weights: Mapping[str, float], length: int, continues: bool
+) -> list[str]:
     """The reasons why a curriculum cannot be trained; empty where it can.
 
     Args:
         stages: the curriculum.
-        kinds: the objectives.
+        weights: the objectives by kind, with the weights that they have after the last stage.
         length: the recipe's length of rows.
         continues: whether rows continue each other from step to step.
     """
-    reasons = []
+    reasons, kinds = [], list(weights)
+    if not any(weights.values()):
+        reasons.append("objective: all have weight 0 after the last stage, so that nothing is left to be trained")
     ends = [stage.until for stage in stages]
     if ends != sorted(set(ends)):
         reasons.append("training.curriculum: give the stages in their order, each 'until' above the one before")
@@ -64,8 +69,13 @@ def curriculum_refusals(stages: Sequence[StageConfig], kinds: Sequence[str], len
             for kind in stage.weights
             if kind not in kinds
         ]
+        reasons += [
+            f"{where}.settings: '{kind}' is none of the recipe's objectives, {', '.join(kinds)}"
+            for kind in stage.settings
+            if kind not in kinds
+        ]
         reasons += [f"{where}.weights.{kind}: less than 0" for kind, weight in stage.weights.items() if weight < 0]
-        if not any(stage.weights.get(kind, 1.0) > 0 for kind in kinds):
+        if not any(stage.weights.get(kind, weight) > 0 for kind, weight in weights.items()):
             reasons.append(f"{where}.weights: no objective is left to be trained")
         if stage.length is not None and continues:
             reasons.append(f"{where}.length: rows that continue each other keep their length")

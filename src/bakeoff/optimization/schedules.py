@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from bakeoff.config import PartConfig
+from bakeoff.optimization.course import evenly
 from bakeoff.registry import Registry
 
 
@@ -139,6 +140,41 @@ class InverseSqrtConfig(ScheduleBaseConfig):
         return min((step + 1) / warmup if self.rise else 1.0, fall)
 
 
+class PointsConfig(ScheduleBaseConfig):
+    """Lines between points of the training: hold, lower, raise.
+
+    Before the first point the factor is that of the first, after the last one that of the last.
+    """
+
+    kind: Literal["points"] = "points"
+    """The schedule's name."""
+    points: list[tuple[Annotated[float, Field(ge=0, le=1)], Annotated[float, Field(ge=0)]]] = Field(min_length=1)
+    """Pairs of a share of all steps and the factor there, such as `[[0.5, 1], [1, 0]]`; shares rise."""
+
+    examples: ClassVar = ({"points": [[0.5, 1.0], [1.0, 0.0]]},)
+
+    @model_validator(mode="after")
+    def _rising(self) -> Self:
+        shares = [share for share, _ in self.points]
+        if shares != sorted(set(shares)):
+            raise ValueError(f"points: the shares {', '.join(f'{share:g}' for share in shares)} do not rise")
+        return self
+
+    def factor(self, step: int, steps: int, losses: Sequence[float] = ()) -> float:
+        """The factor of every schedule in the warm-up, then that of the points at step / steps."""
+        if step < self.warmup:
+            return super().factor(step, steps, losses) * self._at(self.warmup / max(1, steps))
+        return self._at(step / max(1, steps))
+
+    def _at(self, progress: float) -> float:
+        before = [point for point in self.points if point[0] <= progress]
+        after = [point for point in self.points if point[0] > progress]
+        if not before or not after:
+            return after[0][1] if after else before[-1][1]
+        (first, low), (last, high) = before[-1], after[0]
+        return evenly(low, high, (progress - first) / (last - first))
+
+
 class PlateauConfig(ScheduleBaseConfig):
     """A rate that shrinks whenever the held-out loss has stopped falling (gated convolutions, TCN, Pham et al. 2016).
 
@@ -177,6 +213,7 @@ SCHEDULES = Registry(
     CosineConfig,
     InverseSqrtConfig,
     PlateauConfig,
+    PointsConfig,
 )
 """The config of every schedule by its name."""
 

@@ -117,7 +117,7 @@ class MemoryCount:
             weights=weights,
             gradients=weights,
             optimizer=training.optimizer.kept(self.module) * BYTES_PER_NUMBER
-            + (weights if training.running_average else 0),
+            + (0 if training.average is None else weights),
             activations=self._of_activations(rows),
             remembered=self._remembered(rows),
             update=training.optimizer.needed(self._placed) * BYTES_PER_NUMBER,

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, FieldSerializationInfo, ValidationInfo, field_serializer, field_validator
 
 from bakeoff.config import Config
+from bakeoff.optimization.averages import AveragedConfig
 from bakeoff.optimization.optimizers import OptimizerConfig
 from bakeoff.optimization.optimizers.adamw import AdamWConfig
 from bakeoff.optimization.schedules import LinearConfig, ScheduleBaseConfig, ScheduleConfig
@@ -30,7 +31,7 @@ LayerDecayRule = Literal["ulmfit", "electra", "xlnet"]
 """The ways in which published code lets lower layers learn less."""
 
 
-class FinetuneConfig(Config):
+class FinetuneConfig(AveragedConfig):
     """The settings of the training of a model and its head."""
 
     learning_rate: list[float] = Field(default=[])
@@ -81,9 +82,6 @@ class FinetuneConfig(Config):
     for models with the objective clm."""
     weight_decay: float = Field(default=0.01, ge=0)
     """Weight decay, decoupled in all optimizers but sgd; norms and biases have none, and adafactor has none at all."""
-    running_average: float = Field(default=0.0, ge=0, lt=1)
-    """Dev judges, and the run has, a running mean of the weights that are trained, over this share of the steps: an
-    exponential mean with a decay of 1 - 1 / (share * steps). 0: the weights that are trained."""
     clip: float = Field(default=1.0, gt=0)
     """Largest norm of the gradient, over all parameters."""
     evaluations: int = Field(default=20, gt=0)

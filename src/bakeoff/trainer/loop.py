@@ -60,8 +60,8 @@ def steps(
             coming.close()
             coming = prefetch(unit.batches, position.step, last)
             continue
-        if average is not None:
-            average.update()
+        if average is not None and unit.average is not None:
+            average.update(unit.average.rate(position.step + 1, unit.steps))
         tokens = int(unit.processes.sums([sum(batch.tokens for batch in micro_batches)])[0])
         position.flops += tokens * unit.flops(position.step)
         position.step += 1
@@ -95,7 +95,7 @@ class Trainer(Generic[M]):
     ) -> None:
         self.unit, self.run, self.shown, self.plan, self.keepers, self.watch = unit, run, shown, plan, keepers, watch
         self.position = Position()
-        self.average = RunningAverage(unit.module, unit.average_steps) if unit.average_steps else None
+        self.average = None if unit.average is None else RunningAverage(unit.module)
         self.unread: list[Taken] = []
         self.read_every = READ_EVERY[unit.placement.device.type]
         self.read_at = (0.0, 0.0)

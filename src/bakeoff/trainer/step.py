@@ -59,6 +59,7 @@ def add_gradients(unit: Unit[M], micro_batches: Sequence[M], step: int) -> dict[
     """
     device, distribution = unit.placement.device, unit.distribution
     micro_batches, counts = whole_batch(unit, micro_batches)
+    unit.enter(step)
     weights = unit.weights(step)
     means = {name: torch.zeros((), device=device) for name in counts}
     distribution.begin_step()
@@ -81,13 +82,16 @@ def move_weights(unit: Unit[M], step: int) -> torch.Tensor:
     """Clip the gradients, move the weights by them, and drop them.
 
     A group of the optimizer may have a multiple of the rate (`lr_multiple` of the optimizer itself, `factor` of the
-    layer's depth) and of the clipped gradient (`gradient_factor`).
+    layer's depth) and of the clipped gradient (`gradient_factor`). Where the weight decay has a course of its own, each
+    group keeps the decay that it began with as `whole_decay`.
 
     Returns:
         () the norm of the gradient before clipping, on the device.
     """
-    optimizer, factor = unit.optimizer, unit.factor(step)
+    optimizer, factor, decay = unit.optimizer, unit.factor(step), unit.decay_factor(step)
     for group in optimizer.param_groups:
+        if decay != 1 or "whole_decay" in group:
+            group["weight_decay"] = group.setdefault("whole_decay", group["weight_decay"]) * decay
         group["lr"] = unit.learning_rate * group.get("lr_multiple", 1.0) * factor * group.get("factor", 1.0)
     norm = whole_tensor(torch.nn.utils.clip_grad_norm_(unit.module.parameters(), unit.clip or math.inf))
     for group in optimizer.param_groups:

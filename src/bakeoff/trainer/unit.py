@@ -14,6 +14,7 @@ from bakeoff.distributed.processes import ALONE, Processes
 from bakeoff.distributed.replicas import Replicas
 from bakeoff.distributed.shards import Shards
 from bakeoff.errors import Diverged
+from bakeoff.optimization.averages import AverageBaseConfig
 from bakeoff.resources.device import Placement
 from bakeoff.resources.micro_batch import Size
 from bakeoff.trainer.position import Position
@@ -74,8 +75,8 @@ class Unit(ABC, Generic[M]):
     """The learning rate where the schedule's factor is 1."""
     clip: float | None
     """Largest norm of the gradient, over all parameters; None: no clipping."""
-    average_steps: float = 0.0
-    """The number of steps over which a running average of the weights is kept; 0: there is none."""
+    average: AverageBaseConfig | None = None
+    """The average of the weights that is measured and saved in their place; None: there is none."""
     evaluations: Collection[int]
     """The steps after which the module is evaluated; 0: before the first."""
     settle: Callable[[], None] = staticmethod(lambda: None)
@@ -154,8 +155,22 @@ class Unit(ABC, Generic[M]):
         """The weight of each loss in a step."""
 
     @abstractmethod
+    def of_schedule(self, step: int) -> float:
+        """The schedule's factor of the learning rate in a step, counted from 0."""
+
     def factor(self, step: int) -> float:
-        """The factor of the learning rate in a step, counted from 0."""
+        """The factor of the learning rate in a step: the schedule's, unless an average has cycles of its own."""
+        if self.average is None:
+            return self.of_schedule(step)
+        return self.average.factor(step, self.steps, self.of_schedule)
+
+    def decay_factor(self, step: int) -> float:
+        """The factor of the weight decay in a step."""
+        return 1.0
+
+    def enter(self, step: int) -> None:
+        """Make ready for a step, whose first pass follows; called for every step."""
+        return
 
     def flops(self, step: int) -> int:
         """Floating-point operations of a token in a step; 0: they are not counted."""

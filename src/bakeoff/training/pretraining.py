@@ -95,7 +95,7 @@ class Pretraining(Unit[Batch]):
         self.replayed = any(stack.replayed for stack in module.model.stacks().values())
         self.steps, self.clip = training.budget.steps or 1, training.clip
         self.learning_rate = training.optimizer.rate
-        self.average_steps = training.running_average * self.steps
+        self.average = training.average
         self.memory = Memory(module.model) if recipe.input.continues else None
         self.early_stop = EarlyStop(training.early_stopping)
         self.last_validation: dict[str, Any] = {}
@@ -186,12 +186,22 @@ class Pretraining(Unit[Batch]):
         return replace(micro_batches[-1], number=SPARE)
 
     @override
+    def enter(self, step: int) -> None:
+        if self._stages is not None and self._stages.dropouts is not None:
+            self._stages.dropouts.set(self.module, self._stages.at(step))
+
+    @override
     def weights(self, step: int) -> dict[str, float]:
         return self.recipe.weights_at(step)
 
     @override
-    def factor(self, step: int) -> float:
+    def of_schedule(self, step: int) -> float:
         return self.recipe.training.schedule.factor(step, self.steps, self.early_stop.losses)
+
+    @override
+    def decay_factor(self, step: int) -> float:
+        schedule = self.recipe.training.decay_schedule
+        return 1.0 if schedule is None else schedule.factor(step, self.steps, self.early_stop.losses)
 
     @override
     def flops(self, step: int) -> int:

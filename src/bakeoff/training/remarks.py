@@ -91,9 +91,9 @@ def require_known(corpus: AnyCorpus) -> None:
 def unread(recipe: Recipe, modules: Sequence[PretrainingModel], corpus: AnyCorpus, seed: int) -> Iterator[str]:
     """A line for each stage, and each corpus, whose rows leave out most of the text."""
     stages = recipe.stages()
-    for number, (stage, module, idle) in enumerate(zip(stages, modules, recipe.idle(), strict=True)):
+    for number, (stage, module) in enumerate(zip(stages, modules, strict=True)):
         for each in corpora_of(corpus):
-            packing = row_use_of(stage, module, each, seed, held_out=False, idle=idle)
+            packing = row_use_of(stage, module, each, seed, held_out=False)
             if packing is None or packing.read is None or packing.read >= LEAST_READ:
                 continue
             key = "input.length" if number == len(stages) - 1 else f"training.curriculum.{number}.length"

@@ -1,6 +1,5 @@
 """The share of positions that a recipe's rows fill, and the share of the text that they read. N rows, T length."""
 
-from collections.abc import Collection
 from typing import cast
 
 import numpy as np
@@ -38,9 +37,7 @@ class RowUse(Config):
     """Tokens of the measured text."""
 
 
-def row_use_of(
-    recipe: Recipe, module: PretrainingModel, corpus: Corpus, seed: int, held_out: bool, idle: Collection[str] = ()
-) -> RowUse | None:
+def row_use_of(recipe: Recipe, module: PretrainingModel, corpus: Corpus, seed: int, held_out: bool) -> RowUse | None:
     """Measure all rows of the first epoch, or the rows that the held-out loss is measured on.
 
     Memory stays flat, and no batches are made: only the objectives that change the rows' lengths draw their targets.
@@ -53,7 +50,7 @@ def row_use_of(
         split = Extract(split, MEASURED_TOKENS)
     size = recipe.training.batch
     try:
-        drawing = TargetDrawing(recipe.objective, module.objectives, idle)
+        drawing = TargetDrawing(recipe.objective, module.objectives, recipe.idle)
         text, sizes = TextRows(split, corpus.tokenizer, recipe.input, drawing, seed), BatchSizes(size, size)
         order = sizes.order(text.format, sizes.course(), seed)
         return _measured(text, order, recipe.training.validation_examples if held_out else None)

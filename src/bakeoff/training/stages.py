@@ -10,6 +10,7 @@ from bakeoff.batching.rows import TargetDrawing, TextRows
 from bakeoff.corpus.mixture import AnyCorpus, Mixture, corpora_of
 from bakeoff.distributed.processes import ALONE, Processes
 from bakeoff.errors import UserError
+from bakeoff.learner.dropouts import Dropouts
 from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.optimization.curriculum import shares, stage_at
 from bakeoff.randomness.draws import key_of
@@ -39,10 +40,12 @@ def make_batches(
     corpus: AnyCorpus,
     seed: int,
     split: str = "train",
-    idle: Collection[str] = (),
+    idle: Collection[str] | None = None,
     processes: Processes = ALONE,
 ) -> Batches:
     """The batches of a recipe over a split of a corpus, without targets for the objectives in `idle`.
+
+    None: those whose weight is 0.
 
     Of each step's batch they hold the micro-batches of this one of the processes.
 
@@ -54,7 +57,7 @@ def make_batches(
     training = recipe.training
     steps = training.budget.steps if split == "train" else None
     sizes = BatchSizes(training.batch, training.at_once, steps, training.first_batch)
-    drawing = TargetDrawing(recipe.objective, module.objectives, idle)
+    drawing = TargetDrawing(recipe.objective, module.objectives, recipe.idle if idle is None else idle)
     mixture = corpus if isinstance(corpus, Mixture) else None
     seeds = [seed] if mixture is None else [_seed_of(seed, number) for number in range(len(mixture.corpora))]
     texts = [
@@ -127,14 +130,18 @@ class Stages:
         self.curriculum = recipe.training.curriculum
         self.steps = recipe.training.budget.steps
         self.words_per_token = corpus.words_per_token
-        recipes, idle = recipe.stages(), recipe.idle()
-        self.batches = [
-            make_batches(each, module, corpus, seed, idle=names, processes=processes)
-            for each, names in zip(recipes, idle, strict=True)
-        ]
+        recipes = recipe.stages()
+        idle = [each.idle for each in recipes]
         others = [build_on_meta(each, corpus.tokenizer.size) for each in recipes[:-1]]  # the last is the recipe's
         self.modules = [*others, module]
         """The model and heads of each stage, all but the last without memory."""
+        self.batches = [
+            make_batches(each, of_stage, corpus, seed, processes=processes)
+            for each, of_stage in zip(recipes, self.modules, strict=True)
+        ]
+        changing = any(stage.dropout is not None for stage in self.curriculum)
+        self.dropouts = Dropouts(recipes, corpus.tokenizer.size) if changing else None
+        """The dropout of each stage; None: all have one."""
         self.flops_per_token = [each.flops_per_token(names) for each, names in zip(self.modules, idle, strict=True)]
         """Floating-point operations of a token in each stage; if they change from step to step, those at its middle."""
         self._rise = [0] * len(recipes)  # change of each stage's operations, from its first step to its last

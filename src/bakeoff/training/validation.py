@@ -41,14 +41,16 @@ def validate(
     Bits per byte are the mean loss in bits times the text's tokens per byte of UTF-8. For a causal model that is its
     compression of the text; for a masked one it is the cost of its targets only, comparable between masked models of
     different tokenizers but not with causal ones. Bytes of characters that the tokenizer hides are left out. `targets`
-    is the number of targets of each objective. A figure is None where it is no number: over no target, over a text of
-    unknown tokens alone, or bits per byte of a text that is hidden in part; `no_number` has the reasons, by objective
-    and for bits_per_byte. Each of several processes reads its share of the batches.
+    is the number of targets of each objective; objectives whose weight is 0 are left out. A figure is None where it is
+    no number: over no target, over a text of unknown tokens alone, or bits per byte of a text that is hidden in part;
+    `no_number` has the reasons, by objective and for bits_per_byte. Each of several processes reads its share of the
+    batches.
     """
     was_training = module.training
     module.eval()
     state: ModelState | None = None
-    sums = {objective.name: torch.zeros(2, dtype=torch.float64) for objective in module.objectives}
+    trained = [objective.name for objective in module.objectives if module.weights[objective.name] > 0]
+    sums = {name: torch.zeros(2, dtype=torch.float64) for name in trained}
     counts = dict.fromkeys(sums, 0)
     shared = True
     for batch, counted in _own(held_out.batches, processes):
@@ -59,6 +61,8 @@ def validate(
         with placement.autocast():
             measured, state = module(moved, state, _loss_and_hits)
         for name, values in measured.items() if counted else ():
+            if name not in sums:
+                continue
             sums[name] += values.cpu().double()
             counts[name] += len(batch.targets[name][0])
     module.train(was_training)

@@ -133,7 +133,7 @@ class Fitting(Unit[ItemBatch]):
         self.learning_rate, self.clip = trial.learning_rate, config.clip
         self.epoch_steps = config.epoch_steps(len(train.items.owners))
         self.steps, self.steps_before = trial.epochs * self.epoch_steps, ended.steps
-        self.average_steps = config.running_average * self.steps
+        self.average = config.average
         self.schedule = config.schedule_of(self.steps)
         self.evaluations = {round(self.steps * (i + 1) / config.evaluations) for i in range(config.evaluations)} - {0}
         self.best: Fit | None = None
@@ -221,7 +221,7 @@ class Fitting(Unit[ItemBatch]):
         return {OF_TASK: 1.0, OF_NEXT_TOKEN: self.setting.config.language_model}
 
     @override
-    def factor(self, step: int) -> float:
+    def of_schedule(self, step: int) -> float:
         return self.schedule.factor(step, self.steps, self.dev_losses)
 
     @override

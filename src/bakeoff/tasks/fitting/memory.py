@@ -73,7 +73,7 @@ def _counted(settled: Settled, most: int) -> tuple[int, list[int] | None]:
         unit = Fitting(head, train, train, trial, setting._replace(placement=Placement(on, "float32")))
     numbers = sum(parameter.numel() for parameter in head.parameters())
     optimizer = config.optimizer_at(trial.learning_rate)
-    copies = 2 + (config.running_average > 0) + 1 + (len(planned_trials(config)) > 1)
+    copies = 2 + (config.average is not None) + 1 + (len(planned_trials(config)) > 1)
     lasting = BYTES_PER_NUMBER * (copies * numbers + optimizer.kept(head) + optimizer.needed(head))
     if not unit.independent_rows:
         return lasting, None

@@ -1,0 +1,180 @@
+"""The reasons why a recipe cannot be trained, in a line each, before anything runs."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from bakeoff.display.wording import listed
+from bakeoff.errors import UserError
+from bakeoff.objectives.legality import memory_refusal, refusal
+from bakeoff.objectives.registry import OBJECTIVES
+from bakeoff.optimization.curriculum import curriculum_refusals
+
+if TYPE_CHECKING:
+    from bakeoff.recipe import Recipe
+
+
+def recipe_refusals(recipe: "Recipe") -> list[str]:
+    """All reasons why a recipe cannot be trained; empty where it can."""
+    model, rows, training = recipe.model, recipe.input, recipe.training
+    reasons = [reason for part in recipe.objective if (reason := refusal(part, model, rows))]
+    if (reason := memory_refusal(model, rows)) is not None:
+        reasons.append(reason)
+    kinds = [part.kind for part in recipe.objective]
+    if rows.pairs and model.embedding.segments == 1:
+        reasons.append("model.embedding.segments: 1, but the rows have two; set it to 2, or to 0 for none")
+    reasons += _unfit_together(recipe, kinds)
+    reasons += _ungenerated(recipe, kinds)
+    reasons += curriculum_refusals(training.curriculum, recipe.weights, rows.length, rows.continues)
+    reasons += _unfit_stages(recipe)
+    reasons += _unfit_settings(recipe)
+    reasons += _rows_left(recipe, kinds)
+    reasons += _unchanging_batches(recipe)
+    reasons += _uncountable(recipe)
+    reasons += _not_cut_anew(recipe)
+    batch = training.batch
+    if isinstance(batch, int) and batch % rows.directions:
+        reasons.append(
+            f"training.batch: {batch} rows cannot be shared between two directions; give an even number, or set "
+            "input.backwards to false"
+        )
+    warmup = training.schedule.warmup
+    if warmup > 1 and training.budget.steps is None:
+        reasons.append(f"training.schedule.warmup: {warmup:g} steps, but the budget has none; give a share")
+    longest = model.longest_input
+    if longest is not None and rows.length > longest:
+        reasons.append(f"input.length: {rows.length} is more than model.embedding.length, {longest}")
+    return reasons
+
+
+def _unfit_together(recipe: "Recipe", kinds: Sequence[str]) -> list[str]:
+    """The reasons why objectives cannot stand beside each other."""
+    reasons = [f"objective: {kind} is listed twice" for kind in sorted({k for k in kinds if kinds.count(k) > 1})]
+    related = [part.kind for part in recipe.objective if part.relates_segments]
+    if len(related) > 1:
+        reasons.append(f"objective: {' and '.join(related)} both arrange the segments; keep one of them")
+    rewriting = [part.kind for part in recipe.objective if part.rewrites]
+    if rewriting and len(recipe.objective) > 1:
+        reasons.append(f"objective: {rewriting[0]} makes its own source and target; it stands alone")
+    if recipe.reads_prefix and len(recipe.objective) > 1:
+        kind = next(part.kind for part in recipe.objective if part.reads_prefix)
+        reasons.append(f"objective: {kind} shows tokens what another one would predict from; it stands alone")
+    return reasons
+
+
+def _rows_left(recipe: "Recipe", kinds: Sequence[str]) -> list[str]:
+    """The reasons why rows are left to an objective that is not trained, or none to one that is, at some time."""
+    reasons = []
+    for index, stage in enumerate([*recipe.training.curriculum, None]):
+        weights = recipe.weights if stage is None else recipe.weights | stage.weights
+        where = "objective" if stage is None else f"training.curriculum.{index}"
+        for part in recipe.objective:
+            other = part.rows_left_for
+            if other is None or weights[part.kind] == 0:
+                continue
+            left = part.rows_left if stage is None else stage.settings.get(part.kind, {}).get("causal", part.rows_left)
+            if left and other not in kinds:
+                reasons.append(f"{where}: {part.kind} leaves rows to {other}; add that, or set causal to 0")
+            elif left and weights[other] == 0:
+                reasons.append(
+                    f"{where}: {part.kind} leaves rows to {other}, whose weight is 0; set causal to 0, or give it one"
+                )
+            elif not left and weights.get(other, 0) > 0:
+                reasons.append(f"{where}: {part.kind} leaves no rows to {other}; set causal, to 0.0625 for example")
+    return reasons
+
+
+def _unfit_settings(recipe: "Recipe") -> list[str]:
+    """The settings of stages that objectives do not have, or cannot change."""
+    reasons = []
+    for index, stage in enumerate(recipe.training.curriculum):
+        for part in (part for part in recipe.objective if part.kind in stage.settings):
+            where = f"training.curriculum.{index}.settings.{part.kind}"
+            settings, able = stage.settings[part.kind], sorted(part.set_by_stage)
+            kept = [key for key in settings if key in type(part).model_fields and key not in able]
+            if kept:
+                may = f"a stage may change {listed(able)}" if able else "a stage changes none of its settings"
+                reasons.append(f"{where}.{kept[0]}: it stays what it is in all stages; {may}")
+                continue
+            try:
+                part.parse({**part.model_dump(), **settings}, where)
+            except UserError as error:
+                reasons.append(str(error))
+    return reasons
+
+
+def _ungenerated(recipe: "Recipe", kinds: Sequence[str]) -> list[str]:
+    """The reasons why an objective with a generator cannot be trained with this recipe."""
+    reasons = []
+    for part in recipe.objective:
+        learns = part.generator_learns
+        if learns is None or refusal(part, recipe.model, recipe.input) is not None:
+            continue
+        if learns not in kinds:
+            reasons.append(f"objective: {part.kind} replaces what {learns} has hidden; add {learns}")
+        others = [each.kind for each in recipe.objective if each.kind not in (part.kind, learns)]
+        taking = [kind for kind in others if not OBJECTIVES[kind].relates_segments]
+        if taking:
+            reasons.append(
+                f"objective: {part.kind} stands beside {learns} and one that relates segments, not {taking[0]}"
+            )
+    return reasons
+
+
+def _unfit_stages(recipe: "Recipe") -> list[str]:
+    """The stages of the curriculum whose rows are too short for their format, as errors."""
+    reasons = []
+    for index, stage in enumerate(recipe.training.curriculum):
+        where, rows = f"training.curriculum.{index}.length", recipe.input
+        try:
+            rows.parse({**rows.model_dump(), "length": stage.length or rows.length}, where)
+        except UserError as error:
+            reasons.append(str(error).replace(f"{where}: length: ", f"{where}: "))
+    return reasons
+
+
+def _unchanging_batches(recipe: "Recipe") -> list[str]:
+    """The reasons why batches cannot change their size, where the recipe asks for that."""
+    training = recipe.training
+    keys = [f"curriculum.{index}.batch_factor" for index, each in enumerate(training.curriculum)]
+    asked = [key for key, each in zip(keys, training.curriculum, strict=True) if each.batch_factor != 1]
+    if training.first_batch != 1:
+        asked.append("first_batch")
+    if isinstance(training.batch, int) and recipe.input.directions == 1 and not recipe.input.continues:
+        return []
+    if not isinstance(training.batch, int):
+        why = "a batch of so many tokens has one size; give training.batch as a number of rows"
+    else:
+        why = "rows that continue each other stay as many"
+    return [f"training.{key}: {why}, or leave it out" for key in asked]
+
+
+def _uncountable(recipe: "Recipe") -> list[str]:
+    """The reasons why batches cannot be counted in tokens, where the recipe asks for that."""
+    batch, rows = recipe.training.batch, recipe.input
+    if isinstance(batch, int):
+        return []
+    related = [part.kind for part in recipe.objective if part.relates_segments]
+    if not rows.uneven:
+        return [f"training.batch: rows of {rows.format} are all as long as input.length; give their number, not tokens"]
+    if related:
+        return [f"training.batch: {related[0]} changes the lengths of rows; give their number, not tokens"]
+    if batch.tokens < rows.length:
+        return [f"training.batch.tokens: {batch.tokens} are fewer than one row may have, {rows.length}"]
+    return []
+
+
+def _not_cut_anew(recipe: "Recipe") -> list[str]:
+    """The reasons why rows cannot be cut anew in every epoch, where the recipe asks for that."""
+    reasons = []
+    if recipe.input.cuts_anew and not isinstance(recipe.training.batch, int):
+        reasons.append(
+            "input.cut_anew: batches of tokens are made of rows that keep their lengths; give training.batch as a "
+            "number of rows, or set cut_anew to false"
+        )
+    static = [part.kind for part in recipe.objective if part.versions is not None]
+    if recipe.input.cuts_anew and static:
+        reasons.append(
+            f"input.cut_anew: the static masks of {static[0]} belong to rows that stay; set its masking to dynamic, or "
+            "cut_anew to false"
+        )
+    return reasons
