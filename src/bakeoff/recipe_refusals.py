@@ -31,6 +31,9 @@ def recipe_refusals(recipe: "Recipe") -> list[str]:
     reasons += _unchanging_batches(recipe)
     reasons += _uncountable(recipe)
     reasons += _not_cut_anew(recipe)
+    unmarked = [part.kind for part in recipe.objective if part.row_marks == "none"]
+    if getattr(rows, "separate_sentences", 0) and unmarked:
+        reasons.append(f"input.separate_sentences: rows of {unmarked[0]} have no separators; set it to 0")
     batch = training.batch
     if isinstance(batch, int) and batch % rows.directions:
         reasons.append(

@@ -162,7 +162,7 @@ def test_these_are_all_mixers_blocks_and_objectives():
     [
         ({"format": "segment_pair", "length": 24}, "clm needs running text, but input.format is segment_pair; use"),
         ({"format": "blocks", "length": 24, "context": 24}, "context: 24 of 24 tokens leave none to predict"),
-        ({"format": "doc_sentences", "length": 24}, "clm needs running text, but input.format is doc_sentences; use"),
+        ({"format": "sentence_pair", "length": 24}, "clm needs running text, but input.format is sentence_pair; use"),
         ({"format": "parallel", "length": 24}, "clm needs a text, but input.format is parallel; use translation, or"),
     ],
 )

@@ -191,7 +191,7 @@ def test_flops_and_targets_count_what_the_rows_have(corpus):
         ("gpt-bert-tiny", {"input.context": 8}, "has no use for tokens that are only read"),
         ("prefix-lm-tiny", {"objective": [MNTP, CLM], "model.decoder.block.mixer.two_sided": False}, "set two_sided"),
         ("transformer-xl-tiny", {"objective": [{"kind": "mntp"}]}, "starts anew in every row"),
-        ("gpt-bert-tiny", {"input": {"format": "doc_sentences", "length": 32}}, "needs running text"),
+        ("gpt-bert-tiny", {"input": {"format": "segment_pair", "length": 32}}, "needs running text"),
     ],
 )
 def test_what_cannot_be_read_both_ways_is_refused(name, changes, reason):

@@ -109,7 +109,7 @@ def test_flops_count_what_is_seen(corpus):
         ),
         ("prefix-lm-tiny", {"input.context": 8}, "has no use for tokens that are only read"),
         ("transformer-xl-tiny", {"objective": [{"kind": "prefix_clm"}]}, "starts anew in every row"),
-        ("prefix-lm-tiny", {"input": {"format": "doc_sentences", "length": 32}}, "needs running text"),
+        ("prefix-lm-tiny", {"input": {"format": "segment_pair", "length": 32}}, "needs running text"),
     ],
 )
 def test_what_cannot_see_a_prefix_is_refused(name, changes, reason):

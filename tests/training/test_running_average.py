@@ -164,7 +164,7 @@ def test_the_mean_of_cycles_is_that_of_the_weights_at_their_ends(name, corpus, t
         if tensor.is_floating_point():
             expected = sum(behind[step][key].double() for step in ends) / 3
             torch.testing.assert_close(tensor.double(), expected, atol=2e-6, rtol=1e-5)
-    schedule, whole = recipe.training.schedule, recipe.training.optimizer.rate
+    schedule, whole = run.recipe.training.schedule, run.recipe.training.optimizer.rate
     rates = {line["step"] - 1: line["learning_rate"] / whole for line in run.metrics() if line["kind"] == "train"}
     for step, rate in rates.items():
         if step < 10:

@@ -21,7 +21,7 @@ from bakeoff.batching.order import Cuts, Order, Selection, ShuffledOrder, own_sh
 from bakeoff.batching.rows import RowsWithTargets, TextRows, joined
 from bakeoff.batching.streams import StreamOrder
 from bakeoff.batching.token_batches import TokenBatch, TokenOrder
-from bakeoff.corpus.mixture import Mixture
+from bakeoff.corpus.mixture import MixedText, Mixture
 from bakeoff.distributed.processes import ALONE, Processes
 from bakeoff.errors import UserError
 from bakeoff.formats.example import Format, Uneven
@@ -94,7 +94,7 @@ class Batches:
         mixture: Mixture | None = None,
         processes: Processes = ALONE,
     ) -> None:
-        self.texts, self.course, self.processes = texts, sizes.course(), processes
+        self.texts, self.course, self.processes, self._mixture = texts, sizes.course(), processes, mixture
         self.order = (
             sizes.order(texts[0].format, self.course, seed)
             if mixture is None
@@ -106,6 +106,18 @@ class Batches:
     def rows_an_epoch(self) -> int:
         """Number of examples of an epoch."""
         return sum(text.format.size for text in self.texts)
+
+    @property
+    def separators(self) -> list[int]:
+        """Number of separators in an epoch of each text that a model which reads forwards predicts."""
+        counts = [(text.format.separators, len(text.split.documents) - 1) for text in self.texts]
+        return [documents if count is None else count for count, documents in counts]
+
+    @property
+    def targets_per_byte(self) -> float:
+        """Tokens to predict for each byte of text, separators included; those of a mixture in its shares."""
+        texts = [text.split.targets_per_byte(count) for text, count in zip(self.texts, self.separators, strict=True)]
+        return texts[0] if self._mixture is None else MixedText([], self._mixture.shares).together(texts)
 
     @property
     def tokens_per_step(self) -> float:

@@ -108,6 +108,7 @@ def _rows(figures: dict[str, Any]) -> dict[str, str]:
             "rows": f"{figures['examples']:,} of the {figures['of_examples']:,} of {figures['split']}",
             **losses_text(figures, figures["split"]),
             **_words_text(figures),
+            **_separators_text(figures),
             **({"unknown": figures["hidden"]} if figures["hidden"] else {}),
             **set_text(figures.get("set", {})),
         }
@@ -126,6 +127,16 @@ def _words_text(figures: dict[str, Any]) -> dict[str, str]:
         f"{name} per word": f"perplexity {value:.2f}  {figures['words']:,} words"
         for name, value in figures.get("perplexity_per_word", {}).items()
     }
+
+
+def _separators_text(figures: dict[str, Any]) -> dict[str, str]:
+    """A row that says which separators are predicted beside the text, where they are not those of documents alone."""
+    from bakeoff.objectives.held_out import DOCUMENTS
+    from bakeoff.objectives.registry import OBJECTIVES
+
+    counted = any(OBJECTIVES[name].whole_text for name in figures["losses"])
+    usual = figures["separators"] == DOCUMENTS or not counted
+    return {} if usual else {"separators": f"{figures['separators']}, which are predicted and counted, too"}
 
 
 def _pairs_text(figures: dict[str, Any]) -> dict[str, str]:

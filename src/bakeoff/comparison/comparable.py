@@ -46,10 +46,12 @@ def comparable_losses(results: Results) -> list[ComparableLosses]:
 def _measured_on(results: Results, entry: RecipeEntry, name: str) -> dict[str, Any]:
     """What the held-out loss of a recipe's objective is measured on, in names for a title.
 
-    Bits a byte compare whatever the settings and the tokenizer; a loss over masked tokens depends on what is masked.
+    Bits a byte compare whatever the settings and the tokenizer, but for the separators that are predicted, too; a loss
+    over masked tokens depends on what is masked.
     """
     corpus = entry.corpus or results.corpus
     text = {"text": results.corpus.path if corpus.held_out == results.corpus.held_out else corpus.path}
+    settings = held_out_settings(entry.recipe, name)
     if OBJECTIVES[name].whole_text:
-        return text
-    return {**held_out_settings(entry.recipe, name), "tokenizer": corpus.tokenizer, **text}
+        return settings | text
+    return {**settings, "tokenizer": corpus.tokenizer, **text}

@@ -127,7 +127,11 @@ class MixedText:
     @property
     def tokens_per_byte(self) -> float:
         """Tokens for each byte of a text in which each corpus has its share of the tokens."""
-        return 1 / sum(share / split.tokens_per_byte for share, split in zip(self.shares, self.splits, strict=True))
+        return self.together([split.tokens_per_byte for split in self.splits])
+
+    def together(self, each: Sequence[float]) -> float:
+        """Tokens for each byte, from the tokens for each byte of each corpus."""
+        return 1 / sum(share / tokens for share, tokens in zip(self.shares, each, strict=True))
 
     @property
     def hidden(self) -> HiddenText | None:

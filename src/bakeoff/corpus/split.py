@@ -62,7 +62,11 @@ class Split:
 
     @property
     def tokens_per_byte(self) -> float:
-        """Tokens to predict for each byte of text or targets; the end of each document or target is a token, too.
+        """Tokens to predict for each byte of text or targets; the end of each document or target is a token, too."""
+        return self.targets_per_byte(len(self.documents) - 1)
+
+    def targets_per_byte(self, separators: int) -> float:
+        """Tokens to predict for each byte of text or targets, so many ends of texts or targets included.
 
         Bytes of hidden characters do not count, but the unknown tokens that replace them do.
         """
@@ -70,7 +74,7 @@ class Split:
         if self.counts.target_tokens is not None and self.counts.target_bytes is not None:
             tokens, size = self.counts.target_tokens, self.counts.target_bytes
         hidden = 0 if self.hidden is None else self.hidden.hidden_bytes
-        return (tokens + len(self.documents) - 1) / max(size - hidden, 1)
+        return (tokens + separators) / max(size - hidden, 1)
 
     @property
     def hidden_share(self) -> float | None:

@@ -34,6 +34,11 @@ class BlocksConfig(CutConfig):
     predicted again.
     """
 
+    separate_sentences: float = Field(default=0.0, ge=0, le=1)
+    """Share of the documents in which a separator stands before each sentence, which is then read like a document by
+    itself: models that read forwards see the beginning of a text once a sentence. Drawn once for each document. 0: a
+    separator stands before each document alone.
+    """
     recurrent: bool = False
     """Row b of a batch continues row b of the previous batch, and the model remembers what it has read (Transformer-XL:
     Dai et al. 2019, arXiv:1901.02860, section 3.2).
@@ -76,7 +81,8 @@ class Blocks(Format):
 
     def __init__(self, config: BlocksConfig, split: Split, tokenizer: Tokenizer, marks: RowMarks) -> None:
         self.config, self.marked = config, marks != "none"
-        self.stream = TokenStream(split, tokenizer, config.isolate, self.marked)
+        self.stream = TokenStream(split, tokenizer, config.isolate, self.marked, sentences=config.separate_sentences)
+        self.separators = len(self.stream.texts) - 1
         self.running = marks != "ends"
         self.context = config.context
         self.length = config.length if self.running else config.length - 2
@@ -98,7 +104,9 @@ class Blocks(Format):
         order = document_order(len(split.documents) - 1, epoch)
         bounds = np.full(1, min(self.length, self.stream.total), np.int64)
         begin = int(epoch.draws(np.zeros(1, np.int64), "begin").integers("begin", bounds)[0])
-        return TokenStream(split, tokenizer, self.config.isolate, self.marked, order, begin)
+        return TokenStream(
+            split, tokenizer, self.config.isolate, self.marked, order, begin, self.config.separate_sentences
+        )
 
     def _rows(self, stream: TokenStream, indices: NDArray[np.int64]) -> Rows:
         return stream.rows(stream.begin + indices[:, None] * self.step + np.arange(self.length + 1), stream.end)

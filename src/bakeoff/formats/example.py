@@ -62,6 +62,10 @@ class Format(Protocol):
     """Number of examples of an epoch."""
     left_over: int = 0
     """Number of further examples for the text that an epoch leaves over because it does not fill an example."""
+    separators: int | None = None
+    """Number of separators in an epoch that a model which reads forwards predicts, where each text ends that begins
+    after one; None: one for each document.
+    """
     tokens_per_example: float
     """Mean number of tokens of an example, padding not counted."""
     advance: int | None = None

@@ -18,12 +18,15 @@ from bakeoff.formats.stream import Rows, TokenStream
 from bakeoff.randomness.draws import Draws
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
-SPECIAL_TOKENS = 2
-"""Number of special tokens in every row: [CLS] and [SEP] at its ends."""
+SPECIAL_TOKENS = {"ends": 2, "documents": 1}
+"""Number of special tokens in every row: [CLS] and [SEP] at its ends, or a separator before it."""
 
 
 class PackedSentencesConfig(CutConfig):
-    """The common fields of both formats."""
+    """The common fields of both formats.
+
+    For causal objectives each row begins with a separator, and ends with the prediction of another one.
+    """
 
     crossing: ClassVar[bool]
     """Rows continue with the next document."""
@@ -33,10 +36,10 @@ class PackedSentencesConfig(CutConfig):
         self, split: Split, tokenizer: Tokenizer, marks: RowMarks, relation: Relation | None
     ) -> "PackedSentences":
         """The format over a split."""
-        longest = self.length - SPECIAL_TOKENS
+        longest = self.length - SPECIAL_TOKENS[marks]
         find = partial(packed_sentences, longest=longest, crossing=self.crossing)
         chunks = row_index(split, f"packed_sentences-{longest}-{self.crossing:d}", find)
-        return PackedSentences(self, chunks, longest, TokenStream(split, tokenizer, self.isolates))
+        return PackedSentences(self, chunks, TokenStream(split, tokenizer, self.isolates), marks)
 
 
 class FullSentencesConfig(PackedSentencesConfig):
@@ -75,11 +78,17 @@ class PackedSentences(Format):
     """Rows made of chunks of the stream."""
 
     def __init__(
-        self, config: PackedSentencesConfig, chunks: NDArray[np.int64], longest: int, stream: TokenStream
+        self, config: PackedSentencesConfig, chunks: NDArray[np.int64], stream: TokenStream, marks: RowMarks
     ) -> None:
-        """`chunks` is (2, n), starts and ends in tokens; each chunk takes at most `longest` positions of the stream."""
-        self.config, self.longest = config, longest
+        """`chunks` is (2, n), starts and ends in tokens; each chunk takes at most `longest` positions of the stream.
+
+        With `marks` of documents each row begins after a separator, and another one follows its last token.
+        """
+        self.config, self.running, self.special = config, marks == "documents", SPECIAL_TOKENS[marks]
+        self.longest = config.length - self.special
         self.size = chunks.shape[1]
+        if self.running:  # after each row, and within rows before each document but the first
+            self.separators = self.size + len(stream.texts) - 1 - int(np.isin(stream.texts[:-1], chunks[0]).sum())
         self.first = Packed(Chunks(chunks, self.size), stream)
         self.packed = Cuts(self.first, self._of_epoch if config.cut_anew else None)
         self.tokens_per_example = mean_length(self.size, self._lengths)
@@ -107,7 +116,7 @@ class PackedSentences(Format):
     def _lengths(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
         """(N,) numbers of tokens of these rows in the first epoch."""
         first, last = self._bounds(self.first, indices)
-        return last - first + 1 + SPECIAL_TOKENS
+        return last - first + 1 + self.special
 
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
@@ -120,4 +129,5 @@ class PackedSentences(Format):
 
     def examples(self, indices: NDArray[np.int64], draws: Draws) -> Examples:
         """Rows made of these chunks; nothing in them is random but where they are cut in later epochs."""
-        return self.first.stream.wrapped(*self.packed.rows(indices, draws, self._rows))
+        rows = self.packed.rows(indices, draws, self._rows)
+        return self.first.stream.led(*rows) if self.running else self.first.stream.wrapped(*rows)

@@ -13,7 +13,7 @@ from bakeoff.formats.input_config import RowMarks
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.heads import AdaptiveTokenHead, Head, UntiedTokenHead, tied_head
 from bakeoff.objectives.objective import Scoring, Targets, TokenObjectiveConfig
-from bakeoff.objectives.refusals import GENERATES_FOR_A_SOURCE, reads_running_text
+from bakeoff.objectives.refusals import GENERATES_FOR_A_SOURCE, reads_in_order
 from bakeoff.randomness.draws import Draws
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
@@ -68,7 +68,7 @@ class CausalLanguageModelConfig(LanguageModelConfig):
         "decoder with directions: 2": "clm reads in one direction, and the model has 'directions: 2'; use bilm, or set "
         "it to 1",
         "encoder and decoder": f"clm leaves the encoder without anything to read; use {GENERATES_FOR_A_SOURCE}",
-        **reads_running_text("clm"),
+        **reads_in_order("clm"),
     }
     bounded_by_frequencies: ClassVar[bool] = True
     whole_text: ClassVar[bool] = True

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bakeoff.objectives.registry import OBJECTIVES
+
 
 def what_differs(settings: Mapping[str, Any], among: Sequence[Mapping[str, Any]]) -> list[str]:
     """The settings in which objectives of one kind differ, in words: rate 0.3; without map bias.
@@ -35,11 +37,29 @@ def _in_words(key: str, value: Any) -> str:
     return f"{name} {', '.join(map(str, value)) if isinstance(value, list) else value}"
 
 
+DOCUMENTS = "before each document"
+"""The separators of most rows of text."""
+
+
+def separators_of(rows: Mapping[str, Any]) -> str:
+    """The separators that a model which reads forwards predicts beside the text, from the keys of a recipe's input."""
+    if rows.get("format") in ("full_sentences", "doc_sentences"):
+        return "before each row of whole sentences" + " and each document" * (rows["format"] == "full_sentences")
+    share = rows.get("separate_sentences", 0)
+    if share:
+        return "before each sentence" if share == 1 else f"before each sentence of {100 * share:g} % of the documents"
+    return DOCUMENTS
+
+
 def held_out_settings(recipe: Mapping[str, Any], name: str) -> dict[str, Any]:
     """The settings of a recipe's objective of this name, as far as they say what its held-out loss is measured on.
 
-    Its weight leaves the loss itself unchanged, and held-out text is masked at one rate, whatever training's are.
+    Its weight leaves the loss itself unchanged, and held-out text is masked at one rate, whatever training's are. Of an
+    objective that predicts each token of the text once the settings say nothing, but the separators that it predicts
+    besides do.
     """
+    if OBJECTIVES[name].whole_text:
+        return {"separators": separators_of(recipe.get("input") or {})}
     objectives = recipe.get("objective") or []
     for objective in objectives if isinstance(objectives, list) else [objectives]:
         if objective.get("kind") == name:

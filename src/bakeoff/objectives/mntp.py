@@ -13,7 +13,7 @@ from bakeoff.formats.input_config import RowMarks
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.masking import Masking, MaskingConfig
 from bakeoff.objectives.objective import Targets
-from bakeoff.objectives.refusals import predicts_all, reads_running_text, starts_anew
+from bakeoff.objectives.refusals import predicts_all, reads_in_order, starts_anew
 from bakeoff.randomness.draws import Draws
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
@@ -42,7 +42,7 @@ class MaskedNextTokenConfig(MaskingConfig):
         "look there, no other mixer",
         "t5 positions of one side": "mntp shows tokens what is ahead of them, where this decoder's t5 positions tell "
         "no distances; set two_sided of its mixers to true",
-        **reads_running_text("mntp"),
+        **reads_in_order("mntp"),
         **predicts_all("mntp"),
         **starts_anew("mntp"),
     }

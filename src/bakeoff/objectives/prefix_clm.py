@@ -12,7 +12,7 @@ from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.clm import LanguageModelConfig
 from bakeoff.objectives.heads import Head
 from bakeoff.objectives.objective import Targets
-from bakeoff.objectives.refusals import predicts_all, reads_running_text, starts_anew
+from bakeoff.objectives.refusals import predicts_all, reads_in_order, starts_anew
 from bakeoff.randomness.draws import Draws
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
@@ -36,7 +36,7 @@ class PrefixCausalLanguageModelConfig(LanguageModelConfig):
         "kind can look there, no other mixer",
         "t5 positions of one side": "prefix_clm shows tokens what is ahead of them, where this decoder's t5 positions "
         "tell no distances; set two_sided of its mixers to true",
-        **reads_running_text("prefix_clm"),
+        **reads_in_order("prefix_clm"),
         **predicts_all("prefix_clm"),
         **starts_anew("prefix_clm"),
     }

@@ -41,6 +41,14 @@ def relates_segments(kind: str) -> dict[str, str]:
     return sees_both_sides(kind) | without
 
 
+def reads_in_order(kind: str) -> dict[str, str]:
+    """Refusals of an objective that reads running text or rows of whole sentences, from one side."""
+    formats = ("segment_pair", "sentence_pair", "continued_pair")
+    able = "blocks, full_sentences or doc_sentences"
+    others = {each: f"{kind} needs running text, but input.format is {each}; use {able}" for each in formats}
+    return others | reads_text(kind)
+
+
 def reads_running_text(kind: str) -> dict[str, str]:
     """Refusals of an objective that reads running text."""
     formats = ("full_sentences", "doc_sentences", "segment_pair", "sentence_pair", "continued_pair")

@@ -12,6 +12,7 @@ from bakeoff.display.wording import listed
 from bakeoff.distributed.launch import together
 from bakeoff.distributed.processes import Processes
 from bakeoff.errors import UserError
+from bakeoff.objectives.held_out import separators_of
 from bakeoff.objectives.objective import Sharing
 from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.resources.device import Placement, resolve_device, resolve_precision
@@ -210,7 +211,7 @@ def _evaluate_text(
             yield batch
 
     precision = resolve_precision(run.recipe.training.precision, on)
-    figures = validate(module, HeldOut(text, counted()), Placement(on, precision), processes)
+    figures = validate(module, HeldOut(text, counted(), batches.targets_per_byte), Placement(on, precision), processes)
     whole = some is None and not any(isinstance(each, Sharing) for each in module.objectives)
     return {
         "run": str(run.path),
@@ -222,6 +223,7 @@ def _evaluate_text(
         "of_examples": max(rows, batches.rows_an_epoch),
         "unigram_entropy": text.unigram_entropy(),
         "hidden": None if text.hidden is None else str(text.hidden),
+        "separators": separators_of(run.recipe.input.model_dump()),
         **figures,
         **(_per_word(figures, text) if whole and isinstance(text, Split) else {}),
     }
@@ -230,9 +232,8 @@ def _evaluate_text(
 def _per_word(figures: dict[str, Any], text: Split) -> dict[str, Any]:
     """The number of words, and the perplexity per word of each objective that predicts all of a text.
 
-    exp(sum of -log p / words), with the sum over all targets, including the marks between documents. Words are
-    separated
-    by white space, whatever the tokens are; ends of lines are words where they are tokens.
+    exp(sum of -log p / words), with the sum over all targets, including the separators between documents, or sentences.
+    Words are separated by white space, whatever the tokens are; ends of lines are words where they are tokens.
     """
     losses, words = figures["losses"], text.counts.words
     names = [name for name, loss in losses.items() if OBJECTIVES[name].whole_text and loss is not None]

@@ -50,7 +50,8 @@ def prepare(settled: Settled) -> Prepared:
     stages = Stages(recipe, module, corpus, opened.seed, opened.asked.processes)
     held_out = make_batches(recipe, module, corpus, opened.seed, split="validation")
     stages.first_rows()
-    measured = HeldOut(corpus.validation, held_out.fixed(recipe.training.validation_examples))
+    rows = held_out.fixed(recipe.training.validation_examples)
+    measured = HeldOut(corpus.validation, rows, held_out.targets_per_byte)
     here = environment(*placement, opened.asked.processes.size)
     start = None if opened.trained else opened.asked.start
     taken = None if start is None else start.load(module, corpus)

@@ -30,6 +30,8 @@ class HeldOut(NamedTuple):
     """The held-out text."""
     batches: Iterable[Batch]
     """The measured rows of the held-out text: all, or a part of them."""
+    targets_per_byte: float
+    """Tokens of the text to predict for each of its bytes, separators included, see `Batches`."""
 
 
 @torch.no_grad()
@@ -74,7 +76,7 @@ def validate(
         reasons |= dict.fromkeys(tokens, ALL_UNKNOWN)
     means = {name: (total / max(1, counts[name])).tolist() for name, total in sums.items() if name not in reasons}
     token_losses = {name: means[name][0] if name in means else None for name in tokens}
-    to_bits = held_out.text.tokens_per_byte / math.log(2)
+    to_bits = held_out.targets_per_byte / math.log(2)
     no_bits = held_out.text.no_bits_per_byte
     if no_bits is not None and any(name in means for name in tokens):
         reasons["bits_per_byte"] = no_bits

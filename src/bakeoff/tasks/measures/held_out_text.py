@@ -21,6 +21,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from bakeoff.batching.batch import Batch
+from bakeoff.batching.batches import Batches
 from bakeoff.corpus.mixture import Mixture, open_corpus
 from bakeoff.corpus.split import Split
 from bakeoff.display.wording import listed, quoted
@@ -81,7 +82,7 @@ class HeldOutTextConfig(MeasureConfig):
         rows = row_sums(module, read, Placement(on, "float32"), directions, partial(per_target, _losses))
         nats, targets = ({name: sum(row[key].get(name, 0) for row in rows) for name in module.weights} for key in _SUMS)
         losses = {name: nats[name] / targets[name] for name in nats if targets[name]}
-        factors = _factors(split, module.predicts_tokens, targets if whole else None)
+        factors = _factors(split, batches, module.predicts_tokens, targets if whole else None)
         if any(isinstance(each, Sharing) for each in module.objectives):  # whose rows are read in several ways
             factors = {name: {key: of[key] for key in of if key != WORDS} for name, of in factors.items()}
         scores = {f"{LOSS}:{name}": loss for name, loss in losses.items()}
@@ -96,7 +97,7 @@ class HeldOutTextConfig(MeasureConfig):
         groups: dict[tuple[str, str], list[Measurement]] = {}
         for each in measurements:
             for name in dict.fromkeys(key.partition(":")[2] for key in each.scores):
-                settings = {} if OBJECTIVES[name].whole_text else held_out_settings(recipes[each.label], name)
+                settings = held_out_settings(recipes[each.label], name)
                 groups.setdefault((name, json.dumps(settings)), []).append(each)
         made = []
         for (name, own), those in groups.items():
@@ -166,12 +167,13 @@ def _losses(head: Head, rows: Tensor, labels: Tensor, table: Tensor) -> Tensor:
 
 
 def _factors(
-    split: Any, predicts_tokens: Mapping[str, bool], targets: Mapping[str, float] | None
+    split: Any, batches: Batches, predicts_tokens: Mapping[str, bool], targets: Mapping[str, float] | None
 ) -> dict[str, dict[str, float]]:
     """What turns the mean loss of each objective into bits per byte, and into the loss of a word, by metric.
 
     Args:
         split: the held-out text.
+        batches: its rows.
         predicts_tokens: whether each objective predicts tokens.
         targets: the number of targets of each objective in the whole text; None: a part of it was read.
     """
@@ -179,9 +181,9 @@ def _factors(
     for name in (name for name, of_tokens in predicts_tokens.items() if of_tokens and not split.all_unknown):
         of_name = factors[name] = {}
         if split.no_bits_per_byte is None:
-            of_name[BITS] = split.tokens_per_byte / math.log(2)
+            of_name[BITS] = batches.targets_per_byte / math.log(2)
         if OBJECTIVES[name].whole_text and isinstance(split, Split) and split.counts.words:
-            tokens = len(split.tokens) + len(split.documents) - 1  # the end of a document is one, too
+            tokens = len(split.tokens) + batches.separators[0]
             of_name[WORDS] = (tokens if targets is None else targets[name]) / split.counts.words
     return factors
 
