@@ -31,6 +31,11 @@ def recipe_refusals(recipe: "Recipe") -> list[str]:
     reasons += _unchanging_batches(recipe)
     reasons += _uncountable(recipe)
     reasons += _not_cut_anew(recipe)
+    if rows.continues and any(getattr(part, "noise_by", "") == "skip" and part.noise for part in recipe.objective):
+        reasons.append(
+            "objective: noise_by: skip makes rows shorter, and rows that continue each other keep their length; set it "
+            "to mask"
+        )
     unmarked = [part.kind for part in recipe.objective if part.row_marks == "none"]
     if getattr(rows, "separate_sentences", 0) and unmarked:
         reasons.append(f"input.separate_sentences: rows of {unmarked[0]} have no separators; set it to 0")

@@ -216,7 +216,8 @@ def test_many_epochs_with_everything_end_with_the_same_bits(name, corpus, parall
 def test_a_held_out_loss_is_that_of_what_is_trained_in_the_end(corpus):
     recipe = shrink("gpt-bert-tiny", **CAUSAL_THEN_MASKED)
     module = PretrainingModel(recipe, corpus.tokenizer.size)
-    batches = make_batches(recipe, module, corpus, 0, split="validation").fixed(8)
-    found = validate(module, HeldOut(corpus.validation, batches), Pretraining(recipe, module).placement)
+    made = make_batches(recipe, module, corpus, 0, split="validation")
+    batches = made.fixed(8)
+    found = validate(module, HeldOut(corpus.validation, batches, made), Pretraining(recipe, module).placement)
     assert set(found["losses"]) == set(found["targets"]) == {"mntp"}
     assert found["targets"]["mntp"] == sum(len(each.targets["mntp"][0]) for each in batches)

@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from bakeoff.machine.transfer import pinned, sent
@@ -32,9 +34,18 @@ class Batch:
     """Its number in the whole batch of a step, by which the model's randomness and memory find it again."""
     first_row: int = 0
     """Number of rows of the whole batch before its own."""
+    weights: Mapping[str, Tensor] = field(default_factory=dict)
+    """For objectives that weigh their targets: the (n,) weight of the loss of each."""
+    counted_rows: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    """For objectives whose loss is divided by another number than that of their targets: this number of each row."""
     parts: Mapping[str, tuple[Tensor, ...]] = field(default_factory=dict)
     """For objectives whose heads treat rows by their labels: for each kind the (m,) indices of its labels; empty where
     the head works them out."""
+
+    def count(self, name: str) -> int:
+        """The number by which an objective's summed loss is divided, once for the whole batch."""
+        of_rows = self.counted_rows.get(name)
+        return len(self.targets[name][0]) if of_rows is None else int(of_rows.sum())
 
     def to(self, device: torch.device) -> "Batch":
         """The batch on a device, without waiting for it."""
@@ -46,8 +57,9 @@ class Batch:
 
     def _mapped(self, function: Callable[[Tensor], Tensor]) -> "Batch":
         targets = {name: (function(positions), function(labels)) for name, (positions, labels) in self.targets.items()}
+        weights = {name: function(each) for name, each in self.weights.items()}
         parts = {name: tuple(map(function, indices)) for name, indices in self.parts.items()}
-        return replace(self, row=mapped(self.row, function), targets=targets, parts=parts)
+        return replace(self, row=mapped(self.row, function), targets=targets, weights=weights, parts=parts)
 
 
 def asked_everywhere(row: Row[Tensor], objective: str) -> Batch:

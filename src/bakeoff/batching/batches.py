@@ -25,6 +25,7 @@ from bakeoff.corpus.mixture import MixedText, Mixture
 from bakeoff.distributed.processes import ALONE, Processes
 from bakeoff.errors import UserError
 from bakeoff.formats.example import Format, Uneven
+from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.optimization.course import Course
 from bakeoff.row import Row, mapped
 from bakeoff.spans import spans_of
@@ -113,10 +114,13 @@ class Batches:
         counts = [(text.format.separators, len(text.split.documents) - 1) for text in self.texts]
         return [documents if count is None else count for count, documents in counts]
 
-    @property
-    def targets_per_byte(self) -> float:
-        """Tokens to predict for each byte of text, separators included; those of a mixture in its shares."""
-        texts = [text.split.targets_per_byte(count) for text, count in zip(self.texts, self.separators, strict=True)]
+    def targets_per_byte(self, objective: str) -> float:
+        """Tokens that an objective counts for each byte of text, separators included; those of a mixture in its shares.
+
+        The loss of one that bounds a likelihood is divided by the tokens of the text alone.
+        """
+        separators = [0 for _ in self.texts] if OBJECTIVES[objective].bounds else self.separators
+        texts = [text.split.targets_per_byte(count) for text, count in zip(self.texts, separators, strict=True)]
         return texts[0] if self._mixture is None else MixedText([], self._mixture.shares).together(texts)
 
     @property
@@ -192,7 +196,7 @@ def batches_of(rows: RowsWithTargets, micro_batches: Cuts, advance: int | None) 
     made = []
     for begin, end in micro_batches:
         row = mapped(rows.examples.row, itemgetter(slice(begin, end)))
-        within = {}
+        within, weights, counted_rows = {}, {}, {}
         for name, target in counted.items():
             states = length * target.directions  # of one example
             low, high = np.searchsorted(target.rows, [begin * states, end * states])
@@ -200,10 +204,15 @@ def batches_of(rows: RowsWithTargets, micro_batches: Cuts, advance: int | None) 
                 torch.from_numpy(target.rows[low:high] - begin * states),
                 torch.from_numpy(target.labels[low:high]),
             )
+            if target.weights is not None:
+                weights[name] = torch.from_numpy(target.weights[low:high])
+            if target.counted is not None:
+                counted_rows[name] = target.counted[begin:end]
         tokens = int((row.documents > 0).sum()) + (0 if row.source is None else int(row.source.padding_mask.sum()))
         tensors = mapped(_without_needless(row), torch.from_numpy)
         spans = None if tensors.owners is None else spans_of(tensors.owners)
-        made.append(Batch(tensors._replace(spans=spans), within, tokens, advance))
+        batch = Batch(tensors._replace(spans=spans), within, tokens, advance)
+        made.append(replace(batch, weights=weights, counted_rows=counted_rows))
     return made
 
 

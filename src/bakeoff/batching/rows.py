@@ -18,7 +18,14 @@ from bakeoff.formats.pairs import SentencePairConfig
 from bakeoff.formats.registry import InputConfig
 from bakeoff.formats.relation import AsTheyAre, Relation
 from bakeoff.lengths import padded_length
-from bakeoff.objectives.objective import Objective, ObjectiveConfig, Targets, no_targets, row_lengths
+from bakeoff.objectives.objective import (
+    Objective,
+    ObjectiveConfig,
+    Shortening,
+    Targets,
+    no_targets,
+    row_lengths,
+)
 from bakeoff.randomness.draws import Draws
 from bakeoff.row import Row, Signal, signals
 from bakeoff.tokenizer.tokenizer import Tokenizer
@@ -108,8 +115,9 @@ class TextRows:
 
     @property
     def tokens_per_example(self) -> float:
-        """Mean number of tokens of an example, source included, padding not counted."""
-        text = self.format.tokens_per_example
+        """Mean number of tokens of an example in training, source included, padding not counted."""
+        shares = (each.kept_share for each in self.drawing.objectives if isinstance(each, Shortening))
+        text = self.format.tokens_per_example * min(shares, default=1.0)
         if self.parallel:
             return text
         source, target = row_lengths(self.drawing.objectives, round(text))
@@ -248,6 +256,7 @@ def _joined_targets(
     directions = max(target.directions for target in targets)
     length, whole = rows.examples.row.ids.shape[1], rows.length
     indices, labels = [], []
+    counted = None if targets[0].counted is None else np.zeros(len(rows.examples.row.ids), np.int64)
     for target, each, row_positions in zip(targets, made, positions, strict=True):
         tokens = each.examples.row.ids.shape[1]
         example, position = np.divmod(target.in_rows_of(tokens, each.length).rows, each.length * target.directions)
@@ -255,9 +264,19 @@ def _joined_targets(
         position = position + (position >= tokens) * (length - tokens)  # a second stream stands after the padding
         indices.append((row_positions[example] * whole + position) * directions + direction)
         labels.append(target.labels)
+        if counted is not None:
+            counted[row_positions] = target.counted
     together = np.concatenate(indices)
     rising = np.argsort(together, kind="stable")
-    return Targets(together[rising], np.concatenate(labels)[rising], directions, whole)
+    weights = [target.weights for target in targets if target.weights is not None]
+    return Targets(
+        together[rising],
+        np.concatenate(labels)[rising],
+        directions,
+        whole,
+        np.concatenate(weights)[rising] if weights else None,
+        counted,
+    )
 
 
 def _nothing(rows: InputConfig, related: bool) -> str:

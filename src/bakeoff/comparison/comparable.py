@@ -39,6 +39,8 @@ def comparable_losses(results: Results) -> list[ComparableLosses]:
         title = ", ".join([OBJECTIVES[name].title, *what_differs(json.loads(settings), of_name)])
         byte = any(name in point.bits_per_byte for run in entries[0].runs for point in run.curve)
         unit = "bits per byte" if OBJECTIVES[name].whole_text and byte else "nats per target"
+        if OBJECTIVES[name].bounds:  # in a panel of its own, like every objective: ranked with no likelihood
+            unit = "nats per token, at most"
         panels.append(ComparableLosses(title, unit, entries, name))
     return sorted(panels, key=lambda panel: list(OBJECTIVES).index(panel.objective))
 

@@ -145,12 +145,16 @@ class RowReader:
         return rows[low:high] - index * slots, labels[low:high].tolist()
 
     def _following(self, name: str, slots: NDArray[np.int64], labels: list[int], ids: list[int]) -> list[TokenRun]:
-        """The targets that the row does not hold: every other target stands next to the position that predicts it."""
+        """The targets that the row does not hold: every other target stands next to the position that predicts it.
+
+        Where the input is noisy, those are among them that it hides.
+        """
         pieces = []
+        noisy = any(getattr(part, "noise", 0.0) > 0 for part in self.recipe.objective if part.kind == name)
         positions, directions = np.divmod(slots, self.recipe.model.directions)
         for position, direction, label in zip(positions.tolist(), directions.tolist(), labels, strict=True):
             beside = position - 1 if direction else position + 1
-            if beside < len(ids):
+            if beside < len(ids) and (ids[beside] == label or not noisy):
                 assert ids[beside] == label, f"{name} predicts at {position} what is no neighbour"
                 continue
             pieces.append(

@@ -108,7 +108,8 @@ class PretrainingModel(nn.Module):
                     *gathered[each.name], embedding_weight, batch.parts[each.name]
                 )
             elif each.name in gathered:
-                results[each.name] = score(each.head, *gathered[each.name], embedding_weight)
+                weighed = (batch.weights[each.name],) if each.name in batch.weights else ()
+                results[each.name] = score(each.head, *gathered[each.name], embedding_weight, *weighed)
         return results, after
 
     def with_parts(self, batch: Batch) -> Batch:

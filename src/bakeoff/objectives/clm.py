@@ -1,9 +1,10 @@
 """Causal language modelling: each token is predicted from those before it."""
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from typing_extensions import override
 
@@ -70,23 +71,32 @@ class CausalLanguageModelConfig(LanguageModelConfig):
         "encoder and decoder": f"clm leaves the encoder without anything to read; use {GENERATES_FOR_A_SOURCE}",
         **reads_in_order("clm"),
     }
+    noise: float = Field(default=0.0, ge=0, lt=1)
+    """Share of the tokens that are hidden from the input in training, others in every epoch, while all are predicted
+    (Gao et al. 2025, arXiv:2510.04071; Ni et al. 2025, arXiv:2511.03276). Held-out text is read as it is.
+    """
+    noise_by: Literal["mask", "skip"] = "mask"
+    """The form of hidden tokens: [MASK] in their place, or none, so that the row is shorter."""
     bounded_by_frequencies: ClassVar[bool] = True
+    set_by_stage: ClassVar[frozenset[str]] = frozenset(("noise", "noise_by"))
     whole_text: ClassVar[bool] = True
     generates: ClassVar[bool] = True
     head_of: ClassVar[str | None] = "mntp"
 
     @override
     def build(self, model: ModelConfig, vocabulary: int) -> "CausalLanguageModel":
-        return CausalLanguageModel(self._head(model, vocabulary))
+        return CausalLanguageModel(self, self._head(model, vocabulary))
 
 
 class CausalLanguageModel:
-    """Every token of the text is a target."""
+    """Every token of the text is a target; N examples, T length."""
 
     name = "clm"
 
-    def __init__(self, head: Head) -> None:
+    def __init__(self, config: CausalLanguageModelConfig, head: Head) -> None:
+        self.config = config
         self.head: Head = head
+        self.kept_share = 1 - config.noise if config.noise_by == "skip" else 1.0
         self.targets_per_token = 1.0
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
@@ -99,5 +109,34 @@ class CausalLanguageModel:
             predicted &= examples.row.prefix[:, None] == 0
         if tokenizer.end_of_line is not None:  # after the last line there is nothing
             predicted &= examples.sources < len(split.tokens) - 1
+        following = examples.following
+        if self.config.noise and not examples.measured:
+            hidden = predicted & (examples.sources >= 0)
+            hidden &= draws.uniform("noise", hidden.shape[1]) < self.config.noise
+            if self.config.noise_by == "mask":
+                examples.row.ids[hidden] = tokenizer.mask
+            else:
+                predicted, following = self._skipped(examples, hidden, predicted, following, tokenizer)
         rows = np.flatnonzero(predicted)
-        return Targets(rows, examples.following.ravel()[rows])
+        return Targets(rows, following.ravel()[rows])
+
+    def _skipped(
+        self,
+        examples: Examples,
+        hidden: NDArray[np.bool_],
+        predicted: NDArray[np.bool_],
+        following: NDArray[np.int64],
+        tokenizer: Tokenizer,
+    ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+        """Take (N, T) hidden tokens out of the rows, whose rest moves up; what each position predicts moves with it."""
+        order = np.argsort(hidden, axis=1, kind="stable")  # those that stay first, in their order
+        stays = np.take_along_axis(~hidden, order, 1)
+
+        def moved(values: NDArray[Any], fill: int) -> NDArray[Any]:
+            return np.where(stays, np.take_along_axis(values, order, 1), fill)
+
+        row = examples.row
+        documents = None if row.documents is None else moved(row.documents, 0)
+        examples.row = row._replace(ids=moved(row.ids, tokenizer.pad), documents=documents)
+        examples.sources = moved(examples.sources, -1)
+        return moved(predicted, 0).astype(np.bool_), moved(following, -1)

@@ -18,7 +18,7 @@ from bakeoff.models.blocks.feed_forward import activate
 from bakeoff.models.initialisation import initialise
 from bakeoff.models.model import ModelConfig
 from bakeoff.ops.cross_entropy import cross_entropy
-from bakeoff.ops.linear_cross_entropy import linear_cross_entropy
+from bakeoff.ops.linear_cross_entropy import linear_cross_entropy, rows_at_once
 
 
 class Head(nn.Module):
@@ -67,15 +67,23 @@ class Head(nn.Module):
         return self.loss(rows, torch.zeros(len(rows), dtype=torch.int64, device=rows.device), embedding_weight)
 
 
-Score = Callable[[Head, Tensor, Tensor, Tensor], Any]
-"""A way to read a head's predictions: a function of the head, (N, D) rows, their (N,) labels, and the (V, E) table of
-the embedding.
-"""
+Score = Callable[..., Any]
+"""A function of a head, (N, D) rows, their (N,) labels, the (V, E) table of the embedding, and (N,) weights if any."""
 
 
-def summed_loss(head: Head, rows: Tensor, labels: Tensor, embedding_weight: Tensor) -> Tensor:
+def summed_loss(head: Head, rows: Tensor, labels: Tensor, embedding_weight: Tensor, weights: Any = None) -> Tensor:
     """() the loss that a training makes smaller, summed over the rows, in nats."""
-    return head.loss(rows, labels, embedding_weight)
+    if weights is None:
+        return head.loss(rows, labels, embedding_weight)
+    size, total = rows_at_once(len(embedding_weight)), torch.zeros((), device=rows.device)
+    for some, right, weight in zip(*(each.split(size) for each in (rows, labels, weights)), strict=True):
+        total = total + (token_losses(head, some, right, embedding_weight) * weight).sum()
+    return total
+
+
+def token_losses(head: Head, rows: Tensor, labels: Tensor, embedding_weight: Tensor) -> Tensor:
+    """(N,) the loss of each target in nats, without smoothing or other terms."""
+    return F.nll_loss(head.log_probabilities(rows, embedding_weight), labels, reduction="none")
 
 
 def logits(head: Head, rows: Tensor, labels: Tensor, embedding_weight: Tensor) -> Tensor:

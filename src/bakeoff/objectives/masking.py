@@ -17,7 +17,25 @@ from bakeoff.randomness.draws import Draws
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
-class MaskingConfig(TokenObjectiveConfig):
+class HiddenTokensConfig(TokenObjectiveConfig):
+    """The common fields of objectives that hide tokens and predict them through BERT's head."""
+
+    activation: Literal["relu", "gelu", "gelu_tanh"] = "gelu"
+    """Activation in the head."""
+    map_bias: bool = True
+    """The head's linear layer has a bias; ModernBERT's has none. The scores of the tokens have a bias in any case."""
+
+    @property
+    def head_activation(self) -> str | None:
+        """The activation of the transform in front of the head's table."""
+        return self.activation
+
+    def transform(self, model: ModelConfig) -> HeadTransform:
+        """The transform in front of the head's table."""
+        return head_transform(model, self.activation, self.map_bias)
+
+
+class MaskingConfig(HiddenTokensConfig):
     """BERT's masking (Devlin et al. 2019, arXiv:1810.04805), and ALBERT's n-grams (Lan et al. 2020, section 4.1)."""
 
     rate: float = Field(default=0.15, gt=0, lt=1)
@@ -58,23 +76,10 @@ class MaskingConfig(TokenObjectiveConfig):
     """The unit for which the shares `mask` and `random` are drawn: each token by itself, or a whole word or run, whose
     tokens are then all [MASK], all random, or all kept (LTG-BERT, GPT-BERT).
     """
-    activation: Literal["relu", "gelu", "gelu_tanh"] = "gelu"
-    """Activation in the head."""
-    map_bias: bool = True
-    """The head's linear layer has a bias; ModernBERT's has none. The scores of the tokens have a bias in any case."""
 
     set_by_stage: ClassVar[frozenset[str]] = frozenset(
         ("rate", "first_rate", "ngram", "lengths", "stop", "runs", "whole_word", "mask", "random", "replace")
     )
-
-    @property
-    def head_activation(self) -> str | None:
-        """The activation of the transform in front of the head's table."""
-        return self.activation
-
-    def transform(self, model: ModelConfig) -> HeadTransform:
-        """The transform in front of the head's table."""
-        return head_transform(model, self.activation, self.map_bias)
 
     @model_validator(mode="after")
     def _shares(self) -> Self:

@@ -1,7 +1,7 @@
 """The interface of objectives: targets for a batch, and a head that turns hidden states into a loss."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -41,6 +41,10 @@ class Targets:
     """Number of hidden states of each position: 2 where the model reads in two directions."""
     length: int | None = None
     """The T with which `rows` are counted; None: the T of the examples' ids."""
+    weights: NDArray[np.float32] | None = None
+    """(n,) the weight of each target's loss; None: all count alike."""
+    counted: NDArray[np.int64] | None = None
+    """(N,) the number by which each row counts in the divisor of the summed loss; None: the number of its targets."""
 
     def in_rows_of(self, width: int, length: int) -> "Targets":
         """The targets with their positions counted with another T, `length`; the examples' ids have T = `width`."""
@@ -48,7 +52,7 @@ class Targets:
         if counted == length:
             return self
         example, position = np.divmod(self.rows, counted * self.directions)
-        return Targets(example * length * self.directions + position, self.labels, self.directions, length)
+        return replace(self, rows=example * length * self.directions + position, length=length)
 
 
 def no_targets() -> Targets:
@@ -81,6 +85,10 @@ class ObjectiveConfig(PartConfig):
     bounded_by_frequencies: ClassVar[bool] = False
     """The targets are tokens of the text as it is, so that a prediction from token frequencies alone has the unigram
     entropy as its loss.
+    """
+    bounds: ClassVar[bool] = False
+    """The loss is no likelihood but a bound: the text costs at most so much, in nats a token. It compares with no other
+    objective's.
     """
     whole_text: ClassVar[bool] = False
     """Each token of the text is predicted once, from those before it, so that losses can be compared between settings,
@@ -238,6 +246,14 @@ class Sharing(Protocol):
 
     rows_left: float
     """The share of the rows that the objective leaves to others."""
+
+
+@runtime_checkable
+class Shortening(Protocol):
+    """An objective that takes tokens out of rows in training."""
+
+    kept_share: float
+    """The share of a row's tokens that stay."""
 
 
 @runtime_checkable

@@ -6,6 +6,7 @@ from bakeoff.objectives.bilm import BidirectionalLanguageModelConfig
 from bakeoff.objectives.clm import CausalLanguageModelConfig
 from bakeoff.objectives.denoising import DenoisingConfig
 from bakeoff.objectives.deshuffling import DeshufflingConfig
+from bakeoff.objectives.diffusion import DiffusionConfig
 from bakeoff.objectives.mlm import MaskedLanguageModelConfig
 from bakeoff.objectives.mntp import MaskedNextTokenConfig
 from bakeoff.objectives.objective import ObjectiveConfig
@@ -23,6 +24,7 @@ OBJECTIVES = Registry(
     "objective",
     ObjectiveConfig,
     MaskedLanguageModelConfig,
+    DiffusionConfig,
     WordStructureConfig,
     ReplacedTokenDetectionConfig,
     PermutationConfig,

@@ -211,7 +211,7 @@ def _evaluate_text(
             yield batch
 
     precision = resolve_precision(run.recipe.training.precision, on)
-    figures = validate(module, HeldOut(text, counted(), batches.targets_per_byte), Placement(on, precision), processes)
+    figures = validate(module, HeldOut(text, counted(), batches), Placement(on, precision), processes)
     whole = some is None and not any(isinstance(each, Sharing) for each in module.objectives)
     return {
         "run": str(run.path),

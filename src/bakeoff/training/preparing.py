@@ -51,7 +51,7 @@ def prepare(settled: Settled) -> Prepared:
     held_out = make_batches(recipe, module, corpus, opened.seed, split="validation")
     stages.first_rows()
     rows = held_out.fixed(recipe.training.validation_examples)
-    measured = HeldOut(corpus.validation, rows, held_out.targets_per_byte)
+    measured = HeldOut(corpus.validation, rows, held_out)
     here = environment(*placement, opened.asked.processes.size)
     start = None if opened.trained else opened.asked.start
     taken = None if start is None else start.load(module, corpus)

@@ -159,7 +159,7 @@ class Pretraining(Unit[Batch]):
     @override
     def counts(self, micro_batches: Sequence[Batch]) -> dict[str, float]:
         names = self.module.weights
-        return {name: sum(len(each.targets[name][0]) for each in micro_batches) for name in names}
+        return {name: sum(each.count(name) for each in micro_batches) for name in names}
 
     @override
     def widths(self, micro_batches: Sequence[Batch]) -> Widths:

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from bakeoff.batching.batch import Batch
+from bakeoff.batching.batches import Batches
 from bakeoff.corpus.mixture import MixedText
 from bakeoff.corpus.split import Split
 from bakeoff.distributed.processes import ALONE, Processes
@@ -30,8 +31,8 @@ class HeldOut(NamedTuple):
     """The held-out text."""
     batches: Iterable[Batch]
     """The measured rows of the held-out text: all, or a part of them."""
-    targets_per_byte: float
-    """Tokens of the text to predict for each of its bytes, separators included, see `Batches`."""
+    rows: Batches
+    """What the rows were made by."""
 
 
 @torch.no_grad()
@@ -52,7 +53,7 @@ def validate(
     module.eval()
     state: ModelState | None = None
     trained = [objective.name for objective in module.objectives if module.weights[objective.name] > 0]
-    sums = {name: torch.zeros(2, dtype=torch.float64) for name in trained}
+    sums = {name: torch.zeros(3, dtype=torch.float64) for name in trained}
     counts = dict.fromkeys(sums, 0)
     shared = True
     for batch, counted in _own(held_out.batches, processes):
@@ -65,7 +66,8 @@ def validate(
         for name, values in measured.items() if counted else ():
             if name not in sums:
                 continue
-            sums[name] += values.cpu().double()
+            sums[name][:2] += values.cpu().double()
+            sums[name][2] += batch.count(name)
             counts[name] += len(batch.targets[name][0])
     module.train(was_training)
     if shared:
@@ -74,9 +76,13 @@ def validate(
     reasons = {name: NO_TARGET for name, count in counts.items() if not count}
     if held_out.text.all_unknown:
         reasons |= dict.fromkeys(tokens, ALL_UNKNOWN)
-    means = {name: (total / max(1, counts[name])).tolist() for name, total in sums.items() if name not in reasons}
+    means = {
+        name: (loss / max(1.0, divisor), hits / max(1, counts[name]))
+        for name, (loss, hits, divisor) in ((name, total.tolist()) for name, total in sums.items())
+        if name not in reasons
+    }
     token_losses = {name: means[name][0] if name in means else None for name in tokens}
-    to_bits = held_out.targets_per_byte / math.log(2)
+    to_bits = {name: held_out.rows.targets_per_byte(name) / math.log(2) for name in tokens}
     no_bits = held_out.text.no_bits_per_byte
     if no_bits is not None and any(name in means for name in tokens):
         reasons["bits_per_byte"] = no_bits
@@ -87,7 +93,8 @@ def validate(
         "accuracy": {name: means[name][1] if name in means else None for name in sums},
         "perplexity": {name: None if loss is None else math.exp(min(loss, 700)) for name, loss in token_losses.items()},
         "bits_per_byte": {
-            name: None if loss is None or no_bits is not None else loss * to_bits for name, loss in token_losses.items()
+            name: None if loss is None or no_bits is not None else loss * to_bits[name]
+            for name, loss in token_losses.items()
         },
         **({"no_number": reasons} if reasons else {}),
     }
@@ -113,15 +120,20 @@ def _of_all(
 ) -> tuple[dict[str, Tensor], dict[str, int]]:
     """The sums and counts of all processes."""
     values = iter(processes.sums([*torch.stack([*sums.values()]).flatten().tolist(), *counts.values()]))
-    whole = {name: torch.tensor([next(values), next(values)], dtype=torch.float64) for name in sums}
+    whole = {name: torch.tensor([next(values) for _ in total], dtype=torch.float64) for name, total in sums.items()}
     return whole, {name: int(next(values)) for name in counts}
 
 
-def _loss_and_hits(head: Head, rows: Tensor, labels: Tensor, table: Tensor) -> Tensor:
+def _loss_and_hits(head: Head, rows: Tensor, labels: Tensor, table: Tensor, weights: Tensor | None = None) -> Tensor:
     """(2,) the summed loss, without smoothing or other terms of the training's, and the number of right predictions."""
     size, sums = rows_at_once(len(table)), torch.zeros(2, device=rows.device)
-    for some, right in zip(rows.split(size), labels.split(size), strict=True):
+    weighed = torch.ones_like(labels, dtype=torch.float32) if weights is None else weights
+    for some, right, weight in zip(rows.split(size), labels.split(size), weighed.split(size), strict=True):
         predicted = head.log_probabilities(some, table)
         hits = (predicted.argmax(-1) == right).sum()
-        sums += torch.stack([F.nll_loss(predicted, right, reduction="sum"), hits.to(predicted.dtype)])
+        if weights is None:
+            loss = F.nll_loss(predicted, right, reduction="sum")
+        else:
+            loss = (F.nll_loss(predicted, right, reduction="none") * weight).sum()
+        sums += torch.stack([loss, hits.to(predicted.dtype)])
     return sums

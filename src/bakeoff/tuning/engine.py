@@ -62,7 +62,7 @@ class TrialPart(PretrainingJob):
         corpus, on, training = open_corpus(self.corpus), resolve_device(self.device), run.recipe.training
         module = run.load(on)
         batches = make_batches(run.recipe, module, corpus, self.seed, split="validation")
-        held_out = HeldOut(corpus.validation, batches.fixed(training.validation_examples), batches.targets_per_byte)
+        held_out = HeldOut(corpus.validation, batches.fixed(training.validation_examples), batches)
         placement = Placement(on, resolve_precision(training.precision, on))
         loss: float | None = validate(module, held_out, placement)["loss"]
         return loss

@@ -32,16 +32,19 @@ def remark_unfinished(run: "Run") -> None:
 
 def losses_text(figures: Mapping[str, Any], title: str = "held-out") -> dict[str, str]:
     """The figures of a validation, one row for each objective."""
+    from bakeoff.objectives.registry import OBJECTIVES
+
     rows = {}
     reasons = figures.get("no_number", {})
     for name, loss in figures["losses"].items():
         if name in reasons:
             rows[f"{title} {name}"] = f"no number: {reasons[name]}"
             continue
-        parts = [f"loss {loss:.4f}", f"accuracy {figures['accuracy'][name]:.4f}"]
+        most = "at most " if OBJECTIVES[name].bounds else ""
+        parts = [f"loss {most}{loss:.4f}", f"accuracy {figures['accuracy'][name]:.4f}"]
         if name in figures["perplexity"]:
             bits = figures["bits_per_byte"][name]
-            parts += [f"perplexity {figures['perplexity'][name]:.2f}", f"bits per byte {number(bits)}"]
+            parts += [f"perplexity {most}{figures['perplexity'][name]:.2f}", f"bits per byte {most}{number(bits)}"]
             parts[-1] += f" ({reasons['bits_per_byte']})" if bits is None else ""
         rows[f"{title} {name}"] = "  ".join(parts)
     return rows

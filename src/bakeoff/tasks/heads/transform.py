@@ -12,7 +12,7 @@ from bakeoff.errors import UserError
 from bakeoff.models.blocks.feed_forward import activate
 from bakeoff.models.initialisation import initialise
 from bakeoff.objectives.heads import HeadTransform
-from bakeoff.objectives.masking import MaskingConfig
+from bakeoff.objectives.masking import HiddenTokensConfig
 from bakeoff.recipe import Recipe
 
 
@@ -32,13 +32,13 @@ class Transform(nn.Module):
         return output
 
 
-def _masking(recipe: Recipe) -> MaskingConfig:
+def _masking(recipe: Recipe) -> HiddenTokensConfig:
     """The recipe's objective with a transform in its head.
 
     Raises:
         UserError: the recipe has no such objective.
     """
-    masking = next((part for part in recipe.objective if isinstance(part, MaskingConfig)), None)
+    masking = next((part for part in recipe.objective if isinstance(part, HiddenTokensConfig)), None)
     if masking is None:
         raise UserError(
             f"transform: it is a part of the head of mlm, and {recipe.name} learns "

@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
@@ -26,7 +25,7 @@ from bakeoff.corpus.mixture import Mixture, open_corpus
 from bakeoff.corpus.split import Split
 from bakeoff.display.wording import listed, quoted
 from bakeoff.models.part import ModelState
-from bakeoff.objectives.heads import Head, Score
+from bakeoff.objectives.heads import Head, Score, token_losses
 from bakeoff.objectives.held_out import held_out_settings, what_differs
 from bakeoff.objectives.objective import ObjectiveConfig, Sharing
 from bakeoff.objectives.registry import OBJECTIVES
@@ -79,7 +78,7 @@ class HeldOutTextConfig(MeasureConfig):
         directions = run.recipe.model.directions
         # Reported numbers are computed in float32, to depend on the machine as little as possible.
         read = batches.whole() if whole else batches.fixed(self.rows)
-        rows = row_sums(module, read, Placement(on, "float32"), directions, partial(per_target, _losses))
+        rows = row_sums(module, read, Placement(on, "float32"), directions, partial(per_target, token_losses))
         nats, targets = ({name: sum(row[key].get(name, 0) for row in rows) for name in module.weights} for key in _SUMS)
         losses = {name: nats[name] / targets[name] for name in nats if targets[name]}
         factors = _factors(split, batches, module.predicts_tokens, targets if whole else None)
@@ -142,7 +141,7 @@ def row_sums(
         for name, losses in measured.items():
             owners = batch.targets[name][0].cpu().numpy() // length
             sums[name] = np.bincount(owners, losses.double().cpu().numpy(), count)
-            counts[name] = np.bincount(owners, minlength=count)
+            counts[name] = batch.counted_rows.get(name, np.bincount(owners, minlength=count))
         found += [
             {
                 "values": {name: float(values[row]) for name, values in sums.items()},
@@ -153,17 +152,15 @@ def row_sums(
     return found
 
 
-def per_target(score: Score, head: Head, rows: Tensor, labels: Tensor, table: Tensor) -> Tensor:
-    """(N,) a score of each target, of as many at once as fit memory."""
+def per_target(
+    score: Score, head: Head, rows: Tensor, labels: Tensor, table: Tensor, weights: Tensor | None = None
+) -> Tensor:
+    """(N,) a score of each target, times its weight where it has one, of as many at once as fit memory."""
     size = rows_at_once(len(table))
     pairs = zip(rows.split(size), labels.split(size), strict=True)
     parts: list[Tensor] = [score(head, some, right, table) for some, right in pairs]
-    return torch.cat(parts) if parts else rows.new_zeros(0)
-
-
-def _losses(head: Head, rows: Tensor, labels: Tensor, table: Tensor) -> Tensor:
-    """(N,) the loss of each target, without smoothing or other terms of the training's."""
-    return F.nll_loss(head.log_probabilities(rows, table), labels, reduction="none")
+    scores = torch.cat(parts) if parts else rows.new_zeros(0)
+    return scores if weights is None else scores * weights
 
 
 def _factors(
@@ -181,7 +178,7 @@ def _factors(
     for name in (name for name, of_tokens in predicts_tokens.items() if of_tokens and not split.all_unknown):
         of_name = factors[name] = {}
         if split.no_bits_per_byte is None:
-            of_name[BITS] = batches.targets_per_byte / math.log(2)
+            of_name[BITS] = batches.targets_per_byte(name) / math.log(2)
         if OBJECTIVES[name].whole_text and isinstance(split, Split) and split.counts.words:
             tokens = len(split.tokens) + batches.separators[0]
             of_name[WORDS] = (tokens if targets is None else targets[name]) / split.counts.words
