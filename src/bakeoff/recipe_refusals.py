@@ -28,6 +28,7 @@ def recipe_refusals(recipe: "Recipe") -> list[str]:
     reasons += _unfit_stages(recipe)
     reasons += _unfit_settings(recipe)
     reasons += _rows_left(recipe, kinds)
+    reasons += _causal_rows(recipe)
     reasons += _unchanging_batches(recipe)
     reasons += _uncountable(recipe)
     reasons += _not_cut_anew(recipe)
@@ -88,6 +89,28 @@ def _rows_left(recipe: "Recipe", kinds: Sequence[str]) -> list[str]:
                 )
             elif not left and weights.get(other, 0) > 0:
                 reasons.append(f"{where}: {part.kind} leaves no rows to {other}; set causal, to 0.0625 for example")
+    return reasons
+
+
+def _causal_rows(recipe: "Recipe") -> list[str]:
+    """The reasons why an encoder cannot read some rows causally, where the recipe asks for that."""
+    stages = recipe.training.curriculum
+    part = next((part for part in recipe.objective if part.kind == "mlm"), None)
+    asked = [stage.settings.get("mlm", {}).get("causal", 0) for stage in stages] + [getattr(part, "causal", 0)]
+    if part is None or not any(asked) or refusal(part, recipe.model, recipe.input) is not None:
+        return []
+    reasons = []
+    if (kind := recipe.model.looking_ahead) is not None:
+        reasons.append(
+            f"objective: causal: {kind} always looks ahead; use mixers that can hide what is ahead, or set it to 0"
+        )
+    if len(recipe.objective) > 1:
+        others = " and ".join(other.kind for other in recipe.objective if other is not part)
+        reasons.append(
+            f"objective: causal: rows that are read causally are for mlm alone, without {others}; set it to 0"
+        )
+    if recipe.input.continues:
+        reasons.append("objective: causal: rows that continue each other are read alike; set it to 0")
     return reasons
 
 

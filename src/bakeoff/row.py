@@ -79,6 +79,10 @@ class Row(NamedTuple, Generic[Array]):
     """(B,) number of tokens at the beginning of each row that all tokens of the row see, within their document; None:
     none. For causal models whose mixers attend.
     """
+    causal: Annotated[Array | None, Signal()] = None
+    """(B,) True for rows in which no token sees a later one; None: `behind` says it of all. For encoders, whose other
+    rows are read from both sides.
+    """
     follows: Annotated[Array | None, Signal()] = None
     """(B,) True where the second segment continues the first, although no objective predicts it; None: all do, or an
     objective says it, or there are no segments. For display alone.
@@ -92,6 +96,8 @@ class Row(NamedTuple, Generic[Array]):
     spans: Spans | None = None
     """The spans of documents and of padding, on the CPU, where the batch knows them; None: they are worked out on the
     device from `owners`."""
+    behind: bool = False
+    """No token of these rows sees a later one, although the model is an encoder."""
     forwards: bool = False
     """The states of a model with two directions are wanted in the forward one alone."""
 

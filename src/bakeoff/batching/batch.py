@@ -34,6 +34,9 @@ class Batch:
     """Its number in the whole batch of a step, by which the model's randomness and memory find it again."""
     first_row: int = 0
     """Number of rows of the whole batch before its own."""
+    apart: tuple[Tensor, Tensor] | None = None
+    """The numbers of the rows that are read from both sides, and of those whose tokens see no later ones, where an
+    encoder reads rows of both kinds; None: all are of one kind."""
     weights: Mapping[str, Tensor] = field(default_factory=dict)
     """For objectives that weigh their targets: the (n,) weight of the loss of each."""
     counted_rows: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
@@ -58,8 +61,9 @@ class Batch:
     def _mapped(self, function: Callable[[Tensor], Tensor]) -> "Batch":
         targets = {name: (function(positions), function(labels)) for name, (positions, labels) in self.targets.items()}
         weights = {name: function(each) for name, each in self.weights.items()}
+        apart = None if self.apart is None else (function(self.apart[0]), function(self.apart[1]))
         parts = {name: tuple(map(function, indices)) for name, indices in self.parts.items()}
-        return replace(self, row=mapped(self.row, function), targets=targets, weights=weights, parts=parts)
+        return replace(self, row=mapped(self.row, function), targets=targets, apart=apart, weights=weights, parts=parts)
 
 
 def asked_everywhere(row: Row[Tensor], objective: str) -> Batch:

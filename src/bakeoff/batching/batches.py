@@ -211,9 +211,19 @@ def batches_of(rows: RowsWithTargets, micro_batches: Cuts, advance: int | None) 
         tokens = int((row.documents > 0).sum()) + (0 if row.source is None else int(row.source.padding_mask.sum()))
         tensors = mapped(_without_needless(row), torch.from_numpy)
         spans = None if tensors.owners is None else spans_of(tensors.owners)
-        batch = Batch(tensors._replace(spans=spans), within, tokens, advance)
+        batch = _apart(Batch(tensors._replace(spans=spans), within, tokens, advance))
         made.append(replace(batch, weights=weights, counted_rows=counted_rows))
     return made
+
+
+def _apart(batch: Batch) -> Batch:
+    """The batch with what it says of rows that are read causally by an encoder, or of all its rows at once."""
+    causal = batch.row.causal
+    if causal is None:
+        return batch
+    if causal.all() or not causal.any():
+        return replace(batch, row=batch.row._replace(causal=None, behind=bool(causal.all())))
+    return replace(batch, apart=((~causal).nonzero()[:, 0], causal.nonzero()[:, 0]))
 
 
 def _without_needless(row: Row[NDArray[Any]]) -> Row[NDArray[Any]]:

@@ -84,6 +84,7 @@ class RowReader:
         marks: dict[int, TargetRun] = {}
         context = self.recipe.input.remembered_tokens
         prefix = None if batch.row.prefix is None else int(batch.row.prefix[index])
+        causal = batch.row.behind or (batch.row.causal is not None and bool(batch.row.causal[index]))
         following: list[TokenRun] = []
         targets: dict[str, int] = {}
         relations: dict[str, str] = {}
@@ -99,6 +100,9 @@ class RowReader:
             if config.classes is not None:
                 counts = Counter(labels)
                 classes[objective.name] = {each: counts[label] for label, each in enumerate(config.classes)}
+                continue
+            if causal:  # whatever is predicted in other rows
+                following += self._following(objective.name, slots, labels, ids[:tokens])
                 continue
             if config.from_before:
                 slots = slots + 1
@@ -123,10 +127,16 @@ class RowReader:
             relations=relations,
             classes=classes,
             backwards=backwards,
-            both_sides=bool(prefix) if any(config.reads_rows for config in self.recipe.objective) else None,
+            both_sides=self._both_sides(causal, prefix),
             follows=None if batch.row.follows is None else bool(batch.row.follows[index]),
             lines=lines,
         )
+
+    def _both_sides(self, causal: bool, prefix: int | None) -> bool | None:
+        """Whether a row is read from both sides, where a model reads others causally; None: it reads all alike."""
+        if any(getattr(config, "causal", 0) and not config.reads_rows for config in self.recipe.objective):
+            return not causal
+        return bool(prefix) if any(config.reads_rows for config in self.recipe.objective) else None
 
     def _source(self, batch: Batch, index: int) -> tuple[list[TokenRun], int]:
         """The encoder's tokens in a sequence-to-sequence model, and their number with padding."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import torch
@@ -21,7 +22,7 @@ from bakeoff.objectives.objective import (
     row_lengths,
 )
 from bakeoff.recipe import Recipe
-from bakeoff.row import Row
+from bakeoff.row import Row, mapped
 
 
 class PretrainingModel(nn.Module):
@@ -94,7 +95,9 @@ class PretrainingModel(nn.Module):
             row, gathered = self._generate(self.generating, row, targets)
         after = None
         if targets or not gathered:
-            if state is None:
+            if batch.apart is not None:
+                hidden = self._read_apart(row, batch.apart)
+            elif state is None:
                 hidden, _ = self.model(row)
             else:  # padding stands after the end of a text, where nothing follows
                 row = row._replace(padding_mask=None, documents=None)
@@ -117,6 +120,16 @@ class PretrainingModel(nn.Module):
         heads = {each.name: each.head for each in self.objectives if each.name in batch.targets}
         found = {name: head.parts(batch.targets[name][1]) for name, head in heads.items()}
         return replace(batch, parts={name: parts for name, parts in found.items() if parts})
+
+    def _read_apart(self, row: Row[Tensor], apart: tuple[Tensor, Tensor]) -> Tensor:
+        """(B, T, D) the hidden states of rows of which some are read from both sides, the others causally."""
+        alone = row._replace(causal=None, spans=None)
+        kinds = [
+            mapped(alone, partial(torch.index_select, dim=0, index=numbers))._replace(behind=behind)
+            for numbers, behind in zip(apart, (False, True), strict=True)
+        ]
+        hidden = torch.cat([self.model(each)[0] for each in kinds])
+        return hidden.index_select(0, torch.cat(apart).argsort())
 
     def _generate(
         self, generating: Generating, row: Row[Tensor], targets: dict[str, tuple[Tensor, Tensor]]

@@ -86,7 +86,7 @@ def document_bounds(stack: nn.Module, row: Row[Tensor]) -> Tensor | None:
     whole = row.owners is None
     if not needs.attends or needs.mask_reason is not None or (whole and not needs.demands.windows):
         return None
-    if row.queries is not None or row.prefix is not None or row.wanted is not None:
+    if row.queries is not None or row.prefix is not None or row.wanted is not None or row.behind:
         return None
     device, (rows, length) = row.ids.device, row.ids.shape
     products = products_on(device, next(stack.parameters()).dtype)

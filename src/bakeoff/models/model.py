@@ -160,7 +160,7 @@ class Model(nn.Module):
         if bounds is not None:
             return Context(alone, bounds=bounds)
         shown = None if row.prefix is None else inside_prefix(row.ids, row.prefix)
-        mask = self._mask(row.padding_mask, row.documents, self.decoder is not None, shown)
+        mask = self._mask(row.padding_mask, row.documents, self.decoder is not None or row.behind, shown)
         return Context(alone, mask, wanted=row.wanted)
 
     def _with_queries(self, x: Tensor, context: Context, queries: Queries[Tensor]) -> tuple[Tensor, Context]:

@@ -109,6 +109,15 @@ class ModelBaseConfig(Config):
         return all(mixer.attends for mixer in self.mixers)
 
     @property
+    def looking_ahead(self) -> str | None:
+        """The kind of a part of the last stack that cannot read rows whose tokens see no later ones; None: all can."""
+        for block in self.stack.distinct():
+            for part in (block, block.mixer_config):
+                if not part.hides_ahead:
+                    return part.kind
+        return None
+
+    @property
     def mixers(self) -> list[MixerBaseConfig]:
         """The configs of the mixers in the last stack, each different one once."""
         return [block.mixer_config for block in self.stack.distinct()]

@@ -38,7 +38,9 @@ class NeighbourConvolution(nn.Module):
         """
         if context.row.padding_mask is not None:
             x = x * context.row.padding_mask[..., None]
-        y = short_convolution(x, self.taps, causal=self.causal, documents=context.row.documents, left=left)
+        behind = context.row.behind  # then a centred kernel is read up to the tap of the present token
+        taps = self.taps[:, : self.kernel // 2 + 1] if behind else self.taps
+        y = short_convolution(x, taps, causal=self.causal or behind, documents=context.row.documents, left=left)
         return y, last_inputs(left, x)
 
     def offsets(self) -> list[int]:

@@ -231,8 +231,9 @@ def memory_need(recipe: Recipe, vocabulary: int, device: torch.device, rows: int
 
 
 def _predicted(recipe: Recipe) -> float:
-    """The sum of the masking rates, which may change during the training."""
-    return sum(part.rate for part in recipe.objective if isinstance(part, MaskingConfig))
+    """The sum of the shares of tokens that are predicted, which may change during the training."""
+    shares = [part.rate for part in recipe.objective if isinstance(part, MaskingConfig)]
+    return max(sum(shares), float(any(getattr(part, "causal", 0) for part in recipe.objective if part.kind == "mlm")))
 
 
 def _bytes_of(state: ModelState) -> int:

@@ -1,6 +1,6 @@
 """The common config of all blocks: the layers that have the block, its width, and the parts that it builds."""
 
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -28,6 +28,9 @@ class BlockBaseConfig(PartConfig):
     """N, where `block` is a list: the first layer and each N-th layer after it have this block, except layers to which
     an `at` gives another one.
     """
+
+    hides_ahead: ClassVar[bool] = False
+    """What is not the mixer can read rows whose tokens see no later ones (`Row.behind`), too."""
 
     @model_validator(mode="after")
     def _one_of_them(self) -> Self:

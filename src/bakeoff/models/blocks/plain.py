@@ -1,6 +1,6 @@
 """A mixer and nothing around it, as in the layers of a recurrent language model."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from torch import Tensor
 from typing_extensions import override
@@ -39,6 +39,8 @@ class PlainBlockConfig(BlockBaseConfig):
     """The mixer of tokens."""
     residual: bool = False
     """The block's input is added to its output."""
+
+    hides_ahead: ClassVar[bool] = True
 
     @property
     @override

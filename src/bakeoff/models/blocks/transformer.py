@@ -1,6 +1,6 @@
 """The transformer's block: a mixer and a feed-forward network, each with a residual connection and a norm."""
 
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 from torch import Tensor, nn
@@ -93,6 +93,8 @@ class TransformerBlockConfig(BlockBaseConfig):
     """Attention to the encoder's output; for decoders of a model that has an encoder."""
     ffn: FeedForwardConfig
     """The feed-forward network."""
+
+    hides_ahead: ClassVar[bool] = True
 
     @model_validator(mode="after")
     def _one_stream_of_the_rows_own_tokens(self) -> Self:

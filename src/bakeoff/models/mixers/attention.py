@@ -60,6 +60,7 @@ class AttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
     the input, as in GPT-BERT (Charpentier and Samuel 2024, arXiv:2410.24159).
     """
     attends: ClassVar[bool] = True
+    hides_ahead: ClassVar[bool] = True
     retired: ClassVar[Mapping[str, Any]] = {"value_residual": False}
 
     @property
@@ -181,10 +182,11 @@ class Attention(Part):
             state = (keys, values) if left is None else (keys, values, left)
         bias = context.attention_bias if self.positions == "t5" else None
         mask = context.attention_mask
+        causal = self.causal or context.row.behind
         if context.wanted is not None:
-            query, mask, bias = chosen_queries(query, key, mask, bias, self.causal, context.wanted)
+            query, mask, bias = chosen_queries(query, key, mask, bias, causal, context.wanted)
         rate = self.dropout if self.training else 0.0
-        settings: dict[str, Any] = {"causal": self.causal, "scale": self.scale, "dropout": rate}
+        settings: dict[str, Any] = {"causal": causal, "scale": self.scale, "dropout": rate}
         if context.bounds is not None:
             mixed = document_attention(query, key, value, context.bounds, window=self.window, **settings)
         elif self.window is None:

@@ -1,6 +1,6 @@
 """Uniform attention: a control that shows what a model can do without choosing which tokens to read."""
 
-from typing import Literal, cast
+from typing import ClassVar, Literal, cast
 
 import torch
 from torch import Tensor
@@ -17,6 +17,7 @@ class AverageConfig(MixerBaseConfig):
 
     kind: Literal["average"] = "average"
     """The mixer's name."""
+    hides_ahead: ClassVar[bool] = True
 
     @property
     def forgets(self) -> bool:
@@ -62,7 +63,7 @@ class Average(Part):
             seen = context.row.documents[:, :, None] == context.row.documents[:, None]
         elif context.row.padding_mask is not None:
             seen = context.row.padding_mask[:, None].expand(-1, length, -1)
-        if self.causal:
+        if self.causal or context.row.behind:
             seen = seen.tril()
         return seen.to(x.dtype) / seen.sum(-1, keepdim=True).clamp(min=1)
 

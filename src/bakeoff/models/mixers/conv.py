@@ -32,9 +32,11 @@ class Conv(GatedShortConvolution):
         self.taps = nn.Parameter(torch.empty(context.width, self.kernel, context.width))  # (D, K, D)
         nn.init.normal_(self.taps, std=(self.kernel * context.width) ** -0.5)
 
-    def convolve(self, x: Tensor, documents: Tensor | None, left: Tensor | None) -> Tensor:
-        """(B, T, D) to (B, T, D)."""
-        return convolution(x, self.taps, causal=self.causal, dilation=self.dilation, documents=documents, left=left)
+    @override
+    def convolve(self, x: Tensor, documents: Tensor | None, left: Tensor | None, behind: bool) -> Tensor:
+        read, causal = self.taps_behind(behind), self.causal or behind
+        taps = self.taps if read is None else self.taps[:, :read]
+        return convolution(x, taps, causal=causal, dilation=self.dilation, documents=documents, left=left)
 
     def kernels(self, x: Tensor, context: Context) -> Tensor:
         """(D, K) the length of every tap's vector of weights for each output."""

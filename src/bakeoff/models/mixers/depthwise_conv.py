@@ -31,6 +31,6 @@ class DepthwiseConv(ShortConvolution):
         self.taps = nn.Parameter(torch.empty(context.width, self.kernel))  # (D, K)
         nn.init.normal_(self.taps, std=self.kernel**-0.5)
 
-    def weight(self, x: Tensor) -> Tensor:
+    def weight(self, x: Tensor, read: int | None = None) -> Tensor:
         """(D, K) a kernel for each channel."""
-        return self.taps
+        return self.taps if read is None else self.taps[:, :read]

@@ -47,6 +47,7 @@ class DisentangledAttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
     inner_norm: bool = False
     """A norm of the heads' output, after the gate, in front of the output layer (GPT-BERT's code)."""
     attends: ClassVar[bool] = True
+    hides_ahead: ClassVar[bool] = True
 
     @property
     def shares_distance_vectors(self) -> bool:
@@ -105,7 +106,7 @@ class DisentangledAttention(Part):
             value,
             mask=context.attention_mask,
             bias=self._by_distance(query, key, context) * self.scale,
-            causal=self.causal,
+            causal=self.causal or context.row.behind,
             scale=self.scale,
             dropout=self.rate if self.training else 0.0,
         )

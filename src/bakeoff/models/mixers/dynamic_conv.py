@@ -35,10 +35,12 @@ class DynamicConv(ShortConvolution):
         self.weight_dropout = config.weight_dropout
         self.prediction = nn.Linear(context.width, config.heads * self.kernel, bias=False)
 
-    def weight(self, x: Tensor) -> Tensor:
+    def weight(self, x: Tensor, read: int | None = None) -> Tensor:
         """(B, T, H, K) a kernel for each token and head, normalised over its taps."""
         taps = self.prediction(x).unflatten(-1, (self.heads, self.kernel))
-        return dropout(normalised(taps, self.normaliser), self.weight_dropout, self.training)
+        return dropout(
+            normalised(taps if read is None else taps[..., :read], self.normaliser), self.weight_dropout, self.training
+        )
 
     def convolution_flops(self) -> int:
         """Floating-point operations of the convolution at one position, the prediction of its kernels included."""

@@ -35,6 +35,7 @@ class LightConv(ShortConvolution):
         self.taps = nn.Parameter(torch.empty(config.heads, self.kernel))  # (H, K) not normalised yet
         nn.init.xavier_uniform_(self.taps[:, None])  # as H kernels of one channel each, which the authors' code has
 
-    def weight(self, x: Tensor) -> Tensor:
+    def weight(self, x: Tensor, read: int | None = None) -> Tensor:
         """(H, K) a kernel for each head, normalised over its taps."""
-        return dropout(normalised(self.taps, self.normaliser), self.weight_dropout, self.training)
+        taps = self.taps if read is None else self.taps[:, :read]
+        return dropout(normalised(taps, self.normaliser), self.weight_dropout, self.training)

@@ -16,6 +16,8 @@ class MixerBaseConfig(PartConfig):
     """A token can see every token that the mask shows, at any distance."""
     two_streams: ClassVar[bool] = False
     """Queries of a second stream can attend, too, without seeing the tokens at their own positions."""
+    hides_ahead: ClassVar[bool] = False
+    """In an encoder the mixer can read rows whose tokens see no later ones (`Row.behind`), too."""
     remembers_in_encoders: ClassVar[bool] = False
     """The mixer continues from the previous row in an encoder as well."""
 

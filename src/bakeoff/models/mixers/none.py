@@ -1,6 +1,6 @@
 """No mixing at all: a control that shows what a model can do without seeing any other token."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from torch import Tensor
 from typing_extensions import override
@@ -16,6 +16,7 @@ class NoMixingConfig(MixerBaseConfig):
 
     kind: Literal["none"] = "none"
     """The mixer's name."""
+    hides_ahead: ClassVar[bool] = True
 
     @override
     def build(self, context: BuildContext) -> "NoMixing":

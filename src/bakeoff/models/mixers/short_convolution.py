@@ -46,6 +46,8 @@ class ConvolutionConfig(MixerBaseConfig):
     input_dropout: float = Field(default=0.0, ge=0, lt=1)
     """Dropout of the input projection's input; the published code of Wu et al. 2019 has 0.1 for its large models."""
 
+    hides_ahead: ClassVar[bool] = True
+
     def taps(self, context: BuildContext) -> int:
         """The kernel size of a layer."""
         return of_layer(self.kernel, context.layer, "mixer.kernel")
@@ -114,9 +116,16 @@ class GatedShortConvolution(Part):
         self.input = Linear(context.width, 2 * context.width if config.gate else context.width, bias=context.bias)
         self.output = Linear(context.width, context.width, bias=context.bias)
 
-    def convolve(self, x: Tensor, documents: Tensor | None, left: Tensor | None) -> Tensor:
-        """(B, T, D) to (B, T, D); `left`, (B, (K - 1) * dilation, D), is the inputs before the first."""
+    def convolve(self, x: Tensor, documents: Tensor | None, left: Tensor | None, behind: bool) -> Tensor:
+        """(B, T, D) to (B, T, D); `left`, (B, (K - 1) * dilation, D), is the inputs before the first.
+
+        If `behind`, a centred kernel is read up to the tap of the present token.
+        """
         raise NotImplementedError
+
+    def taps_behind(self, behind: bool) -> int | None:
+        """The number of first taps that are read: those of a centred kernel that do not look ahead; None: all."""
+        return self.kernel // 2 + 1 if behind else None
 
     def convolution_flops(self) -> int:
         """Floating-point operations of the convolution at one position."""
@@ -126,7 +135,7 @@ class GatedShortConvolution(Part):
         """(B, T, D) to (B, T, D); the state is the last inputs of the convolution, as many as it looks back."""
         x = self.convolved(x, context)
         left = cast(Tensor | None, state)
-        mixed = self.convolve(x, context.row.documents, left)
+        mixed = self.convolve(x, context.row.documents, left, context.row.behind)
         if context.packing is not None:
             mixed = context.packing.packed(mixed)
         return self.output(mixed), last_inputs(left, x)
@@ -166,16 +175,18 @@ class GatedShortConvolution(Part):
 class ShortConvolution(GatedShortConvolution):
     """A convolution with one number a tap for each channel or run of channels; a subclass gives the kernels."""
 
-    def weight(self, x: Tensor) -> Tensor:
-        """(H, K) kernels, or (B, T, H, K) where they depend on the (B, T, D) states that are convolved."""
+    def weight(self, x: Tensor, read: int | None = None) -> Tensor:
+        """(H, K) kernels, or (B, T, H, K) where they depend on the (B, T, D) states that are convolved.
+
+        With `read` they have so many taps, the first ones.
+        """
         raise NotImplementedError
 
     def kernels(self, x: Tensor, context: Context) -> Tensor:
         """The weights of the taps."""
         return self.weight(self.convolved(x, context))
 
-    def convolve(self, x: Tensor, documents: Tensor | None, left: Tensor | None) -> Tensor:
-        """(B, T, D) to (B, T, D)."""
-        return short_convolution(
-            x, self.weight(x), causal=self.causal, dilation=self.dilation, documents=documents, left=left
-        )
+    @override
+    def convolve(self, x: Tensor, documents: Tensor | None, left: Tensor | None, behind: bool) -> Tensor:
+        weight, causal = self.weight(x, self.taps_behind(behind)), self.causal or behind
+        return short_convolution(x, weight, causal=causal, dilation=self.dilation, documents=documents, left=left)
