@@ -55,7 +55,7 @@ def test_every_token_of_a_row_is_hidden_with_the_probability_that_its_weight_say
             shares.append(int((owners == row).sum()) / int(part.counted_rows["diffusion"][row]))
         assert labels.dtype == torch.int64
     rates, shares = np.array(rates), np.array(shares)
-    counts = np.histogram(rates, 10, (0, 1))[0]
+    counts = np.histogram(rates, 9, (0.1, 1))[0]  # rows of lower rates may have nothing hidden
     assert counts.min() > 0.7 * counts.mean()
     assert abs((shares - rates).mean()) < 0.01
     assert np.abs(shares - rates).std() < 0.1

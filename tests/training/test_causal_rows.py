@@ -26,7 +26,10 @@ ABLE = [name for name in MASKED if load_recipe(name).model.looking_ahead is None
 def built(name, corpus, **changes):
     recipe = without_dropout(shrink(name, **{**MLM, "training.batch": 24, "training.micro_batch": None, **changes}))
     torch.manual_seed(0)
-    return recipe, PretrainingModel(recipe, corpus.tokenizer.size).eval()
+    module = PretrainingModel(recipe, corpus.tokenizer.size).eval()
+    for parameter in module.parameters():  # also of branches that begin at zero
+        parameter.data += 0.02 * torch.randn_like(parameter)
+    return recipe, module
 
 
 def test_convolutions_and_attention_can_hide_what_is_ahead_and_recurrent_layers_cannot():

@@ -57,8 +57,9 @@ def test_a_training_and_its_validation_call_the_module_that_is_trained(name, cal
     parts = batches.step(0)
     optimize(Pretraining(recipe, module), parts, 0)
     assert calls == ["PretrainingModel"] * len(parts)
-    held_out = list(make_batches(recipe, module, corpus, seed=0, split="validation").fixed(4))
-    validate(module, HeldOut(corpus.validation, held_out), ON_CPU)
+    made = make_batches(recipe, module, corpus, seed=0, split="validation")
+    held_out = list(made.fixed(4))
+    validate(module, HeldOut(corpus.validation, held_out, made), ON_CPU)
     assert calls == ["PretrainingModel"] * (len(parts) + len(held_out))
 
 
@@ -108,6 +109,7 @@ def test_weights_that_are_gathered_for_each_call_give_the_same_losses(name, corp
         for step in range(3):
             means = optimize(unit, batches.step(step), step)
             losses.append([float(means[kind]) for kind in module.weights])
-        held_out = HeldOut(corpus.validation, make_batches(recipe, module, corpus, 0, split="validation").fixed(4))
+        made = make_batches(recipe, module, corpus, 0, split="validation")
+        held_out = HeldOut(corpus.validation, made.fixed(4), made)
         found.append((losses, validate(module, held_out, ON_CPU)["losses"]))
     assert found[0] == found[1]

@@ -24,8 +24,9 @@ def test_it_is_the_weighted_sum_of_the_objectives_means(name, objectives, corpus
     recipe = without_dropout(shrink(name, **({"objective": objectives} if objectives else {})))
     torch.manual_seed(0)
     module = PretrainingModel(recipe, corpus.tokenizer.size)
-    batches = make_batches(recipe, module, corpus, seed=0, split="validation").fixed(7)
-    found = validate(module, HeldOut(corpus.validation, batches), Placement(torch.device("cpu"), "float32"))
+    made = make_batches(recipe, module, corpus, seed=0, split="validation")
+    batches = made.fixed(7)
+    found = validate(module, HeldOut(corpus.validation, batches, made), Placement(torch.device("cpu"), "float32"))
     assert module.training
     with torch.no_grad():
         parts = list(batches)

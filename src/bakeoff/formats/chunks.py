@@ -24,10 +24,8 @@ chunk in thousands is shorter.
 """
 
 
-LONG = 16
-"""Number of rows from which on a document may have one row more where its rows are cut anew: the first one then has any
-length, and does not only leave free what the last one left.
-"""
+LONG = 64
+"""Number of rows from which on a document may have one row more where its rows are cut anew."""
 
 MEASURED = 1 << 18
 """Number of rows whose lengths are read for their mean. Of more rows a part is read, since reading all would take
@@ -64,7 +62,7 @@ def sentence_chunks(
         documents: (D + 1,) the starts of documents, and the end of the text.
         longest: the largest number of tokens of a chunk.
         short: the share of chunks that are cut shorter, to a length drawn evenly.
-        anew: the epoch for which they are cut anew, see `_first_lengths`; None: as in the first.
+        anew: the epoch for which they are cut anew, see `_cut`; None: as in the first.
 
     Returns:
         (n,) starts and (n,) ends of the chunks.
@@ -79,8 +77,7 @@ def sentence_chunks(
         good = last - index >= 2
         return np.where(good, sentences[last], first), sentences[np.where(good, last, index + 1)]
 
-    first, last = _walked(*_stretches(sentences, documents), step, longest, anew)
-    return first[last > first], last[last > first]
+    return _cut(*_stretches(sentences, documents), step, longest, anew)
 
 
 def full_chunks(
@@ -95,7 +92,7 @@ def full_chunks(
         documents: (D + 1,) the starts of documents, and the end of the text.
         longest: the largest number of tokens of a chunk.
         short: the share of chunks that are cut shorter, to a length drawn evenly.
-        anew: the epoch for which they are cut anew, see `_first_lengths`; None: as in the first.
+        anew: the epoch for which they are cut anew, see `_cut`; None: as in the first.
 
     Returns:
         (n,) starts and (n,) ends of the chunks; chunks of a single token, which cannot be cut in two, are left out.
@@ -109,9 +106,7 @@ def full_chunks(
         cut = sentences[np.searchsorted(sentences, last, side="right") - 1]  # where the last, or the next, one starts
         return last, np.where((last < end) & ~inside & (cut > first), cut, last)
 
-    first, last = _walked(*_stretches(sentences, documents), step, longest, anew)
-    kept = last - first >= 2
-    return first[kept], last[kept]
+    return _cut(*_stretches(sentences, documents), step, longest, anew, shortest=2)
 
 
 def sentence_pairs(
@@ -143,7 +138,7 @@ def packed_sentences(
         longest: the largest number of tokens of a chunk, including a separator before each further document that begins
             in it.
         crossing: chunks continue with the next document; False: they end where a document ends.
-        anew: the epoch for which they are cut anew, see `_first_lengths`; None: as in the first.
+        anew: the epoch for which they are cut anew, see `_cut`; None: as in the first.
 
     Returns:
         (n,) starts and (n,) ends of the chunks.
@@ -166,7 +161,7 @@ def packed_sentences(
         last = np.where(last > first, last, np.minimum(first + longest, end))
         return last, last
 
-    return _walked(starts, ends, step, longest, anew)
+    return _cut(starts, ends, step, longest, anew)
 
 
 def _wished(first: Integers, longest: int, short: float) -> Integers | int:
@@ -188,25 +183,38 @@ def _stretches(sentences: Integers, documents: Integers) -> tuple[Integers, Inte
     return bounds[:-1], bounds[1:]
 
 
-def _first_lengths(starts: Integers, ends: Integers, longest: int, anew: Epoch | None) -> Integers | int:
-    """(n,) the largest numbers of tokens of the first chunks of documents: `longest`, or less where they are cut anew.
+def _cut(
+    starts: Integers, ends: Integers, step: Step, longest: int, anew: Epoch | None, shortest: int = 1
+) -> tuple[Integers, Integers]:
+    """The chunks of stretches of text, in the order of the text, without those of fewer tokens than `shortest`.
 
-    The room that the last row of a document leaves free is moved in part to the first one, so that rows begin elsewhere
-    and are as many.
+    With `anew` the first chunk of a stretch is shorter by a random number of tokens, so that all others begin
+    elsewhere, too. The room comes from what the last chunk had left free: a stretch that would have more chunks than
+    without, or two more where these are `LONG`, stays as it was.
     """
-    if anew is None:
-        return longest
-    free = -(ends - starts) % longest
-    free = np.where(ends - starts >= LONG * longest, longest - 1, free)
-    return longest - anew.draws(starts, "first row").integers("free", free + 1)
+    usual = _walked(starts, ends, step, longest, longest, shortest)
+    if anew is None or not len(starts):
+        return usual
+    drawn = anew.draws(starts, "first row").integers("first row", np.full(len(starts), longest))
+    other = _walked(starts, ends, step, longest - drawn, longest, shortest)
+    borders = np.append(starts, ends[-1])
+    before, after = (np.diff(np.searchsorted(first, borders)) for first, _ in (usual, other))
+    turned = after <= before + (before >= LONG)
+    chosen = [
+        (first[which], last[which])
+        for (first, last), wanted in ((usual, False), (other, True))
+        for which in [turned[np.searchsorted(starts, first, side="right") - 1] == wanted]
+    ]
+    first, last = (np.concatenate(parts) for parts in zip(*chosen, strict=True))
+    order = np.argsort(first, kind="stable")
+    return first[order], last[order]
 
 
 def _walked(
-    starts: Integers, ends: Integers, step: Step, longest: int, anew: Epoch | None
+    starts: Integers, ends: Integers, step: Step, most: Integers | int, longest: int, shortest: int
 ) -> tuple[Integers, Integers]:
-    """All chunks of stretches of text, in the order of the text."""
+    """All chunks of stretches of text; the first one of each has `most` tokens, the others `longest`."""
     firsts, lasts = [], []
-    most = _first_lengths(starts, ends, longest, anew)
     while len(starts):
         last, following = step(starts, ends, most)
         most = longest
@@ -215,5 +223,7 @@ def _walked(
         going = following < ends
         starts, ends = following[going], ends[going]
     first, last = (np.concatenate(parts) if parts else np.zeros(0, np.int64) for parts in (firsts, lasts))
+    kept = last - first >= shortest
+    first, last = first[kept], last[kept]
     order = np.argsort(first, kind="stable")
     return first[order], last[order]

@@ -81,8 +81,9 @@ class CutConfig(InputBaseConfig):
 
     cut_anew: bool = False
     """Rows are cut anew in every epoch but the first: where they may go on with another document, documents follow each
-    other in another order, and where they may not, the first row of a document is shorter by a random number of tokens.
-    For text that is read many times; the rows are still a function of the seed and the step alone. Held-out rows stay.
+    other in another order, and where they may not, the first row of a document is shorter by a random number of tokens
+    where it has the room. For text that is read many times; the rows are still a function of the seed and the step
+    alone. Held-out rows stay.
     """
 
     @property

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -148,10 +148,10 @@ class PointsConfig(ScheduleBaseConfig):
 
     kind: Literal["points"] = "points"
     """The schedule's name."""
-    points: list[tuple[Annotated[float, Field(ge=0, le=1)], Annotated[float, Field(ge=0)]]] = Field(min_length=1)
-    """Pairs of a share of all steps and the factor there, such as `[[0.5, 1], [1, 0]]`; shares rise."""
-
-    examples: ClassVar = ({"points": [[0.5, 1.0], [1.0, 0.0]]},)
+    points: list[tuple[Annotated[float, Field(ge=0, le=1)], Annotated[float, Field(ge=0)]]] = Field(
+        default=[(0.5, 1.0), (1.0, 0.0)], min_length=1
+    )
+    """Pairs of a share of all steps and the factor there; shares rise."""
 
     @model_validator(mode="after")
     def _rising(self) -> Self:
