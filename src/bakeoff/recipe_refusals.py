@@ -5,7 +5,10 @@ from typing import TYPE_CHECKING
 
 from bakeoff.display.wording import listed
 from bakeoff.errors import UserError
+from bakeoff.formats.blocks import BlocksConfig
+from bakeoff.objectives.clm import CausalLanguageModelConfig
 from bakeoff.objectives.legality import memory_refusal, refusal
+from bakeoff.objectives.mlm import MaskedLanguageModelConfig
 from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.optimization.curriculum import curriculum_refusals
 
@@ -32,13 +35,14 @@ def recipe_refusals(recipe: "Recipe") -> list[str]:
     reasons += _unchanging_batches(recipe)
     reasons += _uncountable(recipe)
     reasons += _not_cut_anew(recipe)
-    if rows.continues and any(getattr(part, "noise_by", "") == "skip" and part.noise for part in recipe.objective):
+    noisy = [part for part in recipe.objective if isinstance(part, CausalLanguageModelConfig) and part.noise > 0]
+    if rows.continues and any(part.noise_by == "skip" for part in noisy):
         reasons.append(
             "objective: noise_by: skip makes rows shorter, and rows that continue each other keep their length; set it "
             "to mask"
         )
     unmarked = [part.kind for part in recipe.objective if part.row_marks == "none"]
-    if getattr(rows, "separate_sentences", 0) and unmarked:
+    if isinstance(rows, BlocksConfig) and rows.separate_sentences and unmarked:
         reasons.append(f"input.separate_sentences: rows of {unmarked[0]} have no separators; set it to 0")
     batch = training.batch
     if isinstance(batch, int) and batch % rows.directions:
@@ -95,9 +99,10 @@ def _rows_left(recipe: "Recipe", kinds: Sequence[str]) -> list[str]:
 def _causal_rows(recipe: "Recipe") -> list[str]:
     """The reasons why an encoder cannot read some rows causally, where the recipe asks for that."""
     stages = recipe.training.curriculum
-    part = next((part for part in recipe.objective if part.kind == "mlm"), None)
-    asked = [stage.settings.get("mlm", {}).get("causal", 0) for stage in stages] + [getattr(part, "causal", 0)]
-    if part is None or not any(asked) or refusal(part, recipe.model, recipe.input) is not None:
+    part = next((part for part in recipe.objective if isinstance(part, MaskedLanguageModelConfig)), None)
+    if part is None or refusal(part, recipe.model, recipe.input) is not None:
+        return []
+    if not any([part.causal, *(stage.settings.get(part.kind, {}).get("causal", 0) for stage in stages)]):
         return []
     reasons = []
     if (kind := recipe.model.looking_ahead) is not None:

@@ -58,7 +58,7 @@ _OF_FINETUNING = {
     "schedule.warmup": "warmup",
     "budget": "epochs",
 }
-_OF_BOTH = ("batch", "micro_batch", "clip", "average", "running_average", "optimizer", "schedule")
+_OF_BOTH = ("batch", "micro_batch", "clip", "average", "optimizer", "schedule")
 
 UNREAD: Mapping[str, Sequence[Unread]] = {
     "pretrain": [OF_CORPUS],

@@ -88,7 +88,8 @@ def test_rows_are_cut_to_their_longest_and_into_batches_with_all_their_signals()
     for batch, some in zip(batches_of(rows, [(0, 1), (1, 4)], None), (slice(1), slice(1, 4)), strict=True):
         found = {path: array for path, array, _ in leaves(batch.row)}
         for path, array, _ in leaves(rows.examples.row):
-            if path[-1] not in ("documents", "padding_mask"):  # the mask is made of the documents
+            # The mask is made of the documents, and what all rows are alike is said of all at once.
+            if path[-1] not in ("documents", "padding_mask", "causal"):
                 assert np.array_equal(found[path], array[some]), path
         assert np.array_equal(found[("padding_mask",)], rows.examples.row.documents[some] > 0)
 
@@ -107,6 +108,6 @@ def test_a_row_that_is_turned_round_twice_is_the_row():
 @pytest.mark.parametrize("of", [Row, Source, Queries, Examples])
 def test_every_array_is_declared_with_its_layout(of):
     """A signal without one would be taken for a fact of the format, and lost where texts are mixed."""
-    plain = {"source", "queries", "forwards", "spans", "row", "reuse", "measured"}
+    plain = {"source", "queries", "behind", "forwards", "spans", "row", "reuse", "measured"}
     names = of._fields if hasattr(of, "_fields") else [field.name for field in fields(of)]
     assert set(names) - set(signals(of)) <= plain

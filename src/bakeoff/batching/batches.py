@@ -218,9 +218,9 @@ def batches_of(rows: RowsWithTargets, micro_batches: Cuts, advance: int | None) 
 
 def _apart(batch: Batch) -> Batch:
     """The batch with what it says of rows that are read causally by an encoder, or of all its rows at once."""
-    causal = batch.row.causal
-    if causal is None:
+    if batch.row.causal is None:
         return batch
+    causal = batch.row.causal.bool()
     if causal.all() or not causal.any():
         return replace(batch, row=batch.row._replace(causal=None, behind=bool(causal.all())))
     return replace(batch, apart=((~causal).nonzero()[:, 0], causal.nonzero()[:, 0]))

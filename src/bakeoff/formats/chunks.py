@@ -205,9 +205,7 @@ def _cut(
         for (first, last), wanted in ((usual, False), (other, True))
         for which in [turned[np.searchsorted(starts, first, side="right") - 1] == wanted]
     ]
-    first, last = (np.concatenate(parts) for parts in zip(*chosen, strict=True))
-    order = np.argsort(first, kind="stable")
-    return first[order], last[order]
+    return _in_order(*(np.concatenate(parts) for parts in zip(*chosen, strict=True)))
 
 
 def _walked(
@@ -224,6 +222,10 @@ def _walked(
         starts, ends = following[going], ends[going]
     first, last = (np.concatenate(parts) if parts else np.zeros(0, np.int64) for parts in (firsts, lasts))
     kept = last - first >= shortest
-    first, last = first[kept], last[kept]
+    return _in_order(first[kept], last[kept])
+
+
+def _in_order(first: Integers, last: Integers) -> tuple[Integers, Integers]:
+    """Chunks in the order of the text."""
     order = np.argsort(first, kind="stable")
     return first[order], last[order]

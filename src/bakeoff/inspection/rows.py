@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from bakeoff.batching.batch import Batch
 from bakeoff.config import Config
+from bakeoff.objectives.clm import CausalLanguageModelConfig
+from bakeoff.objectives.mlm import MaskedLanguageModelConfig
 from bakeoff.objectives.objective import Objective, ObjectiveConfig
 from bakeoff.recipe import Recipe
 from bakeoff.tokenizer.pieces import Speller, TargetRun, TokenRun
@@ -134,7 +136,7 @@ class RowReader:
 
     def _both_sides(self, causal: bool, prefix: int | None) -> bool | None:
         """Whether a row is read from both sides, where a model reads others causally; None: it reads all alike."""
-        if any(getattr(config, "causal", 0) and not config.reads_rows for config in self.recipe.objective):
+        if any(isinstance(part, MaskedLanguageModelConfig) and part.causal > 0 for part in self.recipe.objective):
             return not causal
         return bool(prefix) if any(config.reads_rows for config in self.recipe.objective) else None
 
@@ -160,7 +162,7 @@ class RowReader:
         Where the input is noisy, those are among them that it hides.
         """
         pieces = []
-        noisy = any(getattr(part, "noise", 0.0) > 0 for part in self.recipe.objective if part.kind == name)
+        noisy = any(isinstance(part, CausalLanguageModelConfig) and part.noise > 0 for part in self.recipe.objective)
         positions, directions = np.divmod(slots, self.recipe.model.directions)
         for position, direction, label in zip(positions.tolist(), directions.tolist(), labels, strict=True):
             beside = position - 1 if direction else position + 1

@@ -14,6 +14,7 @@ from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.models.part import ModelState
 from bakeoff.objectives.heads import Head, TokenHead, UntiedTokenHead
 from bakeoff.objectives.masking import MaskingConfig
+from bakeoff.objectives.mlm import MaskedLanguageModelConfig
 from bakeoff.ops import linear_cross_entropy
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import autocast, resolve_precision
@@ -233,7 +234,8 @@ def memory_need(recipe: Recipe, vocabulary: int, device: torch.device, rows: int
 def _predicted(recipe: Recipe) -> float:
     """The sum of the shares of tokens that are predicted, which may change during the training."""
     shares = [part.rate for part in recipe.objective if isinstance(part, MaskingConfig)]
-    return max(sum(shares), float(any(getattr(part, "causal", 0) for part in recipe.objective if part.kind == "mlm")))
+    causal = any(part.causal > 0 for part in recipe.objective if isinstance(part, MaskedLanguageModelConfig))
+    return max(sum(shares), float(causal))
 
 
 def _bytes_of(state: ModelState) -> int:

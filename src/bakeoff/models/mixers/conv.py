@@ -33,7 +33,7 @@ class Conv(GatedShortConvolution):
         nn.init.normal_(self.taps, std=(self.kernel * context.width) ** -0.5)
 
     @override
-    def convolve(self, x: Tensor, documents: Tensor | None, left: Tensor | None, behind: bool) -> Tensor:
+    def convolve(self, x: Tensor, documents: Tensor | None, left: Tensor | None, behind: bool = False) -> Tensor:
         read, causal = self.taps_behind(behind), self.causal or behind
         taps = self.taps if read is None else self.taps[:, :read]
         return convolution(x, taps, causal=causal, dilation=self.dilation, documents=documents, left=left)

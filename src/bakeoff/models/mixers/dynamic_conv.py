@@ -38,9 +38,8 @@ class DynamicConv(ShortConvolution):
     def weight(self, x: Tensor, read: int | None = None) -> Tensor:
         """(B, T, H, K) a kernel for each token and head, normalised over its taps."""
         taps = self.prediction(x).unflatten(-1, (self.heads, self.kernel))
-        return dropout(
-            normalised(taps if read is None else taps[..., :read], self.normaliser), self.weight_dropout, self.training
-        )
+        taps = taps if read is None else taps[..., :read]
+        return dropout(normalised(taps, self.normaliser), self.weight_dropout, self.training)
 
     def convolution_flops(self) -> int:
         """Floating-point operations of the convolution at one position, the prediction of its kernels included."""

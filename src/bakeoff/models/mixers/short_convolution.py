@@ -116,7 +116,7 @@ class GatedShortConvolution(Part):
         self.input = Linear(context.width, 2 * context.width if config.gate else context.width, bias=context.bias)
         self.output = Linear(context.width, context.width, bias=context.bias)
 
-    def convolve(self, x: Tensor, documents: Tensor | None, left: Tensor | None, behind: bool) -> Tensor:
+    def convolve(self, x: Tensor, documents: Tensor | None, left: Tensor | None, behind: bool = False) -> Tensor:
         """(B, T, D) to (B, T, D); `left`, (B, (K - 1) * dilation, D), is the inputs before the first.
 
         If `behind`, a centred kernel is read up to the tap of the present token.
@@ -187,6 +187,6 @@ class ShortConvolution(GatedShortConvolution):
         return self.weight(self.convolved(x, context))
 
     @override
-    def convolve(self, x: Tensor, documents: Tensor | None, left: Tensor | None, behind: bool) -> Tensor:
+    def convolve(self, x: Tensor, documents: Tensor | None, left: Tensor | None, behind: bool = False) -> Tensor:
         weight, causal = self.weight(x, self.taps_behind(behind)), self.causal or behind
         return short_convolution(x, weight, causal=causal, dilation=self.dilation, documents=documents, left=left)

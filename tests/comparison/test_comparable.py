@@ -1,0 +1,40 @@
+"""Which held-out losses are ranked together: never a bound with a likelihood, nor texts with other separators."""
+
+from types import SimpleNamespace
+
+from tests.conftest import shrink
+
+from bakeoff.comparison.comparable import comparable_losses
+
+TEXT = SimpleNamespace(path="corpus", held_out="held out", tokenizer="wordpiece 160")
+
+
+def entry(label, name, **changes):
+    recipe = shrink(name, **changes).model_dump(mode="json")
+    losses = {part["kind"]: 3.0 for part in recipe["objective"]}
+    point = SimpleNamespace(losses=losses, bits_per_byte=dict(losses))
+    return SimpleNamespace(label=label, recipe=recipe, corpus=None, runs=[SimpleNamespace(curve=[point])])
+
+
+def test_bounds_likelihoods_and_texts_with_other_separators_stand_apart():
+    blocks = {"format": "blocks", "length": 32}
+    recipes = [
+        entry("gpt", "gpt-tiny"),
+        entry("other gpt", "gpt2-tiny"),
+        entry("sentences", "gpt-tiny", **{"input.separate_sentences": 1.0}),
+        entry("whole sentences", "gpt-tiny", input={"format": "doc_sentences", "length": 32}),
+        entry("diffusion", "roberta-tiny", objective=[{"kind": "diffusion"}], input=blocks),
+        entry("masked", "roberta-tiny", objective=[{"kind": "mlm"}], input=blocks),
+    ]
+    panels = comparable_losses(SimpleNamespace(recipes=recipes, corpus=TEXT))
+    assert {tuple(each.label for each in panel.entries): panel.unit for panel in panels} == {
+        ("gpt", "other gpt"): "bits per byte",
+        ("sentences",): "bits per byte",
+        ("whole sentences",): "bits per byte",
+        ("diffusion",): "nats per token, at most",
+        ("masked",): "nats per target",
+    }
+    titles = {panel.entries[0].label: panel.title for panel in panels}
+    assert titles["gpt"].endswith("separators before each document")
+    assert titles["sentences"].endswith("separators before each sentence")
+    assert "bound" in titles["diffusion"]
