@@ -139,6 +139,8 @@ def test_held_out_losses_are_said_to_be_bounds(corpus, tmp_path):
     per_byte = found["losses"]["diffusion"] / math.log(2) * len(split.tokens) / split.bytes
     assert found["bits_per_byte"]["diffusion"] == pytest.approx(per_byte)
     assert 0 <= found["accuracy"]["diffusion"] <= 1
+    assert found["at_most"] == ["diffusion"]
+    assert "| diffusion | at most " in (run.path / "README.md").read_text(encoding="utf-8")
     (line,) = losses_text(found).values()
     assert line.startswith("loss at most ")
     assert "bits per byte at most" in line

@@ -6,6 +6,11 @@ from typing import Any
 from bakeoff.objectives.registry import OBJECTIVES
 
 
+def at_most(name: str) -> str:
+    """The words before figures of an objective whose loss is a bound; else none."""
+    return "at most " if OBJECTIVES[name].bounds else ""
+
+
 def what_differs(settings: Mapping[str, Any], among: Sequence[Mapping[str, Any]]) -> list[str]:
     """The settings in which objectives of one kind differ, in words: rate 0.3; without map bias.
 

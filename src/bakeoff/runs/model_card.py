@@ -7,6 +7,7 @@ from typing import Any
 
 from bakeoff.display import markdown
 from bakeoff.display.wording import number
+from bakeoff.objectives.held_out import at_most
 from bakeoff.recipe import Recipe
 
 
@@ -33,7 +34,7 @@ def model_card(path: Path, recipe: Recipe, environment: dict[str, Any], summary:
         start += f"| weights | those of the best held-out loss, at step {stop['best_step']:,} |\n"
     validation, corpus = summary["validation"], environment["corpus"]
     losses = "\n".join(
-        f"| {markdown.text(name)} | {number(loss)} | {number(validation['accuracy'][name])} |"
+        f"| {markdown.text(name)} | {at_most(name)}{number(loss)} | {number(validation['accuracy'][name])} |"
         for name, loss in validation["losses"].items()
     )
     return f"""# {markdown.text(recipe.name)}

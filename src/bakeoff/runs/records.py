@@ -118,6 +118,8 @@ class Validation(Record):
     """Perplexity of a token, by each objective that predicts tokens."""
     bits_per_byte: dict[str, float | None]
     """Bits a byte of text, by each objective that predicts tokens."""
+    at_most: list[str] = Field(default=[])
+    """The objectives whose figures are bounds, such as masked diffusion."""
     no_number: dict[str, str] = Field(default={})
     """Reasons why figures are null, by objective, and for `bits_per_byte`."""
 

@@ -17,6 +17,7 @@ from bakeoff.distributed.processes import ALONE, Processes
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.part import ModelState
 from bakeoff.objectives.heads import Head
+from bakeoff.objectives.held_out import at_most
 from bakeoff.ops.linear_cross_entropy import rows_at_once
 from bakeoff.resources.device import Placement
 
@@ -46,8 +47,8 @@ def validate(
     different tokenizers but not with causal ones. Bytes of characters that the tokenizer hides are left out. `targets`
     is the number of targets of each objective; objectives whose weight is 0 are left out. A figure is None where it is
     no number: over no target, over a text of unknown tokens alone, or bits per byte of a text that is hidden in part;
-    `no_number` has the reasons, by objective and for bits_per_byte. Each of several processes reads its share of the
-    batches.
+    `no_number` has the reasons, by objective and for bits_per_byte, and `at_most` the objectives whose figures are
+    bounds. Each of several processes reads its share of the batches.
     """
     was_training = module.training
     module.eval()
@@ -96,6 +97,7 @@ def validate(
             name: None if loss is None or no_bits is not None else loss * to_bits[name]
             for name, loss in token_losses.items()
         },
+        **({"at_most": bounds} if (bounds := [name for name in means if at_most(name)]) else {}),
         **({"no_number": reasons} if reasons else {}),
     }
 

@@ -32,7 +32,7 @@ def remark_unfinished(run: "Run") -> None:
 
 def losses_text(figures: Mapping[str, Any], title: str = "held-out") -> dict[str, str]:
     """The figures of a validation, one row for each objective."""
-    from bakeoff.objectives.registry import OBJECTIVES
+    from bakeoff.objectives.held_out import at_most
 
     rows = {}
     reasons = figures.get("no_number", {})
@@ -40,7 +40,7 @@ def losses_text(figures: Mapping[str, Any], title: str = "held-out") -> dict[str
         if name in reasons:
             rows[f"{title} {name}"] = f"no number: {reasons[name]}"
             continue
-        most = "at most " if OBJECTIVES[name].bounds else ""
+        most = at_most(name)
         parts = [f"loss {most}{loss:.4f}", f"accuracy {figures['accuracy'][name]:.4f}"]
         if name in figures["perplexity"]:
             bits = figures["bits_per_byte"][name]
