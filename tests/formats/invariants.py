@@ -106,7 +106,7 @@ def check_originals(made, step, whole, slots, kinds, directions):
     for kind in kinds:
         example, slot = np.divmod(whole[f"{kind} rows"], slots)
         labels = whole[f"{kind} labels"]
-        if kind in ("mlm", "word_structure"):
+        if kind in ("mlm", "diffusion", "word_structure"):
             ids[example, slot] = labels
         elif kind == "permutation":
             assert np.array_equal(labels, expected[example, whole["queries"][example, slot - ids.shape[1]]])

@@ -117,11 +117,17 @@ def shuffled_text(split: Split, order: Integers) -> Iterator[tuple[Integers, Int
     for low, high in pairwise(cuts):
         here = order[low:high]
         first, last = np.searchsorted(sentences, documents[here]), np.searchsorted(sentences, documents[here + 1])
-        counts = last - first
-        numbers = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+        numbers = runs(first, last)
         begin = ends[low] - sizes[low]
         lengths = sentences[numbers + 1] - sentences[numbers]
         yield begin + _ends(lengths), begin + _ends(sizes[low:high])
+
+
+def runs(first: Integers, last: Integers) -> Integers:
+    """The numbers from (n,) `first` up to before (n,) `last`, one run after the other."""
+    counts = last - first
+    numbers: Integers = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+    return numbers
 
 
 def _ends(lengths: Integers) -> Integers:

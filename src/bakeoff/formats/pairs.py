@@ -99,7 +99,8 @@ class SegmentPairs(Format):
 
     def _of_epoch(self, epoch: Epoch) -> Chunks:
         assert self._find is not None
-        return Chunks(index_in_memory(self.split, partial(self._find, anew=epoch)), self.size, epoch)
+        bounds = index_in_memory(self.split, partial(self._find, anew=epoch))
+        return Chunks(bounds, self.size, epoch) if bounds.size else self.first  # no other pair of sentences may fit
 
     def _lengths(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
         """(N,) numbers of tokens of these rows in the first epoch, before any relation."""

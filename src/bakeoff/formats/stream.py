@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bakeoff.corpus.split import Split
+from bakeoff.formats.cut_anew import runs
 from bakeoff.formats.example import Examples
 from bakeoff.randomness.draws import Draws
 from bakeoff.row import Row
@@ -50,7 +51,8 @@ class TokenStream:
         count = len(bounds) - 1
         self.marks = int(marked)  # separators before each document
         if order is not None:
-            order = _of_documents(order, np.asarray(split.documents), bounds) if sentences else order
+            if sentences:  # those of a document stay in theirs
+                order = runs(*(np.searchsorted(bounds, split.documents[each]) for each in (order, order + 1)))
             sizes = np.diff(bounds)[order]
             bounds = np.zeros(count + 1, np.int64)
             np.cumsum(sizes, out=bounds[1:])
@@ -134,13 +136,3 @@ def separated_texts(split: Split, sentences: float) -> NDArray[np.int64]:
     begins = every[:-1]
     owners = np.searchsorted(documents, begins, side="right") - 1
     return np.append(begins[chosen[owners] | (begins == documents[owners])], documents[-1])
-
-
-def _of_documents(
-    order: NDArray[np.int64], documents: NDArray[np.int64], texts: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """The texts in documents, which follow each other in `order`; those of a document stay in theirs."""
-    first, last = np.searchsorted(texts, documents[order]), np.searchsorted(texts, documents[order + 1])
-    counts = last - first
-    numbers: NDArray[np.int64] = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
-    return numbers
