@@ -73,6 +73,11 @@ PLAIN = {"training.optimizer": {"kind": "adamw", "lr": 1e-3}}
 """An optimizer whose rate another length leaves as it is, and which keeps two numbers for each weight."""
 
 
+def crossed(names, quick):
+    """Names as parameters of a test: those of `quick` in every run, the others in the long crossings."""
+    return [pytest.param(name, marks=[] if name in quick else pytest.mark.slow) for name in names]
+
+
 def gathered_of(module, batch, state=None):
     """The (N, D) rows of hidden states and the (N,) labels of each objective, and the state after the batch."""
     return module(batch, state, lambda head, rows, labels, table: (rows, labels))

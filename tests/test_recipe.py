@@ -307,6 +307,12 @@ def test_a_changed_model_has_no_published_size():
     assert load_recipe("bert-large").published.parameters == 336_000_000
 
 
+def test_values_that_are_set_stay_the_callers():
+    given = {"objective": [{"kind": "mlm"}], "objective.0.rate": 0.3}
+    assert load_recipe("roberta-tiny").changed(given).objective[0].rate == 0.3
+    assert given["objective"] == [{"kind": "mlm"}]
+
+
 def test_a_kind_that_is_set_replaces_the_part():
     """What the recipe says of the old one and the new one does not know is gone; what both know stays."""
     recipe = load_recipe("gpt-tiny", ["model.decoder.block.mixer.kind=lstm"])

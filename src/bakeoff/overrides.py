@@ -1,5 +1,6 @@
 """Values at dotted keys, `model.encoder.layers=6`: the command line's `--set`."""
 
+import copy
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
@@ -77,7 +78,7 @@ def set_keys(values: dict[str, Any], pairs: Mapping[str, Any], model: type[BaseM
     tags = [key for key in pairs if key.rpartition(".")[2] in TAGS]
     before = {key: _at(values, key.split(".")) for key in tags}
     for key, value in pairs.items():
-        set_key(values, key, value, where)
+        set_key(values, key, copy.deepcopy(value), where)  # or a later key would change what the caller holds
     turned = [tuple(key.split(".")[:-1]) for key in tags if before[key] != pairs[key]]
     while turned and (inherited := [path for path in _refused(values, model) if path[:-1] in turned]):
         for path in inherited:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.conftest import shrink
+from tests.conftest import crossed, shrink
 from tests.formats.test_chunks import as_list, bounds, texts
 
 from bakeoff.corpus.mixture import open_corpus
@@ -23,6 +23,7 @@ from bakeoff.recipe_files import load_recipe, recipe_names
 from bakeoff.training.stages import make_batches
 
 ABLE = [name for name in recipe_names() if hasattr(load_recipe(name).input, "cut_anew")]
+QUICK = ("bert-tiny", "roberta-tiny", "gpt-tiny", "t5-tiny", "structbert-tiny", "gcnn-tiny")
 CUT = [
     name for name in ABLE if not load_recipe(name).input.continues and load_recipe(name).objective[0].versions is None
 ]
@@ -178,7 +179,7 @@ def contents(parts):
     ]
 
 
-@pytest.mark.parametrize("name", CUT)
+@pytest.mark.parametrize("name", crossed(CUT, QUICK))
 def test_every_recipe_reads_other_rows_in_every_epoch_but_the_first(name, corpus):
     """And they are a function of the step alone, whatever was made before; held-out rows stay."""
     changes = {"training.batch": 6, "training.micro_batch": 4}

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from tests.conftest import shrink
+from tests.conftest import crossed, shrink
 from tests.formats.test_cut_anew import rows_of
 from tests.training.test_pretrain import train
 
@@ -142,7 +142,7 @@ CAUSAL = [
 ]
 
 
-@pytest.mark.parametrize("name", CAUSAL)
+@pytest.mark.parametrize("name", crossed(CAUSAL, ("gpt-tiny", "gpt-bert-tiny", "prefix-lm-tiny", "tcn-tiny")))
 @pytest.mark.parametrize("way", ["sentences", "whole sentences", "within documents"])
 def test_every_causal_recipe_reads_them(name, way, corpus):
     """A gradient reaches all its weights, and no label stands at padding."""

@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.conftest import shrink
+from tests.conftest import crossed, shrink
 from tests.training.test_pretrain import train
 
 import bakeoff
@@ -160,7 +160,9 @@ def test_mixtures_weigh_targets_alike(mixture):
             assert len(part.weights["diffusion"][owners == row].unique()) == 1
 
 
-@pytest.mark.parametrize("name", ENCODERS)
+@pytest.mark.parametrize(
+    "name", crossed(ENCODERS, ("bert-tiny", "electra-tiny", "conv-light-encoder-tiny", "lstm-encoder-tiny"))
+)
 def test_every_encoder_learns_it(name, corpus):
     recipe, module = built(name, corpus)
     unit = Pretraining(recipe, module.train())

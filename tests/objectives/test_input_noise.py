@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from tests.conftest import shrink
+from tests.conftest import crossed, shrink
 from tests.training.test_phases import ends_alike
 
 from bakeoff.errors import UserError
@@ -87,7 +87,7 @@ def test_rows_seen_from_both_sides_have_no_noise(corpus):
 
 
 @pytest.mark.parametrize("by", ["mask", "skip"])
-@pytest.mark.parametrize("name", CAUSAL)
+@pytest.mark.parametrize("name", crossed(CAUSAL, ("gpt-tiny", "gcnn-tiny", "lstm-lm-tiny", "transformer-xl-tiny")))
 def test_every_causal_recipe_learns_with_noise(name, by, corpus):
     noise = {"objective.0.noise": 0.3, "objective.0.noise_by": by}
     if by == "skip" and load_recipe(name).input.continues:

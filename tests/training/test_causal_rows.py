@@ -1,8 +1,10 @@
 """Encoders that read some rows causally: nothing ahead is seen, weights are kept, phases are exact."""
 
+import math
+
 import pytest
 import torch
-from tests.conftest import shrink, without_dropout
+from tests.conftest import crossed, shrink, without_dropout
 from tests.training.test_phases import STEPS, ends_alike, stages_of
 
 from bakeoff.errors import UserError
@@ -20,6 +22,14 @@ MASKED = [
     for name in recipe_names()
     if any(part.kind == "mlm" for part in load_recipe(name).objective) and not load_recipe(name).input.continues
 ]
+QUICK = (
+    "bert-tiny",
+    "laptop-hybrid-tiny",
+    "conv-dynamic-encoder-tiny",
+    "ltg-bert-xs",
+    "modernbert-base",
+    "albert-tiny",
+)
 ABLE = [name for name in MASKED if load_recipe(name).model.looking_ahead is None]
 
 
@@ -37,7 +47,7 @@ def test_convolutions_and_attention_can_hide_what_is_ahead_and_recurrent_layers_
     assert {"lstm-encoder-tiny", "tcn-encoder-tiny"} <= set(MASKED) - set(ABLE)
 
 
-@pytest.mark.parametrize("name", ABLE)
+@pytest.mark.parametrize("name", crossed(ABLE, QUICK))
 def test_no_token_sees_a_later_one(name, corpus):
     """With padding and several documents in a row; read from both sides, tokens do see what is ahead."""
     _, module = built(name, corpus)
@@ -74,7 +84,7 @@ def test_a_layer_that_reads_causally_is_the_centred_one_with_nothing_ahead(name,
         torch.testing.assert_close(behind[:, length - 1], alone[:, -1], atol=1e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize("name", ABLE)
+@pytest.mark.parametrize("name", crossed(ABLE, QUICK))
 def test_rows_of_both_kinds_stand_side_by_side(name, corpus):
     """Each row is read as it is by itself, and counts alike, whatever the micro-batches."""
     recipe, module = built(name, corpus, **{"objective.0.causal": 0.5})
@@ -110,6 +120,15 @@ def test_rows_of_both_kinds_stand_side_by_side(name, corpus):
         unit = Pretraining(cut, module)
         found = add_gradients(unit, make_batches(cut, module, corpus, 0).step(0), 0)["mlm"]
         assert float(found) == pytest.approx(expected, rel=1e-4)
+
+
+def test_the_squared_normaliser_counts_in_rows_of_both_kinds(corpus):
+    losses = []
+    for z_loss in (0.0, 0.1):
+        recipe, module = built("bert-tiny", corpus, **{"objective.0.causal": 0.5, "objective.0.z_loss": z_loss})
+        batches = make_batches(recipe, module, corpus, 0).step(0)
+        losses.append(float(add_gradients(Pretraining(recipe, module), batches, 0)["mlm"]))
+    assert losses[1] - losses[0] == pytest.approx(0.1 * math.log(corpus.tokenizer.size) ** 2, rel=0.1)
 
 
 @pytest.mark.parametrize("name", ["bert-tiny", "laptop-hybrid-tiny", "conv-dynamic-encoder-tiny"])

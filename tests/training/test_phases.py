@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from tests.conftest import PLAIN, shrink
+from tests.conftest import PLAIN, crossed, shrink
 from tests.interrupting import interrupt_at
 from tests.training.test_pretrain import train
 
@@ -204,9 +204,7 @@ def everything(name):
 QUICK = ("bert-tiny", "tcn-tiny", "transformer-xl-tiny")
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in recipe_names()]
-)
+@pytest.mark.parametrize("name", crossed(recipe_names(), QUICK))
 def test_many_epochs_with_everything_end_with_the_same_bits(name, corpus, parallel_corpus, tmp_path, monkeypatch):
     recipe = everything(name)
     text = parallel_corpus if recipe.input.parallel else corpus

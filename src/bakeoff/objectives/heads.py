@@ -77,7 +77,9 @@ def summed_loss(head: Head, rows: Tensor, labels: Tensor, embedding_weight: Tens
         return head.loss(rows, labels, embedding_weight)
     size, total = rows_at_once(len(embedding_weight)), torch.zeros((), device=rows.device)
     for some, right, weight in zip(*(each.split(size) for each in (rows, labels, weights)), strict=True):
-        total = total + (token_losses(head, some, right, embedding_weight) * weight).sum()
+        scores = head.scores(some, embedding_weight).float()
+        losses = F.cross_entropy(scores, right, reduction="none") + head.z_loss * scores.logsumexp(-1).square()
+        total = total + (losses * weight).sum()
     return total
 
 
@@ -242,10 +244,7 @@ class AdaptiveTokenHead(Head):
         return self.scores(rows, embedding_weight)
 
     def loss(self, rows: Tensor, labels: Tensor, embedding_weight: Tensor) -> Tensor:
-        """The cross-entropy of gathered rows with their (N,) labels, summed, in nats.
-
-        Torch's module gives the same loss, but not under autocast, and with a slower softmax.
-        """
+        """The summed cross-entropy in nats; torch's module gives the same, but not under autocast, and more slowly."""
         parts = tuple(each.to(labels.device) for each in self.parts(labels.cpu()))
         return self.loss_of_parts(rows, labels, embedding_weight, parts)
 
