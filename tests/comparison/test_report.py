@@ -451,9 +451,10 @@ def test_panels_of_one_objective_are_told_apart_by_what_differs_alone(own, other
     assert what_differs(own, [own, other]) == what_differs(own, [other, own, other]) == words
 
 
-def test_losses_compare_by_what_held_out_text_hides(results):
+@pytest.mark.parametrize("training", [{"first_rate": 0.3}, {"masking": "static", "copies": 10}, {"weight": 2.0}])
+def test_losses_compare_by_what_held_out_text_hides(training, results):
     """Whatever is hidden in training."""
-    rates = {"bert-mini": {"rate": 0.3, "held_out_rate": 0.15}, "conv-light-encoder-tiny": {"first_rate": 0.3}}
+    rates = {"bert-mini": {"rate": 0.3, "held_out_rate": 0.15}, "conv-light-encoder-tiny": training}
     for entry in results.recipes:
         if entry.label in rates:
             entry.recipe["objective"][0] |= rates[entry.label]

@@ -144,6 +144,15 @@ def test_held_out_text_may_have_a_rate_that_training_has_not(mixed, first, corpu
                 assert torch.equal(hidden, (ordinary * rate).round().clamp(min=1).long())
 
 
+@pytest.mark.parametrize("copies", [1, 10])
+def test_held_out_text_is_masked_alike_whatever_sets_of_masks_training_has(copies, corpus):
+    recipe = shrink("roberta-tiny", **{"training.budget": {"steps": STEPS}})
+    objective = {"objective.0.masking": "static", "objective.0.copies": copies}
+    fixed, anew = (batches_of(each, corpus) for each in (recipe.changed(objective), recipe))
+    assert same([*fixed.whole()], [*anew.whole()])
+    assert same([*fixed.fixed(40)], [*anew.fixed(40)])
+
+
 @pytest.mark.parametrize("name", ["ltg-bert-xs", "gpt-bert-tiny"])
 def test_runs_are_hidden_until_the_share_of_their_step_is_reached_on_average(name, corpus):
     recipe = shrink(name, **FALLING, **{"training.batch": 64})
