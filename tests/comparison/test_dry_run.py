@@ -11,6 +11,9 @@ from bakeoff.cli.app import app
 from bakeoff.comparison import forecast as of_comparison
 from bakeoff.comparison.execution import compare
 from bakeoff.comparison.forecast import forecast_comparison
+from bakeoff.comparison.planning.plan import Plan
+from bakeoff.comparison.running.engine import Engine
+from bakeoff.comparison.running.opened import Opened
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.tuning import forecast as of_search
@@ -134,3 +137,31 @@ def test_no_jobs_are_refused_in_a_comparison_and_its_forecast(write, tmp_path):
         with pytest.raises(UserError, match=r"^--jobs 0: give at least 1$"):
             function(write(), tmp_path / "out", jobs=0)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_task_in_folders_of_files_is_known_by_their_content(write, tmp_path):
+    """IMDb and RACE are published so; whatever changes in one of the files is another task."""
+    for label, at in ((label, at) for label in ("calm", "wild") for at in range(20)):
+        (tmp_path / "train" / label).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "train" / label / f"{at}.txt").write_text(f"the river {at}")
+    columns = {"text_column": "text", "label_column": "label"}
+    task = {"name": "mood", "train": "train", "layout": "class_folders", **columns}
+
+    def marks():
+        plan = Plan.read(write(tasks=[task]))
+        opened = Opened(plan, tmp_path / "out", None, Engine(), None, lambda line: None)
+        return opened.planned().tasks["mood"]["files"]
+
+    before = marks()
+    assert marks() == before
+    (tmp_path / "train/calm/3.txt").write_text("the river 4")
+    changed = marks()
+    assert changed["train"] != before["train"]
+    (tmp_path / "train/calm/3.txt").rename(tmp_path / "train/wild/30.txt")
+    assert marks()["train"] not in (before["train"], changed["train"])
+
+
+def test_a_task_on_the_hub_is_known_by_its_name(write, tmp_path):
+    task = {"name": "mood", "train": "hub:own/mood@train", "text_column": "text", "label_column": "label"}
+    opened = Opened(Plan.read(write(tasks=[task])), tmp_path / "out", None, Engine(), None, lambda line: None)
+    assert opened.planned().tasks["mood"]["files"] == {"train": task["train"], "dev": None, "test": None}

@@ -1,5 +1,6 @@
 """The planned trainings of a comparison: the directory of each, and the settings that decide its outcome."""
 
+import hashlib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,6 +16,7 @@ from bakeoff.comparison.running.planned_training import PlannedTraining, setting
 from bakeoff.digests import digest
 from bakeoff.display.wording import quoted
 from bakeoff.json_files import read_json
+from bakeoff.reading.hub import on_hub
 from bakeoff.tasks.measures.measure import MeasureConfig
 
 
@@ -282,4 +284,12 @@ def _of_task(above: Path, task: TaskPlan, name: str) -> Path:
 
 
 def _digest(path: Path | None) -> str | None:
-    return None if path is None else digest(path)[:16]
+    """The checksum of a file, or of all files in a folder with their names; of a data set on the Hub its name."""
+    if path is None:
+        return None
+    if on_hub(path):
+        return str(path)
+    if not path.is_dir():
+        return digest(path)[:16]
+    inside = sorted((each.relative_to(path).as_posix(), digest(each)) for each in path.rglob("*") if each.is_file())
+    return hashlib.sha256("".join(f"{name} {checksum}\n" for name, checksum in inside).encode()).hexdigest()[:16]
