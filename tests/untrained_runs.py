@@ -9,8 +9,12 @@ from tests.conftest import shrink, without_dropout
 
 def untrained(name, corpus, path, **changes):
     """A run of a shrunk recipe."""
-    recipe = without_dropout(shrink(name, **changes))
-    torch.manual_seed(0)
+    return untrained_of(without_dropout(shrink(name, **changes)), corpus, path)
+
+
+def untrained_of(recipe, corpus, path, seed=0):
+    """A run of a recipe as it is, with the random weights of a seed."""
+    torch.manual_seed(seed)
     module = PretrainingModel(recipe, corpus.tokenizer.size)
     for parameter in module.parameters():
         if parameter.dim() > 1:
