@@ -26,6 +26,8 @@ chunk in thousands is shorter.
 
 LONG = 64
 """Number of rows from which on a document may have one row more where its rows are cut anew."""
+ATTEMPTS = 4
+"""Number of times that another cut of a document is looked for, before it stays as it was."""
 
 MEASURED = 1 << 18
 """Number of rows whose lengths are read for their mean. Of more rows a part is read, since reading all would take
@@ -189,23 +191,40 @@ def _cut(
     """The chunks of stretches of text, in the order of the text, without those of fewer tokens than `shortest`.
 
     With `anew` the first chunk of a stretch is shorter by a random number of tokens, so that all others begin
-    elsewhere, too. The room comes from what the last chunk had left free: a stretch that would have more chunks than
-    without, or two more where these are `LONG`, stays as it was.
+    elsewhere, too. The room comes from what the last chunk had left free, or is any number of tokens where there are
+    `LONG` chunks. A stretch that would have more chunks than without, or two more where these are `LONG`, stays as it
+    was after some attempts.
     """
     usual = _walked(starts, ends, step, longest, longest, shortest)
     if anew is None or not len(starts):
         return usual
-    drawn = anew.draws(starts, "first row").integers("first row", np.full(len(starts), longest))
-    other = _walked(starts, ends, step, longest - drawn, longest, shortest)
-    borders = np.append(starts, ends[-1])
-    before, after = (np.diff(np.searchsorted(first, borders)) for first, _ in (usual, other))
-    turned = after <= before + (before >= LONG)
-    chosen = [
-        (first[which], last[which])
-        for (first, last), wanted in ((usual, False), (other, True))
-        for which in [turned[np.searchsorted(starts, first, side="right") - 1] == wanted]
-    ]
-    return _in_order(*(np.concatenate(parts) for parts in zip(*chosen, strict=True)))
+    before = _counts(usual[0], starts, ends)
+    begun = np.append(usual[0], 0)[np.searchsorted(usual[0], ends) - 1]  # where the last chunk of each begins
+    free = np.where(before >= LONG, longest - 1, np.clip(longest - (ends - begun), 0, longest - 1))
+    parts, left = [], np.arange(len(starts))
+    for attempt in range(ATTEMPTS):
+        drawn = anew.draws(starts[left], f"first row {attempt}").integers("first row", free[left] + 1)
+        first, last = _walked(starts[left], ends[left], step, longest - drawn, longest, shortest)
+        after = _counts(first, starts[left], ends[left])
+        other = _first_end(first, last, starts[left]) != _first_end(*usual, starts[left])
+        turned = (after <= before[left] + (before[left] >= LONG)) & other
+        which = turned[np.searchsorted(starts[left], first, side="right") - 1]
+        parts.append((first[which], last[which]))
+        left = left[~turned]
+    stays = np.isin(np.searchsorted(starts, usual[0], side="right") - 1, left)
+    parts.append((usual[0][stays], usual[1][stays]))
+    return _in_order(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+
+
+def _counts(first: Integers, starts: Integers, ends: Integers) -> Integers:
+    """The number of chunks, by where they begin, in each stretch."""
+    return np.searchsorted(first, ends) - np.searchsorted(first, starts)
+
+
+def _first_end(first: Integers, last: Integers, starts: Integers) -> Integers:
+    """The end of the first chunk of each stretch, or of a later one where it has none."""
+    found: Integers = np.append(last, -1)[np.searchsorted(first, starts)]
+    return found
 
 
 def _walked(
