@@ -76,6 +76,8 @@ def test_a_layer_that_reads_causally_is_the_centred_one_with_nothing_ahead(name,
     changes = {"model.encoder.layers": 1}
     if name in NORMALISED:
         changes["model.encoder.block.mixer.normaliser"] = "none"
+    if name == "laptop-encoder-tiny":  # the convolution in front of its feed-forward network alone
+        changes["model.encoder.block.mixer"] = {"kind": "none"}
     _, module = built(name, corpus, **changes)
     ids = torch.randint(10, 100, (2, 9), generator=torch.Generator().manual_seed(0))
     behind = module.model(Row(ids, behind=True))[0]
