@@ -10,7 +10,9 @@ from bakeoff.errors import Interrupted, UserError
 from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.models.dropouts import with_dropout
 from bakeoff.recipe_files import load_recipe, recipe_names
+from bakeoff.runs.run import Run
 from bakeoff.trainer.step import move_weights, optimize
+from bakeoff.training.cooling import cool_down
 from bakeoff.training.pretraining import Pretraining
 from bakeoff.training.stages import Stages, make_batches
 from bakeoff.training.validation import HeldOut, validate
@@ -171,6 +173,15 @@ def test_weight_decay_follows_its_course(optimizer, corpus):
             torch.testing.assert_close(weight.detach().double(), expected, atol=1e-6, rtol=1e-5)
         assert unit.optimizer.param_groups[0]["weight_decay"] == pytest.approx(0.5 * factor)
         assert unit.decay_factor(step) == pytest.approx(factor)
+
+
+def test_a_run_that_is_cooled_down_keeps_the_decay_that_it_has(corpus, tmp_path):
+    settings = {"training.optimizer.weight_decay": 0.2, "training.decay_schedule": COURSE}
+    run = train(shrink("gpt-tiny", **STEPS, **settings), corpus, tmp_path / "run", until=4)
+    cool_down(run, 6)
+    cooled = Run.open(run.path).recipe.training
+    assert cooled.decay_schedule is None
+    assert cooled.optimizer.weight_decay == pytest.approx(0.02)
 
 
 def test_a_decay_without_decay_is_refused():

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bakeoff.durable import own_folder, remove
 from bakeoff.errors import UserError
+from bakeoff.optimization.optimizers.base_config import DecayConfig
 from bakeoff.recipe import Recipe
 from bakeoff.runs.checkpoint import checkpoint_step, list_checkpoints
 from bakeoff.runs.run import Run
@@ -80,6 +81,13 @@ def cool_down(run: Run, steps: int) -> None:
         now = training.optimizer.rate * training.schedule.factor(done, training.budget.steps, losses)
         falling = {"kind": "trapezoid", "warmup": 0.0, "cooldown": (steps - done) / steps}
         changes = {"training.schedule": falling, "training.optimizer.lr": now, "training.budget": {"steps": steps}}
+        decay, optimizer = training.decay_schedule, training.optimizer
+        if decay is not None and isinstance(optimizer, DecayConfig):  # which stays what it is now
+            factor = decay.factor(done, training.budget.steps, losses)
+            changes |= {
+                "training.decay_schedule": None,
+                "training.optimizer.weight_decay": optimizer.weight_decay * factor,
+            }
         # The recipe first: with the number of steps in the other file a half-written change is noticed.
         run.replace_recipe(run.recipe.changed(changes))
     if run.environment.get("steps") != steps:
