@@ -277,7 +277,7 @@ def growth(tokenizer: Tokenizer, folder: Path) -> None:
     for name in ("conv-light-lm-tiny", "gpt2-tiny"):
         run = made_run(load_recipe(name, {"model.embedding.length": 2048}), tokenizer, folder / f"{name}-growth")
         model = run.load().model
-        state, ids = model.start(8, in_place=True), torch.full((8, 1), 400)
+        state, ids = model.start(8, room=max(LENGTHS)), torch.full((8, 1), 400)
         costs, before, done, begin = [], 0.0, 0, time.process_time()
         with torch.inference_mode():
             for place in range(1, max(LENGTHS) + 1):

@@ -175,7 +175,7 @@ def test_a_memory_written_in_place_gives_what_one_that_is_copied_gives(name):
     model = build(name).model
     source = Source(torch.tensor(SOURCES[:1] * 2)) if model.config.sequence_to_sequence else None
     ids = torch.randint(7, VOCABULARY, (2, 200), generator=torch.Generator().manual_seed(1))
-    copied, written = model.start(2), model.start(2, in_place=True)
+    copied, written = model.start(2), model.start(2, room=100)
     for chunk in ids[:, : min(200, model.config.longest_input or 200)].split([1, 5, 1, 60, 1, 1, 70, 61], dim=1):
         row = Row(chunk, source=None if copied.tokens else source)
         (expected, copied), (found, written) = model(row, copied), model(row, written)
@@ -233,7 +233,7 @@ def compare_rows_read_at_once_with_each_alone(model):
     ids = torch.randint(7, VOCABULARY, (4, 30 + behind), generator=generator)
     source = Source(torch.tensor(SOURCES[:1] * 4)) if model.config.sequence_to_sequence else None
     padding_mask = torch.arange(30) >= 30 - lengths[:, None]
-    read, state = model(Row(ids[:, :30], padding_mask=padding_mask, source=source), model.start(4, in_place=True))
+    read, state = model(Row(ids[:, :30], padding_mask=padding_mask, source=source), model.start(4, room=64))
     found = [read]
     for chunk in ids[:, 30:].split([1, 4, behind - 5], dim=1):
         hidden, state = model(Row(chunk), state)

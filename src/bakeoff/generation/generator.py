@@ -108,7 +108,8 @@ class Generator:
         chunk, padding_mask = padded(prompts, 0, self.device, before=True)
         prefix = ids_of(lengths, self.device) if self.writer.reads_prefix else None
         row = Row(chunk, padding_mask=padding_mask, source=source_of(sources, self.device), prefix=prefix)
-        state = self.model.start(len(prompts), in_place=True)
+        longest = max(lengths) + config.tokens
+        state = self.model.start(len(prompts), room=min(longest, self.model.config.longest_input or longest))
         while True:
             left = [slot for slot, number in enumerate(going) if not done[number]]  # rows that are done need no logits
             scores, state = self._scores(row, state, left, not config.greedy)

@@ -82,8 +82,9 @@ class Context(NamedTuple):
     """Position of the first token: the number of tokens that the state remembers."""
     gaps: Tensor | None = None
     """(B,) number of positions, in the text so far, before each row's first token; None: no row has any."""
-    in_place: bool = False
-    """The next keys and values are written into free positions after the remembered ones."""
+    room: int = 0
+    """Number of positions of the memory into which the next keys and values are written, after the remembered ones; 0:
+    they are copied together."""
     packing: Packing | None = None
     """The layout of packed states, which are (1, N, D) of tokens alone, one row after the other without padding; None:
     states are (B, T, D). All other fields are for (B, T) rows with padding in any case.

@@ -114,7 +114,7 @@ class Model(nn.Module):
         Args:
             row: rows of tokens; after a state any number of tokens that follow those which the state remembers.
             state: the state from `start` or the last call, for a causal model of one direction or an encoder with a
-                memory; it stays unchanged, unless it was made `in_place`. A source and a prefix belong to a text's
+                memory; it stays unchanged, unless it was made with `room`. A source and a prefix belong to a text's
                 first chunk, and so does padding, which stands before a row's first token then. None: nothing is
                 remembered.
             remembered: number of first tokens that go into the new state; None: all. For `relative_attention`. In an
@@ -198,17 +198,18 @@ class Model(nn.Module):
         mask = None if bounds is not None else self._mask(source.padding_mask, None, False)
         return self.embedding(row), Context(row, mask, bounds=bounds)
 
-    def start(self, rows: int, in_place: bool = False) -> ModelState:
+    def start(self, rows: int, room: int = 0) -> ModelState:
         """The state before the first token of `rows` rows, from which `forward` continues.
 
         Args:
             rows: B.
-            in_place: `forward` may overwrite the state and those that follow from it, so that a text continues from its
-                last state alone. A token costs less, because keys and values are not copied each time.
+            room: the expected number of tokens of a text. `forward` may overwrite the state and those that follow from
+                it then, so that a text continues from its last state alone. A token costs less, because keys and values
+                are not copied each time. 0: it may not.
         """
         parameter = next(self.parameters())
         like = torch.empty(0, dtype=parameter.dtype, device=parameter.device)  # plain, also where weights are sharded
-        return ModelState(0, self.stack.start(rows, like), in_place=in_place)
+        return ModelState(0, self.stack.start(rows, like), room=room)
 
     def _extend(
         self, row: Row[Tensor], state: ModelState, remembered: int | None, banded: bool
@@ -227,7 +228,7 @@ class Model(nn.Module):
             self._mask_of_chunk(row, state, remembered),
             start=state.tokens,
             gaps=state.gaps,
-            in_place=state.in_place,
+            room=state.room,
             source=state.source,
             source_mask=state.source_mask,
             remembered=remembered,

@@ -176,7 +176,7 @@ def last_inputs(left: Tensor | None, x: Tensor) -> Tensor | None:
 
 
 class ModelState(NamedTuple):
-    """A model's memory between chunks of a text; a value, which reading on does not change unless `in_place`."""
+    """A model's memory between chunks of a text; a value, which reading on does not change unless it has `room`."""
 
     tokens: int
     """Number of tokens read so far."""
@@ -188,8 +188,9 @@ class ModelState(NamedTuple):
     """(B, 1, 1, U) padding mask of the source, True for tokens."""
     gaps: Tensor | None = None
     """(B,) number of the `tokens` that are padding before each row's first one; None: none is."""
-    in_place: bool = False
-    """Whether the model may overwrite the state: it writes the next keys and values after those of the state."""
+    room: int = 0
+    """Number of tokens for whose keys and values memory is taken at once. The model may overwrite the state then, and
+    writes the next keys and values after those of the state. 0: the state stays as it is, and they are copied."""
 
 
 def chosen_rows(state: ModelState, rows: Tensor) -> ModelState:

@@ -5,29 +5,26 @@ from torch import Tensor
 
 from bakeoff.models.context import Context
 
-LEAST_ROOM = 64
-"""Number of tokens for which a memory has room at the beginning."""
-
 
 def continued(earlier: Tensor, new: Tensor, context: Context) -> tuple[Tensor, Tensor]:
     """The earlier keys or values, followed by those of the next tokens.
 
-    Shapes: S tokens so far, T new ones, R positions in memory, d width of a head.
+    Shapes: S tokens so far, T new ones, R positions of the memory, d width of a head.
 
     Args:
         earlier: (B, H, S, d), or the memory (B, H, R, d) where it is written in place, of which the first S count.
         new: (B, H, T, d).
-        context: says whether to write in place, and gives S.
+        context: gives S, and the room, with which is written in place.
 
     Returns:
         (B, H, S + T, d), and the state to remember: the same tensor, or the memory, twice as large where it was full.
     """
-    if not context.in_place:
-        whole = torch.cat([earlier, new], dim=2)
+    if not context.room:
+        whole = torch.cat([earlier.to(new.dtype), new], dim=2)  # before the first token it is of the weights' type
         return whole, whole
     end = context.start + new.shape[2]
     if end > earlier.shape[2]:
-        memory = new.new_empty(*new.shape[:2], max(LEAST_ROOM, 2 * end), new.shape[3])
+        memory = new.new_empty(*new.shape[:2], context.room if end <= context.room else 2 * end, new.shape[3])
         memory[:, :, : context.start] = earlier[:, :, : context.start]
         earlier = memory
     earlier[:, :, context.start : end] = new
