@@ -1,18 +1,19 @@
 """Speed of using a run against transformers' pipelines with the same weights, for the same texts, in one process.
 
     python benchmarks/inference_speed.py --tokenizer CORPUS/tokenizer.json [--texts 64] [--rounds 5] [--threads 1]
-        [--only embed predict fill generate growth]
+        [--only embed predict fill generate sample growth]
 
 The models are a BERT of bert-mini's size and gpt2-tiny with random weights, copied to transformers by the tables of
 `equal_models.py`. Texts have 4 to 120 words, with lengths uniform on a logarithmic scale. A pipeline is measured at its
 best: the fastest of several batch sizes, with texts in their order or sorted by length. All sides answer in turns;
 medians of processor time are printed, which other programs change less than time by the clock. Ratios are between both
 in float32. On AMD's processors Bakeoff has oneDNN multiply where torch asks MKL, in the whole process: the pipeline is
-measured with torch's own choice, and beside it with Bakeoff's. Also printed are both under torch's autocast to
-bfloat16, ours with linear layers of eight bits (torch's dynamic quantization), and a classifier from
-`bakeoff export --to onnx --quantize int8`. Answers are compared first, and the share of answers that int8 leaves
-unchanged is printed. Generation is greedy, with 64 tokens for each of 32 prompts of 4 to 40 words. Last, the cost of a
-token is measured for a convolutional model and a GPT-2 as the text grows.
+measured with torch's own choice, and beside it with Bakeoff's. Also printed are both in bfloat16 (the pipeline's model
+converted, as by its `dtype`, at its best batch size of all), ours with linear layers of eight bits (torch's dynamic
+quantization), and a classifier from `bakeoff export --to onnx --quantize int8`. Answers are compared first, and the
+share of answers that bfloat16 and int8 leave unchanged is printed. Generation is greedy, and once sampled, with 64
+tokens for each of 32 prompts of 4 to 40 words. Last, the cost of a token is measured for a convolutional model and a
+GPT-2 as the text grows.
 """
 
 import argparse
@@ -22,6 +23,8 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from copy import deepcopy
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +62,7 @@ TOKENS = 64
 """Number of tokens that are written for a prompt."""
 PROMPTS = 32
 """Number of prompts."""
-PARTS = ("embed", "predict", "fill", "generate", "growth")
+PARTS = ("embed", "predict", "fill", "generate", "sample", "growth")
 """The parts of the benchmark, all by default."""
 DEFAULT_PRODUCTS = torch.backends.mkldnn.matmul.fp32_precision  # type: ignore[attr-defined]
 """torch's own setting of the library that multiplies matrices of float32, read before Bakeoff changes it."""
@@ -109,10 +112,11 @@ def compared(
     name: str,
     ours: Callable[[], Any],
     ask: Ask,
+    ask_rounded: Ask,
     texts: Sequence[str],
     rounds: int,
-    eight_bits: dict[str, Callable[[], Any]],
-    answer: Callable[[Any], list[Any]],
+    rounded: dict[str, Callable[[], Any]],
+    answer: Callable[[Any], list[Any]] | None,
 ) -> None:
     """Time all sides in turns, and print medians.
 
@@ -120,24 +124,17 @@ def compared(
         name: the name of the verb.
         ours: a call of our run.
         ask: a call of the pipeline with texts and a batch size.
+        ask_rounded: a call of the pipeline in bfloat16.
         texts: the texts for the pipeline.
         rounds: number of turns.
-        eight_bits: calls of our run in int8, by name.
-        answer: a function from our results to the answers that are compared between float32 and int8.
+        rounded: calls of our run in bfloat16 and int8, by name.
+        answer: a function from our results to the answers that are compared with those of float32; None: none are.
     """
     theirs, way = at_its_best(ask, texts)
-
-    def halved(run: Callable[[], Any]) -> Callable[[], Any]:
-        def under_autocast() -> Any:
-            with torch.autocast("cpu", torch.bfloat16):
-                return run()
-
-        return under_autocast
-
-    sides = {"ours": ours, "pipeline": as_torch_comes(theirs), **eight_bits}
+    theirs_rounded, rounded_way = at_its_best(ask_rounded, texts)
+    sides = {"ours": ours, "pipeline": as_torch_comes(theirs), **rounded, "pipeline, bfloat16": theirs_rounded}
     if Float32Products.by_onednn:
         sides["pipeline, oneDNN"] = theirs
-    sides |= {"ours, bfloat16": halved(ours), "pipeline, bfloat16": halved(theirs)}
     found = {side: run() for side, run in sides.items()}
     seconds: dict[str, list[float]] = {side: [] for side in sides}
     for _ in range(rounds):
@@ -146,11 +143,15 @@ def compared(
             run()
             seconds[side].append(time.process_time() - begin)
     medians = {side: statistics.median(own) for side, own in seconds.items()}
-    print(f"{name}: pipeline with {way}; ratio {medians['pipeline'] / medians['ours']:.2f}")
-    own = answer(found["ours"])
+    of_bfloat16 = medians["pipeline, bfloat16"] / medians["ours, bfloat16"]
+    print(
+        f"{name}: pipeline with {way}, in bfloat16 {rounded_way}; ratio {medians['pipeline'] / medians['ours']:.2f}, "
+        f"both in bfloat16 {of_bfloat16:.2f}, ours alone {medians['pipeline'] / medians['ours, bfloat16']:.2f}"
+    )
+    own = [] if answer is None else answer(found["ours"])
     for side, median in medians.items():
         same = ""
-        if side in eight_bits:
+        if side in rounded and answer is not None:
             share = np.mean([one == other for one, other in zip(own, answer(found[side]), strict=True)])
             same = f"  same answers {share:.0%}"
         print(f"    {side:<20} {median:.3f} s ({min(seconds[side]):.3f} to {max(seconds[side]):.3f}){same}", flush=True)
@@ -184,14 +185,17 @@ def classifier_of(run: Run, texts: Sequence[str], folder: Path) -> tuple[bakeoff
 
 def vectors(run: Run, own: Any, texts: Sequence[str], rounds: int) -> None:
     """Compare vectors, which are means of hidden states."""
-    loaded, small = bakeoff.load(run, "cpu"), eight_bit(run)
-    features = transformers.pipeline("feature-extraction", model=masked_model(run).bert, tokenizer=own)
+    loaded, small, rounded = bakeoff.load(run, "cpu"), eight_bit(run), bakeoff.load(run, "cpu", "bfloat16")
+    features, rounded_features = (
+        transformers.pipeline("feature-extraction", model=masked_model(run).bert.to(dtype), tokenizer=own)
+        for dtype in (torch.float32, torch.bfloat16)
+    )
     # A pipeline returns the states of padding, too, without a mask.
     counts = {text: len(ids) for text, ids in zip(texts, own(list(texts), truncation=True)["input_ids"], strict=True)}
 
-    def embedded(given: Sequence[str], batch: int) -> Any:
+    def embedded(given: Sequence[str], batch: int, features: Any = features) -> Any:
         made = features(list(given), batch_size=batch, return_tensors=True, truncation=True)
-        means = [states[0, : counts[text]].mean(0) for states, text in zip(made, given, strict=True)]
+        means = [states[0, : counts[text]].float().mean(0) for states, text in zip(made, given, strict=True)]
         return torch.stack(means).numpy()
 
     np.testing.assert_allclose(loaded.embed(texts[:32]), embedded(texts[:32], 1), atol=1e-3)
@@ -201,16 +205,20 @@ def vectors(run: Run, own: Any, texts: Sequence[str], rounds: int) -> None:
         np.fill_diagonal(alike, -np.inf)
         return list(alike.argmax(1))
 
-    others = {"ours, int8": lambda: small.embed(texts)}
-    compared("embed", lambda: loaded.embed(texts), embedded, texts, rounds, others, nearest)
+    others = {"ours, int8": lambda: small.embed(texts), "ours, bfloat16": lambda: rounded.embed(texts)}
+    halved = partial(embedded, features=rounded_features)
+    compared("embed", lambda: loaded.embed(texts), embedded, halved, texts, rounds, others, nearest)
 
 
 def classes(run: Run, own: Any, texts: Sequence[str], rounds: int, folder: Path) -> None:
     """Compare the classes of a fine-tuned run."""
     fine, theirs = classifier_of(run, texts, folder)
-    classifying = transformers.pipeline("text-classification", model=theirs, tokenizer=own)
+    classifying, rounded_classifying = (
+        transformers.pipeline("text-classification", model=model, tokenizer=own)
+        for model in (theirs, deepcopy(theirs).bfloat16())
+    )
 
-    def classified(given: Sequence[str], batch: int) -> Any:
+    def classified(given: Sequence[str], batch: int, classifying: Any = classifying) -> Any:
         return classifying(list(given), batch_size=batch, truncation=True)
 
     np.testing.assert_allclose(
@@ -219,6 +227,7 @@ def classes(run: Run, own: Any, texts: Sequence[str], rounds: int, folder: Path)
         atol=1e-4,
     )
     fewer, opened = eight_bit(folder / "classifier"), FinetunedRun.open(folder / "classifier")
+    rounded = bakeoff.load(opened, "cpu", "bfloat16")
     written = bakeoff.export(opened.path, folder / "int8", to="onnx", quantize="int8").path
     exported: Any = OnnxHead(open_session(written / "model.onnx"))
     format, task, on = opened.format(), opened.learned, Placement(torch.device("cpu"), "float32")
@@ -232,16 +241,21 @@ def classes(run: Run, own: Any, texts: Sequence[str], rounds: int, folder: Path)
         return [each["label"] for each in made]
 
     others = {"ours, int8": lambda: fewer.predict(texts), "ONNX, int8": by_onnx}
-    compared("predict", lambda: fine.predict(texts), classified, texts, rounds, others, labels)
+    others["ours, bfloat16"] = lambda: rounded.predict(texts)
+    halved = partial(classified, classifying=rounded_classifying)
+    compared("predict", lambda: fine.predict(texts), classified, halved, texts, rounds, others, labels)
 
 
 def masks(run: Run, own: Any, texts: Sequence[str], rounds: int) -> None:
     """Compare the filling of masks."""
-    loaded, small = bakeoff.load(run, "cpu"), eight_bit(run)
+    loaded, small, rounded = bakeoff.load(run, "cpu"), eight_bit(run), bakeoff.load(run, "cpu", "bfloat16")
     masked = [" ".join([*text.split()[:-1], "[MASK]"]) for text in texts]
-    filling = transformers.pipeline("fill-mask", model=masked_model(run), tokenizer=own)
+    filling, rounded_filling = (
+        transformers.pipeline("fill-mask", model=masked_model(run).to(dtype), tokenizer=own)
+        for dtype in (torch.float32, torch.bfloat16)
+    )
 
-    def fill(given: Sequence[str], batch: int) -> Any:
+    def fill(given: Sequence[str], batch: int, filling: Any = filling) -> Any:
         return filling(list(given), batch_size=batch, top_k=5, tokenizer_kwargs={"truncation": True})
 
     def best(made: Any) -> list[int]:
@@ -250,26 +264,38 @@ def masks(run: Run, own: Any, texts: Sequence[str], rounds: int) -> None:
     expected = [each[0]["token"] for each in fill(masked[:32], 1)]
     same = [one == other for one, other in zip(best(loaded.fill(masked[:32], 1)), expected, strict=True)]
     assert sum(same) >= 30, same  # ours are never special tokens
-    others = {"ours, int8": lambda: small.fill(masked)}
-    compared("fill", lambda: loaded.fill(masked), fill, masked, rounds, others, best)
+    others = {"ours, int8": lambda: small.fill(masked), "ours, bfloat16": lambda: rounded.fill(masked)}
+    halved = partial(fill, filling=rounded_filling)
+    compared("fill", lambda: loaded.fill(masked), fill, halved, masked, rounds, others, best)
 
 
-def decoders(tokenizer: Tokenizer, rounds: int, folder: Path) -> None:
-    """Compare generation."""
+def decoders(tokenizer: Tokenizer, rounds: int, folder: Path, ways: Sequence[str]) -> None:
+    """Compare generation, greedy (`generate`) and by sampling from all tokens (`sample`)."""
     recipe = load_recipe("gpt2-tiny", {"input.length": 512})
     run = made_run(recipe, tokenizer, folder / "gpt2")
-    loaded, model, own = bakeoff.load(run, "cpu"), causal_model(run), their_tokenizer(run, opening=True)
+    loaded, own = bakeoff.load(run, "cpu"), their_tokenizer(run, opening=True)
     prompts = texts_of(tokenizer, PROMPTS, 40, random.Random(2))
-    writing = transformers.pipeline("text-generation", model=model, tokenizer=own)
+    writing, rounded_writing = (
+        transformers.pipeline("text-generation", model=causal_model(run).to(dtype), tokenizer=own)
+        for dtype in (torch.float32, torch.bfloat16)
+    )
+    others = {"ours, int8": eight_bit(run), "ours, bfloat16": bakeoff.load(run, "cpu", "bfloat16")}
 
-    def written(given: Sequence[str], batch: int) -> Any:
-        options = {"max_new_tokens": TOKENS, "do_sample": False, "suppress_tokens": tokenizer.special_ids.tolist()}
+    def written(given: Sequence[str], batch: int, sampled: bool, writing: Any = writing) -> Any:
+        options = {"max_new_tokens": TOKENS, "suppress_tokens": tokenizer.special_ids.tolist()}
+        options |= {"do_sample": True, "top_k": 0} if sampled else {"do_sample": False}
         return writing(list(given), batch_size=batch, return_tensors=True, **options)
 
-    def ours(run: bakeoff.LoadedRun) -> Callable[[], Any]:
-        return lambda: run.generate(prompts, tokens=TOKENS, temperature=0)
+    for way in ways:
+        sampled = way == "sample"
 
-    compared("generate", ours(loaded), written, prompts, rounds, {"ours, int8": ours(eight_bit(run))}, list)
+        def ours(run: bakeoff.LoadedRun, temperature: float = float(sampled)) -> Callable[[], Any]:
+            return lambda: run.generate(prompts, tokens=TOKENS, temperature=temperature)
+
+        theirs = partial(written, sampled=sampled)
+        rounded = {name: ours(run) for name, run in others.items()}
+        halved = partial(theirs, writing=rounded_writing)
+        compared(way, ours(loaded), theirs, halved, prompts, rounds, rounded, None if sampled else list)
 
 
 def growth(tokenizer: Tokenizer, folder: Path) -> None:
@@ -312,8 +338,8 @@ def main() -> None:
             classes(run, own, texts, options.rounds, Path(folder))
         if "fill" in options.only:
             masks(run, own, texts, options.rounds)
-        if "generate" in options.only:
-            decoders(tokenizer, options.rounds, Path(folder))
+        if ways := [way for way in ("generate", "sample") if way in options.only]:
+            decoders(tokenizer, options.rounds, Path(folder), ways)
         if "growth" in options.only:
             growth(tokenizer, Path(folder))
 

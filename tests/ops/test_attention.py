@@ -4,6 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from bakeoff.ops import attention as attending
 from bakeoff.ops.attention import FEW_QUERIES, UNFUSED_KEYS, attention
 from bakeoff.ops.cpu.matrix_products import Float32Products
 from bakeoff.ops.dropout import dropout
@@ -64,3 +65,23 @@ def test_short_and_long_rows_in_bfloat16(keys, queries):
     query, key, value = tensors(torch.bfloat16, queries=queries, keys=keys)
     expected = F.scaled_dot_product_attention(query.double(), key.double(), value.double())
     torch.testing.assert_close(attention(query, key, value).double(), expected, atol=2e-2, rtol=2e-2)
+
+
+@pytest.mark.parametrize("units", [False, True])
+@pytest.mark.parametrize(("queries", "keys"), [(1, 9), (6, 6)])
+def test_matrix_units_change_nothing_but_the_kernel_where_nothing_is_trained(monkeypatch, units, queries, keys):
+    monkeypatch.setattr(attending, "_has_matrix_units", lambda: units)
+    kernels = []
+    fused = F.scaled_dot_product_attention
+    monkeypatch.setattr(F, "scaled_dot_product_attention", lambda *x, **y: kernels.append(1) or fused(*x, **y))
+    query, key, value = (each.detach() for each in tensors(torch.bfloat16, queries, keys))
+    mask = torch.ones(2, 1, 1, keys, dtype=torch.bool)
+    mask[0, :, :, :2] = False
+    with torch.inference_mode():
+        found = attention(query, key, value, mask=mask)
+    expected = definition(query, key, value, mask, False, torch.ones(2, 3, queries, keys))
+    torch.testing.assert_close(found.double(), expected, atol=4e-2, rtol=4e-2)
+    assert len(kernels) == units
+    with torch.no_grad():  # a validation in training
+        attention(query, key, value, mask=mask)
+    assert len(kernels) == units

@@ -9,7 +9,7 @@ import typer
 
 from bakeoff.cli.shared.decorators import noted, of_checkpoint, taking
 from bakeoff.cli.shared.makers import options_of
-from bakeoff.cli.shared.options import Device, Errors
+from bakeoff.cli.shared.options import Device, Errors, Precision
 from bakeoff.cli.shared.output_files import require_out, save_records
 from bakeoff.cli.shared.texts import Blank, TextColumn, TextsFile, texts_of
 from bakeoff.display.terminal import tell, write_json
@@ -53,6 +53,7 @@ def embed(
     pooled: dict[str, Any],
     errors: Errors = "strict",
     device: Device = "auto",
+    precision: Precision = "float32",
 ) -> None:
     """Give each text a vector: the run's hidden states, pooled over the text's tokens.
 
@@ -68,7 +69,7 @@ def embed(
     require_out(out, (".npy", ".jsonl", ".parquet"))
     named = text_column is not None
     inputs = texts_of([list(text or [])], texts, [text_column or "text"], named, errors, ["--text-column"])
-    embedder = Embedder(run, VectorConfig.parse(pooled, "embed"), device)
+    embedder = Embedder(run, VectorConfig.parse(pooled, "embed"), device, precision=precision)
     if per is not None:
         _print_words(embedder, inputs, per, out)
         return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bakeoff.cli.shared.decorators import of_checkpoint
-from bakeoff.cli.shared.options import Device, Errors, Json
+from bakeoff.cli.shared.options import Device, Errors, Json, Precision
 from bakeoff.cli.shared.output_files import Out, require_out, save_records
 from bakeoff.cli.shared.printing import remark_unfinished
 from bakeoff.cli.shared.texts import TextColumn, TextsFile, on_one_line, print_json, print_lines, texts_of
@@ -36,6 +36,7 @@ def fill(
     out: Out = None,
     errors: Errors = "strict",
     device: Device = "auto",
+    precision: Precision = "float32",
     json: Json = False,
 ) -> None:
     """Say which tokens belong at each [MASK] of a text, and how probable each is.
@@ -48,7 +49,8 @@ def fill(
     Example: bakeoff fill runs/bert --texts questions.txt -k 1 --out answers.jsonl
     """
     from bakeoff.reading.text_files import read_ahead
-    from bakeoff.resources.device import resolve_device
+    from bakeoff.resources.device import Placement
+    from bakeoff.resources.inference import for_inference
     from bakeoff.runs.run import Run
     from bakeoff.using.filling import Filler
 
@@ -57,7 +59,8 @@ def fill(
     remark_unfinished(opened)
     arguments = list(text or [])
     inputs = texts_of([arguments], texts, [text_column or "text"], text_column is not None, errors, ["--text-column"])
-    filler = Filler(opened, opened.load(resolve_device(device)))
+    placement = Placement.of(device, precision)
+    filler = Filler(opened, for_inference(opened.load(placement.device), placement), placement.precision)
 
     def answered() -> Iterator[list[tuple[str, "Filled"]]]:
         done = 0

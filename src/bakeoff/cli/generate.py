@@ -7,7 +7,7 @@ import typer
 
 from bakeoff.cli.shared.decorators import noted, of_checkpoint, taking
 from bakeoff.cli.shared.makers import options_of
-from bakeoff.cli.shared.options import Device, Errors, Json
+from bakeoff.cli.shared.options import Device, Errors, Json, Precision
 from bakeoff.cli.shared.output_files import Out, require_out, save_records
 from bakeoff.cli.shared.printing import remark_unfinished
 from bakeoff.cli.shared.texts import Blank, TextColumn, TextsFile, on_one_line, print_json, print_lines, texts_of
@@ -32,6 +32,7 @@ def generate(
     out: Out = None,
     errors: Errors = "strict",
     device: Device = "auto",
+    precision: Precision = "float32",
     json: Json = False,
 ) -> None:
     """Continue texts, fill in [MASK] with a sequence-to-sequence model, or translate.
@@ -52,7 +53,7 @@ def generate(
     arguments = list(prompt or [])
     prompts = texts_of([arguments], texts, [text_column or "text"], text_column is not None, errors, ["--text-column"])
     blank = Blank(opened.tokenizer)
-    parts = (blank.counted(part) for part in write(opened, prompts, config, device=device))
+    parts = (blank.counted(part) for part in write(opened, prompts, config, device=device, precision=precision))
     if out is not None:
         count = save_records(out, ([each._asdict() for each in part] for part in parts))
         tell(f"{out}: {counted(count, 'text')}")

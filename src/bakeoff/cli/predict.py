@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import typer
 
 from bakeoff.cli.shared.decorators import noted
-from bakeoff.cli.shared.options import Device, Errors, Json
+from bakeoff.cli.shared.options import Device, Errors, Json, Precision
 from bakeoff.cli.shared.output_files import Out, require_out, save_records
 from bakeoff.cli.shared.texts import Blank, TextsFile, on_one_line, print_json, print_lines, texts_of
 from bakeoff.display.terminal import tell
@@ -69,6 +69,7 @@ def predict(
     out: Out = None,
     errors: Errors = "strict",
     device: Device = "auto",
+    precision: Precision = "float32",
     json: Json = False,
 ) -> None:
     """Say what a fine-tuned run makes of texts: the class, the number, the words' tags, the choice or the text.
@@ -102,7 +103,7 @@ def predict(
     if keep_columns and out is None and not json:
         raise UserError("--keep-columns is about predictions with names; give --out FILE or --json, too")
     kept = _require_columns(texts, config, text_column) if keep_columns else None
-    parts = (blank.counted(part) for part in asked.predictions(device, left_out, cut))
+    parts = (blank.counted(part) for part in asked.predictions(device, precision, left_out, cut))
     records = None if kept is None else _with_columns(kept, asked.table, task, parts)
     if out is not None:
         count = save_records(out, records or ([_record(task, each) for each in part] for part in parts))
@@ -161,11 +162,14 @@ class _Asked(NamedTuple):
             return self.run.task.read_otherwise(self.settings).form
         return PLAIN._replace(errors=self.errors)
 
-    def predictions(self, device: str, left_out: Counter[str], cut: "CutTexts") -> Iterator[list["Predicted"]]:
+    def predictions(
+        self, device: str, precision: Precision, left_out: Counter[str], cut: "CutTexts"
+    ) -> Iterator[list["Predicted"]]:
         """The predictions for all texts, part by part.
 
         Args:
             device: auto, cpu, cuda or mps.
+            precision: auto, float32 or bfloat16, the precision of products.
             left_out: gets the number of rows that are left out, by reason.
             cut: gets what was cut.
 
@@ -177,14 +181,22 @@ class _Asked(NamedTuple):
         if self.file is not None and self.as_labelled:
             if self.typed or self.pairs:
                 raise UserError(f"{self.file}: the file has all texts to predict; give no texts beside --texts")
-            settings = self.settings
-            return predict_file(self.run, self.file, settings=settings, device=device, left_out=left_out, cut=cut)
+            return predict_file(
+                self.run,
+                self.file,
+                settings=self.settings,
+                device=device,
+                precision=precision,
+                left_out=left_out,
+                cut=cut,
+            )
         if self.run.task.input_sides is not None:
-            return predict_parts(self.run, self._texts(self.run.task.input_sides), device=device, cut=cut)
+            texts = self._texts(self.run.task.input_sides)
+            return predict_parts(self.run, texts, device=device, precision=precision, cut=cut)
         if self.file is not None or self.pairs or self.columns or not self.typed:
             needs = "give the context and its choices, or --texts with a file as in fine-tuning"
             raise UserError(f"{self.run.path}: {needs}")
-        return predict_parts(self.run, [tuple(self.typed)], device=device, cut=cut)
+        return predict_parts(self.run, [tuple(self.typed)], device=device, precision=precision, cut=cut)
 
     def _texts(self, sides: int) -> "Texts":
         """The texts, or pairs of texts, of arguments or of a file."""

@@ -9,7 +9,7 @@ import typer
 
 from bakeoff.cli.shared.decorators import taking
 from bakeoff.cli.shared.makers import options_from
-from bakeoff.cli.shared.options import Device
+from bakeoff.cli.shared.options import Device, Precision
 from bakeoff.display.terminal import tell
 from bakeoff.errors import Interrupted
 
@@ -28,6 +28,7 @@ def serve(
     *,
     options: dict[str, Any],
     device: Device = "auto",
+    precision: Precision = "float32",
 ) -> None:
     """Try models in a browser, and answer programs over HTTP, until Ctrl-C.
 
@@ -36,7 +37,7 @@ def serve(
     from bakeoff.web.serve import serve as answer
 
     try:
-        answer(runs, device=device, progress=tell, **options)
+        answer(runs, device=device, precision=precision, progress=tell, **options)
     except Interrupted as stop:
         from bakeoff.web.worker import ModelThread
 

@@ -12,10 +12,10 @@ from bakeoff.generation.sampling import PromptSeed
 from bakeoff.generation.text_around_masks import encoded_around
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.objectives.objective import ObjectiveConfig
-from bakeoff.ops.cpu.matrix_products import lay_out_for_few_rows
 from bakeoff.reading.aligned import clean
 from bakeoff.reading.text_files import Texts, in_memory, is_blank, read_ahead
-from bakeoff.resources.device import resolve_device
+from bakeoff.resources.device import Placement, Precision
+from bakeoff.resources.inference import for_inference
 from bakeoff.runs.run import Run
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
@@ -53,6 +53,7 @@ def generate(
     config: GenerationConfig | None = None,
     *,
     device: str = "auto",
+    precision: Precision = "float32",
 ) -> list[str]:
     """Generate a continuation, or a target, for each prompt.
 
@@ -67,11 +68,16 @@ def generate(
         prompts: the texts. For a blank text a model without an encoder writes any text, other models write nothing.
         config: how tokens are chosen; None: the defaults.
         device: auto, cpu, cuda or mps.
+        precision: auto, float32 or bfloat16, the precision of products.
 
     Raises:
         UserError: there is no such run, it cannot generate text, or a prompt is too long for it.
     """
-    return [each.output for part in write(run, in_memory(prompts), config, device=device) for each in part]
+    return [
+        each.output
+        for part in write(run, in_memory(prompts), config, device=device, precision=precision)
+        for each in part
+    ]
 
 
 def write(
@@ -80,6 +86,7 @@ def write(
     config: GenerationConfig | None = None,
     *,
     device: str = "auto",
+    precision: Precision = "float32",
 ) -> Iterator[list[Written]]:
     """Generate texts as `generate` does, batch by batch in the order of prompts, in bounded memory.
 
@@ -88,6 +95,7 @@ def write(
         prompts: a file of texts, or tuples of one text each.
         config: as for `generate`.
         device: as for `generate`.
+        precision: as for `generate`.
 
     Raises:
         UserError: as for `generate`, or the file has a mistake.
@@ -96,9 +104,9 @@ def write(
     writer: PromptWriter | None = None
     for part in read_ahead(prompts, PROMPTS_AT_ONCE):
         if writer is None:
-            module = opened.load(resolve_device(device))
-            lay_out_for_few_rows(module)
-            writer = PromptWriter(opened, config or GenerationConfig(), module)
+            placement = Placement.of(device, precision)
+            module = for_inference(opened.load(placement.device), placement)
+            writer = PromptWriter(opened, config or GenerationConfig(), module, precision=placement.precision)
         yield writer.write([text for (text,) in part])
 
 
@@ -110,6 +118,7 @@ class PromptWriter:
         config: how tokens are chosen.
         module: the run's model, from `run.load`.
         count: a function that is called with the numbers of tokens that were written.
+        precision: float32 or bfloat16, the precision of products.
 
     Raises:
         UserError: the run has not learned to generate text.
@@ -121,6 +130,7 @@ class PromptWriter:
         config: GenerationConfig,
         module: PretrainingModel,
         count: Callable[[int], None] = lambda tokens: None,
+        precision: str = "float32",
     ) -> None:
         self._run, self._config, self._tokenizer = run, config, run.tokenizer
         self._module = module
@@ -128,7 +138,7 @@ class PromptWriter:
         self._objective: ObjectiveConfig = objective
         self._marks = objective.mark_ids(self._tokenizer)
         banned = set(never_written(self._tokenizer)) - set(self._marks)
-        self._generator = Generator(self._module, self._tokenizer.separator, sorted(banned))
+        self._generator = Generator(self._module, self._tokenizer.separator, sorted(banned), precision)
         self._has_source = self._module.model.config.sequence_to_sequence
         self._continues = not objective.rewrites or objective.continues_source
         self._done = 0

@@ -14,6 +14,7 @@ from bakeoff.generation.writer import Writer, writer_of
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.lengths import by_length, padded
 from bakeoff.models.part import ModelState, chosen_rows
+from bakeoff.resources.device import autocast
 from bakeoff.row import Row, Source
 
 SCORES_AT_ONCE = 1 << 22
@@ -31,10 +32,17 @@ class Generator:
         module: a pre-trained model with its heads, or a `Writer`; in evaluation mode.
         end: the token that ends a text; None: texts end at the largest number of tokens alone.
         banned: tokens that are never written.
+        precision: float32 or bfloat16, the precision of products.
     """
 
-    def __init__(self, module: PretrainingModel | Writer, end: int | None, banned: Sequence[int] = ()) -> None:
-        self.writer = module if isinstance(module, Writer) else writer_of(module)
+    def __init__(
+        self,
+        module: PretrainingModel | Writer,
+        end: int | None,
+        banned: Sequence[int] = (),
+        precision: str = "float32",
+    ) -> None:
+        self.writer, self.precision = module if isinstance(module, Writer) else writer_of(module), precision
         self.model, self.end = self.writer.model, end
         self.device = self.model.device
         self.banned = ids_of(sorted(banned), self.device)
@@ -175,7 +183,8 @@ class Generator:
         self, row: Row[Tensor], state: ModelState, chosen: Sequence[int] | None = None, normalised: bool = True
     ) -> tuple[Tensor, ModelState]:
         """What `Writer` gives, with minus infinity for banned tokens."""
-        scores, after = self.writer(row, state, chosen, normalised)
+        with autocast(self.device, self.precision):
+            scores, after = self.writer(row, state, chosen, normalised)
         return scores.index_fill_(1, self.banned, float("-inf")), after
 
     def _full(self, read: int) -> bool:

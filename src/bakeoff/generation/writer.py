@@ -21,11 +21,13 @@ class Writer(nn.Module):
         model: a causal model, or an encoder with a decoder.
         head: the head that predicts next tokens.
         reads_prefix: whether the tokens of a prompt attend to each other in both directions.
+        scoring_weight: see `PretrainingModel`.
     """
 
-    def __init__(self, model: Model, head: Head, reads_prefix: bool) -> None:
+    def __init__(self, model: Model, head: Head, reads_prefix: bool, scoring_weight: Tensor | None = None) -> None:
         super().__init__()
         self.model, self.head, self.reads_prefix = model, head, reads_prefix
+        self._scoring_weight = scoring_weight
 
     def forward(
         self, row: Row[Tensor], state: ModelState, chosen: Sequence[int] | None = None, normalised: bool = True
@@ -46,7 +48,8 @@ class Writer(nn.Module):
         if chosen is not None and len(chosen) < len(last):
             last = last[list(chosen)]
         scores = self.head.log_probabilities if normalised else self.head.scores
-        return scores(last, self.model.embedding.weight), after
+        weight = self.model.embedding.weight if self._scoring_weight is None else self._scoring_weight
+        return scores(last, weight), after
 
 
 def writer_of(module: PretrainingModel) -> Writer:
@@ -55,7 +58,7 @@ def writer_of(module: PretrainingModel) -> Writer:
     Raises:
         UserError: the model has no head for next tokens.
     """
-    return Writer(module.model, next_token_head(module), module.reads_prefix)
+    return Writer(module.model, next_token_head(module), module.reads_prefix, module.scoring_weight)
 
 
 def next_token_head(module: PretrainingModel) -> Head:

@@ -59,6 +59,9 @@ class PretrainingModel(nn.Module):
         """The model sees the text that it is given to continue from both sides."""
         self.row_lengths = row_lengths(self.objectives, recipe.input.length)
         """Number of tokens of a full row's source, 0 where there is none, and of the row itself."""
+        self.scoring_weight: Tensor | None = None
+        """(V, E) the embedding's weight in the type and the layout in which heads score by it; set where nothing is
+        trained any more. None: they score by the weight itself."""
         self._row_width = recipe.model.stack.output_width
         if recipe.training.activation_checkpointing:
             self.recompute_layers()
@@ -103,7 +106,7 @@ class PretrainingModel(nn.Module):
                 row = row._replace(padding_mask=None, documents=None)
                 hidden, after = self.model(row, state, remembered=batch.advance, banded=False)
             gathered |= self._gathered(hidden, targets)
-        embedding_weight = self.model.embedding.weight
+        embedding_weight = self.model.embedding.weight if self.scoring_weight is None else self.scoring_weight
         results = {}
         for each in self.objectives:
             if each.name in batch.parts and score is summed_loss:

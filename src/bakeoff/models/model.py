@@ -203,9 +203,8 @@ class Model(nn.Module):
 
         Args:
             rows: B.
-            room: the expected number of tokens of a text. `forward` may overwrite the state and those that follow from
-                it then, so that a text continues from its last state alone. A token costs less, because keys and values
-                are not copied each time. 0: it may not.
+            room: the expected number of tokens of a text, whose keys and values then are not copied for each token:
+                `forward` may overwrite the state, and a text continues from its last one alone. 0: it may not.
         """
         parameter = next(self.parameters())
         like = torch.empty(0, dtype=parameter.dtype, device=parameter.device)  # plain, also where weights are sharded

@@ -6,16 +6,20 @@ import sys
 import time
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 
 from bakeoff.errors import UserError
 from bakeoff.machine.allocator import keep_memory, return_memory
 from bakeoff.machine.capacity import processor_name
+from bakeoff.ops.cpu.bfloat16 import has_matrix_units, has_vector_products
 from bakeoff.ops.cpu.matrix_products import Float32Products
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
+
+Precision = Literal["auto", "float32", "bfloat16"]
+"""The precision of products that a user asks for."""
 
 
 TOKENS_ON_CPU = 1024
@@ -40,6 +44,12 @@ class Placement(NamedTuple):
     """The device of the tensors."""
     precision: str
     """float32 or bfloat16, the precision of products."""
+
+    @classmethod
+    def of(cls, device: str, precision: Precision) -> "Placement":
+        """The device with a name, and a precision on it; see `resolve_device` and `resolve_precision`."""
+        on = resolve_device(device)
+        return cls(on, resolve_precision(precision, on))
 
     def autocast(self) -> AbstractContextManager[Any]:
         """The context in which a forward pass has this precision."""
@@ -82,10 +92,14 @@ def device_name(device: torch.device) -> str:
     return torch.cuda.get_device_name(device) if device.type == "cuda" else processor_name()
 
 
-def resolve_precision(
-    precision: Literal["auto", "float32", "bfloat16"], device: torch.device
-) -> Literal["float32", "bfloat16"]:
-    """The precision; auto is bfloat16 on GPUs and CPUs with fast instructions for its products, else float32."""
+def resolve_precision(precision: Precision, device: torch.device) -> Literal["float32", "bfloat16"]:
+    """The precision; auto is bfloat16 on GPUs and CPUs with fast instructions for its products, else float32.
+
+    Raises:
+        UserError: there is no such precision.
+    """
+    if precision not in get_args(Precision):
+        raise UserError(f"precision {precision}: choose from {', '.join(get_args(Precision))}")
     if precision == "auto":
         if device.type == "cuda":
             return "bfloat16" if torch.cuda.is_bf16_supported() else "float32"
@@ -100,12 +114,7 @@ def _multiplies_bfloat16() -> bool:
     The vector products of Intel's processors reach 0.6 of the rate of float32. Without either, torch converts the
     matrices and multiplies in float32.
     """
-    if hasattr(torch.cpu, "get_capabilities"):
-        capabilities = torch.cpu.get_capabilities()
-        matrix_units, vectors = (bool(capabilities.get(name, False)) for name in ("amx_bf16", "avx512_bf16"))
-    else:
-        matrix_units, vectors = torch.cpu._is_amx_tile_supported(), torch.cpu._is_avx512_bf16_supported()
-    return matrix_units or (vectors and "AMD" in processor_name())
+    return has_matrix_units() or (has_vector_products() and "AMD" in processor_name())
 
 
 def autocast(device: torch.device, precision: str) -> AbstractContextManager[Any]:

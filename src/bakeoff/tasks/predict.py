@@ -10,7 +10,8 @@ from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
 from bakeoff.reading.hub import on_hub
 from bakeoff.reading.text_files import Texts, Tidier, in_memory, read_ahead
-from bakeoff.resources.device import Placement, resolve_device
+from bakeoff.resources.device import Placement, Precision, resolve_precision
+from bakeoff.resources.inference import for_inference
 from bakeoff.tasks.cut_rows import CutTexts
 from bakeoff.tasks.examples import LeftOut
 from bakeoff.tasks.finetuned_run import FinetunedRun
@@ -43,6 +44,7 @@ def predict(
     pairs: Sequence[str] | None = None,
     *,
     device: str = "auto",
+    precision: Precision = "float32",
     head: HeadedModel | None = None,
 ) -> list[dict[str, Any]]:
     """The predictions of a run for texts, or pairs of texts.
@@ -52,7 +54,8 @@ def predict(
         texts: (N,) texts; a blank one is predicted as the text that it is, one without words.
         pairs: (N,) second texts, for a run that was fine-tuned on pairs.
         device: auto, cpu, cuda or mps.
-        head: the run's where it is loaded already; None: it is loaded to the device.
+        precision: auto, float32 or bfloat16, the precision of products.
+        head: the run's where it is loaded already, in the precision; None: it is loaded to the device.
 
     Returns:
         For each text label and probability (classification), value (regression), words and tags (tagging), or
@@ -66,7 +69,7 @@ def predict(
     require_sides(opened, texts, pairs)
     source = in_memory(texts) if pairs is None else in_memory(texts, pairs)
     task = opened.learned
-    parts = predict_parts(opened, source, device=device, head=head)
+    parts = predict_parts(opened, source, device=device, precision=precision, head=head)
     return [task.as_record(each.example, each.prediction) for part in parts for each in part]
 
 
@@ -75,6 +78,7 @@ def predict_parts(
     texts: Texts,
     *,
     device: str = "auto",
+    precision: Precision = "float32",
     head: HeadedModel | None = None,
     cut: CutTexts | None = None,
 ) -> Iterator[list[Predicted]]:
@@ -84,14 +88,15 @@ def predict_parts(
         run: a fine-tuned run.
         texts: a file, or tuples of as many texts as an example of the task has.
         device: auto, cpu, cuda or mps.
-        head: the run's where it is loaded already; None: it is loaded to the device.
+        precision: auto, float32 or bfloat16, the precision of products.
+        head: the run's where it is loaded already, in the precision; None: it is loaded to the device.
         cut: a counter of the texts that were too long for a row.
 
     Raises:
         UserError: there is a mistake in the file.
     """
     examples = ([run.task.example(each) for each in part] for part in read_ahead(texts, TEXTS_AT_ONCE))
-    yield from _answered(run, examples, device, head, cut)
+    yield from _answered(run, examples, device, precision, head, cut)
 
 
 def predict_file(
@@ -100,6 +105,7 @@ def predict_file(
     *,
     settings: Mapping[str, Any] | None = None,
     device: str = "auto",
+    precision: Precision = "float32",
     left_out: Counter[str] | None = None,
     cut: CutTexts | None = None,
 ) -> Iterator[list[Predicted]]:
@@ -110,6 +116,7 @@ def predict_file(
         path: the file.
         settings: settings of the task's config for reading the file, where they differ from fine-tuning.
         device: auto, cpu, cuda or mps.
+        precision: auto, float32 or bfloat16, the precision of products.
         left_out: a counter of the rows that have no prediction, by reason.
         cut: a counter of the rows that were too long.
 
@@ -120,7 +127,7 @@ def predict_file(
     if not on_hub(path):  # what is wrong with the file comes out before the work
         for _ in task.read(path, labelled=False):
             pass
-    yield from _answered(run, _some(_kept(task, path, left_out)), device, cut=cut)
+    yield from _answered(run, _some(_kept(task, path, left_out)), device, precision, cut=cut)
 
 
 def _kept(task: TaskConfig, path: Path, left_out: Counter[str] | None) -> Iterator[Any]:
@@ -144,17 +151,20 @@ def _answered(
     run: FinetunedRun,
     parts: Iterable[list[Any]],
     device: str,
+    precision: Precision,
     head: HeadedModel | None = None,
     cut: CutTexts | None = None,
 ) -> Iterator[list[Predicted]]:
-    head = head or run.load(resolve_device(device))
+    if head is None:
+        placement = Placement.of(device, precision)
+        head = for_inference(run.load(placement.device), placement)
     on, format, task = head.model.device, run.format(), run.learned
+    placement = Placement(on, resolve_precision(precision, on))
     for part in parts:
-        # Everything is float32 here: the prediction should not depend on the machine more than it must.
         items = task.encode(part, format)
         if cut is not None:
             cut.add(items, format.length)
-        predicted = predictions_of(head, items, task, format, Placement(on, "float32"))
+        predicted = predictions_of(head, items, task, format, placement)
         yield [Predicted(*each) for each in zip(part, predicted.predictions, strict=True)]
 
 

@@ -20,6 +20,7 @@ from bakeoff.objectives.heads import Head
 from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.reading.aligned import clean
+from bakeoff.resources.device import Placement
 from bakeoff.row import Row
 from bakeoff.runs.run import Run
 from bakeoff.scoring.bidirectional import BothSides
@@ -75,12 +76,13 @@ class Filler:
     Args:
         run: a pre-trained run.
         module: the run's model with its heads, in evaluation mode.
+        precision: float32 or bfloat16, the precision of products.
 
     Raises:
         UserError: no objective of the run fills masks.
     """
 
-    def __init__(self, run: Run, module: PretrainingModel) -> None:
+    def __init__(self, run: Run, module: PretrainingModel, precision: str = "float32") -> None:
         objective = filling_objective(run)
         if objective is None:
             able = [kind for kind, config in OBJECTIVES.items() if _hides(config) or config.scoring == "forwards"]
@@ -89,6 +91,7 @@ class Filler:
             raise UserError(f"{run.path}: trained on {trained}, which gives the tokens at a mask no probability{hint}")
         self._run, self._module, self._tokenizer = run, module, run.tokenizer
         self._objective, self._device = objective.kind, module.model.device
+        self._placement = Placement(self._device, precision)
         self._shown_not = torch.from_numpy(run.tokenizer.special_ids).to(self._device)
         tokenizer = run.tokenizer
         special = tokenizer.start, tokenizer.separator, tokenizer.mask
@@ -115,7 +118,8 @@ class Filler:
         for chosen in batches([len(row.ids) for row in rows], self._device):
             row, positions = self._read([rows[index] for index in chosen])
             batch, best = Batch(row, {self._objective: (positions, positions)}), partial(self._candidates, k)
-            candidates = self._module(batch, score=best)[0][self._objective]
+            with self._placement.autocast():
+                candidates = self._module(batch, score=best)[0][self._objective]
             owners = [index for index in chosen for _ in rows[index].positions]
             for owner, candidate in zip(owners, candidates, strict=True):
                 filled[owner].append(candidate)

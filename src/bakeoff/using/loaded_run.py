@@ -12,6 +12,7 @@ from bakeoff.generation.config import GenerationConfig
 from bakeoff.generation.generate import PROMPTS_AT_ONCE, PromptWriter
 from bakeoff.generation.sampling import Seeds, drawn_by
 from bakeoff.reading.text_files import Texts, in_memory, read_ahead
+from bakeoff.resources.device import Precision
 from bakeoff.runs.run import Run
 from bakeoff.scoring.options import Reading
 from bakeoff.scoring.texts import TextScore, TextScores
@@ -31,15 +32,17 @@ class LoadedRun(LoadedStates):
     iterator from `stream` belongs to one thread. Texts and rows of similar length share a batch, whatever their order,
     and memory beyond the results does not grow with their number.
 
-    All computations are in float32, without gradients, on the run's device; returned tensors are on that device.
+    All computations are without gradients, on the run's device, in its precision; returned tensors are on that device.
 
     Args:
         run: a pre-trained or a fine-tuned run.
         device: auto, cpu, cuda or mps.
+        precision: auto, float32 or bfloat16, the precision of products.
 
     Attributes:
         path: the run's directory.
         device: the device of the weights.
+        precision: float32 or bfloat16, the precision of products.
     """
 
     @overload  # a str is a Sequence[str], too, but means one text here
@@ -64,7 +67,7 @@ class LoadedRun(LoadedStates):
             UserError: the run cannot fill masks, or a text has no mask, or a mask that the model cannot fill.
         """
         run, module = self._require_pretrained("fill")
-        filler = Filler(run, module)
+        filler = Filler(run, module, self.precision)
         filled = filler.fill([text for (text,) in in_memory([texts] if isinstance(texts, str) else texts)], k)
         return filled[0] if isinstance(texts, str) else filled
 
@@ -95,6 +98,7 @@ class LoadedRun(LoadedStates):
             UserError: the run gives texts no probability, or targets are missing or not needed.
         """
         run, module = self._require_pretrained("score")
+        self._require_float32("score")
         wants_pairs = self.recipe.model.sequence_to_sequence
         if "score" in self.capabilities and wants_pairs != (pairs is not None):
             needs = "scores targets of sources; give both" if wants_pairs else "scores single texts; leave pairs out"
@@ -150,7 +154,7 @@ class LoadedRun(LoadedStates):
     def writer(self, config: GenerationConfig) -> PromptWriter:
         """A new `PromptWriter` with these settings and the weights of this object."""
         run, module = self._require_pretrained("generate")
-        return PromptWriter(run, config, module, self._count_tokens)
+        return PromptWriter(run, config, module, self._count_tokens, self.precision)
 
     def predict(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """The predictions of a fine-tuned run for texts, or pairs of texts, those of `bakeoff.predict`.
@@ -176,7 +180,7 @@ class LoadedRun(LoadedStates):
     def predictions(self, texts: Texts) -> Iterator[list[Predicted]]:
         """The predictions of a fine-tuned run for the texts of a file or in memory, several at once, in their order."""
         run, head = self._require_finetuned("predict")
-        return predict_parts(run, texts, head=head)
+        return predict_parts(run, texts, precision=self._asked, head=head)
 
     def weights_of_tokens(self, text: str, pair: str | None = None) -> TokenWeights:
         """The contribution of each token of a text to the class that the run predicts, by integrated gradients.
@@ -196,6 +200,7 @@ class LoadedRun(LoadedStates):
             UserError: the run is no classifier, or the second text is missing or not needed.
         """
         run, head = self._require_finetuned("weights_of_tokens")
+        self._require_float32("weights_of_tokens")
         if "weights_of_tokens" not in self.capabilities:
             raise UserError(f"{self.path}: weights of tokens are those for a class, and {run.task.kind} predicts none")
         require_sides(run, [text], None if pair is None else [pair])
@@ -203,16 +208,18 @@ class LoadedRun(LoadedStates):
         return weights_of_tokens(run, head, text, pair)
 
 
-def load(run: str | Path | Run | FinetunedRun, device: str = "auto") -> LoadedRun:
+def load(run: str | Path | Run | FinetunedRun, device: str = "auto", precision: Precision = "float32") -> LoadedRun:
     """Load a run for use from Python; its weights are loaded once for all methods.
 
     Args:
         run: a fine-tuned run, or a pre-trained run; if it was stopped, its newest checkpoint is used.
         device: auto, cpu, cuda or mps.
+        precision: the precision of products: float32; bfloat16, in which there is neither `score` nor
+            `weights_of_tokens`; or auto, which is bfloat16 where the device multiplies it faster.
 
     Raises:
-        UserError: there is no such run or device, or the run cannot be read.
+        UserError: there is no such run, device or precision, or the run cannot be read.
     """
     if isinstance(run, Run | FinetunedRun):
-        return LoadedRun(run, device)
-    return LoadedRun(FinetunedRun.open(run) if FinetunedRun.at(run) else Run.open_trained(run), device)
+        return LoadedRun(run, device, precision)
+    return LoadedRun(FinetunedRun.open(run) if FinetunedRun.at(run) else Run.open_trained(run), device, precision)

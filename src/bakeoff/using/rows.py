@@ -12,6 +12,7 @@ from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
 from bakeoff.lengths import padded
 from bakeoff.models.model import Model, ModelConfig
+from bakeoff.resources.device import Placement
 from bakeoff.row import Row, Source
 from bakeoff.scoring.token_scores import batches
 
@@ -79,11 +80,12 @@ class IdReader:
         model: the model, in evaluation mode.
         config: its config.
         pad: the id of padding.
-        device: the device of the model.
+        placement: the device of the model, and the precision of its products.
     """
 
-    def __init__(self, model: Model, config: ModelConfig, pad: int, device: torch.device) -> None:
-        self.model, self.config, self.pad, self.device = model, config, pad, device
+    def __init__(self, model: Model, config: ModelConfig, pad: int, placement: Placement) -> None:
+        self.model, self.config, self.pad = model, config, pad
+        self.placement, self.device = placement, placement.device
 
     @torch.inference_mode()
     def read(
@@ -124,7 +126,8 @@ class IdReader:
                 source_rows = Source(*padded(chosen_sources, self.pad, self.device))
             # Padding stands after the tokens, to which a causal model does not attend; ids alone are for an encoder.
             forwards = self.config.causal and (source_rows is not None or not self.config.sequence_to_sequence)
-            return read(Row(tokens, segment_ids, None if forwards else padding_mask, source=source_rows))
+            with self.placement.autocast():
+                return read(Row(tokens, segment_ids, None if forwards else padding_mask, source=source_rows))
 
         return in_batches(rows, lengths, self.device, batch)
 

@@ -8,9 +8,9 @@ from typing import Any, Literal
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.part import Part
-from bakeoff.ops.cpu.matrix_products import lay_out_for_few_rows
 from bakeoff.recipe import Recipe
-from bakeoff.resources.device import resolve_device
+from bakeoff.resources.device import Placement, Precision
+from bakeoff.resources.inference import for_inference
 from bakeoff.runs.run import Run
 from bakeoff.scoring.texts import scoring_objective
 from bakeoff.signals import go_on
@@ -25,25 +25,27 @@ from bakeoff.vectors.options import VectorConfig
 Capability = Literal["embed", "fill", "generate", "hidden", "logits", "predict", "score", "stream", "weights_of_tokens"]
 """The name of a method of `LoadedRun`."""
 
+NEED_FLOAT32: frozenset[Capability] = frozenset({"score", "weights_of_tokens"})
+"""Methods whose numbers are compared or added up, which rounding to bfloat16 would spoil."""
+
 
 class LoadedWeights:
     """A run whose weights are loaded once, the base of `LoadedRun`; arguments and attributes are the same."""
 
-    def __init__(self, run: Run | FinetunedRun, device: str = "auto") -> None:
+    def __init__(self, run: Run | FinetunedRun, device: str = "auto", precision: Precision = "float32") -> None:
         self.path: Path = run.path
-        self.device = resolve_device(device)
-        self._run = run
+        placement = Placement.of(device, precision)
+        self.device, self.precision = placement
+        self._run, self._asked = run, precision
         self._pretrained: tuple[Run, PretrainingModel] | None = None
         self._finetuned: tuple[FinetunedRun, HeadedModel] | None = None
         if isinstance(run, FinetunedRun):
-            head = run.load(self.device).requires_grad_(False)
+            head = for_inference(run.load(self.device), placement)
             self._finetuned, self._model = (run, head), head.model
             # Cached properties are read now, so that no two threads read them at once.
             run.learned, run.config, run.task  # noqa: B018
         else:
-            module = run.load(self.device).requires_grad_(False)
-            if module.writing is not None:
-                lay_out_for_few_rows(module)
+            module = for_inference(run.load(self.device), placement)
             self._pretrained, self._model = (run, module), module.model
         self.tokenizer: Tokenizer = run.tokenizer
         """The run's tokenizer: `encode` maps texts to ids, `decode` maps ids to texts."""
@@ -57,12 +59,13 @@ class LoadedWeights:
             for part in stack.modules():
                 if isinstance(part, Part):  # a generation or a batch of long rows takes minutes
                     part.register_forward_pre_hook(_go_on)
-        self._rows = IdReader(self._model, self.recipe.model, self.tokenizer.pad, self.device)
+        self._rows = IdReader(self._model, self.recipe.model, self.tokenizer.pad, placement)
 
     def __repr__(self) -> str:
-        """The run's path, recipe, device and capabilities."""
+        """The run's path, recipe, device, capabilities, and its precision where that is not float32."""
         able = ", ".join(sorted(self.capabilities))
-        return f"LoadedRun({str(self.path)!r}): {self.recipe.name} on {self.device}, {able}"
+        how = "" if self.precision == "float32" else f" in {self.precision}"
+        return f"LoadedRun({str(self.path)!r}): {self.recipe.name} on {self.device}{how}, {able}"
 
     @cached_property
     def capabilities(self) -> frozenset[Capability]:
@@ -70,20 +73,24 @@ class LoadedWeights:
 
         Every run has `embed` and `hidden`. A pre-trained run has those of `fill`, `generate`, `stream`, `logits` and
         `score` that its objectives taught. A fine-tuned run has `predict` if its task reads texts, and a classifier has
-        `weights_of_tokens`, too.
+        `weights_of_tokens`, too. In bfloat16 there is neither `score` nor `weights_of_tokens`.
         """
-        return capabilities_of(self._run)
+        return capabilities_of(self._run) - (NEED_FLOAT32 if self.precision == "bfloat16" else frozenset())
 
     def embedder(self, config: VectorConfig) -> Embedder:
         """The embedder with these settings and the weights of this object; it is made once for equal settings."""
         with self._lock:
             if config not in self._embedders:
-                self._embedders[config] = Embedder(self._run, config, loaded=self._model)
+                self._embedders[config] = Embedder(self._run, config, loaded=self._model, precision=self._asked)
             return self._embedders[config]
 
     def _count_tokens(self, count: int) -> None:
         with self._lock:
             self.tokens_written += count
+
+    def _require_float32(self, verb: Capability) -> None:
+        if self.precision != "float32":
+            raise UserError(f"{self.path}: {verb}: not in {self.precision}; load the run with precision float32")
 
     def _require_pretrained(self, verb: str) -> tuple[Run, PretrainingModel]:
         if self._pretrained is None:

@@ -11,6 +11,7 @@ from bakeoff.arrays import write_array
 from bakeoff.errors import UserError
 from bakeoff.reading.aligned import clean
 from bakeoff.reading.text_files import Texts, in_memory, is_blank, read_ahead
+from bakeoff.resources.device import Precision
 from bakeoff.tokenizer.hidden import HiddenText
 from bakeoff.vectors.embedder import Embedder
 from bakeoff.vectors.options import VectorConfig
@@ -57,6 +58,7 @@ def embed(
     layers: Sequence[int] = (-1,),
     length: int | None = None,
     device: str = "auto",
+    precision: Precision = "float32",
 ) -> NDArray[np.float32]:
     """(N, D) vectors of texts: the hidden states of a run, pooled over the tokens of each text.
 
@@ -70,6 +72,7 @@ def embed(
         length: the largest length of a row in tokens; longer texts are cut; None: as in pre-training, or in
             fine-tuning.
         device: auto, cpu, cuda or mps.
+        precision: auto, float32 or bfloat16, the precision of products.
 
     Returns:
         (N, D) float32. A vector depends on the other texts by rounding alone, and equal texts have equal vectors.
@@ -79,7 +82,7 @@ def embed(
             the pooling.
     """
     config = VectorConfig.parse({"pooling": pooling, "layers": layers, "length": length}, "embed")
-    embedder = Embedder(run, config, device)
+    embedder = Embedder(run, config, device, precision=precision)
     return vectors_of(embedder, [text for (text,) in in_memory(texts)])[0]
 
 

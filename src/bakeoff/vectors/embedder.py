@@ -13,7 +13,8 @@ from torch import Tensor
 
 from bakeoff.errors import UserError
 from bakeoff.models.model import Model
-from bakeoff.resources.device import resolve_device
+from bakeoff.resources.device import Placement, Precision, resolve_precision
+from bakeoff.resources.inference import for_inference
 from bakeoff.row import Row
 from bakeoff.runs.run import Run
 from bakeoff.scoring.token_scores import batches
@@ -36,7 +37,8 @@ class Embedder:
         run: a pre-trained run, or a fine-tuned run, whose head is not used.
         config: how a text becomes a vector.
         device: auto, cpu, cuda or mps.
-        loaded: the run's model if it is loaded already; None: load it to the device.
+        loaded: the run's model if it is loaded already, in the precision; None: load it to the device.
+        precision: auto, float32 or bfloat16, the precision of products.
 
     Attributes:
         width: D, the width of the vectors.
@@ -54,6 +56,7 @@ class Embedder:
         config: VectorConfig,
         device: str = "auto",
         loaded: Model | None = None,
+        precision: Precision = "float32",
     ) -> None:
         if not isinstance(run, Run | FinetunedRun):
             run = FinetunedRun.open(run) if FinetunedRun.at(run) else Run.open_trained(run)
@@ -75,8 +78,12 @@ class Embedder:
         if config.pooling == "cls" and (model.encoder is None or self.hides_first):
             kind = "sequence-to-sequence" if self.hides_first else "causal"
             raise UserError(f"{self.path}: rows of a {kind} model have no [CLS]; pool by mean, max or last")
-        self._model: Model = loaded or opened.load(resolve_device(device)).model
+        if loaded is None:
+            placement = Placement.of(device, precision)
+            loaded = for_inference(opened.load(placement.device).model, placement)
+        self._model: Model = loaded
         self.device = self._model.device
+        self._placement = Placement(self.device, resolve_precision(precision, self.device))
         widths = {self._width(layer) for layer in self._layers}
         if len(widths) > 1:
             raise UserError(f"{self.path}: layers {config.layers} have different widths, which cannot be averaged")
@@ -131,4 +138,6 @@ class Embedder:
         )
         prefix = padding_mask.sum(1) if self._reads_both_sides else None  # the whole row is the prefix
         inputs = Row(batch.ids, batch.segments, batch.padding_mask, prefix=prefix)
-        return torch.stack(layer_states(self._model, inputs, self._layers)).mean(0).float(), padding_mask
+        with self._placement.autocast():
+            states = layer_states(self._model, inputs, self._layers)
+        return torch.stack(states).float().mean(0) if len(states) > 1 else states[0].float(), padding_mask

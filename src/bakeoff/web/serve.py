@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Literal
 
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.extras import missing
@@ -24,6 +25,7 @@ def serve(
     token_file: str | Path | None = None,
     open: bool = False,
     device: str = "auto",
+    precision: Literal["auto", "float32", "bfloat16"] = "float32",
     limits: Limits | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> None:
@@ -37,6 +39,8 @@ def serve(
         token_file: answer only clients that send the token in this file.
         open: answer everybody who can reach the host, without a token.
         device: auto, cpu, cuda or mps.
+        precision: the precision of products: float32; bfloat16, in which there is neither `/score` nor weights of
+            tokens; or auto, which is bfloat16 where the device multiplies it faster.
         limits: the bounds for requests.
         progress: called with the address once requests are answered.
 
@@ -66,7 +70,7 @@ def serve(
     pages = None if comparison is None else ComparisonPages(Path(comparison))
     listening = bound(host, port)
     try:
-        models = opened([Path(each) for each in runs], lambda path: load(path, device=device), limits)
+        models = opened([Path(each) for each in runs], lambda path: load(path, device, precision), limits)
         hosts = LOOPBACK_NAMES | {f"[{host}]" if ":" in host else host} if loopback else None
         app = application(models, limits, token, hosts, pages)
         name = f"[{host}]" if ":" in host else host

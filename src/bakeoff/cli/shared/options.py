@@ -19,6 +19,17 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Device = Annotated[str, typer.Option(help="Where to compute: auto, cpu, cuda or mps.")]
 
 
+Precision = Annotated[
+    Literal["auto", "float32", "bfloat16"],
+    typer.Option(
+        help=(
+            "Precision of products: float32; bfloat16, which rounds them to 3 digits; auto: bfloat16 where the device "
+            "multiplies it faster (docs/use.md)."
+        )
+    ),
+]
+
+
 LARGEST_SEED = 2**63 - 1
 """The largest seed that generators of random numbers take."""
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor
 
 
 class Float32Products:
@@ -31,16 +31,14 @@ class Float32Products:
             setting.fp32_precision = before
 
 
-def lay_out_for_few_rows(module: nn.Module) -> None:
-    """Store the weights of linear layers column by column, in the memory that they have, on a CPU.
+def laid_out_for_few_rows(weight: Tensor) -> Tensor:
+    """An (O, I) weight of float32, stored column by column, for a CPU on which MKL multiplies.
 
     With such weights MKL multiplies few rows more quickly (8 rows in 0.6 of the time, 32 in 0.8) and many rows as
-    quickly; generation multiplies one row for each text that it writes. The weights keep their values, but are no
-    longer contiguous, which files require.
+    quickly; generation multiplies one row for each text that it writes. The weight is no longer contiguous, which files
+    require.
     """
-    for part in module.modules():
-        if isinstance(part, nn.Linear) and part.weight.device.type == "cpu" and not Float32Products.by_onednn:
-            part.weight.data = part.weight.data.t().contiguous().t()
+    return weight.t().contiguous().t()
 
 
 def _float32_is_kept() -> bool:
