@@ -64,6 +64,7 @@ def p_values(tables: Tables) -> Array:
     if len(variances[0]) > 2 or seeds > FEWEST_TO_COUNT_ONCE:
         rows = np.maximum(rows - drawn, 0)
     freedom = (over_seeds + rows) ** 2 / (over_seeds**2 / seed_freedom + rows**2 / (tables.count - 1))
+    freedom = np.minimum(freedom, tables.count - 1)
     return np.asarray(CAUTION * 2 * stats.t.sf(np.abs(apart) / np.sqrt(over_seeds + rows), freedom))
 
 
@@ -175,6 +176,8 @@ def clusters(tables: int) -> Iterator[str]:
         "20 of 25": (25,) * 20,
         "8 of 60": (60,) * 8,
         "5 of 100": (100,) * 5,
+        "3 of 150": (150,) * 3,
+        "4 of 10 to 300": tuple(np.geomspace(10, 300, 4).astype(int)),
         "30 of 2 to 100": tuple(np.geomspace(2, 100, 30).astype(int)),
         "200 of 1, 20 of 10": (1,) * 200 + (10,) * 20,
         "250 of 2": (2,) * 250,
@@ -183,13 +186,13 @@ def clusters(tables: int) -> Iterator[str]:
         world = World(seeds=seeds, sizes=sizes)
         blind = claims(replace(world, known=False), tables)
         true = claims(world, tables)
-        four = claims(replace(world, accuracies=(0.7,) * 4), tables)
+        four, eight = (claims(replace(world, accuracies=(0.7,) * count), tables) for count in (4, 8))
         unequal = claims(replace(world, accuracies=(0.7,) * 4, seed_spread=spread(SPREADS["from 0.3 to 3"](4))), tables)
         none = claims(replace(world, cluster_spread=0.0), tables)
         seen = claims(replace(world, accuracies=(0.8, 0.7), cluster_spread=0.0), tables)
         yield (
             f"{name}, {seeds} seeds: taken for independent {blind:.1%}, by clusters {true:.1%}, four recipes "
-            f"{four:.1%}, with seeds from 0.3 to 3 points {unequal:.1%}; where clusters are alike {none:.1%}, and of "
+            f"{four:.1%}, with seeds from 0.3 to 3 points {unequal:.1%}, eight {eight:.1%}; where clusters are alike {none:.1%}, and of "
             f"ten points {seen:.0%} found"
         )
 

@@ -19,6 +19,7 @@ NOISES = st.builds(
     rows=st.floats(1e-6, 1e-3),
     seed_freedom=st.floats(2, 50),
     row_freedom=st.floats(20, 5000),
+    most_freedom=st.floats(4, 5000),
     seeds=st.integers(3, 9),
 )
 
