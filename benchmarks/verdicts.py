@@ -192,8 +192,8 @@ def clusters(tables: int) -> Iterator[str]:
         seen = claims(replace(world, accuracies=(0.8, 0.7), cluster_spread=0.0), tables)
         yield (
             f"{name}, {seeds} seeds: taken for independent {blind:.1%}, by clusters {true:.1%}, four recipes "
-            f"{four:.1%}, with seeds from 0.3 to 3 points {unequal:.1%}, eight {eight:.1%}; where clusters are alike {none:.1%}, and of "
-            f"ten points {seen:.0%} found"
+            f"{four:.1%}, with seeds from 0.3 to 3 points {unequal:.1%}, eight {eight:.1%}; where "
+            f"clusters are alike {none:.1%}, and of ten points {seen:.0%} found"
         )
 
 

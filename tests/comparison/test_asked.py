@@ -67,6 +67,18 @@ def test_one_recipe_against_the_others(folder):
     assert "the difference is real" in told.headline
 
 
+def test_below_three_seeds_nobody_is_said_to_lead_against_the_baseline(folder):
+    results = go(folder, baseline="two", seeds=2)
+    assert "Nothing can be claimed yet: 2 seeds" in findings(results).headline
+    lines = [line for line in findings(results).details if "against “two” with" in line]
+    assert len(lines) == 2
+    for line in lines:
+        assert "“one” " in line
+        assert "“three” " in line
+        assert line.endswith("that may be chance.")
+    assert not any("highest mean" in line for line in findings(results).details)
+
+
 def test_names_of_tasks_together_are_escaped_once():
     names = ("A & B", "C < D")
     results = make_results(tasks=names)
@@ -89,6 +101,7 @@ def test_an_equivalent_leader_is_no_winner(folder):
         ({"trends": {"size": ["one", "two"]}}, "trends.size: an order takes three different recipes or more"),
         ({"trends": {"size": ["one", "two", "two"]}}, "trends.size: an order takes three different recipes or more"),
         ({"trends": {"size": ["one", "two", "four"]}}, "trends.size: the plan has no recipe 'four'"),
+        ({"trends": {" ": ["one", "two", "three"]}}, "trends: an order without a name"),
         ({"margin": 0}, "margin"),
         ({"margin": {"moood": 1}}, "margin: the plan has no task 'moood'; did you mean 'mood'"),
         ({"recipes": ["one"], "baseline": "one"}, "baseline: would have no effect"),

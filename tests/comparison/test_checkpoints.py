@@ -1,5 +1,6 @@
 """Pre-trainings that end after a share of the budget, from a copy of the whole one."""
 
+import csv
 import shutil
 
 import pytest
@@ -8,6 +9,7 @@ from test_execution import FakeEngine, folder, go
 from test_growing import work
 
 from bakeoff.comparison.execution import compare
+from bakeoff.comparison.reporting.report import write_report
 from bakeoff.digests import digest
 from bakeoff.errors import UserError
 from bakeoff.runs.run import Run
@@ -47,6 +49,40 @@ def test_the_whole_pre_training_is_trained_once_and_stays_as_it_is(done):
     assert (curve.scale, [point.name for point in curve.points]) == ("budget", ["50 %", "100 %"])
     assert curve.points[0].scratch == curve.points[1].scratch
     assert weights(folder / "out", "after-50-percent/pretrain") != weights(folder / "out")
+
+
+def test_measures_are_measured_at_checkpoints_and_a_finished_comparison_gets_them_later(done, corpus):
+    folder, _, _ = done
+    shutil.copytree(folder / "out", folder / "measured")
+    before = weights(folder / "measured"), weights(folder / "measured", "after-50-percent/pretrain")
+    plan = write_plan(folder, corpus, 20, 1, **PLAN, checkpoints=["50 %"], measures=[{"kind": "held_out_text"}])
+    results = compare(plan, folder / "measured", jobs=1, report=write_report)
+    assert before == (weights(folder / "measured"), weights(folder / "measured", "after-50-percent/pretrain"))
+    tasks, texts = [each for each in results.series if each.task == "mood"], results.series[1:]
+    assert len(tasks) == 1
+    assert texts
+    (checkpoint,) = results.recipes[0].checkpoints
+    (measured,), (whole,) = checkpoint.measurements, results.recipes[0].measurements
+    for curve, analysis in zip(texts, results.analyses[1:], strict=True):
+        half, end = (point.pretrained["gpt-tiny"].mean for point in curve.points)
+        metric = next(each.metric for each in results.tasks if each.name == analysis.task)
+        assert (half, end) == (pytest.approx(measured.scores[metric]), pytest.approx(whole.scores[metric]))
+        assert half != end
+    rows = [*csv.DictReader((folder / "measured/results.csv").read_text(encoding="utf-8").splitlines())]
+    assert [(row["task"], row["budget_share"]) for row in rows if row["initialisation"] == "pretrained"] == [
+        ("mood", "1.0"),
+        ("held-out text", "1.0"),
+        ("mood", "0.5"),
+        ("held-out text", "0.5"),
+    ]
+    assert [row["pretrain_steps"] for row in rows if row["budget_share"] == "0.5"] == ["20", "20"]
+
+
+def test_no_line_says_that_a_planned_stop_was_an_interruption(tmp_path, corpus):
+    said = []
+    plan = write_plan(tmp_path, corpus, 20, 1, **PLAN, checkpoints=["50 %"])
+    compare(plan, tmp_path / "out", jobs=1, report=quiet, progress=said.append)
+    assert not any("resumed" in line for line in said)
 
 
 def test_its_learning_rate_falls_to_zero_in_the_last_fifth(done):

@@ -1,12 +1,16 @@
 """Factors in report and on the terminal."""
 
+import csv
+
 from report_pages import HOSTILE, charts_of, page_of
 from synthetic_results import make_results
 
+from bakeoff.comparison.planning.asking import Asking
 from bakeoff.comparison.planning.grid import GridFacts
 from bakeoff.comparison.reporting.findings import findings
 from bakeoff.comparison.reporting.terminal import print_results
 from bakeoff.comparison.results import Results
+from bakeoff.comparison.results_csv import write_csv
 from bakeoff.comparison.statistics.factors import factor_analyses
 from bakeoff.display.text import visible
 
@@ -51,11 +55,20 @@ def test_a_report_has_means_effects_and_charts_as_text(tmp_path, capsys):
     assert "mean accuracy, % at each level" in " ".join(capsys.readouterr().out.split())
 
 
+def test_results_csv_has_a_column_for_each_factor(tmp_path):
+    facts = grid(("share", ["none", "all"]), ("model width", ["64", "128"]))
+    write_csv(make_results(grids=[facts]), tmp_path / "results.csv")
+    rows = [*csv.DictReader((tmp_path / "results.csv").read_text(encoding="utf-8").splitlines())]
+    assert {
+        row["recipe"]: {"share": row["factor: share"], "model width": row["factor: model width"]} for row in rows
+    } == (facts.cells)
+
+
 def test_a_task_on_which_a_grid_has_no_score_has_no_table_of_its_levels(tmp_path, capsys):
     facts = grid(("share", ["none", "all"]), ("width", ["64", "128"]))
     results = make_results(grids=[facts])
     without, other = results.analyses
-    without = without.model_copy(update={"factors": factor_analyses([facts], {}, False, 0)})
+    without = without.model_copy(update={"factors": factor_analyses([facts], {}, False, Asking())})
     results = results.model_copy(update={"analyses": [without, other]})
     text = page_of(results, tmp_path).text
     means = text[text.index("Mean at each level") :].split("share none")[0]

@@ -4,11 +4,16 @@ import itertools
 
 import numpy as np
 import pytest
+from synthetic_results import make_results
 
+from bakeoff.comparison.planning.asking import Asking
 from bakeoff.comparison.planning.grid import GridFacts
+from bakeoff.comparison.reporting.factor_sentences import factor_sentences
+from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.statistics.factors import analyse_factors
 from bakeoff.comparison.statistics.groups import Answers, Group
-from bakeoff.comparison.statistics.pairs import difference
+from bakeoff.comparison.statistics.pairs import all_pairs, difference
+from bakeoff.comparison.task_analysis import Analysis
 
 FACTORS = {"share": ["none", "all"], "width": ["64", "128", "256"]}
 ROWS, SEEDS = 400, 4
@@ -100,3 +105,32 @@ def test_what_is_less_than_all_seeds_and_lower_is_better():
         for label, group in scores.items()
     }
     assert all(each.difference.real is None for each in analyse_factors(facts, two).effects)
+
+
+def test_with_a_margin_levels_and_interactions_are_equivalent_as_recipes_are():
+    alone, margin = grid({"share": ["none", "all"]}), Asking(margin=0.1)
+    both = groups(alone, lambda levels: 0.7)
+    (effect,) = analyse_factors(alone, both, asking=margin).effects
+    (pair,) = all_pairs(both, asking=margin)
+    assert effect.difference.verdict == pair.verdict == "equivalent"
+    assert effect.difference.equivalence_p == pytest.approx(pair.equivalence_p)
+    facts = grid({**FACTORS, "norm": ["pre", "post"]})
+    # A difference that is real and within the margin, one beyond it, and one of which neither is known.
+    scores = groups(facts, lambda x: 0.4 + 0.05 * (x["share"] == "none") + 0.3 * (x["width"] == "64"))
+    analysis = analyse_factors(facts, scores, asking=margin)
+    verdicts = {}
+    for each in analysis.effects:
+        verdicts.setdefault(each.factors[0], set()).add(each.difference.verdict)
+    assert verdicts == {"share": {"equivalent"}, "width": {"better", "equivalent"}, "norm": {"equivalent"}}
+    assert {tuple(each.factors) for each in analysis.interactions} == {
+        ("share", "width"),
+        ("share", "norm"),
+        ("width", "norm"),
+    }
+    assert {each.difference.verdict for each in analysis.interactions} == {"equivalent"}
+    measure = ShownMetric(make_results().tasks[0])
+    said = [*factor_sentences(measure, Analysis(task="mood", pretrained={}, factors=[analysis]))]
+    assert sum("“width 64” is " in each and "beyond the noise" in each for each in said) == 2
+    assert "On “mood”, the levels of “share” are equivalent: their means differ by less than 10.0 points." in said
+    assert "On “mood”, what “share” does depends on “width” by less than 10.0 points." in said
+    assert not any("“share none” is " in each for each in said)

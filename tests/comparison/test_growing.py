@@ -63,8 +63,20 @@ def test_recipes_cells_tasks_and_seeds_are_all_that_is_run(folder):
 
 
 def test_numbers_of_rows_that_come_to_the_same_are_refused(folder):
-    with pytest.raises(UserError, match="task “mood”: train_rows: 3 of them are the same 40 rows, all that can be"):
-        go(folder, FakeEngine(), tasks=[task(folder, train_rows=[10, 40, 50, "all"])])
+    with pytest.raises(UserError, match="task “mood”: train_rows: 2 of them are the same 40 rows, all that can be"):
+        go(folder, FakeEngine(), tasks=[task(folder, train_rows=[10, 40, "all"])])
+    with pytest.raises(UserError, match="task “mood”: train_rows: 50 are more than the 40 rows that can be learned"):
+        go(folder, FakeEngine(), tasks=[task(folder, train_rows=[10, 50])])
+
+
+def test_a_number_of_rows_above_those_of_train_is_said_in_a_line_and_takes_all(folder):
+    said = []
+    values = plan_of(folder, tasks=[task(folder, train_rows=50)])
+    results = compare(values, folder / "out", engine=FakeEngine(), report=lambda *all: None, progress=said.append)
+    assert results.tasks[0].rows["train"] == 40
+    assert "mood: train_rows is 50, more than there are: all 40 rows are learned from" in [
+        line.replace("“", "").replace("”", "") for line in said
+    ]
 
 
 def test_only_some_recipes_now_and_the_rest_later_into_the_same_folder(folder):

@@ -162,7 +162,7 @@ def test_minimal_pairs_are_judged_without_fine_tuning(texts, tmp_path):
     ("changes", "message"),
     [
         ({"tasks": [{"kind": "minimal_pairs"}]}, r"tasks\.0: test: this key is required"),
-        ({"tasks": [{"kind": "minimal_pairs", "test": "none.jsonl"}]}, "minimal pairs: test: there is no file .*none"),
+        ({"tasks": [{"kind": "minimal_pairs", "test": "none.jsonl"}]}, r"tasks\.0\.test: there is no file .*none"),
         ({"tasks": [{"kind": "minimal_pairs", "test": "pairs.jsonl", "finetune": {}}]}, "unknown key 'finetune'"),
         ({"tasks": [{"kind": "held_out_text"}, {"kind": "held_out_text"}]}, "two tasks are called 'held-out text'"),
         ({"measures": [{"kind": "held_out"}]}, "measures.0.kind: there is no 'held_out'; did you mean 'held_out_text'"),

@@ -2,6 +2,8 @@
 
 import itertools
 import re
+import shutil
+import subprocess
 
 import pytest
 from hypothesis import example, given
@@ -100,6 +102,26 @@ def results(request):
     }[request.param]()
 
 
+def unbroken(cell):
+    """A cell whose lines are joined again."""
+    broken = re.fullmatch(r"\\shortstack\[[lr]\]\{(.*)\}", cell)
+    return " ".join(line.removeprefix("{}") for line in broken[1].split(r"\\")) if broken else cell
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="LaTeX is not installed")
+def test_latex_takes_the_tables_and_none_is_wider_than_the_text(results, tmp_path):
+    write_latex(results, tmp_path / "tables.tex")
+    packages = r"\usepackage[T1]{fontenc} \usepackage{booktabs,graphicx}"
+    assert packages in (tmp_path / "tables.tex").read_text(encoding="utf-8")
+    page = rf"\documentclass{{article}}{packages}\begin{{document}}\input{{tables}}\end{{document}}"
+    (tmp_path / "page.tex").write_text(page)
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
+    made = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace", check=False)
+    assert made.returncode == 0, made.stdout[-1000:]
+    assert "Overfull" not in made.stdout
+
+
 def test_cells_are_the_same_in_markdown(results, tmp_path):
     write_markdown(results, tmp_path / "report.md")
     page = (tmp_path / "report.md").read_text(encoding="utf-8")
@@ -120,7 +142,7 @@ def test_cells_are_the_same_in_latex(results, tmp_path):
     assert len(bodies) == len(tables) == text.count(r"\begin{tabular}") == text.count(r"\end{table}")
     for body, table in zip(bodies, tables, strict=True):
         lines = [line.removesuffix(r" \\").removeprefix("{}") for line in body.splitlines() if line != r"\midrule"]
-        cells = [re.split(r"(?<!\\) & ", line) for line in lines]
+        cells = [[*map(unbroken, re.split(r"(?<!\\) & ", line))] for line in lines]
         for found, row in zip(cells[1:], table.rows, strict=True):
             bold = [re.fullmatch(r"\\textbf\{(.*)\}", cell) for cell in found]
             assert [cell.strong for cell in row] == [match is not None for match in bold]

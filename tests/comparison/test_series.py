@@ -7,6 +7,7 @@ from synthetic_results import make_results
 
 from bakeoff.comparison.planning.plan import Plan
 from bakeoff.comparison.reporting.findings import findings
+from bakeoff.comparison.reporting.series_sentences import series_sentences
 from bakeoff.comparison.results import Results
 from bakeoff.comparison.statistics.groups import Group
 from bakeoff.comparison.statistics.pairs import all_pairs, describe, gains
@@ -34,6 +35,22 @@ def point(at, pretrained, scratch=None, seed=0, turned=False):
     return SeriesPoint(
         at=at, name=f"{at} rows", task=f"TREC, {at} rows", pretrained=spreads[0], scratch=spreads[1], **differences
     )
+
+
+def test_where_no_budget_is_shown_to_pay_the_sentence_does_not_begin_with_one():
+    points = []
+    for at, gained in ((10, -0.02), (100, 0.02)):
+        made = point(at, {"a": 0.7 + gained}, {"a": 0.7})
+        unsure = {"difference": gained, "interval": (gained - 0.05, gained + 0.05), "p": 0.3}
+        gain = made.gains["a"].model_copy(update=unsure)
+        points.append(made.model_copy(update={"gains": {"a": gain}}))
+    made = series("TREC", "budget", points, False)
+    (even,) = made.break_even
+    assert even.estimate is not None
+    assert even.interval[1] is None
+    (said,) = series_sentences(make_results(), made)
+    assert said.startswith("On TREC, it has not been shown that pre-training of “a” gains with any of these budgets")
+    assert "by the means alone it gains from" in said
 
 
 @pytest.mark.parametrize("turned", [False, True])

@@ -1,14 +1,20 @@
 """Budgets until a held-out loss is reached."""
 
+import numpy as np
 import pytest
+from scipy import stats
 from small_plans import write_plan
 from synthetic_results import make_results
 
 from bakeoff.comparison.execution import compare
+from bakeoff.comparison.planning.asking import Asking
 from bakeoff.comparison.planning.plan import Plan
 from bakeoff.comparison.reporting.cautions import cautions
 from bakeoff.comparison.reporting.findings import findings
-from bakeoff.comparison.reporting.until_loss import until_section
+from bakeoff.comparison.reporting.until_loss import until_section, until_sentences
+from bakeoff.comparison.statistics.noise import CAUTION
+from bakeoff.comparison.statistics.time_to_loss import time_to_loss
+from bakeoff.comparison.until_loss import times_to_loss
 from bakeoff.errors import UserError
 from bakeoff.optimization.early_stopping import EarlyStopping
 from bakeoff.training import pretraining
@@ -49,6 +55,63 @@ def test_pre_trainings_end_where_the_loss_is_reached_and_those_that_do_not_say_s
 def test_losses_of_several_objectives_are_several_measures():
     several = make_results().model_copy(update={"until_loss": 4.0})
     assert any("is not the same for all recipes" in each for each in cautions(several))
+
+
+def runs(tokens, gap=1_000):
+    """Pre-trainings that took so many tokens, and were measured every `gap` of them."""
+    (entry, *_) = make_results().recipes
+    first = entry.runs[0]
+    made = []
+    for seed, count in enumerate(tokens):
+        curve = [first.curve[-1].model_copy(update={"tokens": each}) for each in (count - gap, count)]
+        update = {"seed": seed, "tokens": count, "validation_loss": 3.0, "curve": curve}
+        made.append(first.model_copy(update=update))
+    return made
+
+
+def test_the_ratio_of_two_recipes_has_the_noise_of_their_seeds():
+    """Two recipes, whose variances nothing moderates: Welch's t of the logarithms, with the freedom of one recipe."""
+    taken = {"quick": [50_000, 52_000, 49_000, 51_000], "slow": [80_000, 78_000, 83_000, 76_000]}
+    (pair,) = time_to_loss({label: runs(tokens) for label, tokens in taken.items()}, "tokens", Asking()).pairs
+    quick, slow = (np.log(taken[label]) for label in ("quick", "slow"))
+    welch = stats.ttest_ind(quick, slow, equal_var=False)
+    assert (pair.first, pair.second) == ("quick", "slow")
+    assert pair.difference == pytest.approx(quick.mean() - slow.mean())
+    assert pair.p == pytest.approx(CAUTION * 2 * stats.t.sf(abs(welch.statistic), 3))
+    assert pair.real
+
+
+def test_seeds_that_end_at_the_same_measurement_are_no_certainty():
+    (wide,), (fine,) = (
+        time_to_loss({"a": runs([90_000] * 3, gap), "b": runs([100_000] * 3, gap)}, "tokens", Asking()).pairs
+        for gap in (30_000, 100)
+    )
+    assert not wide.real
+    assert fine.real
+    assert np.ptp(wide.interval) > 100 * np.ptp(fine.interval)
+
+
+def test_a_report_says_how_many_times_as_much_a_recipe_took():
+    base = make_results()
+    (first, *_) = base.recipes
+    entries = [
+        first.model_copy(update={"label": label, "runs": runs(tokens)})
+        for label, tokens in {"quick": [50_000, 51_000, 50_500], "slow": [99_000, 102_000, 101_000]}.items()
+    ]
+    missed = [each.model_copy(update={"validation_loss": 5.0}) for each in runs([1_000] * 3)]
+    late = first.model_copy(update={"label": "late", "runs": missed})
+    results = base.model_copy(update={"until_loss": 4.0, "recipes": [*entries, late]})
+    results = results.model_copy(update={"to_loss": times_to_loss(results)})
+    assert [each.spent for each in results.to_loss] == ["tokens", "seconds"]
+    assert {frozenset((p.first, p.second)) for each in results.to_loss for p in each.pairs} == {
+        frozenset(("quick", "slow"))
+    }
+    sentences = [*until_sentences(results)]
+    said = "“slow” took 1.99 times as many tokens to a held-out loss of 4 as “quick”, beyond the noise"
+    assert any(said in each for each in sentences)
+    assert "No recipe has been shown to take less time to a held-out loss of 4 than another." in sentences
+    assert "slow : quick" in until_section(results)
+    assert not any("not the same for all recipes" in each for each in cautions(results))
 
 
 @pytest.mark.parametrize("budget", [{"held_out": 3.0}, {"at_most": "steps=5"}, {"held_out": 3.0, "at_most": "5"}])

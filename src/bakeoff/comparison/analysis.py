@@ -92,7 +92,7 @@ def analyse(
         gains=gains(pretrained, scratch, asking),
         gain_pairs=gain_pairs(pretrained, scratch, task.lower_is_better, asking),
         trends=trends(pretrained, orders, asking),
-        factors=factor_analyses(grids, pretrained, task.lower_is_better, asking.looks),
+        factors=factor_analyses(grids, pretrained, task.lower_is_better, asking),
         against_baseline=(
             {}
             if best is None or simple is None

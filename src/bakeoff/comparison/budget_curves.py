@@ -12,16 +12,16 @@ def budget_curves(
     entries: Sequence[RecipeEntry],
     tasks: Sequence[TaskFacts],
     whole: Sequence[Analysis],
-    analyse: Callable[[list[RecipeEntry], TaskFacts], Analysis],
+    analyse: Callable[[list[RecipeEntry], TaskFacts], Analysis | None],
     looks: int,
 ) -> list[Series]:
     """The curve of each task over shares of the budget; none where nothing was pre-trained with a share of it.
 
     Args:
         entries: the recipes.
-        tasks: the tasks.
+        tasks: the tasks, and what was measured without fine-tuning.
         whole: the statistics of the whole budget, of each task.
-        analyse: a function that gives the statistics of other scores on a task.
+        analyse: a function that gives the statistics of other scores on a task; None: it has none there.
         looks: how many times verdicts were seen before more seeds were added.
     """
     shares = sorted({each.share for entry in entries for each in entry.checkpoints})
@@ -29,9 +29,10 @@ def budget_curves(
         return []
     curves = []
     for facts, analysis in zip(tasks, whole, strict=True):
-        points = [_point(share, analyse(_ended_at(entries, share), facts)) for share in shares]
-        whole_point = _point(1.0, analysis)
-        curves.append(series(facts.name, "budget", [*points, whole_point], facts.lower_is_better, looks))
+        ends = [(share, analyse(_ended_at(entries, share), facts)) for share in shares]
+        points = [_point(share, of_share) for share, of_share in (*ends, (1.0, analysis)) if of_share is not None]
+        if len(points) > 1:
+            curves.append(series(facts.name, "budget", points, facts.lower_is_better, looks))
     return curves
 
 
@@ -40,9 +41,10 @@ def _ended_at(entries: Sequence[RecipeEntry], share: float) -> list[RecipeEntry]
     ended = []
     for entry in entries:
         scratch = [score for score in entry.scores if score.initialisation == "scratch"]
-        early = [score for each in entry.checkpoints if each.share == share for score in each.scores]
-        if early:
-            ended.append(entry.model_copy(update={"scores": [*early, *scratch]}))
+        for each in entry.checkpoints:
+            if each.share == share:
+                those = {"scores": [*each.scores, *scratch], "measurements": each.measurements}
+                ended.append(entry.model_copy(update=those))
     return ended
 
 

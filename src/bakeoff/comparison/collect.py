@@ -4,71 +4,34 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
-
-from pydantic import Field
+from typing import Any, NamedTuple
 
 from bakeoff.comparison.analysis import analyse
 from bakeoff.comparison.budget_curves import budget_curves
 from bakeoff.comparison.facts import BudgetFacts, CorpusFacts, StartFacts, TaskFacts
+from bakeoff.comparison.finetuning_score import read_score
 from bakeoff.comparison.label_curves import label_curves, without_curves
 from bakeoff.comparison.latency import Latency
 from bakeoff.comparison.layer_profiles import RecipeLayers
-from bakeoff.comparison.measured import measured_results, read_measurement
+from bakeoff.comparison.measured import MeasuredResults, measured_results, read_measurement
+from bakeoff.comparison.planning.asking import Asking
 from bakeoff.comparison.planning.recipe_plan import RecipePlan
 from bakeoff.comparison.pretraining_run import SPENT, CurvePoint, PretrainingRun
 from bakeoff.comparison.results import (
     Baseline,
     CheckpointEntry,
     Failure,
-    FinetuningScore,
     RecipeEntry,
     Results,
 )
-from bakeoff.comparison.running.planned import PlannedFinetuning, PlannedTrainings
+from bakeoff.comparison.running.planned import PlannedTrainings
 from bakeoff.comparison.statistics.breakdown import TestRow
 from bakeoff.comparison.statistics.families import TaskGroups, interactions, over_tasks, shown_in_points
+from bakeoff.comparison.statistics.series import Series
 from bakeoff.comparison.task_analysis import Analysis
-from bakeoff.config import Record
-from bakeoff.errors import UserError
-from bakeoff.json_files import read_json
+from bakeoff.comparison.until_loss import times_to_loss
 from bakeoff.runs.records import read_metrics, read_summary
 from bakeoff.tuning.results import TuningResults
-
-MEASURED = ("learning_rate", "transferred_tensors", "best_epoch", "epochs", "seconds")
-"""The figures of a fine-tuning's results.json that stand in the comparison's as they are."""
-
-
-class DevAndTest(Record):
-    """The metrics of a fine-tuned model on dev and on test."""
-
-    dev: dict[str, float]
-    """Metrics on dev, by name; shares are fractions."""
-    test: dict[str, float]
-    """Metrics on test, by name; shares are fractions."""
-
-
-class FinetuneOutcome(Record):
-    """The part of a fine-tuning's results.json that a comparison reads; all other keys are ignored."""
-
-    scores: DevAndTest
-    """The metrics of the weights that did best on dev."""
-    learning_rate: float
-    """The learning rate, chosen on dev where the plan gives several."""
-    transferred_tensors: int
-    """Number of tensors taken from the pre-trained run; 0 from scratch."""
-    best_epoch: float | None
-    """The epoch whose weights did best on dev, and were tested."""
-    epochs: float | None = None
-    """The number of epochs trained until the end, or until early stopping."""
-    default_epochs: list[int] = Field(default=[])
-    """The numbers of epochs that were raised for `least_steps`."""
-    labels: dict[str, dict[str, float]] = Field(default={})
-    """The scores of each class, label or type of spans on test, see `LabelScore`."""
-    cut: dict[str, dict[str, int]] = Field(default={})
-    """The rows of each split of which a part was not read, see `CutRows`."""
-    seconds: float
-    """Seconds of training, over all trials of the fine-tuning."""
 
 
 @dataclass(frozen=True)
@@ -109,35 +72,56 @@ class ComparisonFacts:
     """Versions of Python and of the libraries, by name."""
 
 
-def collect(planned: PlannedTrainings, seeds: list[int], failures: list[Failure], known: ComparisonFacts) -> Results:
-    """The results of the seeds that have finished, with the statistics; recipes that failed are left out."""
-    plan, tasks = planned.plan, known.tasks
-    failed = {failure.recipe for failure in failures}
+class _Statistics(NamedTuple):
+    """The statistics of all tasks and measures."""
+
+    analyses: list[Analysis]
+    """Those of the tasks."""
+    groups: list[TaskGroups]
+    """The scores on the tasks."""
+    measured: MeasuredResults
+    """Those of what was measured without fine-tuning."""
+    budgets: list[Series]
+    """The curves of both over shares of the budget."""
+
+
+def _statistics(planned: PlannedTrainings, entries: list[RecipeEntry], known: ComparisonFacts) -> _Statistics:
+    plan, looks = planned.plan, len(known.looks)
     configs = {task.name: task.data for task in plan.tasks}
-    entries = [_entry(planned, recipe, seeds, known) for recipe in plan.recipes if recipe.name not in failed]
-    looks = len(known.looks)
+    common: dict[str, Any] = {"baselines": known.baselines, "grids": plan.grids, "orders": plan.trends}
+
+    def asking(task: str, unit: str) -> Asking:
+        return plan.asking(task, unit, looks)
 
     def analysed(those: list[RecipeEntry], task: TaskFacts, **more: Any) -> tuple[Analysis, TaskGroups]:
-        asking, clusters = plan.asking(task.name, task.unit, looks), known.clusters[task.name]
-        return analyse(those, task, configs[task.name], clusters, planned.out, asking=asking, **more)
+        asked, clusters = asking(task.name, task.unit), known.clusters[task.name]
+        return analyse(those, task, configs[task.name], clusters, planned.out, asking=asked, **more)
 
-    common: dict[str, Any] = {"baselines": known.baselines, "grids": plan.grids, "orders": plan.trends}
-    whole = [analysed(entries, task, texts=known.rows[task.name], **common) for task in tasks]
-    analyses = [analysis for analysis, _ in whole]
-    budgets = budget_curves(entries, tasks, analyses, lambda those, task: analysed(those, task)[0], looks)
-    measured = measured_results(
-        plan.measures,
+    def measured_of(those: list[RecipeEntry]) -> MeasuredResults:
+        facts = known.unmeasured, str(plan.corpus), planned.out, plan.grids, plan.trends, asking
+        return measured_results(plan.measures, those, *facts)
+
+    whole = [analysed(entries, task, texts=known.rows[task.name], **common) for task in known.tasks]
+    analyses, measured = [analysis for analysis, _ in whole], measured_of(entries)
+    budgets = budget_curves(entries, known.tasks, analyses, lambda those, task: analysed(those, task)[0], looks)
+    budgets += budget_curves(
         entries,
-        known.unmeasured,
-        str(plan.corpus),
-        planned.out,
-        plan.grids,
-        plan.trends,
-        lambda title, unit: plan.asking(title, unit, looks),
+        measured.facts,
+        measured.analyses,
+        lambda those, task: next((each for each in measured_of(those).analyses if each.task == task.name), None),
+        looks,
     )
-    groups = without_curves(plan.tasks, [of_task for _, of_task in whole])
-    together = plan.asking(None, "%", looks)
-    return Results(
+    return _Statistics(analyses, [of_task for _, of_task in whole], measured, budgets)
+
+
+def collect(planned: PlannedTrainings, seeds: list[int], failures: list[Failure], known: ComparisonFacts) -> Results:
+    """The results of the seeds that have finished, with the statistics; recipes that failed are left out."""
+    plan, tasks, looks = planned.plan, known.tasks, len(known.looks)
+    failed = {failure.recipe for failure in failures}
+    entries = [_entry(planned, recipe, seeds, known) for recipe in plan.recipes if recipe.name not in failed]
+    analyses, of_tasks, measured, budgets = _statistics(planned, entries, known)
+    groups, together = without_curves(plan.tasks, of_tasks), plan.asking(None, "%", looks)
+    results = Results(
         title=plan.title,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         planned_seeds=plan.seeds,
@@ -167,6 +151,7 @@ def collect(planned: PlannedTrainings, seeds: list[int], failures: list[Failure]
         machine=known.machine,
         versions=known.versions,
     )
+    return results.model_copy(update={"to_loss": times_to_loss(results)})
 
 
 def _entry(planned: PlannedTrainings, recipe: RecipePlan, seeds: list[int], known: ComparisonFacts) -> RecipeEntry:
@@ -179,7 +164,8 @@ def _entry(planned: PlannedTrainings, recipe: RecipePlan, seeds: list[int], know
         if not recipe.as_it_is:
             runs.append(_run(seed, directory, summary, planned.out))
         scores += [
-            _score(training, metrics[training.task.name], planned.out) for training in planned.finetunings(recipe, seed)
+            read_score(training, metrics[training.task.name], planned.out)
+            for training in planned.finetunings(recipe, seed)
         ]
         measurements += [
             read_measurement(each.directory, each.measure.title, seed, planned.out)
@@ -216,7 +202,11 @@ def _checkpoints(
             )
             entry.runs.append(_run(seed, cooldown.directory, summary, planned.out))
             entry.scores.extend(
-                _score(each, metrics[each.task.name], planned.out) for each in planned.finetunings_after(cooldown)
+                read_score(each, metrics[each.task.name], planned.out) for each in planned.finetunings_after(cooldown)
+            )
+            entry.measurements.extend(
+                read_measurement(each.directory, each.measure.title, seed, planned.out)
+                for each in planned.measurements_after(cooldown)
             )
     return list(entries.values())
 
@@ -247,28 +237,3 @@ def _point(line: dict[str, Any]) -> CurvePoint:
     for name in ("losses", "bits_per_byte", "accuracy"):
         values[name] = {key: value for key, value in values.get(name, {}).items() if value is not None}
     return CurvePoint(**values)
-
-
-def _score(training: PlannedFinetuning, metric: str, root: Path) -> FinetuningScore:
-    """The scores of a finished fine-tuning, read from its results.json.
-
-    Raises:
-        UserError: the file is damaged or lacks the metric.
-    """
-    path = training.directory / "results.json"
-    outcome = FinetuneOutcome.check(read_json(path), str(path))
-    for split in ("dev", "test"):
-        if metric not in outcome["scores"][split]:
-            raise UserError(f"{path}: scores.{split}: has no {metric}; delete {training.directory}, compare again")
-    values = {
-        "task": training.task.name,
-        "seed": training.seed,
-        "finetune_seed": training.finetune_seed,
-        "initialisation": training.initialisation,
-        "dev": outcome["scores"]["dev"],
-        "test": outcome["scores"]["test"],
-        "predictions": str((training.directory / "predictions.jsonl").relative_to(root)),
-        **{name: outcome.get(name) for name in MEASURED},
-        **{name: outcome[name] for name in ("cut", "default_epochs", "labels") if outcome.get(name)},
-    }
-    return FinetuningScore.parse(values, str(path))

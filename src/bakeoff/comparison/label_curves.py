@@ -50,14 +50,19 @@ def without_curves(plans: Sequence[TaskPlan], groups: Sequence[TaskGroups]) -> l
 
 
 def require_different_rows(plans: Sequence[TaskPlan], tasks: Sequence[TaskFacts]) -> None:
-    """Refuse numbers of rows that come to the same, for train has no more.
+    """Refuse numbers of rows on a curve that are more than train has, or come to the same.
 
     Raises:
-        UserError: two points of a curve have the same rows.
+        UserError: a point of a curve has too many rows, or two have the same.
     """
     curves: dict[str, list[int]] = {}
     for plan, facts in zip(plans, tasks, strict=True):
         if plan.point is not None:
+            if plan.point.rows is not None and plan.point.rows > facts.rows["train"]:
+                raise UserError(
+                    f"task {quoted(plan.point.curve)}: train_rows: {plan.point.rows:,} are more than the "
+                    f"{counted(facts.rows['train'], 'row')} that can be learned from; `all` stands for these"
+                )
             curves.setdefault(plan.point.curve, []).append(facts.rows["train"])
     for name, rows in curves.items():
         for number, times in Counter(rows).items():

@@ -176,5 +176,5 @@ def _analysis(
         pretrained={label: describe(group) for label, group in groups.items()},
         pairs=all_pairs(groups, facts.lower_is_better, asking),
         trends=trends(groups, orders, asking),
-        factors=factor_analyses(grids, groups, facts.lower_is_better, asking.looks),
+        factors=factor_analyses(grids, groups, facts.lower_is_better, asking),
     )

@@ -14,6 +14,7 @@ from bakeoff.comparison.planning.search_plan import SearchPlan
 from bakeoff.comparison.pretraining_run import PretrainingRun
 from bakeoff.comparison.statistics.questions import Interaction
 from bakeoff.comparison.statistics.series import Series
+from bakeoff.comparison.statistics.time_to_loss import TimeToLoss
 from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.config import Config
 from bakeoff.durable import write_atomically
@@ -82,6 +83,8 @@ class CheckpointEntry(Config):
     """The pre-trainings, one for each seed; time and work are those of all their steps."""
     scores: list[FinetuningScore]
     """The scores of their fine-tunings."""
+    measurements: list[MeasurementScore] = Field(default=[])
+    """What they were measured to without fine-tuning."""
 
 
 class RecipeEntry(Config):
@@ -208,6 +211,8 @@ class Results(Config):
     """The budget of every pre-training."""
     until_loss: float | None = None
     """The held-out loss at which each pre-training ended, where it was reached; None: none was asked for."""
+    to_loss: list[TimeToLoss] = Field(default=[])
+    """What recipes took to this loss, compared: of each kind of loss, those all of whose seeds reached it."""
     search: SearchPlan | None = None
     """The search of each recipe before its trainings; None: there was none."""
     corpus: CorpusFacts

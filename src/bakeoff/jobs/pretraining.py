@@ -43,13 +43,14 @@ class PretrainingJob(Job):
     def memory(self, device: str) -> int:
         return job_memory(self.recipe, self.corpus, device)
 
-    def train(self, progress: Shown, watch: Callable[[int, float], None] | None = None) -> "Run":
+    def train(self, progress: Shown, watch: Callable[[int, float], None] | None = None, goes_on: bool = False) -> "Run":
         """Pre-train, or go on with what an interruption left; returns the run.
 
         Args:
             progress: as in `carry_out`.
             watch: a function that is called with the steps done and the seconds of their work; an exception that it
                 raises ends the training.
+            goes_on: whether it goes on from a stop at `until` that this job has made itself.
         """
         from bakeoff.training.initial_weights import Start
         from bakeoff.training.pretrain import pretrain
@@ -65,6 +66,7 @@ class PretrainingJob(Job):
             average_last=0,  # runs are compared, so that an average would be written for nobody
             resume=(self.out / "recipe.yaml").exists(),  # else a line would say that there is nothing to resume
             until=self.until,
+            goes_on=goes_on,
             progress=progress,
             watch=None if watch is None else lambda position: watch(position.step, position.work_seconds),
         )

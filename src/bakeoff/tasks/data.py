@@ -143,7 +143,8 @@ def split_examples(config: TaskConfig, read: Mapping[str, tuple[list[Any], list[
     if config.train_rows is not None:
         if config.train_rows > len(train):
             notes.append(
-                f"train_rows is {config.train_rows:,}, but only {counted(len(train), 'row')} can be learned from"
+                f"train_rows is {config.train_rows:,}, more than there are: all {counted(len(train), 'row')} are "
+                "learned from"
             )
         train = some_of(train, config.train_rows, config.split_seed)
     return Splits(train, whole, others, str(config.train), notes)

@@ -56,6 +56,7 @@ def pretrain(
     resume: bool = False,
     finish_now: bool = False,
     until: int | None = None,
+    goes_on: bool = False,
     shard: bool = False,
     progress: Shown = True,
     watch: Callable[[Position], None] | None = None,
@@ -88,6 +89,7 @@ def pretrain(
         shard: with torchrun, divide the weights of the model and the state of its optimizer among the processes, for
             models that one device cannot hold; they are gathered part by part (FSDP2).
         until: stop after that step, with a checkpoint: an unfinished run, which `resume` continues.
+        goes_on: whether a resumed run goes on from such a stop as planned, so that no line says that it was resumed.
         progress: show a bar, or lines where there is no terminal; or a function that gets the notes of
             `TrainingProgress` instead.
         watch: called with the position of the training whenever figures are read; an exception of it ends the training.
@@ -109,7 +111,7 @@ def pretrain(
         settled = settle(open_training(asked))
         if settled.done is not None:
             return settled.done
-        return _run_of(settled, processes, progress, watch, until)
+        return _run_of(settled, processes, progress, watch, until, goes_on)
 
 
 def _run_of(
@@ -118,6 +120,7 @@ def _run_of(
     progress: Shown,
     watch: Callable[[Position], None] | None,
     until: int | None,
+    goes_on: bool,
 ) -> Run:
     """Train, in micro-batches that become smaller where memory runs out; and write what comes of it."""
     name, shown, asked = settled.recipe.name, progress if processes.first else False, settled.opened.asked
@@ -128,7 +131,7 @@ def _run_of(
         while True:
             training = Training(run, settled, prepared, bar, watch)
             try:
-                finished = run.finished or training.train(until)
+                finished = run.finished or training.train(until, goes_on)
                 break
             except Resized as change:  # its traceback holds the memory of a step
                 line, settled = str(change), settled.gone_on(run, change.size)
@@ -178,14 +181,14 @@ class Training:
         plan = SavePlan(60 * recipe.training.checkpoint_minutes)
         self.trainer = Trainer(self.unit, run, shown, plan, [snapshots, self.saver], watch)
 
-    def train(self, until: int | None) -> bool:
-        """Train to the end, or to `until`, and finish the run; returns whether it is finished.
+    def train(self, until: int | None, goes_on: bool) -> bool:
+        """Train to the end, or to `until`, and finish the run; returns whether it is finished. See `pretrain`.
 
         Raises:
             Interrupted: a signal came; what was done is saved.
             Resized: memory ran out, and another training goes on in smaller micro-batches.
         """
-        self._begin()
+        self._begin(goes_on)
         with stop_signals() as stopping:  # what finishes a run takes as long as a checkpoint, and replaces it
             if self.asked.finish_now:
                 self._end_here()
@@ -201,7 +204,7 @@ class Training:
             raise Interrupted(f"stopped when the training was over: {self.run.path} is whole{rest}", caught)
         return True
 
-    def _begin(self) -> None:
+    def _begin(self, goes_on: bool) -> None:
         """Go on from the newest checkpoint, if there is one, and say what is to be known."""
         trainer, asked, taken = self.trainer, self.asked, self.prepared.taken
         resumed = self.opened.run is not None and trainer.resume()
@@ -209,9 +212,9 @@ class Training:
             self.processes.write(self.saver.forget, trainer.position.step)
         for line in self.settled.changed:
             self._say(line)
-        if resumed:
+        if resumed and not goes_on:
             self._say_resumed()
-        elif asked.resume:
+        elif asked.resume and not resumed:
             self._say(f"nothing to resume in {asked.out}; starting at step 0")
         if taken is not None and not resumed:
             self._say(f"begun {asked.start}: {taken['tensors']} of {taken['of']} tensors")

@@ -46,13 +46,15 @@ def check_asked(
     """Refuse questions on recipes and tasks that a plan does not have.
 
     Raises:
-        ValueError: a name is unknown, or an order has too few recipes.
+        ValueError: a name is unknown, or an order has no name or too few recipes.
     """
     if baseline is not None:
         _require_known("baseline", baseline, recipes, "recipe")
         if len(recipes) == 1:
             raise ValueError("baseline: would have no effect: there is no other recipe")
     for name, labels in trends.items():
+        if not name.strip():
+            raise ValueError("trends: an order without a name; what grows along it, such as `width: [...]`?")
         for label in labels:
             _require_known(f"trends.{name}", label, recipes, "recipe")
         if len({*labels}) < max(3, len(labels)):

@@ -60,11 +60,13 @@ def cells_of(grid: str, factors: Factors) -> list[Cell]:
         factors: the levels of each factor.
 
     Raises:
-        ValueError: a factor without several levels, two levels of one name, two factors that set the same key, or more
-            cells than `MOST_CELLS`.
+        ValueError: a factor or a level without a name, a factor without several levels, two levels of one name, two
+            factors that set the same key, or more cells than `MOST_CELLS`.
     """
     titled = _titles(factors)
     levels = {titled[key]: _levels(key, each) for key, each in factors.items()}
+    if not all(name.strip() for name in (*factors, *(each for of_factor in levels.values() for each in of_factor))):
+        raise ValueError("a factor or a level without a name")
     _refuse_overlap(factors)
     count = 1
     for each in levels.values():

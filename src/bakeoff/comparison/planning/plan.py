@@ -254,10 +254,11 @@ class Plan(Config):
         values = read_yaml(path)
         if isinstance(values, Mapping) and "recipes" not in values and {"model", "objective", "extends"} & {*values}:
             raise UserError(f"{path}: is a recipe, not a plan; a plan names it under `recipes` (docs/comparison.md)")
-        return cls.parse(with_data_sets(values, path), str(path))._resolved(path)
+        values = with_data_sets(values, path)
+        return cls.parse(values, str(path))._resolved(path, *_places(values))
 
-    def _resolved(self, path: Path) -> Self:
-        """The plan with absolute paths.
+    def _resolved(self, path: Path, of_tasks: list[str], of_measures: list[str]) -> Self:
+        """The plan with absolute paths, where its tasks and measures stand at these places.
 
         Raises:
             UserError: a file or directory does not exist.
@@ -274,14 +275,14 @@ class Plan(Config):
         tasks = []
         entries = list(dict.fromkeys(task.point.curve if task.point else task.name for task in self.tasks))
         for task in self.tasks:
-            where = f"tasks.{entries.index(task.point.curve if task.point else task.name)}"
+            where = of_tasks[entries.index(task.point.curve if task.point else task.name)]
             files = {name: find(f"{where}.{name}", file) for name, file in task.files.items() if file is not None}
             tasks.append(task.model_copy(update={"data": task.data.model_copy(update=files)}))
         recipes = [item.resolved(f"{path}: recipes.{item.entry}", path.parent, self.seeds) for item in self.recipes]
         corpus = found_corpus(self.corpus, path.parent, f"{path}: corpus")
         measures = [
-            each.model_copy(update={name: find(f"{each.title}: {name}", file) for name, file in each.files.items()})
-            for each in self.measures
+            each.model_copy(update={name: find(f"{where}.{name}", file) for name, file in each.files.items()})
+            for each, where in zip(self.measures, [*of_measures, "measures"], strict=False)
         ]
         return self.model_copy(update={"corpus": corpus, "recipes": recipes, "tasks": tasks, "measures": measures})
 
@@ -290,3 +291,10 @@ def _is_measure(values: Any) -> bool:
     """Whether an entry of `tasks` is what recipes are measured on without fine-tuning."""
     kind = values.get("kind") if isinstance(values, Mapping) else None
     return isinstance(kind, str) and kind in MEASURES
+
+
+def _places(values: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """Where the tasks of a plan stand in it, and where its measures, some of which stand among the tasks."""
+    tasks = {f"tasks.{i}": _is_measure(each) for i, each in enumerate(values.get("tasks") or [])}
+    measures = [f"measures.{i}" for i in range(len(values.get("measures") or []))]
+    return [key for key in tasks if not tasks[key]], [*measures, *(key for key in tasks if tasks[key])]

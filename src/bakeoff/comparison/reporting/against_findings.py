@@ -41,6 +41,12 @@ def headline_against(results: Results, baseline: str) -> str:
 
 def standing_against(measure: ShownMetric, analysis: Analysis, baseline: str) -> str:
     """All recipes on a task against the plan's baseline."""
+    start = f"On {quoted(analysis.task)}, against {quoted(baseline)}"
+    mean = measure.amount(analysis.pretrained[baseline].mean)
+    if any(pair.real is None for pair in analysis.pairs):
+        others = [pair if pair.second == baseline else pair.turned for pair in analysis.pairs]
+        far = listed([f"{quoted(each.first)} {measure.change(each.difference)}{measure.steps}" for each in others])
+        return f"{start} with {mean}: {far}; that may be chance."
     parts = _parts(measure, analysis, baseline)
 
     def sizes(word: str) -> str:
@@ -50,5 +56,4 @@ def standing_against(measure: ShownMetric, analysis: Analysis, baseline: str) ->
     for word, text in (("equivalent", "equivalent"), ("apart", "not to be told apart")):
         if parts[word]:
             notes.append(f"{text}: {quoted_list(label for label, _ in parts[word])}")
-    start = f"On {quoted(analysis.task)}, against {quoted(baseline)}"
-    return f"{start} with {measure.amount(analysis.pretrained[baseline].mean)}: {'; '.join(notes)}."
+    return f"{start} with {mean}: {'; '.join(notes)}."

@@ -16,19 +16,46 @@ def factor_sentences(measure: ShownMetric, analysis: Analysis) -> Iterator[str]:
     for factors in analysis.factors:
         if all(each.difference.real is None for each in factors.effects):
             continue
-        real = _real(factors.effects)
+        real = _better(factors.effects)
         yield from (_effect(measure, analysis, factors, each) for each in real[:MOST])
         if len(real) > MOST:
             yield f"On {quoted(analysis.task)}, {len(real) - MOST} more differences between levels exceed the noise."
+        equal = _equivalent(factors.effects)
         silent = [factor for factor in factors.levels if all(each.factors != [factor] for each in real)]
-        if silent:
-            yield f"On {quoted(analysis.task)}, no difference between the levels of {_names(silent)} exceeds the noise."
-        yield from (_interaction(measure, analysis, each) for each in _real(factors.interactions)[:MOST])
+        if undecided := [factor for factor in silent if (factor,) not in equal]:
+            beyond = "exceeds the noise" if analysis.margin is None else "has been shown to matter"
+            yield f"On {quoted(analysis.task)}, no difference between the levels of {_names(undecided)} {beyond}."
+        for (factor,) in equal:
+            yield (
+                f"On {quoted(analysis.task)}, the levels of “{factor}” are equivalent: their means differ by less than "
+                f"{_margin(measure, factors.effects)}."
+            )
+        yield from (_interaction(measure, analysis, each) for each in _better(factors.interactions)[:MOST])
+        for one, other in _equivalent(factors.interactions):
+            yield (
+                f"On {quoted(analysis.task)}, what “{one}” does depends on “{other}” by less than "
+                f"{_margin(measure, factors.interactions)}."
+            )
 
 
-def _real(effects: list[Effect]) -> list[Effect]:
-    """The effects beyond the noise, the largest first."""
-    return sorted((each for each in effects if each.difference.real), key=lambda each: -abs(each.difference.difference))
+def _better(effects: list[Effect]) -> list[Effect]:
+    """The effects beyond the noise and not within the margin, the largest first."""
+    better = (each for each in effects if each.difference.better)
+    return sorted(better, key=lambda each: -abs(each.difference.difference))
+
+
+def _equivalent(effects: list[Effect]) -> list[tuple[str, ...]]:
+    """The factors, or pairs of factors, of which every difference is within the margin."""
+    verdicts: dict[tuple[str, ...], list[str | None]] = {}
+    for each in effects:
+        verdicts.setdefault(tuple(each.factors), []).append(each.difference.verdict)
+    return [factors for factors, of_factors in verdicts.items() if {*of_factors} == {"equivalent"}]
+
+
+def _margin(measure: ShownMetric, effects: list[Effect]) -> str:
+    """The margin within which effects are equivalent."""
+    margin = next(each.difference.margin for each in effects if each.difference.margin is not None)
+    return f"{measure.size(margin)}{measure.steps}"
 
 
 def _effect(measure: ShownMetric, analysis: Analysis, factors: FactorAnalysis, effect: Effect) -> str:

@@ -62,7 +62,7 @@ def findings(results: Results) -> Findings:
     for analysis in results.analyses:
         measure = ShownMetric.of(results, analysis.task)
         standing = standings[analysis.task] = Standing.of(measure, analysis)
-        if results.baseline in analysis.pretrained and claims(results):
+        if results.baseline in analysis.pretrained and analysis.pairs:
             details.append(standing_against(measure, analysis, results.baseline))
         else:
             details.append(_standing(results, measure, analysis, standing))

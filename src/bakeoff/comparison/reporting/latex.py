@@ -1,6 +1,7 @@
 """A comparison's tables in LaTeX: tables.tex, for a paper."""
 
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,6 +30,12 @@ _SPECIAL = {
 }
 """The signs that are not themselves in a line of LaTeX, and how they are written."""
 
+HEADING, NAME = 16, 36
+"""The most characters in a line of a column's heading, and of a row's name, unless a word is longer."""
+
+FITTING = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
+"""What makes a table smaller that is wider than the text, and leaves others as they are."""
+
 _ANY = re.compile("|".join(map(re.escape, _SPECIAL)))
 
 
@@ -36,7 +43,7 @@ def write_latex(results: Results, path: Path) -> None:
     """Write the tables, each to be put in by itself, whole or not at all."""
     opening = [
         f"% {' '.join(visible(results.title).split())}, {results.created[:10]}",
-        r"% In the preamble: \usepackage[T1]{fontenc} \usepackage{booktabs}",
+        r"% In the preamble: \usepackage[T1]{fontenc} \usepackage{booktabs,graphicx}",
     ]
     lines = [line for table in plain_tables(results) for line in ("", *_lines(table))]
     write_atomically(path, "\n".join([*opening, *lines]) + "\n")
@@ -52,17 +59,33 @@ def _lines(table: PlainTable) -> Iterator[str]:
     yield r"\centering"
     yield rf"\caption{{{latex(f'{table.title}. {table.caption}')}}}"
     yield rf"\label{{tab:{table.name}}}"
+    yield FITTING
     yield rf"\begin{{tabular}}{{l{'r' * (len(table.head) - 1)}}}"
     yield r"\toprule"
-    yield rf"{' & '.join(map(latex, table.head))} \\"
+    first, *others = table.head
+    heads = [_broken(first, HEADING, "l"), *(_broken(name, HEADING, "r") for name in others)]
+    yield rf"{' & '.join(heads)} \\"
     yield r"\midrule"
     for row in table.rows:
-        cells = " & ".join(map(_cell, row))
-        # What began with these would be taken for the space after the row before, or for its star.
-        yield rf"{'{}' * cells.startswith(('[', '*'))}{cells} \\"
+        name, *cells = row
+        yield rf"{_after_a_break(' & '.join([_broken(name.text, NAME, 'l'), *map(_cell, cells)]))} \\"
     yield r"\bottomrule"
-    yield r"\end{tabular}"
+    yield r"\end{tabular}}"
     yield r"\end{table}"
+
+
+def _broken(value: str, width: int, side: str) -> str:
+    """A text in lines of some characters, aligned at the left (l) or the right (r)."""
+    lines = textwrap.wrap(visible(value), width, break_long_words=False, break_on_hyphens=False)
+    if len(lines) < 2:
+        return latex(value)
+    broken = r"\\".join(_after_a_break(latex(line)) for line in lines)
+    return rf"\shortstack[{side}]{{{broken}}}"
+
+
+def _after_a_break(line: str) -> str:
+    """A line after a break, which would take an opening bracket for the space after it, and a star for its own."""
+    return f"{{}}{line}" if line.startswith(("[", "*")) else line
 
 
 def _cell(cell: Cell) -> str:

@@ -45,8 +45,8 @@ def plain_tables(results: Results) -> Iterator[PlainTable]:
         return
     measures = {each.task: ShownMetric.of(results, each.task) for each in results.analyses}
     yield _scores(results, measures)
-    if any(analysis.gains for analysis in results.analyses):
-        yield _gains(results, measures)
+    if gained := [analysis for analysis in results.analyses if analysis.gains]:
+        yield _gains(results, gained, measures)
     if len(results.recipes) > 1:
         yield _ablation(results, measures)
     if any(analysis.against_baseline for analysis in results.analyses):
@@ -129,19 +129,20 @@ def _scores(results: Results, measures: Mapping[str, ShownMetric]) -> PlainTable
     return PlainTable("scores", "Scores", caption, ["Recipe", *_heads(measures)], rows)
 
 
-def _gains(results: Results, measures: Mapping[str, ShownMetric]) -> PlainTable:
+def _gains(results: Results, gained: Sequence[Analysis], measures: Mapping[str, ShownMetric]) -> PlainTable:
+    """What pre-training adds on the tasks that have scores from scratch, which measures without labels have not."""
     rows = []
     for entry in results.recipes:
         cells = [Cell(entry.label)]
-        for each in results.analyses:
+        for each in gained:
             measure = measures[each.task]
             cells.append(_spread(measure, each.scratch.get(entry.label)))
             cells.append(_difference(measure, each.gains.get(entry.label)))
         rows.append(cells)
     heads = [
         head
-        for task, measure in measures.items()
-        for head in (f"{task}, from scratch", f"gain,{measure.steps}" if measure.steps else "gain")
+        for each in gained
+        for head in (f"{each.task}, from scratch", f"gain,{measures[each.task].steps}".rstrip(","))
     ]
     caption = (
         "From scratch: the same model with random weights. Gain: what pre-training adds, with its 95 % interval; bold "

@@ -41,10 +41,13 @@ def _pays(series: Series, even: BreakEven) -> str:
     if even.estimate is None:
         return f"On {quoted(series.task)}, no gain of {who} could be shown with any budget up to {highest:g} %."
     low, high = even.interval
-    if low is None:
-        ends = f"at most {_percent(high)}" if high is not None else "not known"
-    else:
-        ends = f"{_percent(low)} to {_percent(high)}" if high is not None else f"at least {_percent(low)}"
+    if high is None:  # at no budget the interval of the gain leaves out zero
+        least = "" if low is None else f" (95 % interval of that budget: at least {_percent(low)})"
+        return (
+            f"On {quoted(series.task)}, it has not been shown that {who} gains with any of these budgets{least}; "
+            f"by the means alone it gains from {_percent(even.estimate)} of the budget on."
+        )
+    ends = f"at most {_percent(high)}" if low is None else f"{_percent(low)} to {_percent(high)}"
     real = "no gain exceeds the noise"
     if even.real_from is not None:
         real = f"beyond the noise {'at' if even.real_from == highest else 'from'} {even.real_from:g} %"

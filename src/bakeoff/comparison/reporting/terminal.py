@@ -50,16 +50,14 @@ def _table(results: Results, analysis: Analysis) -> Table:
     title = f"{analysis.task}: test {measure.heading}; mean ± deviation over {counted(seeds, 'seed')}"
     table = titled_table(title)
     table.add_column("recipe", overflow="fold")  # where the terminal is narrow, and never the numbers
-    for name in ("pre-trained", "from scratch", "gain", "time"):
+    for name in ("pre-trained", *(("from scratch", "gain") if analysis.scratch else ()), "time"):
         table.add_column(name, justify="right", no_wrap=True)
     for entry in (each for each in results.recipes if each.label in analysis.pretrained):
-        gain = analysis.gains.get(entry.label)
         seconds = sum(run.seconds for run in entry.runs) / max(1, len(entry.runs))
         table.add_row(
             entry.label,
             _spread(measure, analysis.pretrained.get(entry.label)),
-            _spread(measure, analysis.scratch.get(entry.label)),
-            "" if gain is None else measure.change(gain.difference) + (" *" if gain.real else "  "),
+            *(_gained(measure, analysis, entry.label) if analysis.scratch else ()),
             duration(seconds),
         )
     table.add_section()
@@ -70,6 +68,13 @@ def _table(results: Results, analysis: Analysis) -> Table:
     if notes := [*notes, *cut_notes(results, analysis.task, ("test",))]:
         table.caption, table.caption_justify = "\n".join(notes), "left"
     return table
+
+
+def _gained(measure: ShownMetric, analysis: Analysis, label: str) -> tuple[str, str]:
+    """The cells of a recipe's score from scratch, and of what pre-training adds to it."""
+    gain = analysis.gains.get(label)
+    change = "" if gain is None else measure.change(gain.difference) + (" *" if gain.real else "  ")
+    return _spread(measure, analysis.scratch.get(label)), change
 
 
 def _factors(results: Results, analysis: Analysis, factors: FactorAnalysis) -> Table:

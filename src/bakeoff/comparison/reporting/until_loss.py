@@ -1,21 +1,18 @@
 """How long recipes took to a stated held-out loss: seeds that reached it, steps and time."""
 
 from collections.abc import Callable, Iterator, Sequence
+from math import exp
 from statistics import fmean, stdev
 
 from bakeoff.comparison.comparable import comparable_losses
-from bakeoff.comparison.pretraining_run import PretrainingRun
-from bakeoff.comparison.results import RecipeEntry, Results
-from bakeoff.display.wording import counted, duration, listed, quantity, quoted
+from bakeoff.comparison.results import Results
+from bakeoff.comparison.statistics.time_to_loss import TimeToLoss
+from bakeoff.comparison.until_loss import alike, reached
+from bakeoff.display.wording import counted, duration, listed, p_value, quantity, quoted
 from bakeoff.report.elements import note, table
 
-
-def reached(results: Results, entry: RecipeEntry) -> list[PretrainingRun]:
-    """The pre-trainings of a recipe that have reached the loss."""
-    loss = results.until_loss
-    if loss is None:
-        return []
-    return [run for run in entry.runs if run.validation_loss is not None and run.validation_loss <= loss]
+MOST = 3
+"""Most differences that are named in sentences."""
 
 
 def until_section(results: Results) -> str:
@@ -35,7 +32,36 @@ def until_section(results: Results) -> str:
         "deviations are over the seeds that reached it. The learning rate was still that of the whole budget."
     )
     names = ["Recipe", "seeds that reached it", "steps", "tokens", "time"]
-    return "\n".join([f"<h2>Until a held-out loss of {results.until_loss:g}</h2>", note(about), table(names, rows)])
+    parts = [f"<h2>Until a held-out loss of {results.until_loss:g}</h2>", note(about), table(names, rows)]
+    if results.to_loss:
+        parts.append(
+            note(
+                "How many times as much the second of two recipes took, where all seeds of both reached the loss: the "
+                "noise is that of other seeds, and the p-values are corrected for all pairs of a table."
+            )
+        )
+    parts += [_pairs(each) for each in results.to_loss]
+    return "\n".join(parts)
+
+
+def _pairs(times: TimeToLoss) -> str:
+    """The table of the ratios of what recipes took."""
+    rows = []
+    for pair in times.pairs:
+        interval = "–" if pair.interval is None else " to ".join(_times(-end) for end in reversed(pair.interval))
+        p = "–" if pair.adjusted_p is None else p_value(pair.adjusted_p)
+        said = "no claim" if pair.real is None else "exceeds the noise" if pair.real else "within the noise"
+        rows.append([f"{pair.second} : {pair.first}", _times(-pair.difference), interval, p, said])
+    return table([SPENT[times.spent], "times as much", "95 % interval", "p, corrected", "verdict"], rows)
+
+
+def _times(log_ratio: float) -> str:
+    """A ratio from its logarithm, in digits that tell it from 1."""
+    return f"{exp(log_ratio):.2f}"
+
+
+SPENT = {"tokens": "Tokens to the loss", "seconds": "Time to the loss"}
+"""The heading of the table of what is compared."""
 
 
 def _mean(values: Sequence[float], shown: Callable[[float], str]) -> str:
@@ -59,15 +85,31 @@ def until_sentences(results: Results) -> Iterator[str]:
         if entry not in whole:
             did = f"reached {loss} in {there} of {seeds}" if there else f"did not reach {loss} in any of {seeds}"
             yield f"{quoted(entry.label)} {did}, within the budget."
+    for times in results.to_loss:
+        yield from _sooner(times, loss)
+
+
+def _sooner(times: TimeToLoss, loss: str) -> Iterator[str]:
+    """Sentences on the recipes that took less than others, beyond the noise; or that none did."""
+    what = times.spent if times.spent == "tokens" else "time"
+    real = [pair for pair in times.pairs if pair.real and pair.interval is not None]
+    for pair in real[:MOST]:
+        assert pair.interval is not None
+        low, high = (_times(-end) for end in reversed(pair.interval))
+        yield (
+            f"{quoted(pair.second)} took {_times(-pair.difference)} times as {'many' if what == 'tokens' else 'much'} "
+            f"{what} to {loss} as {quoted(pair.first)}, beyond the noise (95 % interval {low} to {high})."
+        )
+    if not real and times.pairs and times.pairs[0].real is not None:
+        yield f"No recipe has been shown to take less {what} to {loss} than another."
 
 
 def until_cautions(results: Results) -> Iterator[str]:
     """A warning where the loss is not the same measure for all recipes."""
     if results.until_loss is None:
         return
-    of_objective = comparable_losses(results)
-    if len({tuple(entry.label for entry in panel.entries) for panel in of_objective}) > 1:
-        titles = listed([panel.title for panel in of_objective])
+    if len([*alike(results)]) > 1:
+        titles = listed([panel.title for panel in comparable_losses(results)])
         yield (
             f"The held-out loss of {results.until_loss:g} is not the same for all recipes, for their losses are of "
             f"{titles}: times to it compare only among recipes of one objective."

@@ -12,10 +12,9 @@ from bakeoff.comparison.planning.plan import Plan, directory_name
 from bakeoff.comparison.planning.recipe_plan import RecipePlan
 from bakeoff.comparison.planning.task_plan import TaskPlan
 from bakeoff.comparison.results import Initialisation
-from bakeoff.comparison.running.planned_training import PlannedTraining, settings_beside
+from bakeoff.comparison.running.planned_training import PlannedTraining, of_task
 from bakeoff.digests import digest
 from bakeoff.display.wording import quoted
-from bakeoff.json_files import read_json
 from bakeoff.reading.hub import on_hub
 from bakeoff.tasks.measures.measure import MeasureConfig
 
@@ -73,9 +72,8 @@ class PlannedFinetuning(PlannedTraining):
     def title(self) -> str:
         """The fine-tuning in words: fine-tuning bert on reviews from scratch."""
         start = "" if self.initialisation == "pretrained" else " from scratch"
-        before = self.begins_from
-        share = f" after {100 * before.share:g} % of its budget" if isinstance(before, PlannedCooldown) else ""
-        return f"fine-tuning {quoted(self.recipe.name)} on {quoted(self.task.name)}{start}{share}"
+        after = _after(self.begins_from)
+        return f"fine-tuning {quoted(self.recipe.name)} on {quoted(self.task.name)}{start}{after}"
 
     @property
     def random_seed(self) -> int:
@@ -96,7 +94,12 @@ class PlannedMeasurement(PlannedTraining):
     @property
     def title(self) -> str:
         """The measurement in words: measuring bert on minimal pairs."""
-        return f"measuring {quoted(self.recipe.name)} on {quoted(self.measure.title)}"
+        return f"measuring {quoted(self.recipe.name)} on {quoted(self.measure.title)}{_after(self.begins_from)}"
+
+
+def _after(before: PlannedPretraining) -> str:
+    """The share of the budget that a pre-training had, in words; empty for the whole of it."""
+    return f" after {100 * before.share:g} % of its budget" if isinstance(before, PlannedCooldown) else ""
 
 
 AnyTraining = PlannedPretraining | PlannedFinetuning | PlannedMeasurement
@@ -148,6 +151,11 @@ class PlannedTrainings:
             for nested in range(self.plan.finetune_seeds):
                 yield self._finetuning(before.recipe, before.seed, task, "pretrained", nested, before.share)
 
+    def measurements_after(self, before: PlannedCooldown) -> Iterator[PlannedMeasurement]:
+        """The measurements of a pre-training that ended before the whole budget was spent."""
+        for measure in self._measures(before.recipe):
+            yield self._measurement(before.recipe, before.seed, measure, before)
+
     def _of_seed(self, recipe: RecipePlan, seed: int) -> Path:
         return self.out / "runs" / directory_name(recipe.name) / f"seed-{seed}"
 
@@ -192,7 +200,7 @@ class PlannedTrainings:
     ) -> PlannedFinetuning:
         before = self.pretraining(recipe, seed) if share is None else self.cooldown(recipe, seed, share)
         above = self._of_seed(recipe, seed) if share is None else before.directory.parent
-        directory = _of_task(above, task, f"{start}-{nested}")
+        directory = of_task(above, task, f"{start}-{nested}")
         own = self.plan.task_of(recipe, task)
         settings = {**self.tasks[task.name], "finetune_seed": nested}
         settings["finetune"] = own.finetune.model_dump(mode="json")
@@ -212,16 +220,22 @@ class PlannedTrainings:
 
     def measurements(self, recipe: RecipePlan, seed: int) -> Iterator[PlannedMeasurement]:
         """The measurements of a recipe with a seed; seeds that are the same run have the same measurement."""
-        for measure in self.plan.measures:
-            if (recipe.name, measure.title) not in self.unmeasured:
-                yield self._measurement(recipe, seed, measure)
-
-    def _measurement(self, recipe: RecipePlan, seed: int, measure: MeasureConfig) -> PlannedMeasurement:
         if recipe.as_it_is:
             weights = self.starts[recipe.name][seed].weights
             seed = next(each for each in self.plan.seeds if self.starts[recipe.name][each].weights == weights)
         before = self.pretraining(recipe, seed)
-        directory = self._of_seed(recipe, seed) / directory_name(measure.title) / "pretrained-0"
+        for measure in self._measures(recipe):
+            yield self._measurement(recipe, seed, measure, before)
+
+    def _measures(self, recipe: RecipePlan) -> list[MeasureConfig]:
+        """What a recipe is measured on."""
+        return [each for each in self.plan.measures if (recipe.name, each.title) not in self.unmeasured]
+
+    def _measurement(
+        self, recipe: RecipePlan, seed: int, measure: MeasureConfig, before: PlannedPretraining
+    ) -> PlannedMeasurement:
+        above = before.directory.parent if isinstance(before, PlannedCooldown) else self._of_seed(recipe, seed)
+        directory = above / directory_name(measure.title) / "pretrained-0"
         files = {name: _digest(path) for name, path in measure.files.items()}
         settings = {
             **{name: value for name, value in measure.model_dump(mode="json").items() if name not in files},
@@ -238,7 +252,9 @@ class PlannedTrainings:
         if isinstance(training, PlannedPretraining):
             return self.pretraining(training.recipe, training.seed)
         if isinstance(training, PlannedMeasurement):
-            return self._measurement(training.recipe, training.seed, training.measure)
+            before = self.renewed(training.begins_from)
+            assert isinstance(before, PlannedPretraining)
+            return self._measurement(training.recipe, training.seed, training.measure, before)
         share = training.begins_from.share if isinstance(training.begins_from, PlannedCooldown) else None
         recipe, seed, nested = training.recipe, training.seed, training.finetune_seed
         return self._finetuning(recipe, seed, training.task, training.initialisation, nested, share)
@@ -266,21 +282,9 @@ class PlannedTrainings:
                 for cooldown in self.cooldowns(recipe, seed):
                     yield cooldown
                     yield from self.finetunings_after(cooldown)
+                    yield from self.measurements_after(cooldown)
                 # That of seeds with one run is the first one's.
                 yield from (each for each in self.measurements(recipe, seed) if each.seed == seed)
-
-
-def _of_task(above: Path, task: TaskPlan, name: str) -> Path:
-    """The directory of a fine-tuning on a task.
-
-    A point of a curve over labels that was fine-tuned on before the task had several numbers of rows stays there.
-    """
-    if task.point is not None:
-        before = above / directory_name(task.point.curve) / name
-        settings = settings_beside(before)
-        if settings.is_file() and read_json(settings).get("train_rows") == task.data.train_rows:
-            return before
-    return above / directory_name(task.name) / name
 
 
 def _digest(path: Path | None) -> str | None:

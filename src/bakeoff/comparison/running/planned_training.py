@@ -8,7 +8,9 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from bakeoff import checksums
+from bakeoff.comparison.planning.plan import directory_name
 from bakeoff.comparison.planning.search_plan import SearchPlan
+from bakeoff.comparison.planning.task_plan import TaskPlan
 from bakeoff.config import Record, with_defaults
 from bakeoff.durable import own_folder, remove
 from bakeoff.errors import UserError
@@ -27,6 +29,24 @@ FAILURE = "failure.json"
 def settings_beside(directory: Path) -> Path:
     """The file of a training's settings: beside its directory, for a new run wants to find an empty place."""
     return directory.with_name(directory.name + ".settings.json")
+
+
+def of_task(above: Path, task: TaskPlan, name: str) -> Path:
+    """The directory of a fine-tuning on a task.
+
+    A point of a curve over labels that was fine-tuned on before the task had several numbers of rows stays there.
+
+    Args:
+        above: the directory of the recipe and seed.
+        task: the task.
+        name: the name of the fine-tuning among those on the task.
+    """
+    if task.point is not None:
+        before = above / directory_name(task.point.curve) / name
+        settings = settings_beside(before)
+        if settings.is_file() and read_json(settings).get("train_rows") == task.data.train_rows:
+            return before
+    return above / directory_name(task.name) / name
 
 
 class Diverging(Record):

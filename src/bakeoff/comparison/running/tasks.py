@@ -13,7 +13,7 @@ from bakeoff.comparison.running.baselines import baselines
 from bakeoff.comparison.running.engine import Engine
 from bakeoff.comparison.statistics.breakdown import TestRow
 from bakeoff.config import Record, differing
-from bakeoff.display.wording import quoted
+from bakeoff.display.wording import counted, quoted
 from bakeoff.jobs.runner import Say
 from bakeoff.json_files import json_lines, read_json, read_json_lines
 from bakeoff.tasks.data import TaskData
@@ -81,7 +81,11 @@ def read_tasks(
             checksums.write(rows, json_lines(TestRow.of(each, task.data).model_dump() for each in data.test))
             kept = {**now, **_measured(task, data, corpus, out, circumstances["batch"], engine)}
             checksums.write(path, json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
-        known.facts.append(TaskFacts.parse(kept["facts"], f"{path}: facts", strict=True))
+        facts = TaskFacts.parse(kept["facts"], f"{path}: facts", strict=True)
+        known.facts.append(facts)
+        if task.point is None and (task.data.train_rows or 0) > facts.rows["train"]:
+            asked, there = task.data.train_rows, counted(facts.rows["train"], "row")
+            say(f"{quoted(name)}: train_rows is {asked:,}, more than there are: all {there} are learned from")
         known.baselines.extend(Baseline.parse(each, f"{path}: baselines", strict=True) for each in kept["baselines"])
         known.clusters[name] = kept["clusters"]
         known.rows[name] = [TestRow(**TestRow.check(each, str(rows))) for each in read_json_lines(rows)]

@@ -39,24 +39,26 @@ class ComparedPretraining(PretrainingJob):
     def carry_out(self, progress: Shown, note: Callable[[Note], None]) -> Outcome:
         """Pre-train, until `summary.json` stands in the run's directory."""
         try:
-            self._leave_copies(progress)
-            self.train(progress, None if self.pace is None else FirstTenth(self.pace, lambda: note(LOOKED)))
+            stopped = self._leave_copies(progress)
+            watch = None if self.pace is None else FirstTenth(self.pace, lambda: note(LOOKED))
+            self.train(progress, watch, goes_on=stopped)
         except Corrected as correction:
             return Outcome(work_seconds=correction.work_seconds)
         except Diverged as error:
             return Outcome(diverged=str(error))
         return Outcome()
 
-    def _leave_copies(self, progress: Shown) -> None:
-        """Train up to each step from which a copy is cooled down, and copy the run there."""
+    def _leave_copies(self, progress: Shown) -> bool:
+        """Train up to each step from which a copy is cooled down, and copy the run there; returns whether it did."""
         from bakeoff.training.cooling import branch_off, cooling_from, waits_at
 
         missing = {share: path for share, path in sorted(self.checkpoints.items()) if not path.exists()}
-        for share, path in missing.items():
+        for number, (share, path) in enumerate(missing.items()):
             step = cooling_from(self.steps_of(share))
-            run = self.model_copy(update={"until": step}).train(progress)
+            run = self.model_copy(update={"until": step}).train(progress, goes_on=number > 0)
             if waits_at(run, step):  # else the training was past it already
                 branch_off(run, path)
+        return bool(missing)
 
     def steps_of(self, share: float) -> int:
         """The steps of a training that has a share of the budget."""
@@ -85,12 +87,13 @@ class CooledPretraining(ComparedPretraining):
         steps = self.steps_of(self.share)
         try:
             begun = Run.open(self.out) if (self.out / "recipe.yaml").exists() else None
-            if begun is None or not (begun.finished or begun.recipe.training.budget.steps == steps):
+            cooling = begun is not None and begun.recipe.training.budget.steps == steps
+            if begun is None or not (begun.finished or cooling):
                 begun = self.model_copy(update={"until": cooling_from(steps)}).train(progress)
             if not begun.finished:
                 cool_down(begun, steps)
                 common: dict[str, Any] = {"device": self.device, "average_last": 0, "progress": progress}
-                pretrain(None, self.corpus, self.out, resume=True, **common)
+                pretrain(None, self.corpus, self.out, resume=True, goes_on=not cooling, **common)
         except Diverged as error:
             return Outcome(diverged=str(error))
         return Outcome()

@@ -49,15 +49,15 @@ class FactorAnalysis(Config):
 
 
 def factor_analyses(
-    grids: Sequence[GridFacts], groups: Mapping[str, Group], lower_is_better: bool, looks: int
+    grids: Sequence[GridFacts], groups: Mapping[str, Group], lower_is_better: bool, asking: Asking
 ) -> list[FactorAnalysis]:
     """What the factors of each grid do on one task; of a grid without a score there, nothing. See `analyse_factors`."""
     there = [grid for grid in grids if any(label in groups for label in grid.cells)]
-    return [analyse_factors(grid, groups, lower_is_better, looks) for grid in there]
+    return [analyse_factors(grid, groups, lower_is_better, asking) for grid in there]
 
 
 def analyse_factors(
-    grid: GridFacts, groups: Mapping[str, Group], lower_is_better: bool = False, looks: int = 0
+    grid: GridFacts, groups: Mapping[str, Group], lower_is_better: bool = False, asking: Asking = Asking()
 ) -> FactorAnalysis:
     """The main effects and interactions of a grid on one task.
 
@@ -65,7 +65,7 @@ def analyse_factors(
         grid: the grid.
         groups: the scores of the recipes, by label; cells that are missing here are left out.
         lower_is_better: whether a lower score is better.
-        looks: how many times verdicts were seen before more seeds were added.
+        asking: how the questions are asked; with a margin, which levels are equivalent, and what hardly interacts.
     """
     groups = moderate(groups)
     table = _Table(grid, groups)
@@ -79,8 +79,8 @@ def analyse_factors(
     return FactorAnalysis(
         grid=grid.name,
         levels=levels,
-        effects=_decided(effects, looks),
-        interactions=_decided(list(_interactions(grid, groups, table)), looks),
+        effects=_decided(effects, asking),
+        interactions=_decided(list(_interactions(grid, groups, table)), asking),
     )
 
 
@@ -151,9 +151,9 @@ def _ranked(means: Mapping[str, float], lower_is_better: bool) -> list[str]:
     return sorted(means, key=lambda level: means[level] if lower_is_better else -means[level])
 
 
-def _decided(effects: Sequence[tuple[list[str], Question]], looks: int) -> list[Effect]:
+def _decided(effects: Sequence[tuple[list[str], Question]], asking: Asking) -> list[Effect]:
     """The effects of one family with their verdicts."""
-    answers = answers_to([question for _, question in effects], asking=Asking(looks=looks))
+    answers = answers_to([question for _, question in effects], asking=asking)
     return [Effect(factors=factors, difference=one) for (factors, _), one in zip(effects, answers, strict=True)]
 
 

@@ -58,6 +58,8 @@ class Group:
     """The metric by seed, mean over nested fine-tunings."""
     answers: tuple[Answers, ...]
     """The contributions of the test rows, for each task; seeds in the order of the scores."""
+    grain: float = 0.0
+    """A variance that is in every score because it is measured in steps, beside that of its rows."""
     moderated: SeedVariance | None = None
     """The variance over seeds with what other recipes say of it; None: they were not asked."""
 
@@ -86,8 +88,8 @@ class Group:
 
     @cached_property
     def floor(self) -> float:
-        """The part of the variance over seeds that its rows alone make."""
-        return sum(drawn_anew(each.by_seed, each.clusters) for each in self.answers)
+        """The part of the variance over seeds that its rows alone make, and the steps in which it is measured."""
+        return self.grain + sum(drawn_anew(each.by_seed, each.clusters) for each in self.answers)
 
     @property
     def sample_variance(self) -> float:
