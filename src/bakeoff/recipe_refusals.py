@@ -11,6 +11,7 @@ from bakeoff.objectives.legality import memory_refusal, refusal
 from bakeoff.objectives.mlm import MaskedLanguageModelConfig
 from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.optimization.curriculum import curriculum_refusals
+from bakeoff.optimization.early_stopping import unit_refusals
 
 if TYPE_CHECKING:
     from bakeoff.recipe import Recipe
@@ -35,6 +36,8 @@ def recipe_refusals(recipe: "Recipe") -> list[str]:
     reasons += _unchanging_batches(recipe)
     reasons += _uncountable(recipe)
     reasons += _not_cut_anew(recipe)
+    without = [part.kind for part in recipe.objective if not part.whole_text]
+    reasons += unit_refusals(training.early_stopping, without)
     noisy = [part for part in recipe.objective if isinstance(part, CausalLanguageModelConfig) and part.noise > 0]
     if rows.continues and any(part.noise_by == "skip" for part in noisy):
         reasons.append(

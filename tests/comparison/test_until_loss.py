@@ -52,6 +52,30 @@ def test_pre_trainings_end_where_the_loss_is_reached_and_those_that_do_not_say_s
     assert not any("not spent as planned" in each for each in cautions(easy))
 
 
+def test_a_loss_in_bits_per_byte_ends_models_of_any_tokenizer_and_refuses_those_that_have_none(
+    tmp_path, corpus, monkeypatch
+):
+    monkeypatch.setattr(pretraining, "FEWEST_STEPS_BETWEEN_VALIDATIONS", 5)
+
+    def run(bits, name, recipe="gpt-tiny"):
+        budget = {"bits_per_byte": bits, "at_most": "steps=30"}
+        plan = write_plan(tmp_path, corpus, 20, 1, recipes=[f"{recipe}.yaml"], budget=budget, seeds=1)
+        return compare(plan, tmp_path / name, jobs=1, report=lambda results, path: None)
+
+    (alone,) = run(50.0, "easy").recipes[0].runs
+    bits = [*alone.curve[-1].bits_per_byte.values()]
+    assert alone.steps < 30
+    assert bits[0] <= 50
+    hard = run(bits[0] / 100, "hard")
+    assert hard.recipes[0].runs[0].steps == 30
+    assert "did not reach a held-out loss of" in findings(hard).details[-1]
+    assert " bits per byte in any of 1 seed" in findings(hard).details[-1]
+    with pytest.raises(
+        UserError, match=r"recipe laptop-conv-tiny: .*mlm does not predict every token, and has no bits"
+    ):
+        run(1.0, "none", "laptop-conv-tiny")
+
+
 def test_losses_of_several_objectives_are_several_measures():
     several = make_results().model_copy(update={"until_loss": 4.0})
     assert any("is not the same for all recipes" in each for each in cautions(several))
@@ -114,7 +138,15 @@ def test_a_report_says_how_many_times_as_much_a_recipe_took():
     assert not any("not the same for all recipes" in each for each in cautions(results))
 
 
-@pytest.mark.parametrize("budget", [{"held_out": 3.0}, {"at_most": "steps=5"}, {"held_out": 3.0, "at_most": "5"}])
+@pytest.mark.parametrize(
+    "budget",
+    [
+        {"held_out": 3.0, "bits_per_byte": 1.0, "at_most": "steps=5"},
+        {"held_out": 3.0},
+        {"at_most": "steps=5"},
+        {"held_out": 3.0, "at_most": "5"},
+    ],
+)
 def test_what_is_no_such_budget(budget):
     task = {"name": "a", "train": "a.tsv", "text_column": "text", "label_column": "label"}
     with pytest.raises(UserError, match=r"^plan.yaml: budget: "):

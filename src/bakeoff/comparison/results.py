@@ -19,6 +19,7 @@ from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.config import Config
 from bakeoff.durable import write_atomically
 from bakeoff.json_files import read_json
+from bakeoff.optimization.early_stopping import LossUnit
 from bakeoff.tasks.cut_rows import CutRows
 from bakeoff.tasks.scores.label_scores import LabelScore
 from bakeoff.tuning.results import TuningResults
@@ -211,6 +212,8 @@ class Results(Config):
     """The budget of every pre-training."""
     until_loss: float | None = None
     """The held-out loss at which each pre-training ended, where it was reached; None: none was asked for."""
+    until_unit: LossUnit = "nats"
+    """The unit of this loss."""
     to_loss: list[TimeToLoss] = Field(default=[])
     """What recipes took to this loss, compared: of each kind of loss, those all of whose seeds reached it."""
     search: SearchPlan | None = None

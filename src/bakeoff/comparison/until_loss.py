@@ -1,6 +1,7 @@
 """Which pre-trainings reached the held-out loss that a plan asks for, and what they took."""
 
 from collections.abc import Iterator
+from statistics import fmean
 
 from bakeoff.comparison.comparable import comparable_losses
 from bakeoff.comparison.planning.asking import Asking
@@ -14,10 +15,18 @@ SPENT: tuple[Spent, ...] = ("tokens", "seconds")
 
 def reached(results: Results, entry: RecipeEntry) -> list[PretrainingRun]:
     """The pre-trainings of a recipe that have reached the loss."""
-    loss = results.until_loss
-    if loss is None:
+    if results.until_loss is None:
         return []
-    return [run for run in entry.runs if run.validation_loss is not None and run.validation_loss <= loss]
+    ended = [(run, _last_loss(results, run)) for run in entry.runs]
+    return [run for run, loss in ended if loss is not None and loss <= results.until_loss]
+
+
+def _last_loss(results: Results, run: PretrainingRun) -> float | None:
+    """The last held-out loss of a pre-training, in the unit of the loss that is asked for; None: it has none."""
+    if results.until_unit == "nats":
+        return run.validation_loss
+    bits = [*run.curve[-1].bits_per_byte.values()] if run.curve else []
+    return fmean(bits) if bits else None
 
 
 def alike(results: Results) -> Iterator[list[RecipeEntry]]:

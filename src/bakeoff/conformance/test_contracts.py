@@ -94,7 +94,7 @@ def test_accumulation_changes_nothing(recipe, corpus):
         torch.manual_seed(0)
         cut = recipe.changed({"training.micro_batch": micro_batch})
         module = PretrainingModel(cut, corpus.tokenizer.size).train()
-        if not all(stack.independent_rows for stack in module.model.stacks().values()):
+        if not module.model.independent_rows:
             pytest.skip("the recipe declares that rows depend on each other in training")
         optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
         micro_batches = make_batches(cut, module, corpus, seed=0).step(0)

@@ -101,13 +101,13 @@ class Model(nn.Module):
         for stack in self.stacks().values():
             stack.recomputed = True
 
+    @property
+    def independent_rows(self) -> bool:
+        """Whether no row of a batch changes what becomes of another."""
+        return all(stack.independent_rows for stack in self.stacks().values())
+
     def forward(
-        self,
-        row: Row[Tensor],
-        state: ModelState | None = None,
-        *,
-        remembered: int | None = None,
-        banded: bool = True,
+        self, row: Row[Tensor], state: ModelState | None = None, *, remembered: int | None = None, banded: bool = True
     ) -> tuple[Tensor, ModelState | None]:
         """Hidden states of the last layer, for rows by themselves or as the next tokens of texts.
 
@@ -156,8 +156,7 @@ class Model(nn.Module):
     def _context(self, row: Row[Tensor]) -> Context:
         """The context of rows that stand by themselves."""
         alone = row if row.documents is None else row._replace(padding_mask=None)
-        bounds = document_bounds(self.stack, row)
-        if bounds is not None:
+        if (bounds := document_bounds(self.stack, row)) is not None:
             return Context(alone, bounds=bounds)
         shown = None if row.prefix is None else inside_prefix(row.ids, row.prefix)
         mask = self._mask(row.padding_mask, row.documents, self.decoder is not None or row.behind, shown)

@@ -52,7 +52,7 @@ def fitting_micro_batch(recipe: Recipe, vocabulary: int, device: torch.device, p
         whole, length = stage.training.batch, stage.input.length
         most = whole if isinstance(whole, int) else max(1, whole.tokens // length)
         count = MemoryCount(stage, vocabulary, device)
-        if not all(stack.independent_rows for stack in count.module.model.stacks().values()):
+        if not count.module.model.independent_rows:
             return None
         rows = count.most_rows(limit, most)
         if rows == 0:

@@ -1,7 +1,9 @@
 """The early end of a training, and the best weights that it keeps until then."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from torch import Tensor, nn
@@ -41,7 +43,15 @@ class EarlyStop:
     @property
     def over(self) -> bool:
         """Whether the training ends here, whatever is left of its budget."""
-        return self.config is not None and self.config.stops(self.losses)
+        return self.config is not None and self.config.stops(self.losses, self._measured)
+
+    @property
+    def _measured(self) -> list[float]:
+        """The held-out losses in the unit of the target; of several objectives in bits a byte their mean."""
+        if self.config is None or self.config.target_unit == "nats":
+            return self.losses
+        known = [[*line["bits_per_byte"].values()] for line in self.validations]
+        return [math.inf if None in bits or not bits else fmean(bits) for bits in known]
 
     @property
     def _keeps(self) -> bool:
@@ -94,9 +104,10 @@ class EarlyStop:
     def told(self, step: int, steps: int) -> str:
         """The sentence about a training that was ended here, at a step of so many."""
         assert self.config is not None
-        if self.config.reaches(self.losses):
+        if self.config.reaches(measured := self._measured):
+            unit = "" if self.config.target_unit == "nats" else f" {self.config.target_unit}"
             return (
-                f"stopped at step {step:,} of {steps:,}: the held-out loss is {self.losses[-1]:.4f}, and the target "
+                f"stopped at step {step:,} of {steps:,}: the held-out loss is {measured[-1]:.4f}{unit}, and the target "
                 f"{self.config.target:g}"
             )
         best_index = self.config.best(self.losses) or 0

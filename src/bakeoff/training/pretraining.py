@@ -90,8 +90,7 @@ class Pretraining(Unit[Batch]):
         self.optimizer = optimizer or training.optimizer.build(module, placement.precision)
         self._stages, self._held_out, self.title = stages, held_out, recipe.name
         # Where rows depend on each other, other parts would be another training.
-        independent = all(stack.independent_rows for stack in module.model.stacks().values())
-        self.fits_memory = fits_memory and independent
+        self.fits_memory = fits_memory and module.model.independent_rows
         self.replayed = any(stack.replayed for stack in module.model.stacks().values())
         self.steps, self.clip = training.budget.steps or 1, training.clip
         self.learning_rate = training.optimizer.rate

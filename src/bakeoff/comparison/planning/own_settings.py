@@ -123,3 +123,26 @@ class OwnSettings(Config):
             return of_task
         given = {**of_task.model_dump(mode="json", exclude_unset=True), **self.finetune}
         return FinetuneConfig.parse(given, "finetune")
+
+
+def until_a_loss(values: Any) -> Any:
+    """A plan's values whose budget lasts until a held-out loss, by the most that is spent, and the loss.
+
+    Raises:
+        ValueError: the budget is no such one.
+    """
+    if not isinstance(values, Mapping) or not isinstance(budget := values.get("budget"), Mapping):
+        return values
+    keys = {"held_out": "until_loss", "bits_per_byte": "until_bits_per_byte"}
+    asked = [key for key in keys if key in budget]
+    if len(asked) != 1 or {*budget} != {*asked, "at_most"} or {*keys.values()} & {*values}:
+        raise ValueError(
+            "budget: give a text, or {held_out: 3.2, at_most: steps=1000}, or bits_per_byte in place of held_out; both "
+            "of them and no other"
+        )
+    (key,) = asked
+    if isinstance(loss := budget[key], bool) or not isinstance(loss, int | float) or loss <= 0:
+        raise ValueError(f"budget.{key}: a loss above zero is wanted, not {loss!r}")
+    if not isinstance(budget["at_most"], str):
+        raise ValueError(f"budget.at_most: a budget such as steps=1000 is wanted, not {budget['at_most']!r}")
+    return {**values, "budget": budget["at_most"], keys[key]: loss}

@@ -11,13 +11,14 @@ from pydantic import Field, PositiveInt, ValidationInfo, field_validator, model_
 from bakeoff.comparison.latency import LatencyPlan
 from bakeoff.comparison.planning.asking import Asking, Margin, check_asked, margin_of
 from bakeoff.comparison.planning.grid import Factors, GridFacts
-from bakeoff.comparison.planning.own_settings import AS_IT_IS, known_budget
+from bakeoff.comparison.planning.own_settings import AS_IT_IS, known_budget, until_a_loss
 from bakeoff.comparison.planning.recipe_plan import RecipePlan, checked_grid
 from bakeoff.comparison.planning.recipe_sources import found_corpus
 from bakeoff.comparison.planning.search_plan import SearchPlan, Share
-from bakeoff.comparison.planning.task_plan import TaskPlan, with_data_sets
+from bakeoff.comparison.planning.task_plan import TaskPlan, is_measure, places, with_data_sets
 from bakeoff.config import Config
 from bakeoff.errors import UserError, nearest
+from bakeoff.optimization.early_stopping import LossUnit
 from bakeoff.reading.hub import on_hub
 from bakeoff.tasks.measures.measure import MeasureConfig
 from bakeoff.tasks.measures.registry import MEASURES
@@ -42,10 +43,14 @@ class Plan(Config):
     """The recipes to compare; one with a grid stands for a recipe for each cell."""
     budget: str | None = None
     """Budget of each pre-training: minutes=10, steps=1000, tokens=5M or flops=1e15. It is required, unless every recipe
-    has one of its own. `{held_out: 3.2, at_most: steps=1000}`: until the held-out loss is reached."""
+    has one of its own. `{held_out: 3.2, at_most: steps=1000}`: until the held-out loss is reached; with
+    `bits_per_byte: 1.6` in its place, until one in bits a byte of text is."""
     until_loss: float | None = Field(default=None, gt=0)
     """Held-out loss, in nats a target, at which each pre-training ends, before its budget is spent; the same as
     `held_out` of a budget."""
+    until_bits_per_byte: float | None = Field(default=None, gt=0)
+    """Held-out loss in bits a byte of text, likewise; the same as `bits_per_byte` of a budget. It compares models that
+    predict every token, whatever their tokenizers."""
     seeds: list[int] = Field(default=[0, 1, 2], min_length=1)
     """Number of seeds, or a list of seeds; fewer than 3 allow no claim."""
     search: SearchPlan | None = None
@@ -86,11 +91,11 @@ class Plan(Config):
             return values
         try:
             moved = [
-                MEASURES[each["kind"]].parse(each, f"tasks.{i}") for i, each in enumerate(tasks) if _is_measure(each)
+                MEASURES[each["kind"]].parse(each, f"tasks.{i}") for i, each in enumerate(tasks) if is_measure(each)
             ]
         except UserError as error:
             raise ValueError(str(error)) from None
-        kept = [each for each in tasks if not _is_measure(each)]
+        kept = [each for each in tasks if not is_measure(each)]
         if not kept and not moved and not measures:
             measures = [{"kind": "held_out_text"}]
         return {**values, "tasks": kept, "measures": [*measures, *moved]}
@@ -105,17 +110,7 @@ class Plan(Config):
     @model_validator(mode="before")
     @classmethod
     def _until(cls, values: Any) -> Any:
-        """Take a budget until a held-out loss for what it is: the most that is spent, and the loss."""
-        if not isinstance(values, Mapping) or not isinstance(budget := values.get("budget"), Mapping):
-            return values
-        if {*budget} != {"held_out", "at_most"} or "until_loss" in values:
-            raise ValueError("budget: give a text, or {held_out: 3.2, at_most: steps=1000}, both of them and no other")
-        loss = budget["held_out"]
-        if isinstance(loss, bool) or not isinstance(loss, int | float) or loss <= 0:
-            raise ValueError(f"budget.held_out: a loss above zero is wanted, not {loss!r}")
-        if not isinstance(budget["at_most"], str):
-            raise ValueError(f"budget.at_most: a budget such as steps=1000 is wanted, not {budget['at_most']!r}")
-        return {**values, "budget": budget["at_most"], "until_loss": loss}
+        return until_a_loss(values)
 
     @field_validator("grid")
     @classmethod
@@ -164,6 +159,8 @@ class Plan(Config):
 
     @model_validator(mode="after")
     def _budgeted(self) -> Self:
+        if None not in (self.until_loss, self.until_bits_per_byte):
+            raise ValueError("until_bits_per_byte: would have no effect: until_loss ends the trainings; leave one out")
         without = [item.name for item in self.recipes if item.budget is None]
         if self.budget is None and without:
             raise ValueError("budget: this key is required, unless every recipe has a budget of its own")
@@ -184,6 +181,13 @@ class Plan(Config):
         recipes = [item.name for item in self.recipes]
         check_asked(self.margin, self.baseline, self.trends, recipes, self._task_names)
         return self
+
+    @property
+    def until(self) -> tuple[float, LossUnit] | None:
+        """The held-out loss at which each pre-training ends, and its unit; None: the plan has none."""
+        if self.until_bits_per_byte is not None:
+            return self.until_bits_per_byte, "bits per byte"
+        return None if self.until_loss is None else (self.until_loss, "nats")
 
     @property
     def _task_names(self) -> list[str]:
@@ -255,7 +259,7 @@ class Plan(Config):
         if isinstance(values, Mapping) and "recipes" not in values and {"model", "objective", "extends"} & {*values}:
             raise UserError(f"{path}: is a recipe, not a plan; a plan names it under `recipes` (docs/comparison.md)")
         values = with_data_sets(values, path)
-        return cls.parse(values, str(path))._resolved(path, *_places(values))
+        return cls.parse(values, str(path))._resolved(path, *places(values))
 
     def _resolved(self, path: Path, of_tasks: list[str], of_measures: list[str]) -> Self:
         """The plan with absolute paths, where its tasks and measures stand at these places.
@@ -285,16 +289,3 @@ class Plan(Config):
             for each, where in zip(self.measures, [*of_measures, "measures"], strict=False)
         ]
         return self.model_copy(update={"corpus": corpus, "recipes": recipes, "tasks": tasks, "measures": measures})
-
-
-def _is_measure(values: Any) -> bool:
-    """Whether an entry of `tasks` is what recipes are measured on without fine-tuning."""
-    kind = values.get("kind") if isinstance(values, Mapping) else None
-    return isinstance(kind, str) and kind in MEASURES
-
-
-def _places(values: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """Where the tasks of a plan stand in it, and where its measures, some of which stand among the tasks."""
-    tasks = {f"tasks.{i}": _is_measure(each) for i, each in enumerate(values.get("tasks") or [])}
-    measures = [f"measures.{i}" for i in range(len(values.get("measures") or []))]
-    return [key for key in tasks if not tasks[key]], [*measures, *(key for key in tasks if tasks[key])]

@@ -22,6 +22,7 @@ from bakeoff.reading.hub import on_hub
 from bakeoff.tasks.datasets.dataset import describes_dataset
 from bakeoff.tasks.datasets.named import named_task
 from bakeoff.tasks.finetune_config import FinetuneConfig
+from bakeoff.tasks.measures.registry import MEASURES
 from bakeoff.tasks.registry import DEFAULT_KIND, TASKS
 from bakeoff.tasks.task_config import TaskConfig
 
@@ -150,3 +151,16 @@ def _with_data_set(task: Any, where: str, path: Path) -> Any:
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
     return {**known, **several, **({"finetune": task["finetune"]} if "finetune" in task else {})}
+
+
+def is_measure(values: Any) -> bool:
+    """Whether an entry of `tasks` is what recipes are measured on without fine-tuning."""
+    kind = values.get("kind") if isinstance(values, Mapping) else None
+    return isinstance(kind, str) and kind in MEASURES
+
+
+def places(values: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """Where the tasks of a plan stand in it, and where its measures, some of which stand among the tasks."""
+    tasks = {f"tasks.{i}": is_measure(each) for i, each in enumerate(values.get("tasks") or [])}
+    measures = [f"measures.{i}" for i in range(len(values.get("measures") or []))]
+    return [key for key in tasks if not tasks[key]], [*measures, *(key for key in tasks if tasks[key])]

@@ -15,6 +15,11 @@ MOST = 3
 """Most differences that are named in sentences."""
 
 
+def _loss(results: Results) -> str:
+    """The loss in words: 3.2, or 1.6 bits per byte."""
+    return f"{results.until_loss:g}{'' if results.until_unit == 'nats' else f' {results.until_unit}'}"
+
+
 def until_section(results: Results) -> str:
     """The section on the way to the loss; empty where none was asked for."""
     if results.until_loss is None:
@@ -27,12 +32,12 @@ def until_section(results: Results) -> str:
         cells += [_mean([run.tokens for run in there], quantity), _mean([run.seconds for run in there], duration)]
         rows.append([entry.label, *cells])
     about = (
-        f"Each pre-training ended at the first measurement of a held-out loss of {results.until_loss:g} nats a target "
-        "or less, which is measured as often as the recipe says (`validations`), or with its budget. Means ± standard "
+        f"Each pre-training ended at the first measurement of a held-out loss of {_loss(results)} or "
+        "less, which is measured as often as the recipe says (`validations`), or with its budget. Means ± standard "
         "deviations are over the seeds that reached it. The learning rate was still that of the whole budget."
     )
     names = ["Recipe", "seeds that reached it", "steps", "tokens", "time"]
-    parts = [f"<h2>Until a held-out loss of {results.until_loss:g}</h2>", note(about), table(names, rows)]
+    parts = [f"<h2>Until a held-out loss of {_loss(results)}</h2>", note(about), table(names, rows)]
     if results.to_loss:
         parts.append(
             note(
@@ -74,7 +79,7 @@ def until_sentences(results: Results) -> Iterator[str]:
     """Sentences on the quickest recipe to the loss, and on those that did not reach it."""
     if results.until_loss is None:
         return
-    loss = f"a held-out loss of {results.until_loss:g}"
+    loss = f"a held-out loss of {_loss(results)}"
     trained = [entry for entry in results.recipes if entry.runs]
     whole = [entry for entry in trained if len(reached(results, entry)) == len(entry.runs)]
     for entry in sorted(whole, key=lambda each: fmean(run.seconds for run in each.runs)):
@@ -111,6 +116,6 @@ def until_cautions(results: Results) -> Iterator[str]:
     if len([*alike(results)]) > 1:
         titles = listed([panel.title for panel in comparable_losses(results)])
         yield (
-            f"The held-out loss of {results.until_loss:g} is not the same for all recipes, for their losses are of "
+            f"The held-out loss of {_loss(results)} is not the same for all recipes, for their losses are of "
             f"{titles}: times to it compare only among recipes of one objective."
         )

@@ -14,7 +14,7 @@ from bakeoff.comparison.planning.task_plan import TaskPlan
 from bakeoff.comparison.results import FIGURES, RESULTS
 from bakeoff.comparison.running.engine import Engine
 from bakeoff.comparison.running.planned import PlannedTrainings
-from bakeoff.comparison.running.refusals import of_each, require_different
+from bakeoff.comparison.running.refusals import of_each, of_recipe, require_different
 from bakeoff.comparison.running.searches import Searches
 from bakeoff.comparison.running.spendable import BUDGET, Spendable
 from bakeoff.comparison.running.starts import IMPORTED, Starts
@@ -27,6 +27,7 @@ from bakeoff.jobs.choice import Asked, corpus_folders
 from bakeoff.jobs.job import Workers
 from bakeoff.jobs.runner import Say
 from bakeoff.json_files import read_json
+from bakeoff.optimization.early_stopping import LossUnit
 from bakeoff.reading.hub import on_hub
 from bakeoff.resources.threads import SharedMachine
 from bakeoff.runs.records import PretrainingEnvironment
@@ -66,11 +67,11 @@ def _require_unused_place(out: Path) -> None:
     without_links(out)
 
 
-def _until(recipe: Any, loss: float) -> Any:
+def _until(recipe: Any, loss: float, unit: LossUnit) -> Any:
     """A recipe whose training ends at a held-out loss, or as it says itself."""
     stopping = recipe.training.early_stopping
     own = {} if stopping is None else stopping.model_dump(mode="json")
-    return recipe.changed({"training.early_stopping": {**own, "target": loss}})
+    return recipe.changed({"training.early_stopping": {**own, "target": loss, "target_unit": unit}})
 
 
 class Opened:
@@ -120,8 +121,9 @@ class Opened:
         items = {item.name: item for item in plan.recipes}
         self.recipes = of_each(items, lambda name: starts.recipe(items[name]))
         for item in plan.recipes:
-            if plan.until_loss is not None and not item.as_it_is:
-                self.recipes[item.name] = _until(self.recipes[item.name], plan.until_loss)
+            if plan.until is not None and not item.as_it_is:
+                with of_recipe(item.name):
+                    self.recipes[item.name] = _until(self.recipes[item.name], *plan.until)
         require_different(plan.grids, {name: (recipe, items[name]) for name, recipe in self.recipes.items()})
         self.require_finetunable()
         texts = Texts(plan, out, imported or out, say)

@@ -1,6 +1,7 @@
 """Recipes of a plan that cannot be, which are all named in one refusal."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import combinations
 from typing import Any, TypeVar
 
@@ -36,6 +37,19 @@ def of_each(labels: Iterable[str], make: Callable[[str], T], where: str = "") ->
         raise UserError(next(iter(refused)))
     several = [f"recipe{'s' * (len(those) > 1)} {quoted_list(those)}: {reason}" for reason, those in refused.items()]
     raise UserError(f"{where}{'; '.join(several)}")
+
+
+@contextmanager
+def of_recipe(label: str) -> Iterator[None]:
+    """Name the recipe of a plan in what is refused inside.
+
+    Raises:
+        UserError: what was refused, with the recipe before it.
+    """
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"recipe {label}: {error}") from None
 
 
 def require_different(grids: Iterable[GridFacts], recipes: Mapping[str, tuple[Any, RecipePlan]]) -> None:

@@ -12,6 +12,7 @@ from bakeoff.comparison.planning.recipe_plan import RecipePlan
 from bakeoff.comparison.results import Failure
 from bakeoff.comparison.running.engine import Engine
 from bakeoff.comparison.running.planned_training import PlannedTraining
+from bakeoff.comparison.running.refusals import of_recipe
 from bakeoff.display.wording import quoted
 from bakeoff.durable import own_folder
 from bakeoff.errors import Diverged, UserError
@@ -102,7 +103,7 @@ class Searches:
             budget = Budget.parse_text(self.budgets[name])
             if budget.minutes is not None:
                 self.say(f"measuring the speed of {name}")
-            try:
+            with of_recipe(name):
                 steps = self.engine.search_steps(
                     self.recipes[name],
                     self.corpora[name],
@@ -111,8 +112,6 @@ class Searches:
                     budget=budget,
                     device=self.plan.device,
                 )
-            except UserError as error:
-                raise UserError(f"recipe {name}: {error}") from None
             if steps * self.plan.search.share < LEAST_STEPS:
                 raise UserError(f"recipe {name}: search.budget: {_too_short(self.plan.search.budget, steps)}")
 

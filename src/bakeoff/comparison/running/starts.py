@@ -11,6 +11,7 @@ from bakeoff.comparison.planning.plan import Plan, directory_name
 from bakeoff.comparison.planning.recipe_plan import RecipePlan
 from bakeoff.comparison.planning.recipe_sources import label_of, of_seed
 from bakeoff.comparison.running.engine import Engine
+from bakeoff.comparison.running.refusals import of_recipe
 from bakeoff.comparison.running.texts import Text
 from bakeoff.config import differing
 from bakeoff.errors import UserError
@@ -53,10 +54,8 @@ class Starts:
             recipe = self.engine.recipe(item.recipe, changes, device)
         if item.grow is None and not item.unshare:
             return recipe
-        try:
+        with of_recipe(item.name):
             return self.engine.reshaped(recipe, item.grow, item.grow_by, item.unshare)
-        except UserError as error:
-            raise UserError(f"recipe {item.name}: {error}") from None
 
     def run(self, item: RecipePlan) -> Path | None:
         """The run that a recipe starts from, of several the first seed's; None: random weights."""
@@ -80,10 +79,8 @@ class Starts:
         for item in self.plan.recipes:
             if not item.starts_from_a_run:
                 continue
-            try:
+            with of_recipe(item.name):
                 weights[item.name] = self._facts(item, recipes[item.name], texts[item.name])
-            except UserError as error:
-                raise UserError(f"recipe {item.name}: {error}") from None
         return weights
 
     def _facts(self, item: RecipePlan, recipe: Any, text: Text) -> dict[int, StartFacts]:
@@ -113,11 +110,9 @@ class Starts:
             # Two sources may have the same last part.
             mark = hashlib.sha256(source.encode()).hexdigest()[:8]
             directory = self.out / IMPORTED / f"{directory_name(label_of(source))}-{mark}"
-            try:
+            with of_recipe(label):
                 # A training that goes on is one that started from the same directory, wherever one stands.
                 self._runs[source] = self.engine.start(source, directory, self.say).resolve()
-            except UserError as error:
-                raise UserError(f"recipe {label}: {error}") from None
         return self._runs[source]
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from bakeoff.comparison.planning.plan import Plan
 from bakeoff.comparison.planning.recipe_plan import RecipePlan
+from bakeoff.comparison.running.refusals import of_recipe
 from bakeoff.corpus.mixture import mixture_entries
 from bakeoff.corpus.store import MANIFEST, Corpus
 from bakeoff.display.wording import quoted
@@ -61,7 +62,7 @@ class Texts:
         Raises:
             UserError: the text cannot be prepared, or has that tokenizer already.
         """
-        try:
+        with of_recipe(item.name):
             if item.as_it_is:
                 assert run is not None
                 return Text(self.plan.corpus, run)
@@ -72,8 +73,6 @@ class Texts:
             elif wanted is not None and not (run and _same(corpus, run)):
                 corpus = self._anew(corpus, wanted, item.name)
             return Text(corpus, corpus_folders(str(corpus))[0])
-        except UserError as error:
-            raise UserError(f"recipe {item.name}: {error}") from None
 
     def held_out(self, item: RecipePlan, text: Text) -> Path:
         """The plan's corpus, whose held-out text all are measured on, with the tokenizer of a recipe's models.
@@ -87,12 +86,10 @@ class Texts:
         """
         if item.corpus is None and not item.as_it_is:
             return text.path
-        try:
+        with of_recipe(item.name):
             if _same(self.plan.corpus, text.tokenizer):
                 return self.plan.corpus
             return self._anew(self.plan.corpus, text.tokenizer, item.name)
-        except UserError as error:
-            raise UserError(f"recipe {item.name}: {error}") from None
 
     def _wanted(self, item: RecipePlan) -> AnyTokenizer | None:
         """The tokenizer of a recipe's models, if the plan says one; else None, and they have that of the corpus.

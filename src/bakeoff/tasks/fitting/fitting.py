@@ -123,7 +123,7 @@ class Fitting(Unit[ItemBatch]):
         self.train, self.dev, self.trial, self.setting, self.ended = train, dev, trial, setting, ended
         self.seed, self.placement, config = setting.seed, setting.placement, setting.config
         self.processes, self.title, self.folder = setting.processes, setting.name, folder
-        self.independent_rows = all(stack.independent_rows for stack in head.model.stacks().values())
+        self.independent_rows = head.model.independent_rows
         self.fits_memory = config.micro_batch == "auto" and self.independent_rows
         freeze(head, config)
         if setting.processes.shards:
