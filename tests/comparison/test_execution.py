@@ -156,6 +156,10 @@ class FakeEngine:
         self.calls.append(("layers", folder.parts[-3]))
         return [LayerProfile(stack="encoder", layer=1, l2_distance=2.0, cosine_similarity=0.5)]
 
+    def similarities(self, base, others, corpus, device):
+        self.calls.append(("similarities", base.parts[-3], *(each.parts[-3] for each in others)))
+        return [[[1.0, 0.5], [0.25, 0.9]] for _ in others]
+
     def environment(self, device):
         return {"processor": "fake"}, {"bakeoff": "0"}
 

@@ -4,18 +4,24 @@ import json
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from small_plans import NAMES, write_plan
 from synthetic_results import make_results
 from test_execution import FakeEngine, folder, go  # noqa: F401
 
 from bakeoff.comparison.execution import compare
 from bakeoff.comparison.latency import LatencyPlan
+from bakeoff.comparison.layer_profiles import LayerSimilarity
 from bakeoff.comparison.reporting.layer_section import layer_figures, layer_section
 from bakeoff.comparison.running import latency
 from bakeoff.comparison.running.engine import Engine
 from bakeoff.errors import UserError
 from bakeoff.inspection.inspect import inspect
+from bakeoff.inspection.similarity import debiased_cka
 from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.vectors.embedder import Embedder
+from bakeoff.vectors.options import VectorConfig
 
 
 def measured(engine):
@@ -27,7 +33,7 @@ def test_models_are_measured_after_the_last_seed_and_by_a_later_call_those_alone
     results = go(folder, engine, reports)
     assert [len(each.latencies) for each in reports] == [0, 0, 2]
     assert measured(engine) == [("mood", "one", "two")]
-    assert [call[0] for call in engine.calls[-3:]] == ["latencies", "layers", "layers"]
+    assert [call[0] for call in engine.calls[-4:]] == ["latencies", "layers", "layers", "similarities"]
     assert [(each.recipe, each.task, each.seconds) for each in results.latencies] == [
         ("one", "mood", 0.003),
         ("two", "mood", 0.003),
@@ -130,6 +136,41 @@ def test_layers_are_measured_after_the_last_training_and_not_again(folder):  # n
     assert again.layers[:2] == results.layers
 
 
+def test_layers_are_compared_with_those_of_the_first_recipe_or_of_the_baseline(folder):  # noqa: F811
+    engine = FakeEngine()
+    results = go(folder, engine)
+    assert engine.of("similarities") == [("one", "two")]
+    assert [(each.first, each.second) for each in results.similarities] == [("one", "two")]
+    more = FakeEngine()
+    go(folder, more, recipes=["one", "two", "three"])
+    assert more.of("similarities") == [("one", "three")]
+    against = FakeEngine()
+    go(folder, against, recipes=["one", "two", "three"], baseline="two")
+    assert against.of("similarities") == [("two", "one", "three")]
+
+
+def test_similarity_is_that_of_the_vectors_of_held_out_sentences(trained):
+    runs, results, _ = trained
+    (each,) = results.similarities
+    assert (each.first, each.second) == NAMES
+    one, other = (Embedder(runs / name / "seed-0" / "pretrain", VectorConfig(layers=(1,)), "cpu") for name in NAMES)
+    assert len(each.values) == 1 + one.model.config.stack.layers
+    assert {len(row) for row in each.values} == {1 + other.model.config.stack.layers}
+    assert all(-1 <= value <= 1.0001 for row in each.values for value in row)
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=20, deadline=None)
+def test_cka_is_one_for_a_rotation_and_nothing_on_average_for_others(seed):
+    random = np.random.default_rng(seed)
+    vectors = random.normal(size=(40, 6))
+    rotation, _ = np.linalg.qr(random.normal(size=(6, 6)))
+    assert debiased_cka(vectors, 3 * vectors @ rotation + 5) == pytest.approx(1)
+    wide = [debiased_cka(vectors, random.normal(size=(40, 400))) for _ in range(20)]
+    assert abs(np.mean(wide)) < 0.1  # the biased estimate is near 0.3 here
+    assert debiased_cka(vectors, np.ones((40, 2))) == 0
+
+
 def test_layers_are_those_of_inspect(trained, tmp_path):
     runs, results, _ = trained
     for each, name in zip(results.layers, NAMES, strict=True):
@@ -155,6 +196,12 @@ def test_the_section_has_a_line_for_each_recipe_and_a_heat_map_for_each_with_ker
     assert all(entry.label in drawn for entry in results.recipes)
     assert figures[2].caption == "conv-light-encoder-tiny: LightConv"
     assert "What their layers do" in layer_section(results, figures)
+    alike = LayerSimilarity(first="gpt-tiny", second="bert-mini", values=[[1.0, 0.2]], trained=("a1", "a2"))
+    more = layer_figures(results.model_copy(update={"similarities": [alike]}))
+    assert [figure.name for figure in more[3:]] == ["layers-alike-1"]
+    assert more[3].caption == "gpt-tiny across, bert-mini down"
+    assert "How alike layers are" in layer_section(results, more)
+    assert "How alike layers are" not in layer_section(results, figures)
     without = make_results().model_copy(update={"layers": []})
     assert layer_figures(without) == []
     assert layer_section(without, []) == ""

@@ -12,7 +12,7 @@ from bakeoff.comparison.facts import BudgetFacts, CorpusFacts, StartFacts, TaskF
 from bakeoff.comparison.finetuning_score import read_score
 from bakeoff.comparison.label_curves import label_curves, without_curves
 from bakeoff.comparison.latency import Latency
-from bakeoff.comparison.layer_profiles import RecipeLayers
+from bakeoff.comparison.layer_profiles import LayerSimilarity, RecipeLayers
 from bakeoff.comparison.measured import MeasuredResults, measured_results, read_measurement
 from bakeoff.comparison.planning.asking import Asking
 from bakeoff.comparison.planning.recipe_plan import RecipePlan
@@ -62,6 +62,8 @@ class ComparisonFacts:
     """The latency of each recipe on each task; empty before the last training."""
     layers: list[RecipeLayers]
     """What the layers of each recipe do; empty before the last training."""
+    similarities: list[LayerSimilarity]
+    """How alike the layers of recipes are to those of one; empty before the last training."""
     later: list[str]
     """The labels of recipes of the plan that are trained later."""
     looks: list[int]
@@ -148,6 +150,7 @@ def collect(planned: PlannedTrainings, seeds: list[int], failures: list[Failure]
         latency=plan.latency,
         latencies=known.latencies,
         layers=known.layers,
+        similarities=known.similarities,
         grids=plan.grids,
         machine=known.machine,
         versions=known.versions,

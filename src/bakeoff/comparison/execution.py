@@ -15,7 +15,7 @@ from bakeoff.comparison.results_csv import write_csv
 from bakeoff.comparison.running.engine import Engine
 from bakeoff.comparison.running.growth import Growth, grown, require_number
 from bakeoff.comparison.running.latency import Latencies
-from bakeoff.comparison.running.layers import layers_of_recipes
+from bakeoff.comparison.running.layers import layers_of_recipes, similarities_of_recipes
 from bakeoff.comparison.running.opened import Opened
 from bakeoff.comparison.running.planned import PlannedTrainings
 from bakeoff.comparison.running.tasks import read_tasks
@@ -191,13 +191,14 @@ class _Comparison(Opened):
             messages = "; ".join(failure.message for failure in failures.values())
             raise UserError(f"{self.out}: every recipe diverged: {messages}")
         machine, versions = self.environment
-        latencies, layers = [], []
+        latencies, layers, similarities = [], [], []
         if seeds == self.plan.seeds:  # else trainings would disturb what is measured
             circumstances = self.plan.latency.circumstances(machine, versions)
             measured = Latencies(self.plan.latency, self.out, self.engine, self.say)
             latencies = measured.of(planned, failures, circumstances)
             corpora = {name: text.path for name, text in self.texts.items()}
             layers = layers_of_recipes(planned, corpora, failures, self.engine, self.say)
+            similarities = similarities_of_recipes(planned, failures, self.engine, self.say)
         known = ComparisonFacts(
             budget=self.budget.facts,
             corpus=self.corpus,
@@ -211,6 +212,7 @@ class _Comparison(Opened):
             starts=self.starts,
             latencies=latencies,
             layers=layers,
+            similarities=similarities,
             later=self.later,
             looks=self.growth.looks,
             machine=machine,

@@ -1,4 +1,4 @@
-"""What the layers of each recipe's model do, as far as a comparison shows it."""
+"""What the layers of each recipe's model do, as far as a comparison shows it, and how alike they are."""
 
 from pydantic import Field
 
@@ -31,6 +31,20 @@ class LayerProfile(Config):
     """Mean cosine of the angle between these states; None: their widths differ."""
     kernels: list[KernelProfile] = Field(default=[])
     """Its convolutions."""
+
+
+class LayerSimilarity(Config):
+    """How alike the layers of two recipes' pre-trained models are, of the first seed, on sentences of held-out text."""
+
+    first: str
+    """The label of one recipe."""
+    second: str
+    """The label of the other one."""
+    values: list[list[float]]
+    """Debiased linear CKA of each layer of the first with each layer of the second, the input of the first layer before
+    all; empty: a model gives texts no vectors."""
+    trained: tuple[str, str]
+    """Digests of the settings of both pre-trainings."""
 
 
 class RecipeLayers(Config):

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from bakeoff.comparison.facts import BudgetFacts, CorpusFacts, MeasurementScore, StartFacts, TaskFacts
 from bakeoff.comparison.latency import Latency, LatencyPlan
-from bakeoff.comparison.layer_profiles import RecipeLayers
+from bakeoff.comparison.layer_profiles import LayerSimilarity, RecipeLayers
 from bakeoff.comparison.planning.grid import GridFacts
 from bakeoff.comparison.planning.search_plan import SearchPlan
 from bakeoff.comparison.pretraining_run import PretrainingRun
@@ -250,6 +250,8 @@ class Results(Config):
     """The latency of each recipe on each task; empty before the last training, and in results of older versions."""
     layers: list[RecipeLayers] = Field(default=[])
     """What the layers of each recipe do; empty before the last training, and in results of older versions."""
+    similarities: list[LayerSimilarity] = Field(default=[])
+    """How alike the layers of each recipe are to those of the baseline, or of the first recipe; empty likewise."""
     series: list[Series] = Field(default=[])
     """The tasks with several numbers of rows, with verdicts over all of them."""
     machine: dict[str, str]

@@ -42,6 +42,7 @@ class Embedder:
 
     Attributes:
         width: D, the width of the vectors.
+        model: the model.
         device: the device of the weights.
         hides_first: whether rows are read without their first token, [CLS], as those of an encoder with a decoder are.
 
@@ -81,8 +82,8 @@ class Embedder:
         if loaded is None:
             placement = Placement.of(device, precision)
             loaded = for_inference(opened.load(placement.device).model, placement)
-        self._model: Model = loaded
-        self.device = self._model.device
+        self.model: Model = loaded
+        self.device = self.model.device
         self._placement = Placement(self.device, resolve_precision(precision, self.device))
         widths = {self._width(layer) for layer in self._layers}
         if len(widths) > 1:
@@ -90,7 +91,7 @@ class Embedder:
         self.width = model.directions * widths.pop()
 
     def _width(self, layer: int) -> int:
-        config = self._model.config
+        config = self.model.config
         stack = config.encoder if self.hides_first else config.stack
         assert stack is not None
         width = stack.width
@@ -139,5 +140,5 @@ class Embedder:
         prefix = padding_mask.sum(1) if self._reads_both_sides else None  # the whole row is the prefix
         inputs = Row(batch.ids, batch.segments, batch.padding_mask, prefix=prefix)
         with self._placement.autocast():
-            states = layer_states(self._model, inputs, self._layers)
+            states = layer_states(self.model, inputs, self._layers)
         return torch.stack(states).float().mean(0) if len(states) > 1 else states[0].float(), padding_mask

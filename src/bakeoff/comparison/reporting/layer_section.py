@@ -5,7 +5,7 @@ from typing import Any
 
 import altair
 
-from bakeoff.comparison.layer_profiles import RecipeLayers
+from bakeoff.comparison.layer_profiles import LayerSimilarity, RecipeLayers
 from bakeoff.comparison.reporting.charts import colours
 from bakeoff.comparison.results import Results
 from bakeoff.report.charts import PALETTE, Figure, axis_scale, colour_scale, dash_scale
@@ -36,6 +36,11 @@ def layer_figures(results: Results) -> list[Figure]:
         )
         for number, each in enumerate(convolutions, 1)
     ]
+    alike = [each for each in results.similarities if each.values]
+    figures += [
+        Figure(f"layers-alike-{number}", "Alike", f"{each.first} across, {each.second} down", _alike(each))
+        for number, each in enumerate(alike, 1)
+    ]
     return figures
 
 
@@ -43,8 +48,8 @@ def layer_section(results: Results, figures: Sequence[Figure]) -> str:
     """The section, as HTML; empty where nothing was measured."""
     if not figures:
         return ""
-    curves = [figure for figure in figures if figure.title != "Kernels"]
-    kernels = [figure for figure in figures if figure.title == "Kernels"]
+    kernels, alike = ([figure for figure in figures if figure.title == title] for title in ("Kernels", "Alike"))
+    curves = [figure for figure in figures if figure not in [*kernels, *alike]]
     parts = [
         "<h2>What their layers do</h2>",
         note(
@@ -63,6 +68,15 @@ def layer_section(results: Results, figures: Sequence[Figure]) -> str:
             )
         )
         parts += panels(kernels)
+    if alike:
+        parts.append(
+            note(
+                "How alike layers are: centred kernel alignment (linear, debiased; Kornblith et al. 2019) of the "
+                "vectors that they give the same sentences of held-out text, means over tokens. 1: one is a "
+                "rotation of the other; 0: they have nothing in common. Layer 0 is the input of the first one."
+            )
+        )
+        parts += panels(alike)
     return "\n".join(parts)
 
 
@@ -115,5 +129,25 @@ def _kernels(layers: RecipeLayers) -> Any:
             y=altair.Y("layer:O", title=None, sort=None, axis=altair.Axis(labelOverlap="greedy")),
             color=altair.Color("share:Q", title=None, scale=scale, legend=None),
             tooltip=["layer:O", "kind:N", "tap:O", altair.Tooltip("share:Q", format=".1%")],
+        )
+    )
+
+
+def _alike(similarity: LayerSimilarity) -> Any:
+    """A heat map with the layers of one recipe across and those of the other down: the darker, the more alike."""
+    rows = [
+        {"first": across, "second": down, "cka": value, "shown": f"{value:.2f}"}
+        for across, values in enumerate(similarity.values)
+        for down, value in enumerate(values)
+    ]
+    scale = altair.Scale(domain=[0, 1], range=["#ffffff", PALETTE[0]], interpolate="rgb", clamp=True)
+    return (
+        altair.Chart(altair.Data(values=rows))
+        .mark_rect()
+        .encode(
+            x=altair.X("first:O", title="layer", axis=altair.Axis(labelAngle=0, labelOverlap="greedy")),
+            y=altair.Y("second:O", title="layer", sort="descending", axis=altair.Axis(labelOverlap="greedy")),
+            color=altair.Color("cka:Q", title=None, scale=scale, legend=None),
+            tooltip=["first:O", "second:O", altair.Tooltip("shown:N", title="CKA")],
         )
     )

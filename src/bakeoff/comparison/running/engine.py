@@ -215,6 +215,12 @@ class Engine:
 
         return measure_layers(folder, corpus, device)
 
+    def similarities(self, base: Path, others: Sequence[Path], corpus: Path, device: str) -> list[list[list[float]]]:
+        """How alike each layer of a pre-trained run is to each layer of others, on held-out text of a corpus."""
+        from bakeoff.comparison.running.layers import measure_similarities
+
+        return measure_similarities(base, others, corpus, device)
+
     def carry_out(self, job: Job, progress: Shown, note: Callable[[Note], None]) -> Outcome:
         """Do a job in this process; workers have no engine."""
         return job.carry_out(progress, note)

@@ -1,25 +1,32 @@
 """Measurement of what the layers of a comparison's pre-trained models do, once for each model."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import torch
 
-from bakeoff.comparison.layer_profiles import KernelProfile, LayerProfile, RecipeLayers
+from bakeoff.comparison.layer_profiles import KernelProfile, LayerProfile, LayerSimilarity, RecipeLayers
 from bakeoff.comparison.running.engine import Engine
 from bakeoff.comparison.running.kept import digest_of, read_kept, write_kept
 from bakeoff.comparison.running.planned import PlannedTrainings
-from bakeoff.corpus.mixture import open_corpus
-from bakeoff.display.wording import counted
+from bakeoff.corpus.mixture import AnyCorpus, corpora_of, open_corpus
+from bakeoff.display.wording import counted, quoted
 from bakeoff.errors import UserError
 from bakeoff.inspection.inspect import layers_on_held_out_text
 from bakeoff.inspection.layers import Kernels, Layer
+from bakeoff.inspection.similarity import Vectors, debiased_cka, layer_vectors
 from bakeoff.jobs.runner import Say
 from bakeoff.resources.device import resolve_device
 from bakeoff.runs.run import Run
 
 LAYERS = "layers.json"
 """The file in a comparison's directory with the measured layers."""
+SIMILARITIES = "similarities.json"
+"""The file in a comparison's directory with the similarities of layers."""
+
+SENTENCES, FEWEST_SENTENCES = 256, 20
+"""The most sentences by whose vectors layers are compared, and the number that is too few."""
 
 
 def layers_of_recipes(
@@ -52,6 +59,70 @@ def layers_of_recipes(
     if ordered != kept:
         write_kept(path, circumstances, ordered)
     return ordered
+
+
+def similarities_of_recipes(
+    planned: PlannedTrainings, without: Collection[str], engine: Engine, say: Say
+) -> list[LayerSimilarity]:
+    """How alike the layers of each recipe are to those of one: the plan's baseline, or its first recipe.
+
+    Args:
+        planned: the trainings, all of which have finished.
+        without: labels of recipes that are left out.
+        engine: the engine, which measures.
+        say: a function that shows a line before any is measured.
+    """
+    path, circumstances = planned.out / SIMILARITIES, {"corpus": planned.corpus}
+    kept = read_kept(path, circumstances, LayerSimilarity)
+    known = {(each.first, each.second, each.trained): each for each in kept}
+    models = {
+        recipe.name: planned.pretraining(recipe, planned.plan.seeds[0])
+        for recipe in planned.plan.recipes
+        if recipe.name not in without
+    }
+    base = planned.plan.baseline if planned.plan.baseline in models else next(iter(models), "")
+    marks = {name: digest_of(training) for name, training in models.items()}
+    keys = [(base, name, (marks[base], marks[name])) for name in models if name != base]
+    if missing := [key for key in keys if key not in known]:
+        say(f"comparing the layers of {counted(len(missing), 'model')} with those of {quoted(base)}")
+        folders = [models[name].directory for _, name, _ in missing]
+        device = planned.plan.device
+        found = engine.similarities(models[base].directory, folders, planned.plan.corpus, device)
+        for key, values in zip(missing, found, strict=True):
+            first, second, trained = key
+            known[key] = LayerSimilarity(first=first, second=second, values=values, trained=trained)
+    ordered = [known[key] for key in keys]
+    if ordered != kept:
+        write_kept(path, circumstances, ordered)
+    return ordered
+
+
+def measure_similarities(base: Path, others: Sequence[Path], corpus: Path, device: str) -> list[list[list[float]]]:
+    """The similarity of each layer of a run to each layer of others; empty where one gives texts no vectors."""
+    texts = _sentences(open_corpus(corpus))
+    first = _vectors(base, texts, device)
+    found = []
+    for folder in others:
+        second = _vectors(folder, texts, device) if first else []
+        found.append([[round(debiased_cka(one, other), 4) for other in second] for one in first] if second else [])
+    return found
+
+
+def _vectors(folder: Path, texts: Sequence[str], device: str) -> list[Vectors]:
+    try:
+        return layer_vectors(Run.open_finished(folder), texts, device) if len(texts) > FEWEST_SENTENCES else []
+    except UserError:
+        return []
+
+
+def _sentences(corpus: AnyCorpus) -> list[str]:
+    """Sentences of held-out text, spread over all of it."""
+    opened = corpora_of(corpus)[0]
+    split = opened.validation
+    starts = split.sentences
+    chosen = np.unique(np.linspace(0, len(starts) - 2, SENTENCES).astype(int))
+    texts = (opened.tokenizer.decode(split.tokens[starts[i] : starts[i + 1]]) for i in chosen)
+    return [text for text in texts if text.strip()]
 
 
 def measure_layers(folder: Path, corpus: Path, device: str) -> list[LayerProfile]:
