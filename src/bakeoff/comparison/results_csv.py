@@ -51,8 +51,9 @@ def _rows(results: Results, entry: RecipeEntry) -> Iterator[dict[str, Any]]:
     levels = [grid.cells[entry.label] for grid in results.grids if entry.label in grid.cells]
     factors = {_factor(title): level for of_grid in levels for title, level in of_grid.items()}
     latencies = {each.task: each.seconds for each in results.latencies if each.recipe == entry.label}
-    ends: list[tuple[float, RecipeEntry | CheckpointEntry]] = [(each.share, each) for each in entry.checkpoints]
-    for share, those in ((1.0, entry), *ends):
+    ends: list[tuple[float, RecipeEntry | CheckpointEntry]] = [(1.0, entry)]
+    ends += [(each.share, each) for each in entry.checkpoints]
+    for share, those in ends:
         runs = {run.seed: run for run in those.runs}
         for score in those.scores:
             row = factors | _fine_tuned(entry, score)

@@ -13,6 +13,8 @@ from bakeoff.report.elements import note, table
 
 MOST = 3
 """Most differences that are named in sentences."""
+SPENT = {"tokens": "Tokens to the loss", "seconds": "Time to the loss"}
+"""The heading of the table of what is compared."""
 
 
 def _loss(results: Results) -> str:
@@ -31,8 +33,9 @@ def until_section(results: Results) -> str:
         cells += [_mean([run.steps for run in there], lambda value: f"{value:,.0f}")]
         cells += [_mean([run.tokens for run in there], quantity), _mean([run.seconds for run in there], duration)]
         rows.append([entry.label, *cells])
+    unit = " nats a target" * (results.until_unit == "nats")
     about = (
-        f"Each pre-training ended at the first measurement of a held-out loss of {_loss(results)} or "
+        f"Each pre-training ended at the first measurement of a held-out loss of {_loss(results)}{unit} or "
         "less, which is measured as often as the recipe says (`validations`), or with its budget. Means ± standard "
         "deviations are over the seeds that reached it. The learning rate was still that of the whole budget."
     )
@@ -65,10 +68,6 @@ def _times(log_ratio: float) -> str:
     return f"{exp(log_ratio):.2f}"
 
 
-SPENT = {"tokens": "Tokens to the loss", "seconds": "Time to the loss"}
-"""The heading of the table of what is compared."""
-
-
 def _mean(values: Sequence[float], shown: Callable[[float], str]) -> str:
     if not values:
         return "–"
@@ -96,17 +95,17 @@ def until_sentences(results: Results) -> Iterator[str]:
 
 def _sooner(times: TimeToLoss, loss: str) -> Iterator[str]:
     """Sentences on the recipes that took less than others, beyond the noise; or that none did."""
-    what = times.spent if times.spent == "tokens" else "time"
+    many, fewer, what = ("many", "fewer", "tokens") if times.spent == "tokens" else ("much", "less", "time")
     real = [pair for pair in times.pairs if pair.real and pair.interval is not None]
     for pair in real[:MOST]:
         assert pair.interval is not None
         low, high = (_times(-end) for end in reversed(pair.interval))
         yield (
-            f"{quoted(pair.second)} took {_times(-pair.difference)} times as {'many' if what == 'tokens' else 'much'} "
+            f"{quoted(pair.second)} took {_times(-pair.difference)} times as {many} "
             f"{what} to {loss} as {quoted(pair.first)}, beyond the noise (95 % interval {low} to {high})."
         )
     if not real and times.pairs and times.pairs[0].real is not None:
-        yield f"No recipe has been shown to take less {what} to {loss} than another."
+        yield f"No recipe has been shown to take {fewer} {what} to {loss} than another."
 
 
 def until_cautions(results: Results) -> Iterator[str]:
