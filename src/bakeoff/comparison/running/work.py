@@ -81,7 +81,7 @@ class CooledPretraining(ComparedPretraining):
     def carry_out(self, progress: Shown, note: Callable[[Note], None]) -> Outcome:
         """Go on from the copy that the whole pre-training has left, or train up to there again; and cool down."""
         from bakeoff.runs.run import Run
-        from bakeoff.training.cooling import cool_down, cooling_from
+        from bakeoff.training.cooling import cool_down, cooling_from, waits_at
         from bakeoff.training.pretrain import pretrain
 
         steps = self.steps_of(self.share)
@@ -89,7 +89,8 @@ class CooledPretraining(ComparedPretraining):
             begun = Run.open(self.out) if (self.out / "recipe.yaml").exists() else None
             cooling = begun is not None and begun.recipe.training.budget.steps == steps
             if begun is None or not (begun.finished or cooling):
-                begun = self.model_copy(update={"until": cooling_from(steps)}).train(progress)
+                copied = begun is not None and waits_at(begun, cooling_from(steps))
+                begun = self.model_copy(update={"until": cooling_from(steps)}).train(progress, goes_on=copied)
             if not begun.finished:
                 cool_down(begun, steps)
                 common: dict[str, Any] = {"device": self.device, "average_last": 0, "progress": progress}
