@@ -204,6 +204,7 @@ def everything(name):
         "training.optimizer.weight_decay": 0.1,
         "training.decay_schedule": COURSE,
         "training.average": {"kind": "swa", "share": 0.5, "cycles": 2},
+        "training.average_last": 0,
         "training.curriculum": [{"until": 0.5, "dropout": 0.2}],
     }
     if hasattr(recipe.input, "cut_anew") and not recipe.input.continues:
