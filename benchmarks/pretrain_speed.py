@@ -1,6 +1,7 @@
 """Speed of masked pre-training in tokens a second, against transformers' BertForMaskedLM and the machine's limit.
 
     python benchmarks/pretrain_speed.py [--shape 4x256] [--precision float32] [--threads 1] [--compiled] [--steps 20]
+        [--by-torch]
 
 Bakeoff and transformers train a BERT of the same shape (layers x width, heads of 64, rows of 128 tokens, 32 rows, 8,192
 tokens of vocabulary, 15 % masked, dropout 0.1) with torch's fused AdamW in this process. A third model is
@@ -9,7 +10,8 @@ and medians are printed: tokens a second by the clock and by processor time, whi
 
 Transformers masks with its usual collator and scores every position; Bakeoff makes its batches ahead in a thread, as in
 training. Each is timed from batch to optimizer step. All have the same precision, bfloat16 by autocast. If Bakeoff lets
-oneDNN multiply float32, transformers runs once with torch's default and once with oneDNN. The machine's limit is the
+oneDNN multiply float32, transformers runs once with torch's default and once with oneDNN. With `--by-torch` Bakeoff's
+models are there a second time, by torch's operations in place of the kernels in C. The machine's limit is the
 rate of a 1024 x 1024 matrix product in that precision, by the library that multiplies for Bakeoff; shares of it are by
 processor time.
 """
@@ -29,6 +31,8 @@ from bakeoff.batching.batches import prefetch
 from bakeoff.corpus.store import Corpus
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.machine.capacity import processor_name
+from bakeoff.machine.compiler import Compiled
+from bakeoff.ops.cpu import compiled_kernels
 from bakeoff.ops.cpu.matrix_products import Float32Products
 from bakeoff.preparation.prepare import prepare
 from bakeoff.recipe import Recipe
@@ -100,6 +104,17 @@ def as_torch_is(step: Callable[[], None]) -> Callable[[], None]:
     return with_defaults
 
 
+def by_torch(step: Callable[[], None]) -> Callable[[], None]:
+    """The step without kernels in C."""
+
+    def without_kernels() -> None:
+        before, compiled_kernels.kernels = compiled_kernels.kernels, lambda: Compiled(None, "left out")
+        step()
+        compiled_kernels.kernels = before
+
+    return without_kernels
+
+
 def theirs(shape: str, corpus: Corpus, precision: str, compiled: bool) -> Callable[[], None]:
     layers, width = SHAPES[shape]
     config = transformers.BertConfig(
@@ -160,6 +175,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, help="threads of torch (as many as it takes by itself)")
     parser.add_argument("--steps", type=int, default=20, help="steps to time, after three that warm up")
     parser.add_argument("--compiled", action="store_true", help="compile all, which takes a minute or two")
+    parser.add_argument("--by-torch", action="store_true", help="time Bakeoff without its kernels in C, too")
     options = parser.parse_args()
     if options.threads:
         torch.set_num_threads(options.threads)
@@ -176,6 +192,10 @@ def main() -> None:
         trained = {name: ours(recipe, corpus, steps, precision, compiled) for name, recipe in recipes.items()}
         product, product_flops = matrix_product(precision)
         contestants = {name: step for name, (step, _) in trained.items()}
+        if options.by_torch:
+            for name, recipe in recipes.items():
+                step, flops = ours(recipe, corpus, steps, precision, compiled)
+                trained[f"{name}, by torch"], contestants[f"{name}, by torch"] = (step, flops), by_torch(step)
         contestants["transformers"] = as_torch_is(theirs(shape, corpus, precision, compiled))
         if Float32Products.by_onednn and precision == "float32":
             contestants["transformers by oneDNN"] = theirs(shape, corpus, precision, compiled)
@@ -186,11 +206,11 @@ def main() -> None:
     mode = "compiled" if options.compiled else "eager"
     print(f"{processor_name()}, {torch.get_num_threads()} threads, torch {torch.__version__}")
     print(f"{shape}, {precision}, {mode}; the product {limit / 1e9:.0f} GFLOP/s")
-    print(f"{'':24} {'tokens/s':>9} {'of CPU':>9} {'time':>6} {'of CPU':>6} {'first step':>11} {'limit':>6}")
+    print(f"{'':34} {'tokens/s':>9} {'of CPU':>9} {'time':>6} {'of CPU':>6} {'first step':>11} {'limit':>6}")
     for name in list(contestants)[:-1]:
         share = f"{trained[name][1] * tokens / work[name] / limit:6.1%}" if name in trained else ""
         print(
-            f"{name:24} {tokens / clock[name]:9,.0f} {tokens / work[name]:9,.0f} {clock[name] / clock['bakeoff']:6.2f} "
+            f"{name:34} {tokens / clock[name]:9,.0f} {tokens / work[name]:9,.0f} {clock[name] / clock['bakeoff']:6.2f} "
             f"{work[name] / work['bakeoff']:6.2f} {first[name]:9.1f} s {share:>6}"
         )
 

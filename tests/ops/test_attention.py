@@ -49,7 +49,7 @@ def test_equals_its_definition(monkeypatch, dtype, tolerance, visible, rate, by_
     torch.manual_seed(1)
     y = attention(query, key, value, mask=mask, causal=visible == "causal", dropout=rate)
     torch.manual_seed(1)
-    weights_mask = dropout(torch.ones(2, 3, 6, 6, dtype=torch.float64), rate, rate > 0)
+    weights_mask = dropout(torch.ones(2, 3, 6, 6, dtype=dtype), rate, rate > 0).double()
     expected = definition(query, key, value, mask, visible == "causal", weights_mask)
     torch.testing.assert_close(y.double(), expected, atol=tolerance, rtol=tolerance)
     upstream = torch.randn_like(y)

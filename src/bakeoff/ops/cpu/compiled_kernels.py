@@ -3,7 +3,7 @@
 import ctypes
 import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache, lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -70,9 +70,10 @@ def run(name: str, items: int, size: int, *arguments: Argument) -> None:
     first, *others = _ranges(items, threads)
     pool = _pool(torch.get_num_threads(), os.getpid())
     running = [pool.submit(kernel, *each, *values) for each in others]
-    kernel(*first, *values)
-    for each in running:
-        each.result()
+    try:
+        kernel(*first, *values)
+    finally:  # nothing may write into the arguments' memory after an interruption
+        wait(running)
 
 
 def _value(argument: Argument) -> ctypes.c_void_p | ctypes.c_int64 | ctypes.c_float:
