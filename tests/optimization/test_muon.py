@@ -99,6 +99,40 @@ def test_small_singular_values_grow_485_times_and_large_ones_come_near_one(rows,
     assert np.linalg.matrix_rank(found, tol=1e-9) == count - count // 2  # of a matrix of half the rank
 
 
+def iterated(matrix, iterations):
+    """The iterations by their definition, in float64."""
+    x = matrix.double() / torch.linalg.matrix_norm(matrix.double())
+    for _ in range(iterations):
+        x = 3.4445 * x - 4.7750 * x @ x.mT @ x + 2.0315 * x @ x.mT @ x @ x.mT @ x
+    return x
+
+
+SPECTRA = {
+    "alike": torch.linspace(1, 0.5, 256),
+    "falling": torch.logspace(0, -4, 256),
+    "one large": torch.tensor([1.0] + 255 * [1e-3]),
+    "low rank": torch.tensor(20 * [1.0] + 236 * [0.0]),
+}
+
+
+@pytest.mark.parametrize("spectrum", SPECTRA)
+def test_iterations_taken_together_in_bfloat16_are_nearly_as_exact_as_one_by_one(spectrum, monkeypatch):
+    generator = torch.Generator().manual_seed(0)
+    long, short = (torch.linalg.qr(torch.randn(size, 256, generator=generator))[0] for size in (512, 256))
+    tall = ((long * SPECTRA[spectrum]) @ short.mT).bfloat16()
+    for matrix in (tall, tall.mT.contiguous()):
+        for iterations in (1, 3, 5):
+            expected, found = iterated(matrix, iterations), {}
+            for together in (3, 1):
+                monkeypatch.setattr("bakeoff.optimization.optimizers.muon.TOGETHER", together)
+                found[together] = orthogonal(matrix[None], iterations)[0]
+            assert iterations == 1 or not torch.equal(found[3], found[1])
+            wrong, usual = ((found[each] - expected).norm() / expected.norm() for each in (3, 1))
+            assert wrong < 1.5 * usual + 0.05
+    zeros = torch.zeros(1, 512, 256).bfloat16()
+    assert torch.equal(orthogonal(zeros, 5), zeros)
+
+
 def test_a_tall_matrix_moves_further_than_a_wide_one_as_in_the_published_code():
     for name, ratio in (("input", 2.0), ("output", 1.0)):  # (4 D, D) and (D, 4 D)
         module = model(**{"model.decoder.block.ffn.width": 128})

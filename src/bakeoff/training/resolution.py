@@ -16,9 +16,9 @@ from bakeoff.training.speed import step_times
 from bakeoff.training.stages import Stages
 
 COMPILE_FROM_FLOPS = {"cuda": 2e16}
-"""Floating-point operations of a training from which on compilation pays, by device. On a CPU it does not pay reliably:
-a compiled step is a little slower here and a little faster there (docs/results.md). Work decides, not the clock, so
-that all seeds of a recipe are made alike."""
+"""Floating-point operations of a training from which on compilation pays, by device. On a CPU it does not: code that
+torch generates is no faster than its operations in float32, and slower than the kernels in C in bfloat16
+(docs/results.md). Work decides, not the clock, so that all seeds of a recipe are made alike."""
 
 
 def resolve_recipe(
