@@ -41,6 +41,18 @@ def test_on_a_cpu_it_names_the_processor_and_the_threads():
     assert lines.attention_used(model("lstm-lm-tiny"), Placement(CPU, "float32")) == "no layer attends"
 
 
+@pytest.mark.parametrize("kernel", [False, True])
+def test_on_a_cpu_in_bfloat16_it_says_whether_there_is_a_kernel(kernel, monkeypatch):
+    monkeypatch.setattr(lines, "multiplies_matrices", lambda x: kernel)
+    there, placement = "attention by one kernel", Placement(CPU, "bfloat16")
+    assert lines.attention_used(model("bert-tiny"), placement).startswith(there) == kernel
+    assert "one kernel" not in lines.attention_used(model("bert-tiny"), Placement(CPU, "float32"))
+    assert "one kernel" not in lines.attention_used(model("t5-tiny"), placement)  # a bias by distance
+    in_layers = model("bert-tiny")
+    in_layers.compile_layers()
+    assert "one kernel" not in lines.attention_used(in_layers, placement)
+
+
 @pytest.mark.parametrize(
     ("name", "changes", "precision", "expected"),
     [

@@ -1,4 +1,4 @@
-"""Scaled dot-product attention: torch's fused kernel, or plain products where those are faster on a CPU."""
+"""Scaled dot-product attention: a fused kernel, or plain products where those are faster on a CPU."""
 
 import math
 from functools import cache
@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from bakeoff.ops.cpu.attention import Sight, attend, attends_by_kernel
 from bakeoff.ops.cpu.bfloat16 import has_matrix_units
 from bakeoff.ops.cpu.matrix_products import Float32Products
 from bakeoff.ops.dropout import dropout as drop
@@ -44,6 +45,9 @@ def attention(
     """
     length, keys = query.shape[-2], key.shape[-2]
     causal = causal and mask is None and length > 1
+    if bias is None and length > FEW_QUERIES and attends_by_kernel(query, key, value):
+        sight = Sight(mask, after=0) if causal else Sight(mask)
+        return attend(query, key, value, sight, scale, dropout)
     if causal and (keys > length or bias is not None):
         mask, causal = torch.ones(length, keys, dtype=torch.bool, device=query.device).tril(keys - length), False
     if not _better_unfused(query, key, dropout):

@@ -10,6 +10,7 @@ from bakeoff.models.attention_needs import AttentionNeeds
 from bakeoff.models.mixers.attention_heads import HEADS
 from bakeoff.models.model import Model
 from bakeoff.ops.attention import UNFUSED_KEYS
+from bakeoff.ops.cpu.compiled_kernels import multiplies_matrices
 from bakeoff.ops.cpu.matrix_products import Float32Products
 from bakeoff.ops.document_attention import why_not
 from bakeoff.resources.device import Placement, device_name
@@ -59,7 +60,7 @@ def attention_used(model: Model, placement: Placement, prefixes: bool = False) -
         return "no layer attends"
     device, precision = placement
     if device.type == "cpu":
-        return _on_cpu(model, precision)
+        return _on_cpu(model, precision, needs)
     products = torch.bfloat16 if precision == "bfloat16" else torch.float32
     within = _within(model, [each for each in needs if each.attends], device, products, prefixes)
     to_source = next((each for each in needs if each.source is not None), None)
@@ -96,7 +97,11 @@ def _within(
     return FAST
 
 
-def _on_cpu(model: Model, precision: str) -> str:
+def _on_cpu(model: Model, precision: str, needs: Sequence[AttentionNeeds]) -> str:
+    masked = any(each.mask_reason is not None or each.source_mask_reason is not None for each in needs)
+    in_steps = masked or any(stack.compiled for stack in model.stacks().values())
+    if precision == "bfloat16" and not in_steps and multiplies_matrices(torch.empty(0, dtype=torch.bfloat16)):
+        return "attention by one kernel forward and one backward"
     if model.config.dropout:
         return "attention by plain products, and in evaluation by torch's fused kernel"
     if precision == "bfloat16" or Float32Products.by_onednn:

@@ -169,3 +169,8 @@ def attention_heads(
     if base is not None:
         query, key = rotate(query, start, base), rotate(key, start, base)
     return query.to(value.dtype), key.to(value.dtype), value
+
+
+def self_attention_at_once(projected: Tensor, *heads: Any, **settings: Any) -> Tensor | None:
+    """Nothing is done at once here."""
+    return None

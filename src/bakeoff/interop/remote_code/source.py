@@ -20,6 +20,7 @@ IN_THEIR_PLACE = {
     ("bakeoff.ops.dropout", "channel_dropout"): "channel_dropout",
     ("bakeoff.ops.attention", "attention"): "attention",
     ("bakeoff.ops.attention_heads", "attention_heads"): "attention_heads",
+    ("bakeoff.ops.self_attention", "self_attention_at_once"): "self_attention_at_once",
     ("bakeoff.ops.linear", "linear"): "linear",
     ("bakeoff.ops.rotary", "rotate"): "rotate",
     ("bakeoff.ops.head_norm", "head_norm"): "head_norm",

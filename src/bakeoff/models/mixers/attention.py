@@ -22,6 +22,7 @@ from bakeoff.ops.attention import attention
 from bakeoff.ops.attention_heads import attention_heads
 from bakeoff.ops.document_attention import document_attention
 from bakeoff.ops.rotary import BASE
+from bakeoff.ops.self_attention import self_attention_at_once
 from bakeoff.ops.windowed_attention import seen_pairs, windowed_attention
 
 
@@ -163,40 +164,26 @@ class Attention(Part):
         gains, epsilon = None, 0.0
         if self.query_norm is not None and self.key_norm is not None:
             gains, epsilon = (self.query_norm.weight, self.key_norm.weight), self.query_norm.eps
-        query, key, value = attention_heads(
-            projected,
-            self.heads,
-            (self.widths.key, self.widths.key, self.widths.value),
-            gains,
-            epsilon,
-            context.start,
-            self.rotary_base if self.positions == "rotary" else None,
-        )
-        if earlier is not None:
-            if self.window is None:
-                key, keys = continued(earlier[0], key, context)
-                value, values = continued(earlier[1], value, context)
-            else:  # no more is remembered than the window, so that nothing is written in place
-                key, value = torch.cat([earlier[0], key], dim=2), torch.cat([earlier[1], value], dim=2)
-                keys, values = key[:, :, -self.window :], value[:, :, -self.window :]
-            state = (keys, values) if left is None else (keys, values, left)
-        bias = context.attention_bias if self.positions == "t5" else None
-        mask = context.attention_mask
-        causal = self.causal or context.row.behind
-        if context.wanted is not None:
-            query, mask, bias = chosen_queries(query, key, mask, bias, causal, context.wanted)
+        base = self.rotary_base if self.positions == "rotary" else None
+        heads = self.heads, (self.widths.key, *self.widths), gains, epsilon, context.start, base
         rate = self.dropout if self.training else 0.0
+        causal = self.causal or context.row.behind
         settings: dict[str, Any] = {"causal": causal, "scale": self.scale, "dropout": rate}
-        if context.bounds is not None:
-            mixed = document_attention(query, key, value, context.bounds, window=self.window, **settings)
-        elif self.window is None:
-            mixed = attention(query, key, value, mask=mask, bias=bias, **settings)
-        else:
-            bias = None if bias is None else bias[..., bias.shape[-1] - key.shape[-2] :]
-            if context.gaps is not None and mask is not None:
-                mask = mask[..., mask.shape[-1] - key.shape[-2] :]
-            mixed = windowed_attention(query, key, value, self.window, mask=mask, bias=bias, **settings)
-        mixed = mixed.transpose(1, 2).flatten(-2)
+        mixed: Tensor | None = None
+        if earlier is None and context.wanted is None and context.bounds is None and self.positions != "t5":
+            mask, window = context.attention_mask, self.window
+            mixed = self_attention_at_once(projected, *heads, mask=mask, window=window, **settings)
+        if mixed is None:
+            query, key, value = attention_heads(projected, *heads)
+            if earlier is not None:
+                if self.window is None:
+                    key, keys = continued(earlier[0], key, context)
+                    value, values = continued(earlier[1], value, context)
+                else:  # no more is remembered than the window, so that nothing is written in place
+                    key, value = torch.cat([earlier[0], key], dim=2), torch.cat([earlier[1], value], dim=2)
+                    keys, values = key[:, :, -self.window :], value[:, :, -self.window :]
+                state = (keys, values) if left is None else (keys, values, left)
+            mixed = self._attended(query, key, value, context, settings).transpose(1, 2).flatten(-2)
         if context.wanted is not None:
             x = x if self.gate is None else at_positions(x, context.wanted, context.packing)
         elif context.packing is not None:
@@ -204,6 +191,23 @@ class Attention(Part):
         if self.gate is not None:
             mixed = mixed * F.gelu(self.gate(x))
         return self.output(mixed), state
+
+    def _attended(
+        self, query: Tensor, key: Tensor, value: Tensor, context: Context, settings: dict[str, Any]
+    ) -> Tensor:
+        """(B, H, T, d_v) the weighted values, or (B, H, M, d_v) of the wanted positions."""
+        bias = context.attention_bias if self.positions == "t5" else None
+        mask = context.attention_mask
+        if context.wanted is not None:
+            query, mask, bias = chosen_queries(query, key, mask, bias, settings["causal"], context.wanted)
+        if context.bounds is not None:
+            return document_attention(query, key, value, context.bounds, window=self.window, **settings)
+        if self.window is None:
+            return attention(query, key, value, mask=mask, bias=bias, **settings)
+        bias = None if bias is None else bias[..., bias.shape[-1] - key.shape[-2] :]
+        if context.gaps is not None and mask is not None:
+            mask = mask[..., mask.shape[-1] - key.shape[-2] :]
+        return windowed_attention(query, key, value, self.window, mask=mask, bias=bias, **settings)
 
     @property
     @override

@@ -50,6 +50,18 @@ def runs_kernels(x: Tensor) -> bool:
     )
 
 
+def multiplies_matrices(x: Tensor) -> bool:
+    """Whether operations on x are to be done by kernels that multiply matrices of bfloat16."""
+    return runs_kernels(x) and _permitted()
+
+
+@cache
+def _permitted() -> bool:
+    """Whether this processor multiplies such matrices, and the system permits it."""
+    library = kernels().library
+    return library is not None and bool(library.multiplies_matrices())
+
+
 def run(name: str, items: int, size: int, *arguments: Argument) -> None:
     """Call a kernel for a number of items, divided over torch's threads.
 
