@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from bakeoff.ops.cpu.compiled_kernels import run, runs_kernels
+from bakeoff.ops.cpu.transposed_product import multiplies_transposed, transposed_product
 
 HALF = 0.5
 """A probability from which on the sum of the others is the more precise."""
@@ -65,10 +66,17 @@ class LinearCrossEntropy(torch.autograd.Function):
         """The gradients of rows, weight and bias."""
         rows, weight, gradient = ctx.saved_tensors
         of_rows, of_weight, of_bias, _ = ctx.needs_input_grad
+        for_weight: Tensor | None = None
+        for_bias: Tensor | None = None
+        if of_weight and multiplies_transposed(gradient, rows.shape[1]):
+            for_weight, for_bias = transposed_product(gradient, rows)
+        else:
+            for_weight = (gradient.t() @ rows).float() if of_weight else None
+            for_bias = gradient.sum(0).float() if of_bias else None
         return (
             (gradient @ weight).mul_(upstream[0]) if of_rows else None,
-            (gradient.t() @ rows).float().mul_(upstream[0]) if of_weight else None,
-            gradient.sum(0).float().mul_(upstream[0]) if of_bias else None,
+            None if for_weight is None else for_weight.mul_(upstream[0]),
+            None if for_bias is None or not of_bias else for_bias.mul_(upstream[0]),
             None,
         )
 

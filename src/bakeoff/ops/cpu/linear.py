@@ -6,6 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from bakeoff.ops.cpu.transposed_product import multiplies_transposed, transposed_product
+
 SQUARE = 16
 """Side of the images as which rows are handed to a convolution of one tap."""
 
@@ -14,11 +16,17 @@ LEAST_ROWS = 4096
 
 
 class Linear(torch.autograd.Function):
-    """(..., I) states, an (O, I) weight and an (O,) bias to (..., O), all of bfloat16; see `bakeoff.ops.linear`."""
+    """(..., I) states, an (O, I) weight and an (O,) bias, or None, to (..., O); see `bakeoff.ops.linear`.
+
+    States are bfloat16. A weight and a bias in float32 are rounded, and where a kernel makes their gradients these are
+    not.
+    """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """The product; torch's would first copy the bias into all of its rows."""
+        ctx.type = weight.dtype
+        weight, bias = weight.bfloat16(), None if bias is None else bias.bfloat16()
         ctx.save_for_backward(x, weight)
         y: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
         return y
@@ -27,24 +35,33 @@ class Linear(torch.autograd.Function):
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
         """The gradients of x, weight and bias."""
         x, weight = ctx.saved_tensors
-        above, rows = upstream[0].flatten(0, -2), x.flatten(0, -2)
         of_x = (upstream[0] @ weight) if ctx.needs_input_grad[0] else None
-        if len(rows) < LEAST_ROWS or len(rows) % SQUARE**2:
-            return of_x, above.t() @ rows, above.sum(0)
-        _, of_weight, of_bias = torch.ops.aten.convolution_backward(
-            _images(above),
-            _images(rows),
-            weight[:, :, None, None],
-            [len(weight)],
-            stride=[1, 1],
-            padding=[0, 0],
-            dilation=[1, 1],
-            transposed=False,
-            output_padding=[0, 0],
-            groups=1,
-            output_mask=[False, True, True],
-        )
-        return of_x, of_weight.view_as(weight), of_bias
+        if not any(ctx.needs_input_grad[1:]):
+            return of_x, None, None
+        of_weight, of_bias = _of_parameters(upstream[0].flatten(0, -2), x.flatten(0, -2), weight)
+        return of_x, of_weight.to(ctx.type), of_bias.to(ctx.type) if ctx.needs_input_grad[2] else None
+
+
+def _of_parameters(above: Tensor, rows: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """The gradients of weight and bias from (N, O) upstream gradients and (N, I) states."""
+    if multiplies_transposed(above, rows.shape[1]):
+        return transposed_product(above, rows)
+    if len(rows) < LEAST_ROWS or len(rows) % SQUARE**2:
+        return above.t() @ rows, above.sum(0)
+    _, of_weight, of_bias = torch.ops.aten.convolution_backward(
+        _images(above),
+        _images(rows),
+        weight[:, :, None, None],
+        [len(weight)],
+        stride=[1, 1],
+        padding=[0, 0],
+        dilation=[1, 1],
+        transposed=False,
+        output_padding=[0, 0],
+        groups=1,
+        output_mask=[False, True, True],
+    )
+    return of_weight.view_as(weight), of_bias
 
 
 def _images(x: Tensor) -> Tensor:
