@@ -264,7 +264,7 @@ def _joined_targets(
         position = position + (position >= tokens) * (length - tokens)  # a second stream stands after the padding
         indices.append((row_positions[example] * whole + position) * directions + direction)
         labels.append(target.labels)
-        if counted is not None:
+        if counted is not None and target.counted is not None:
             counted[row_positions] = target.counted
     together = np.concatenate(indices)
     rising = np.argsort(together, kind="stable")

@@ -52,7 +52,8 @@ DOCUMENTS = "before each document"
 def separators_of(rows: Mapping[str, Any]) -> str:
     """The separators that a model which reads forwards predicts beside the text, from the keys of a recipe's input."""
     if rows.get("format") in ("full_sentences", "doc_sentences"):
-        return "before each row of whole sentences" + " and each document" * (rows["format"] == "full_sentences")
+        and_documents = " and each document" if rows["format"] == "full_sentences" else ""
+        return f"before each row of whole sentences{and_documents}"
     share = rows.get("separate_sentences", 0)
     if share:
         return "before each sentence" if share == 1 else f"before each sentence of {100 * share:g} % of the documents"

@@ -43,7 +43,7 @@ def runs_kernels(x: Tensor) -> bool:
     """
     return (
         stays_in_bfloat16(x)
-        and not torch.jit.is_tracing()
+        and not torch._C._is_tracing()
         and _get_current_dispatch_mode() is None
         and torch._C._functorch.maybe_current_level() is None
         and kernels().library is not None
