@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bakeoff.challenge.entry import babylm
     from bakeoff.checking import check
     from bakeoff.comparison.execution import compare
     from bakeoff.generation.config import GenerationConfig
@@ -71,6 +72,7 @@ _HOMES = {
     "Start": "bakeoff.training.initial_weights",
     "State": "bakeoff.models.part",
     "TaggingConfig": "bakeoff.tasks.kinds.tagging",
+    "babylm": "bakeoff.challenge.entry",
     "check": "bakeoff.checking",
     "check_task": "bakeoff.tasks.checks.examine",
     "compare": "bakeoff.comparison.execution",
@@ -127,6 +129,7 @@ __all__ = [
     "Start",
     "State",
     "TaggingConfig",
+    "babylm",
     "check",
     "check_task",
     "compare",

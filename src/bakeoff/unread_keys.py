@@ -63,6 +63,7 @@ _OF_BOTH = ("batch", "micro_batch", "clip", "average", "optimizer", "schedule")
 UNREAD: Mapping[str, Sequence[Unread]] = {
     "pretrain": [OF_CORPUS],
     "tune": [OF_CORPUS],
+    "babylm": [],
     "finetune": [
         OF_CORPUS,
         Unread(

@@ -32,6 +32,7 @@ VERBS = {
     "similarity": "Measure how alike texts are, without training",
     "inspect": "See what each layer of a model does",
     "compare": "Find out which recipe is better, and by how much",
+    "babylm": "Make an entry to the BabyLM challenge, from text to submission",
     "runs": "List what was trained, or draw its curves",
     "watch": "Follow a training until it ends",
     "speed": "Measure how fast recipes are on this machine",

@@ -16,10 +16,8 @@ from bakeoff.reading.aligned import clean
 from bakeoff.reading.tables import open_table
 from bakeoff.reading.text_files import TextFile
 from bakeoff.runs.run import Run
-from bakeoff.scoring.methods import WordStarts, require_reading
+from bakeoff.scoring.completions import Completions
 from bakeoff.scoring.options import Reading
-from bakeoff.scoring.texts import TEXTS_AT_ONCE, scorer_of
-from bakeoff.scoring.token_scores import ScoredText
 
 TIE = 1e-4
 """Sentences whose scores differ by less, in nats, tie: rounding in other batches could change their order."""
@@ -231,22 +229,4 @@ def score_sentences(
     Raises:
         UserError: the run cannot score in this way, or a score is not a finite number.
     """
-    known = require_reading(run, reading)
-    scorer = scorer_of(run, known[reading], False, device, reading == "pseudo_words", processes=processes)
-    words = WordStarts(run.tokenizer)
-    end = run.tokenizer.end_of_line if reading == "forwards" else None
-    texts = [clean(sentence) for sentence in sentences]
-    distinct = list(dict.fromkeys(texts))
-    found: dict[str, float] = {}
-    for first in range(0, len(distinct), TEXTS_AT_ONCE):
-        part = distinct[first : first + TEXTS_AT_ONCE]
-        rows = []
-        for ids, starts in run.tokenizer.encode(part):
-            if end is not None and len(ids):  # a sentence is a line, whose end is a token
-                ids = np.append(ids, end)
-            rows.append(ScoredText(ids, 0, starts=words.starts(ids, starts) if reading == "pseudo_words" else None))
-        for text, scores in zip(part, scorer.score(rows), strict=True):
-            found[text] = math.fsum(scores.log_probabilities)
-            if not math.isfinite(found[text]):
-                raise UserError(f"{run.path}: the score of {text!r} is {found[text]}, not a finite number")
-    return np.array([found[text] for text in texts], np.float64)
+    return Completions(run, reading, device=device, processes=processes).score(sentences)

@@ -61,14 +61,14 @@ class EachAlone:
 
     @torch.inference_mode()
     def score(self, rows: Sequence[ScoredText]) -> list[TokenScores]:
-        """The scores of each row's tokens, in the order of rows."""
-        found = [TokenScores(len(row.ids)) for row in rows]
+        """The scores of each row's tokens from `first` on, in the order of rows."""
+        found = [TokenScores(len(row.ids) - row.first) for row in rows]
         targets = [
             _Target(number, window, token, min(window.end, ends[token]))
             for number, row in enumerate(rows)
             for ends in [self._ends(row)]
             for window in windows_around(len(row.ids), self.rows.room, self.stride)
-            for token in range(window.scored, window.until)
+            for token in range(max(window.scored, row.first), window.until)
         ]
         lengths = [self.rows.special + each.window.end - each.window.begin for each in targets]
         for batch in self.predictions.share(batches(lengths, self.rows.device)):
@@ -84,7 +84,8 @@ class EachAlone:
             [shift + each.token for shift, each in zip(shifts, chosen, strict=True)],
             [shift + each.until for shift, each in zip(shifts, chosen, strict=True)],
         )
-        self.predictions.write(*hidden, [(found[each.number], each.token, 1) for each in chosen])
+        owners = [(found[each.number], each.token - rows[each.number].first, 1) for each in chosen]
+        self.predictions.write(*hidden, owners)
 
     def _ends(self, row: ScoredText) -> list[int]:
         """The end, exclusive, of the span that is hidden with each token."""

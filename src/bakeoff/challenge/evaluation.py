@@ -1,0 +1,162 @@
+"""The zero-shot scores of an entry's models: what is to be scored on which files, and the scores that there are."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bakeoff.challenge.acquisition import FILES, read_contexts, score_words
+from bakeoff.challenge.choosing import SuiteScores, score_choices
+from bakeoff.challenge.folder import MAIN, EntryFolder
+from bakeoff.challenge.reading_times import FILE, ReadingScores, read_times, score_reading
+from bakeoff.challenge.rules import READINGS, Backend, checkpoint_name
+from bakeoff.challenge.suites import SUITES, Suite, files_of, read_choices
+from bakeoff.config import Config
+from bakeoff.digests import digest
+from bakeoff.runs.run import Run
+from bakeoff.scoring.completions import Completions
+
+READING, AOA = "reading", "aoa"
+"""Names of the parts beside the suites of choices."""
+
+
+class Surprisals(Config):
+    """The surprisals of words after contexts, in the order of the file."""
+
+    surprisals: list[float]
+    """In nats."""
+
+
+class Part(NamedTuple):
+    """A part of the evaluation of one model."""
+
+    model: str
+    """The name of the checkpoint, or main."""
+    key: str
+    """The name of the part in a submission."""
+    files: tuple[Path, ...]
+    """The files; empty: they are missing."""
+    wanted: str
+    """What the user has to give."""
+    suite: Suite | None = None
+    """The suite, of parts that are choices."""
+
+    @property
+    def scores(self) -> type[Config]:
+        """The config of its scores."""
+        return SuiteScores if self.suite is not None else ReadingScores if self.key == READING else Surprisals
+
+    def digest(self) -> str:
+        """A digest of the files' contents and names."""
+        parts = [f"{path.name} {digest(path)}" for path in self.files]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def parts_of(evaluation: Path | None, words: Sequence[int]) -> list[Part]:
+    """The parts of the evaluation of all checkpoints, then of the last model; those whose files are missing, too."""
+    folder = Path("evaluation_data") if evaluation is None else evaluation
+    parts = []
+    for model in [*map(checkpoint_name, words), MAIN]:
+        fast = model != MAIN
+        for suite in SUITES:
+            place = suite.folder(folder, fast)
+            if place is not None:
+                files = () if evaluation is None else tuple(files_of(place))
+                parts.append(Part(model, suite.key, files, f"{_in(place, folder)}/*.jsonl", suite))
+        place = folder / ("fast_eval" if fast else "full_eval") / FILE
+        there = evaluation is not None and place.is_file()
+        parts.append(Part(model, READING, (place,) if there else (), str(_in(place, folder))))
+        if fast:
+            places = [folder / "full_eval" / file for file in FILES]
+            found = [path for path in places if evaluation is not None and path.is_file()]
+            parts.append(Part(model, AOA, tuple(found[:1]), str(_in(places[0], folder))))
+    return parts
+
+
+def missing_of(parts: Sequence[Part]) -> list[str]:
+    """What is missing of the evaluation, each file or folder once."""
+    return list(dict.fromkeys(f"{part.key}: no {part.wanted}" for part in parts if not part.files))
+
+
+class Evaluation:
+    """The zero-shot evaluation of an entry.
+
+    Args:
+        folder: the entry.
+        parts: those of `parts_of`.
+        backend: how texts are scored.
+        device: auto, cpu, cuda or mps.
+    """
+
+    def __init__(self, folder: EntryFolder, parts: Sequence[Part], backend: Backend, device: str) -> None:
+        self.folder, self.backend, self.device = folder, backend, device
+        self.parts = [part for part in parts if part.files]
+        self._read: dict[tuple[Path, ...], Any] = {}
+
+    def scores(self, part: Part) -> Any:
+        """The scores of a part; None: it is not scored yet."""
+        return self.folder.read_scores(part.scores, part.model, part.key, part.digest())
+
+    def waiting(self) -> list[Part]:
+        """The parts that are not scored yet."""
+        return [part for part in self.parts if self.scores(part) is None]
+
+    def check(self) -> None:
+        """Read all files, so that a mistake in one is told before a training.
+
+        Raises:
+            UserError: there is a mistake in a file.
+        """
+        for part in self.parts:
+            self.content(part)
+
+    def score(self, run_of: Callable[[str], Run | None], say: Callable[[str], None]) -> None:
+        """Score what is not scored yet, model by model; each part is kept as soon as it is scored.
+
+        Args:
+            run_of: gives the run of a model by its name; None: there is none, and it is passed over.
+            say: called with a line for each model.
+
+        Raises:
+            UserError: there is a mistake in a file, or a score is not a finite number.
+        """
+        for model, parts in _by_model(self.waiting()):
+            run = run_of(model)
+            if run is None:
+                continue
+            say(f"{model}: {', '.join(part.key for part in parts)}")
+            scorer = Completions(run, READINGS[self.backend], device=self.device)
+            for part in parts:
+                self.folder.write_scores(self._scored(part, run, scorer), model, part.key, part.digest())
+
+    def content(self, part: Part) -> Any:
+        """The content of a part's files: choices, rows or words.
+
+        Raises:
+            UserError: there is a mistake in a file.
+        """
+        if part.files not in self._read:
+            if part.suite is not None:
+                self._read[part.files] = read_choices(part.suite, part.files[0].parent)
+            else:
+                self._read[part.files] = (read_times if part.key == READING else read_contexts)(part.files[0])
+        return self._read[part.files]
+
+    def _scored(self, part: Part, run: Run, scorer: Completions) -> Config:
+        content = self.content(part)
+        if part.suite is not None:
+            return score_choices(scorer, part.suite, content)
+        if part.key == READING:
+            return score_reading(run, scorer, self.backend == "mlm", content, self.device)
+        return Surprisals(surprisals=score_words(scorer, content))
+
+
+def _by_model(parts: Sequence[Part]) -> Iterator[tuple[str, list[Part]]]:
+    models: dict[str, list[Part]] = {}
+    for part in parts:
+        models.setdefault(part.model, []).append(part)
+    yield from models.items()
+
+
+def _in(path: Path, folder: Path) -> Path:
+    return path.relative_to(folder)

@@ -1,0 +1,181 @@
+"""The track's seven fine-tuning tasks (GLUE and SuperGLUE, filtered) with the official settings, over three seeds."""
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from bakeoff.challenge.suites import rows_of
+from bakeoff.config import Config
+from bakeoff.display.progress import Shown
+from bakeoff.durable import write_atomically
+from bakeoff.errors import UserError
+from bakeoff.recipe import Recipe
+from bakeoff.runs.run import Run
+from bakeoff.tasks.finetune import finetune
+from bakeoff.tasks.finetune_config import FinetuneConfig
+from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.tasks.pooling import natural_pooling
+from bakeoff.tasks.registry import parse_task
+
+FOLDER = "glue_filtered"
+"""The folder of the files in `full_eval`."""
+
+SEEDS = (42, 43, 44)
+"""The seeds of the fine-tunings; 42 is the official one, whose predictions are submitted."""
+
+LONGEST = 512
+"""The most tokens of a row."""
+
+
+class LabelledTask(NamedTuple):
+    """A task of texts with labels."""
+
+    name: str
+    texts: Callable[[Mapping[str, Any]], tuple[str, str]]
+    """The two texts of a row."""
+    rows: int
+    """The official number of rows that are predicted."""
+    metric: str = "accuracy"
+    batch: int = 32
+    epochs: int = 10
+
+    def file(self, evaluation: Path, split: str) -> Path:
+        """The official file of a split, train or valid."""
+        return evaluation / "full_eval" / FOLDER / f"{self.name}.{split}.jsonl"
+
+
+def _columns(first: str, second: str) -> Callable[[Mapping[str, Any]], tuple[str, str]]:
+    return lambda row: (row[first], row[second])
+
+
+def _multirc(row: Mapping[str, Any]) -> tuple[str, str]:
+    return f"Question: {row['question']} Answer: {row['answer']}", row["paragraph"]
+
+
+def _wsc(row: Mapping[str, Any]) -> tuple[str, str]:
+    return f'Does "{row["span2_text"]}" refer to "{row["span1_text"]}" in this passage?', row["text"]
+
+
+TASKS = (
+    LabelledTask("boolq", _columns("question", "passage"), 1635, batch=16),
+    LabelledTask("multirc", _multirc, 2424, batch=16),
+    LabelledTask("rte", _columns("sentence1", "sentence2"), 139),
+    LabelledTask("wsc", _wsc, 52, epochs=30),
+    LabelledTask("mrpc", _columns("sentence1", "sentence2"), 204, "f1"),
+    LabelledTask("qqp", _columns("question1", "question2"), 20215, "f1"),
+    LabelledTask("mnli", _columns("premise", "hypothesis"), 4908),
+)
+"""The tasks, as babylm-org/babylm-eval has them (strict/scripts/eval_finetuning.sh and finetune/dataset.py)."""
+
+
+class TaskScores(Config):
+    """The scores of a task over the seeds."""
+
+    metric: str
+    """accuracy, or f1 of the label 1."""
+    scores: dict[int, float]
+    """The score of each seed in percent, on the file by which the best epoch was chosen, as officially."""
+    collapsed: list[int]
+    """The seeds whose model gave every row the same label."""
+    predictions: list[int]
+    """The labels that the first seed's model gave."""
+
+    @property
+    def mean(self) -> float:
+        """The mean over seeds."""
+        return fmean(self.scores.values())
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation over seeds; 0 for one."""
+        values, mean = list(self.scores.values()), self.mean
+        return math.sqrt(sum((each - mean) ** 2 for each in values) / max(1, len(values) - 1))
+
+
+def settings_of(task: LabelledTask, recipe: Recipe) -> FinetuneConfig:
+    """The official settings: an evaluation after each epoch; a head at the first token, or a causal model's last."""
+    longest = recipe.model.longest_input
+    return FinetuneConfig.parse(
+        {
+            "learning_rate": 3e-5,
+            "batch": task.batch,
+            "epochs": task.epochs,
+            "warmup": 0.06,
+            "schedule": {"kind": "cosine", "final": 0.1},
+            "weight_decay": 0.01,
+            "evaluations": task.epochs,
+            "patience": None,
+            "length": LONGEST if longest is None else min(LONGEST, longest),
+            "pooling": "last" if natural_pooling(recipe) == "last" else "cls",
+        },
+        task.name,
+    )
+
+
+def write_tables(task: LabelledTask, evaluation: Path, folder: Path) -> tuple[Path, Path]:
+    """Write a task's rows with the columns text, pair and label, for train and for what is predicted.
+
+    Raises:
+        UserError: a file cannot be read, or a row lacks a column or a label.
+    """
+    paths = folder / f"{task.name}.train.jsonl", folder / f"{task.name}.valid.jsonl"
+    for path, split in zip(paths, ("train", "valid"), strict=True):
+        rows = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in _rows(task, task.file(evaluation, split)))
+        if not rows:
+            raise UserError(f"{task.file(evaluation, split)}: the file holds no rows")
+        write_atomically(path, rows)
+    return paths
+
+
+def _rows(task: LabelledTask, path: Path) -> Iterator[dict[str, str]]:
+    for number, row in rows_of(path):
+        try:
+            text, pair = task.texts(row)
+            label = int(row["label"])
+        except KeyError as error:
+            raise UserError(f"{path}:{number}: no row of {task.name}: it has no {error}") from None
+        except (TypeError, ValueError):
+            raise UserError(f"{path}:{number}: the label {row['label']!r} is not a whole number") from None
+        if not (isinstance(text, str) and isinstance(pair, str)):
+            raise UserError(f"{path}:{number}: a text is no text")
+        yield {"text": text, "pair": pair, "label": str(label)}
+
+
+def fine_tune(
+    task: LabelledTask, run: Path, tables: tuple[Path, Path], out: Path, seed: int, device: str, progress: Shown
+) -> None:
+    """Fine-tune a run on a task with one seed; goes on where it was interrupted.
+
+    Raises:
+        UserError: a mistake in the data.
+        Interrupted: a signal came; it can be gone on with.
+    """
+    train, valid = tables
+    values: dict[str, Any] = {"kind": "classification", "name": task.name, "train": train, "dev": valid, "test": valid}
+    values |= {"text_column": "text", "pair_column": "pair", "label_column": "label", "metric": task.metric}
+    if task.metric == "f1":
+        values["positive"] = "1"
+    config = parse_task(values, task.name)
+    settings = settings_of(task, Run.open_finished(run).recipe)
+    finetune(run, config, out, config=settings, seed=seed, device=device, resume=True, progress=progress)
+
+
+def scores_of(task: LabelledTask, runs: Mapping[int, Path]) -> TaskScores:
+    """The scores of a task's fine-tuned runs, by their seeds."""
+    opened = {seed: FinetunedRun.open(path) for seed, path in runs.items()}
+    predicted = {seed: [line["prediction"] for line in run.predictions()] for seed, run in opened.items()}
+    return TaskScores(
+        metric=task.metric,
+        scores={seed: 100 * run.results.scores["test"][task.metric] for seed, run in opened.items()},
+        collapsed=[seed for seed, labels in predicted.items() if len(set(labels)) == 1],
+        predictions=[int(label) for label in next(iter(predicted.values()))],
+    )
+
+
+def official_labels(name: str, scores: TaskScores) -> dict[str, Any]:
+    """The first seed's predictions in the form of a submission."""
+    rows = [{"id": f"{name}_{number}", "pred": label} for number, label in enumerate(scores.predictions)]
+    return {name: {"predictions": rows}}

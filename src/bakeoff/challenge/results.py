@@ -1,0 +1,172 @@
+"""The results of an entry: scores of its checkpoints and of its last model, beside the track's published baseline."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import Field
+
+from bakeoff.challenge.choosing import SuiteScores
+from bakeoff.challenge.evaluation import AOA, Evaluation
+from bakeoff.challenge.folder import MAIN, Settings
+from bakeoff.challenge.labelled import TaskScores
+from bakeoff.challenge.reading_times import ReadingScores
+from bakeoff.challenge.rules import SOURCE, TRACKS, checkpoint_name
+from bakeoff.challenge.suites import SUITES
+from bakeoff.config import Config
+from bakeoff.display import markdown
+from bakeoff.display.wording import number
+
+
+class Score(Config):
+    """A score of a model."""
+
+    official: float
+    """In percent, as the official pipeline has it: ties count as right."""
+    tie_safe: float | None = None
+    """In percent, where ties share the point; None: the part has no ties."""
+    ties: int = 0
+    """The number of ties."""
+    items: int = 0
+    """The number of items."""
+
+
+class EntryResults(Config):
+    """The results of an entry; babylm.json."""
+
+    path: Path = Field(default=Path(), exclude=True)
+    """The folder of the entry."""
+    track: str
+    """The track."""
+    recipe: str
+    """The name of the recipe."""
+    backend: str
+    """causal or mlm."""
+    words: int
+    """The words of the text."""
+    words_read: int
+    """The words that were read in training."""
+    checkpoints: list[int]
+    """The words after which checkpoints were kept."""
+    scores: dict[str, dict[str, Score]]
+    """The scores of each model, of the last one as main, by the names of parts."""
+    labelled: dict[str, TaskScores]
+    """The scores of fine-tuning tasks."""
+    missing: list[str]
+    """What was not scored, because its data is missing."""
+    lacking: list[str]
+    """What the submission lacks; empty: it is whole."""
+    submission: str
+    """The name of the file to be submitted."""
+
+    def main(self) -> dict[str, Score]:
+        """The scores of the last model."""
+        return self.scores.get(MAIN, {})
+
+    def rows(self) -> list[tuple[str, str, str, str, str]]:
+        """A row for each part: its name, the official score, the tie-safe one, the ties, and the baseline's."""
+        published, found = TRACKS[self.track].published, self.main()
+        rows = []
+        for suite in SUITES:
+            score, base = found.get(suite.key), published.get(suite.key)
+            ties = "-" if score is None else f"{score.ties:,} of {score.items:,}"
+            rows.append(
+                (suite.title, _shown(score and score.official), _shown(score and score.tie_safe), ties, _shown(base))
+            )
+        reading = found.get("reading")
+        rows.append(("reading", _shown(reading and reading.official), "-", "-", "-"))
+        for name, scores in self.labelled.items():
+            shown = f"{scores.mean:.2f} ± {scores.deviation:.2f}"
+            rows.append((f"{name}, {scores.metric}", shown, "-", "-", "-"))
+        return rows
+
+    def remarks(self) -> list[str]:
+        """Sentences on what readers have to know of the numbers."""
+        lines = [
+            f"{name}: with seed {seed} every row got one label; the mean holds it"
+            for name, scores in self.labelled.items()
+            for seed in scores.collapsed
+        ]
+        lines += [f"not scored: {each}" for each in self.missing]
+        if self.lacking:
+            lines += [f"the submission is not whole: {each}" for each in self.lacking]
+        return lines
+
+    def markdown(self) -> str:
+        """The report."""
+        baseline = TRACKS[self.track].baseline
+        title = f"# BabyLM {self.track}: {markdown.text(self.recipe)}"
+        lines = [
+            title,
+            "",
+            f"{self.words:,} words of text, {self.words_read:,} words read, {len(self.checkpoints)} checkpoints; "
+            f"scored as {self.backend}.",
+            "",
+            f"| | official | ties shared | ties | {baseline} |",
+            "|---|---|---|---|---|",
+            *(f"| {' | '.join(map(markdown.cell, row))} |" for row in self.rows()),
+            "",
+            f"The baseline's scores: {SOURCE}. Reading is the mean of both kinds of times. Fine-tuning: mean and "
+            "deviation over seeds, on the rows by which the best epoch was chosen, as officially.",
+            "",
+        ]
+        keys = [
+            key
+            for key in (*(suite.key for suite in SUITES), "reading")
+            if any(key in self.scores.get(checkpoint_name(words), {}) for words in self.checkpoints)
+        ]
+        if keys:
+            lines += [f"| fast | {' | '.join(keys)} |", f"|---|{'---|' * len(keys)}"]
+            for words in self.checkpoints:
+                found = self.scores.get(checkpoint_name(words), {})
+                cells = [_shown(found[key].official) if key in found else "-" for key in keys]
+                lines.append(f"| {checkpoint_name(words)} | {' | '.join(cells)} |")
+            lines.append("")
+        lines += [f"- {markdown.sentence(each)}" for each in self.remarks()]
+        return "\n".join(lines).rstrip() + "\n"
+
+
+def scores_of(evaluation: Evaluation) -> dict[str, dict[str, Score]]:
+    """The scores of all models, by the names of models and parts."""
+    found: dict[str, dict[str, Score]] = {}
+    for part in evaluation.parts:
+        scores = None if part.key == AOA else evaluation.scores(part)
+        if isinstance(scores, SuiteScores):
+            score = Score(official=scores.accuracy, tie_safe=scores.tie_safe, ties=scores.ties, items=scores.items)
+        elif isinstance(scores, ReadingScores):
+            score = Score(official=scores.score, items=len(scores.surprisals))
+        else:
+            continue
+        found.setdefault(part.model, {})[part.key] = score
+    return found
+
+
+def results_of(
+    path: Path,
+    settings: Settings,
+    words_read: int,
+    checkpoints: list[int],
+    evaluation: Evaluation,
+    labelled: Mapping[str, TaskScores],
+    missing: list[str],
+    lacking: list[str],
+    submission: str,
+) -> EntryResults:
+    """The results of an entry."""
+    return EntryResults(
+        path=path,
+        track=settings.track,
+        recipe=str(settings.recipe["name"]),
+        backend=settings.backend,
+        words=settings.words,
+        words_read=words_read,
+        checkpoints=checkpoints,
+        scores=scores_of(evaluation),
+        labelled=dict(labelled),
+        missing=missing,
+        lacking=lacking,
+        submission=submission,
+    )
+
+
+def _shown(value: float | None) -> str:
+    return number(value, 2)

@@ -1,0 +1,171 @@
+"""Suites of sentences of which one is right, in the files of the official pipeline, and how these are read."""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bakeoff.errors import UserError
+from bakeoff.json_files import MOST_OF_LINES, parse_json
+from bakeoff.regular_files import read_regular
+
+
+class Choice(NamedTuple):
+    """Texts of which one is right, and the part of each that is scored."""
+
+    field: str
+    """The field that the item belongs to; accuracies are means over fields."""
+    texts: tuple[str, ...]
+    """The texts."""
+    begins: tuple[int, ...]
+    """The first scored character of each text; 0: all of it."""
+    answers: tuple[str, ...]
+    """What a prediction gives for each text."""
+    right: int = 0
+    """The index of the right text."""
+
+
+class Sizes(NamedTuple):
+    """The official numbers of fields and of items."""
+
+    fields: int | None
+    """None: any."""
+    items: int | None
+
+
+class Suite(NamedTuple):
+    """A suite of choices."""
+
+    key: str
+    """Its name in a submission."""
+    title: str
+    """Its name in tables."""
+    full: str
+    """The folder of its files in `full_eval`."""
+    fast: str | None
+    """The folder of its files in `fast_eval`; None: the last model alone is scored."""
+    read: Callable[[Mapping[str, Any], str], Choice]
+    """The item of a row of a file with a name without its ending."""
+    sizes: Sizes
+    """The sizes of the whole suite."""
+    fast_sizes: Sizes | None = None
+    """The sizes of the fast one."""
+    groups: tuple[str, ...] = ()
+    """Beginnings of the names of fields; the accuracy is the mean over these of means over fields. Empty: over all."""
+
+    def folder(self, evaluation: Path, fast: bool) -> Path | None:
+        """The folder of the suite's files below the official `evaluation_data`."""
+        if fast:
+            return None if self.fast is None else evaluation / "fast_eval" / self.fast
+        return evaluation / "full_eval" / self.full
+
+
+def _blimp(row: Mapping[str, Any], name: str) -> Choice:
+    sentences = row["sentence_good"], row["sentence_bad"]
+    return Choice(row["UID"] if "field" in row else name, sentences, (0, 0), sentences)
+
+
+def _ewok(row: Mapping[str, Any], name: str) -> Choice:
+    context, answers = row["Context1"], (f" {row['Target1']}", f" {row['Target2']}")
+    return Choice(row["Domain"], tuple(context + each for each in answers), (len(context),) * 2, answers)
+
+
+def _entity_tracking(row: Mapping[str, Any], name: str) -> Choice:
+    before, options = row["input_prefix"], tuple(row["options"])
+    texts = tuple(before + each for each in options)
+    return Choice(f"{name}_{row['numops']}_ops", texts, (len(before),) * len(options), options)
+
+
+def _comps(row: Mapping[str, Any], name: str) -> Choice:
+    phrase = row["property_phrase"]
+    texts = tuple(f"{row[key]} {phrase}" for key in ("prefix_acceptable", "prefix_unacceptable"))
+    field = name.removeprefix("comps_").replace("-", "_")
+    return Choice(field, texts, tuple(len(text) - len(phrase) for text in texts), texts)
+
+
+def _global_piqa(row: Mapping[str, Any], name: str) -> Choice:
+    count = next(index for index in range(len(row) + 1) if f"solution{index}" not in row)
+    answers = tuple(str(row[f"solution{index}"]) for index in range(count))
+    texts = tuple(f"{row['prompt']} {each}" for each in answers)
+    return Choice(str(row["example_id"]), texts, (len(row["prompt"]),) * count, answers, int(row["label"]))
+
+
+_PIQA = "global_piqa_parallel", "global_piqa_nonparallel"
+
+SUITES = (
+    Suite("blimp", "BLiMP", "blimp_filtered", "blimp_fast", _blimp, Sizes(67, 59_875), Sizes(67, 67 * 200)),
+    Suite(
+        "blimp_supplement",
+        "supplement",
+        "supplement_filtered",
+        "supplement_fast",
+        _blimp,
+        Sizes(5, 5_218),
+        Sizes(5, 5 * 50),
+    ),
+    Suite("ewok", "EWoK", "ewok_filtered", "ewok_fast", _ewok, Sizes(11, 7_618), Sizes(11, 11 * 100)),
+    Suite(
+        "entity_tracking",
+        "entity tracking",
+        "entity_tracking",
+        "entity_tracking_fast",
+        _entity_tracking,
+        Sizes(18, None),  # it became smaller after April 2026
+        Sizes(6, None),
+        ("regular", "ambiref", "move_contents"),
+    ),
+    Suite("comps", "COMPS", "comps", None, _comps, Sizes(4, 91_028)),
+    Suite(_PIQA[0], "GlobalPIQA, parallel", _PIQA[0], _PIQA[0], _global_piqa, Sizes(None, 103), Sizes(None, 103)),
+    Suite(_PIQA[1], "GlobalPIQA, nonparallel", _PIQA[1], _PIQA[1], _global_piqa, Sizes(None, 100), Sizes(None, 100)),
+)
+"""The suites of choices. Sizes are those of babylm-org/babylm-eval, April 2026; GlobalPIQA came later."""
+
+
+def files_of(folder: Path) -> list[Path]:
+    """The files of a suite, in the order of their names; empty: there are none."""
+    return sorted(folder.glob("*.jsonl")) if folder.is_dir() else []
+
+
+def read_choices(suite: Suite, folder: Path) -> list[Choice]:
+    """All items of a suite, file by file.
+
+    Raises:
+        UserError: a file cannot be read, holds no rows, or a row lacks what the suite's rows have.
+    """
+    choices = []
+    for path in files_of(folder):
+        before = len(choices)
+        for number, row in rows_of(path):
+            try:
+                choice = suite.read(row, path.stem)
+            except (KeyError, TypeError, ValueError) as error:
+                raise UserError(f"{path}:{number}: no row of {suite.title}: {_lack(error)}") from None
+            texts = [*choice.texts, *choice.answers]
+            if not all(isinstance(text, str) and text.strip() for text in texts):
+                raise UserError(f"{path}:{number}: a text is blank, or is no text")
+            if len(choice.texts) < 2 or not 0 <= choice.right < len(choice.texts):
+                raise UserError(
+                    f"{path}:{number}: {len(choice.texts)} answers, of which number {choice.right} is right"
+                )
+            choices.append(choice)
+        if len(choices) == before:
+            raise UserError(f"{path}: the file holds no rows")
+    return choices
+
+
+def rows_of(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The rows of a .jsonl file that are not blank, each with the number of its line.
+
+    Raises:
+        UserError: the file cannot be read, or a line is no JSON object.
+    """
+    try:
+        content = read_regular(path, MOST_OF_LINES)
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror or error}") from None
+    for number, line in enumerate(content.splitlines(), 1):
+        if line.strip():
+            yield number, parse_json(line, f"{path}:{number}")
+
+
+def _lack(error: Exception) -> str:
+    return f"it has no {error}" if isinstance(error, KeyError) else str(error)

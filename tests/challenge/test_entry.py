@@ -1,0 +1,177 @@
+"""`bakeoff babylm` from the text to the submission, small: what it makes, and that it goes on wherever it stopped."""
+
+import json
+import os
+import signal
+from collections import Counter
+
+import pytest
+
+from bakeoff.challenge import entry, evaluation, labelled, rules
+from bakeoff.challenge.entry import babylm
+from bakeoff.challenge.labelled import SEEDS, TASKS
+from bakeoff.challenge.submission import lacking
+from bakeoff.challenge.suites import SUITES
+from bakeoff.cli import run as command
+from bakeoff.errors import Interrupted, UserError
+from bakeoff.training.saving import Saver
+from tests.challenge.official_files import write_official_files
+from tests.conftest import sentences, shrink
+
+transformers = pytest.importorskip("transformers")
+
+WORDS = 1100
+NAMES = ["chck_1M", "chck_2M"]
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("text")
+    made, lines, words = iter(sentences(1000)), [], 0
+    while words < WORDS:
+        lines.append(" ".join(next(made) for _ in range(3)))
+        words += len(lines[-1].split())
+    (folder / "text.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def official(tmp_path_factory):
+    return write_official_files(tmp_path_factory.mktemp("official") / "evaluation_data")
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """A million is a thousand, and the only fine-tuning task is short."""
+    monkeypatch.setattr(rules, "MILLION", 1000)
+    short = [task._replace(epochs=2) for task in TASKS if task.name == "wsc"]
+    monkeypatch.setattr(entry, "TASKS", short)
+    recipe = shrink("gpt2-tiny", **{"training.budget": {"steps": 3}, "training.validation_examples": 4})
+    return recipe.changed({"tokenizer.size": 300, "training.checkpoint_minutes": 1e-9})
+
+
+OPTIONS = {"epochs": 2, "document_per_line": True, "device": "cpu", "progress": False}
+
+
+class Calls:
+    """Counts finished stages, and stops after one of them as Ctrl-C does."""
+
+    STAGES = ((entry, "prepare"), (entry, "pretrain"), (entry, "export"), (evaluation, "score_choices"))
+    STAGES += ((labelled, "finetune"), (entry, "write_submission"))
+
+    def __init__(self, monkeypatch):
+        self.done, self.stop = Counter(), {}
+        for module, name in self.STAGES:
+            monkeypatch.setattr(module, name, self.counted(name, getattr(module, name)))
+
+    def counted(self, name, original):
+        def call(*arguments, **options):
+            result = original(*arguments, **options)
+            self.done[name] += 1
+            if self.stop.get(name) == self.done[name]:
+                raise KeyboardInterrupt
+            return result
+
+        return call
+
+
+def content(folder):
+    return {name: json.loads((folder / name).read_text(encoding="utf-8")) for name in FILES}
+
+
+FILES = ["babylm.json", "all_full_preds_and_fast_scores_causal.json"]
+
+
+def test_an_entry_is_the_same_wherever_it_was_stopped_and_nothing_is_done_twice(
+    text, official, small, tmp_path, monkeypatch
+):
+    whole = babylm("strict-small", small, text, tmp_path / "whole", evaluation=official, **OPTIONS)
+    calls, out = Calls(monkeypatch), tmp_path / "stopped"
+    keep, kept = Saver.keep, []
+
+    def keep_and_stop(self, position):
+        keep(self, position)
+        kept.append(position.step)
+        if len(kept) == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(Saver, "keep", keep_and_stop)
+    stops = [{"prepare": 1}, {}, {"pretrain": 1}, {"export": 2}, {"score_choices": 3}, {"finetune": 2}]
+    for stop in [*stops, {"write_submission": 1}]:
+        calls.stop = stop
+        with pytest.raises(Interrupted):
+            babylm("strict-small", small, text, out, evaluation=official, **OPTIONS)
+    calls.stop = {}
+    found = babylm("strict-small", small, text, out, evaluation=official, **OPTIONS)
+    suites = len(NAMES) * sum(suite.fast is not None for suite in SUITES) + len(SUITES)
+    expected = {"prepare": 1, "pretrain": 1, "export": 3, "score_choices": suites + 1}  # that one was not kept
+    assert calls.done == {**expected, "finetune": len(SEEDS), "write_submission": 2}
+    assert content(out) == content(tmp_path / "whole")
+    assert found.model_dump() == whole.model_dump()
+    assert found.checkpoints == [1000, 2000]
+    assert set(found.scores) == {*NAMES, "main"}
+    assert babylm("strict-small", small, text, out, evaluation=official, **OPTIONS) == found
+    assert calls.done == {**expected, "finetune": len(SEEDS), "write_submission": 3}
+    with pytest.raises(UserError, match=r": begun with epochs 2, not 3; go on with what it was begun with"):
+        babylm("strict-small", small, text, out, **{**OPTIONS, "epochs": 3})
+
+
+def test_what_is_missing_is_said_and_scored_once_it_is_there(text, official, small, tmp_path, monkeypatch, capsys):
+    folder, out, recipe = tmp_path / "evaluation_data", tmp_path / "out", tmp_path / "recipe.yaml"
+    recipe.write_text(small.to_yaml(), encoding="utf-8")
+    (folder / "full_eval").mkdir(parents=True)
+    typed = ["babylm", "strict-small", recipe, "--data", text, "--out", out, "--epochs", "2", "--document-per-line"]
+    typed = [*map(str, typed), "--device", "cpu", "--evaluation", str(folder)]
+    assert command([*typed, "--dry-run"]) == 0
+    shown = capsys.readouterr().out
+    assert "missing: blimp: no fast_eval/blimp_fast/*.jsonl" in shown
+    assert "missing: wsc: no full_eval/glue_filtered/wsc.train.jsonl and .valid.jsonl" in shown
+    assert "ms, measured now" in shown
+    assert not out.exists()
+    assert command(typed) == 0
+    shown = capsys.readouterr().out
+    assert "not scored: blimp: no full_eval/blimp_filtered/*.jsonl" in shown
+    assert "the submission is not whole: blimp: no predictions" in shown
+    assert content(out)["babylm.json"]["scores"] == {}
+    (folder / "full_eval" / "blimp_filtered").symlink_to(official / "full_eval" / "blimp_filtered")
+    calls = Calls(monkeypatch)
+    assert command(typed) == 0
+    assert calls.done == {"score_choices": 1, "write_submission": 1}
+    shown = capsys.readouterr().out
+    assert "the submission is not whole: blimp: 2 fields, officially 67" in shown
+    assert "| BLiMP |" in (out / "babylm.md").read_text(encoding="utf-8")
+    model = transformers.AutoModelForCausalLM.from_pretrained(out / "models" / "chck_1M")
+    assert model.config.vocab_size > 0
+
+
+def of_official_sizes():
+    """A submission of the official sizes, and the words of its checkpoints."""
+    names = [f"chck_{number}M" for number in [*range(1, 10), *range(10, 101, 10)]]
+    made = {}
+    for suite in SUITES:
+        fields = suite.sizes.fields or 1
+        counts = [1] * (fields - 1) + [(suite.sizes.items or fields) - fields + 1]
+        made[suite.key] = {str(at): {"predictions": [{}] * count} for at, count in enumerate(counts)}
+    made["reading"] = {"reading": {"predictions": [{}] * 1726}}
+    made["glue"] = {task.name: {"predictions": [{}] * task.rows} for task in TASKS}
+    made["aoa"] = {"results": [{"step": name} for name in names for _ in range(8005)]}
+    fast = [suite.key for suite in SUITES if suite.fast is not None]
+    made["fast_eval_results"] = {key: [{}] * len(names) for key in [*fast, "reading"]}
+    return made, [rules.words_of(name) for name in names]
+
+
+def test_a_submission_of_the_official_sizes_lacks_nothing_and_each_difference_is_told():
+    made, words = of_official_sizes()
+    assert lacking(made, words) == []
+    del made["glue"]["rte"], made["comps"]
+    made["blimp"]["0"]["predictions"] = [{}] * 3
+    made["aoa"]["results"] = made["aoa"]["results"][8005:-1]
+    made["fast_eval_results"]["ewok"].pop()
+    assert lacking(made, words) == [
+        "blimp: 59,877 predictions, officially 59,875",
+        "comps: no predictions",
+        "rte: no predictions",
+        "fast ewok: scores of 18 checkpoints, the track has 19",
+        "aoa: no surprisals of chck_1M",
+        "aoa: 8,004 surprisals of chck_100M, officially 8,005",
+    ]

@@ -1,0 +1,176 @@
+"""Scores of runs on the official forms of files, against transformers on their exports by the official procedure."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+
+from bakeoff.challenge.acquisition import read_contexts, score_words
+from bakeoff.challenge.choosing import official_predictions, score_choices
+from bakeoff.challenge.reading_times import read_times, score_reading
+from bakeoff.challenge.rules import READINGS, backend_of
+from bakeoff.challenge.suites import SUITES, read_choices
+from bakeoff.errors import UserError
+from bakeoff.interop.export import export
+from bakeoff.scoring.completions import Completions
+from tests.challenge.official_files import write, write_official_files
+from tests.untrained_runs import untrained
+
+transformers = pytest.importorskip("transformers")
+
+RECIPES = [
+    "gpt-tiny",
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ("bert-tiny", "gpt-bert-tiny", "conv-light-lm-tiny")),
+]
+
+
+@pytest.fixture(scope="module")
+def evaluation(tmp_path_factory):
+    return write_official_files(tmp_path_factory.mktemp("official") / "evaluation_data")
+
+
+class Official:
+    """A folder as the official pipeline reads it: one text at a time, in float32."""
+
+    def __init__(self, folder, backend):
+        kind = transformers.AutoModelForCausalLM if backend == "causal" else transformers.AutoModelForMaskedLM
+        self.model = kind.from_pretrained(folder, trust_remote_code=True).eval()
+        self.tokenizer = transformers.AutoTokenizer.from_pretrained(
+            folder, trust_remote_code=True, padding_side="right"
+        )
+        self.backend = backend
+
+    @torch.no_grad()
+    def logits(self, ids):
+        rows = torch.tensor(ids)
+        return torch.log_softmax(self.model(input_ids=rows, attention_mask=torch.ones_like(rows)).logits, -1)
+
+    def score(self, text, begin):
+        read = self.tokenizer(text, return_offsets_mapping=True)
+        ids = read["input_ids"]
+        chosen = [at for at, (_, end) in enumerate(read["offset_mapping"]) if end > begin]
+        if self.backend == "causal":
+            found = self.logits([ids])[0]
+            return float(sum(found[at - 1, ids[at]] for at in chosen if at))
+        copies = [
+            [self.tokenizer.mask_token_id if at == hidden else each for at, each in enumerate(ids)] for hidden in chosen
+        ]
+        found = self.logits(copies)
+        return float(sum(found[row, at, ids[at]] for row, at in enumerate(chosen)))
+
+    def word(self, text, word):
+        """The log-probability of a word after a text, of masked models before three masks."""
+        if self.backend == "causal":
+            return self.score(f"{text} {word}", len(text))
+        spaced = self.tokenizer(f"{text} {word}", add_special_tokens=False, return_offsets_mapping=True)
+        ids, masks = spaced["input_ids"], [self.tokenizer.mask_token_id] * 3
+        total = 0.0
+        for at, (_, end) in enumerate(spaced["offset_mapping"]):
+            if end > len(text):
+                row = self.tokenizer.build_inputs_with_special_tokens(ids[:at] + masks)
+                total += float(self.logits([row])[0, row.index(masks[0]), ids[at]])
+        return total
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_scores_are_those_of_transformers_on_the_export(name, corpus, evaluation, tmp_path):
+    run = untrained(name, corpus, tmp_path / "run")
+    backend = backend_of(run.recipe, None)
+    export(run.path, tmp_path / "export")
+    official = Official(tmp_path / "export", backend)
+    scorer = Completions(run, READINGS[backend], device="cpu")
+    for suite in SUITES:
+        choices = read_choices(suite, suite.folder(evaluation, fast=False))
+        expected = [[official.score(*each) for each in zip(c.texts, c.begins, strict=True)] for c in choices]
+        found = scorer.score(
+            [text for c in choices for text in c.texts], [begin for c in choices for begin in c.begins]
+        )
+        assert found == pytest.approx(np.concatenate(expected), abs=2e-3), suite.key
+        scores = score_choices(scorer, suite, choices)
+        chosen = [c.answers[int(np.argmax(each))] for c, each in zip(choices, expected, strict=True)]
+        fields = [c.field for c in choices]
+        for field, rows in official_predictions(scores).items():
+            own = [answer for answer, of in zip(chosen, fields, strict=True) if of == field]
+            assert [row["pred"] for row in rows["predictions"]] == own
+            assert [row["id"] for row in rows["predictions"]] == [f"{field}_{at}" for at in range(len(own))]
+    words = read_contexts(evaluation / "full_eval" / "aoa" / "cdi_childes.json")
+    assert {each.word for each in words} == {"river", "stone"}
+    expected = [-official.score(f"{each.context} {each.word}", len(each.context) + 1) for each in words]
+    assert score_words(scorer, words) == pytest.approx(expected, abs=1e-3)
+    rows = read_times(evaluation / "full_eval" / "reading" / "reading_data.csv")
+    found = score_reading(run, scorer, backend == "mlm", rows, "cpu")
+    expected = [-official.word(row["item"], row["word"]) for row in rows]
+    assert found.surprisals == pytest.approx(expected, abs=1e-3)
+    known = [None if row["prev_item"] == "" else -official.word(row["prev_item"], row["prev_word"]) for row in rows]
+    assert [each for each in found.before if each is not None] == pytest.approx(
+        [each for each in known if each is not None], abs=1e-3
+    )
+    assert (found.eye_tracking, found.self_paced) == pytest.approx(explained(rows, found))
+
+
+def explained(rows, found):
+    """The gains in R2 by scikit-learn, with all products of two base columns."""
+    from sklearn.linear_model import LinearRegression
+    from sklearn.preprocessing import PolynomialFeatures
+
+    def gain(times, names, extra):
+        values = [
+            [float(row[name] or "nan") for name in names] + [np.nan if each[at] is None else each[at] for each in extra]
+            for at, row in enumerate(rows)
+        ]
+        table = np.column_stack([values, found.surprisals, [float(row[times] or "nan") for row in rows]])
+        table = table[~np.isnan(table).any(1)]
+        base = PolynomialFeatures(2, interaction_only=True).fit_transform(table[:, :-2])
+        base = (base - base.mean(0)) / np.where(base.std(0) > 0, base.std(0), 1)
+        whole = np.column_stack([base, table[:, -2]])
+        without, with_it = (LinearRegression().fit(x, table[:, -1]).score(x, table[:, -1]) for x in (base, whole))
+        return 100 * (with_it - without) / (1 - without)
+
+    names = ["Subtlex_log10", "length", "context_length"]
+    eyes = [gain(name, names, []) for name in ("RTfirstfix", "RTfirstpass", "RTgopast", "RTrightbound")]
+    return np.mean(eyes), gain("self_paced_reading_time", [*names, "prev_length"], [found.before])
+
+
+class Fixed:
+    """A scorer whose scores are given."""
+
+    def __init__(self, scores):
+        self.scores = scores
+
+    def score(self, texts, begins):
+        return np.array(self.scores)
+
+
+def test_ties_count_as_right_officially_and_are_shared_beside_it(tmp_path):
+    pairs = [{"sentence_good": f"good {at}", "sentence_bad": f"bad {at}"} for at in range(4)]
+    write(tmp_path, "field.jsonl", pairs)
+    suite = next(each for each in SUITES if each.key == "blimp_supplement")
+    scores = score_choices(Fixed([-1, -1, -2, -1, -1, -2, -3, -3]), suite, read_choices(suite, tmp_path))
+    assert (scores.accuracy, scores.tie_safe, scores.ties, scores.items) == (75, 50, 2, 4)
+    assert scores.fields == {"field": 0.75}
+
+
+def test_entity_tracking_is_a_mean_over_kinds_of_stories(tmp_path):
+    suite = next(each for each in SUITES if each.key == "entity_tracking")
+    for name, ops in (("regular", (0, 1)), ("ambiref", (0,))):
+        write(tmp_path, f"{name}.jsonl", [{"input_prefix": "a", "options": [" b", " c"], "numops": op} for op in ops])
+    right = [0, -1, -1, 0, 0, -1]  # of ambiref 0, then of regular 0 and 1
+    scores = score_choices(Fixed([0, -1, -1, 0, 0, -1]), suite, read_choices(suite, tmp_path))
+    assert len(right) == 2 * scores.items
+    assert scores.fields == {"ambiref_0_ops": 1, "regular_0_ops": 0, "regular_1_ops": 1}
+    assert scores.accuracy == pytest.approx(75)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"sentence_good": "a"}, "no row of BLiMP: it has no 'sentence_bad'"),
+        ({"sentence_good": "a", "sentence_bad": " "}, "a text is blank, or is no text"),
+        ({"sentence_good": "a", "sentence_bad": 3}, "a text is blank, or is no text"),
+    ],
+)
+def test_a_mistake_in_a_file_is_told_with_its_line(row, message, tmp_path):
+    write(tmp_path, "field.jsonl", [{"sentence_good": "a", "sentence_bad": "b"}, row])
+    with pytest.raises(UserError, match=f"^{re.escape(str(tmp_path / 'field.jsonl'))}:2: {message}$"):
+        read_choices(SUITES[0], tmp_path)
