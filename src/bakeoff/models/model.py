@@ -156,7 +156,8 @@ class Model(nn.Module):
     def _context(self, row: Row[Tensor]) -> Context:
         """The context of rows that stand by themselves."""
         alone = row if row.documents is None else row._replace(padding_mask=None)
-        if (bounds := document_bounds(self.stack, row)) is not None:
+        bounds = document_bounds(self.stack, row)
+        if bounds is not None:
             return Context(alone, bounds=bounds)
         shown = None if row.prefix is None else inside_prefix(row.ids, row.prefix)
         mask = self._mask(row.padding_mask, row.documents, self.decoder is not None or row.behind, shown)
