@@ -63,13 +63,14 @@ class Official:
         """The log-probability of a word after a text, of masked models before three masks."""
         if self.backend == "causal":
             return self.score(f"{text} {word}", len(text))
-        spaced = self.tokenizer(f"{text} {word}", add_special_tokens=False, return_offsets_mapping=True)
-        ids, masks = spaced["input_ids"], [self.tokenizer.mask_token_id] * 3
+        whole = self.tokenizer(f"{text} {word}", return_offsets_mapping=True)
+        ids, mask = whole["input_ids"], self.tokenizer.mask_token_id
+        behind = [each for each in ids[-1:] if whole["offset_mapping"][-1] == (0, 0)]
         total = 0.0
-        for at, (_, end) in enumerate(spaced["offset_mapping"]):
+        for at, (_, end) in enumerate(whole["offset_mapping"]):
             if end > len(text):
-                row = self.tokenizer.build_inputs_with_special_tokens(ids[:at] + masks)
-                total += float(self.logits([row])[0, row.index(masks[0]), ids[at]])
+                found = self.logits([[*ids[:at], mask, mask, mask, *behind]])
+                total += float(found[0, at, ids[at]])
         return total
 
 

@@ -14,9 +14,8 @@ from bakeoff.errors import UserError
 from bakeoff.generation.generate import never_written
 from bakeoff.preparation.prepare import prepare
 from bakeoff.reading.text_files import in_memory
-from bakeoff.scoring import minimal_pairs as scored_sentences
+from bakeoff.scoring import completions, token_scores
 from bakeoff.scoring import texts as scoring
-from bakeoff.scoring import token_scores
 from bakeoff.scoring.minimal_pairs import score_sentences
 from bakeoff.scoring.texts import TextScores, scorer_of, scoring_objective
 from bakeoff.scoring.token_scores import ScoredText
@@ -52,7 +51,7 @@ def test_sentences_are_read_as_a_corpus_is_and_in_parts(lines, tmp_path, monkeyp
     run = untrained("gpt-tiny", lines, tmp_path / "run")
     given = ["The  river", "stone\nfinds", " the old ", "river finds", "stone", "The river"]
     expected = [score_sentences(run, [" ".join(text.split())], "forwards", device="cpu")[0] for text in given]
-    monkeypatch.setattr(scored_sentences, "TEXTS_AT_ONCE", 2)
+    monkeypatch.setattr(completions, "TEXTS_AT_ONCE", 2)
     assert score_sentences(run, given, "forwards", device="cpu").tolist() == pytest.approx(expected, abs=1e-4)
 
 

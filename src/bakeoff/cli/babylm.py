@@ -42,9 +42,9 @@ def babylm(
 
     Give the same command to go on after an interruption, or once more files of the evaluation are there.
 
-    Example: bakeoff babylm strict-small laptop-decoder-mini --data babylm/train --evaluation evaluation_data --out entry
+    Example: bakeoff babylm strict-small laptop-decoder-mini --data text --evaluation evaluation_data --out entry
 
-    Example: bakeoff babylm strict-small laptop-decoder-mini --data babylm/train --out entry --dry-run
+    Example: bakeoff babylm strict-small laptop-decoder-mini --data text --out entry --dry-run
     """
     from bakeoff.challenge.entry import ask
     from bakeoff.challenge.entry import babylm as make
