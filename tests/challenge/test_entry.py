@@ -122,6 +122,8 @@ def test_what_is_missing_is_said_and_scored_once_it_is_there(text, official, sma
     (folder / "full_eval").mkdir(parents=True)
     typed = ["babylm", "strict-small", recipe, "--data", text, "--out", out, "--epochs", "2", "--document-per-line"]
     typed = [*map(str, typed), "--device", "cpu", "--evaluation", str(folder)]
+    assert command([*typed[:7], "--dry-run"]) == 0
+    assert "10,000,000 allowed; 11," in capsys.readouterr().out
     assert command([*typed, "--dry-run"]) == 0
     shown = capsys.readouterr().out
     assert "missing: blimp: no fast_eval/blimp_fast/*.jsonl" in shown

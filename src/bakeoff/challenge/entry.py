@@ -84,7 +84,7 @@ def babylm(
     out: str | Path,
     *,
     evaluation: str | Path | None = None,
-    epochs: int = MOST_EPOCHS,
+    epochs: int = 10,
     backend: str | None = None,
     document_per_line: bool = False,
     seed: int = 0,
@@ -117,7 +117,18 @@ def babylm(
             settings.
         Interrupted: a signal came; the same call goes on.
     """
-    asked = ask(track, recipe, data, out, evaluation, epochs, backend, document_per_line, seed, device)
+    asked = ask(
+        track,
+        recipe,
+        data,
+        out,
+        evaluation=evaluation,
+        epochs=epochs,
+        backend=backend,
+        document_per_line=document_per_line,
+        seed=seed,
+        device=device,
+    )
     asked.evaluating()[0].check()
     asked.folder.begin(asked.settings)
     try:
@@ -132,12 +143,13 @@ def ask(
     recipe: str | Path | Recipe,
     data: str | Path | Sequence[str | Path],
     out: str | Path,
-    evaluation: str | Path | None,
-    epochs: int,
-    backend: str | None,
-    document_per_line: bool,
-    seed: int,
-    device: str,
+    *,
+    evaluation: str | Path | None = None,
+    epochs: int = 10,
+    backend: str | None = None,
+    document_per_line: bool = False,
+    seed: int = 0,
+    device: str = "auto",
 ) -> Asked:
     """What is asked for, by the rules of the track; see `babylm`. Nothing is written.
 

@@ -2,19 +2,20 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from statistics import fmean
 
 from pydantic import Field
 
 from bakeoff.challenge.choosing import SuiteScores
-from bakeoff.challenge.evaluation import AOA, Evaluation
+from bakeoff.challenge.evaluation import AOA, READING, Evaluation
 from bakeoff.challenge.folder import MAIN, Settings
-from bakeoff.challenge.labelled import TaskScores
+from bakeoff.challenge.labelled import TASKS, TaskScores
 from bakeoff.challenge.reading_times import ReadingScores
-from bakeoff.challenge.rules import SOURCE, TRACKS, checkpoint_name
+from bakeoff.challenge.rules import TRACKS, checkpoint_name
 from bakeoff.challenge.suites import SUITES
 from bakeoff.config import Config
 from bakeoff.display import markdown
-from bakeoff.display.wording import number
+from bakeoff.display.wording import counted, listed, number
 
 
 class Score(Config):
@@ -58,60 +59,64 @@ class EntryResults(Config):
     submission: str
     """The name of the file to be submitted."""
 
-    def main(self) -> dict[str, Score]:
-        """The scores of the last model."""
-        return self.scores.get(MAIN, {})
+    def titles(self) -> tuple[str, ...]:
+        """The titles of the columns of `rows`."""
+        return ("", "official", "ties shared", "ties", *(each.name for each in TRACKS[self.track].published))
 
-    def rows(self) -> list[tuple[str, str, str, str, str]]:
-        """A row for each part: its name, the official score, the tie-safe one, the ties, and the baseline's."""
-        published, found = TRACKS[self.track].published, self.main()
+    def rows(self) -> list[tuple[str, ...]]:
+        """A row for each part: its name, the official score, the tie-safe one, the ties, and what others reached."""
+        found = self.scores.get(MAIN, {})
         rows = []
-        for suite in SUITES:
-            score, base = found.get(suite.key), published.get(suite.key)
-            ties = "-" if score is None else f"{score.ties:,} of {score.items:,}"
-            rows.append(
-                (suite.title, _shown(score and score.official), _shown(score and score.tie_safe), ties, _shown(base))
-            )
-        reading = found.get("reading")
-        rows.append(("reading", _shown(reading and reading.official), "-", "-", "-"))
+        for key, title in [*((suite.key, suite.title) for suite in SUITES), (READING, READING)]:
+            score = found.get(key)
+            ties = "-" if score is None or score.tie_safe is None else f"{score.ties:,} of {score.items:,}"
+            own = _shown(score and score.official), _shown(score and score.tie_safe), ties
+            rows.append((title, *own, *self._published(key)))
+        piqa = [score.official for key, score in found.items() if key.startswith("global_piqa")]
+        if len(piqa) == 2:
+            rows.append(("GlobalPIQA, mean", _shown(fmean(piqa)), "-", "-", *self._published("global_piqa")))
         for name, scores in self.labelled.items():
             shown = f"{scores.mean:.2f} ± {scores.deviation:.2f}"
-            rows.append((f"{name}, {scores.metric}", shown, "-", "-", "-"))
+            rows.append((f"{name}, {scores.metric}", shown, "-", "-", *self._published(name)))
+        if len(self.labelled) == len(TASKS):
+            mean = fmean(scores.mean for scores in self.labelled.values())
+            rows.append(("fine-tuning, mean", _shown(mean), "-", "-", *self._published("glue")))
         return rows
+
+    def _published(self, key: str) -> list[str]:
+        return [_shown(each.scores.get(key)) for each in TRACKS[self.track].published]
 
     def remarks(self) -> list[str]:
         """Sentences on what readers have to know of the numbers."""
         lines = [
-            f"{name}: with seed {seed} every row got one label; the mean holds it"
+            f"{name}: every row got one label with seed {listed(list(map(str, scores.collapsed)))}; the mean holds it"
             for name, scores in self.labelled.items()
-            for seed in scores.collapsed
+            if scores.collapsed
         ]
         lines += [f"not scored: {each}" for each in self.missing]
-        if self.lacking:
-            lines += [f"the submission is not whole: {each}" for each in self.lacking]
-        return lines
+        return lines + [f"the submission is not whole: {each}" for each in self.lacking]
 
     def markdown(self) -> str:
         """The report."""
-        baseline = TRACKS[self.track].baseline
+        sources = "; ".join(f"{each.name}: {each.source}" for each in TRACKS[self.track].published)
         title = f"# BabyLM {self.track}: {markdown.text(self.recipe)}"
         lines = [
             title,
             "",
-            f"{self.words:,} words of text, {self.words_read:,} words read, {len(self.checkpoints)} checkpoints; "
-            f"scored as {self.backend}.",
+            f"{self.words:,} words of text, {self.words_read:,} words read, "
+            f"{counted(len(self.checkpoints), 'checkpoint')}; scored as {self.backend}.",
             "",
-            f"| | official | ties shared | ties | {baseline} |",
-            "|---|---|---|---|---|",
+            f"| {' | '.join(self.titles())} |",
+            f"|{'---|' * len(self.titles())}",
             *(f"| {' | '.join(map(markdown.cell, row))} |" for row in self.rows()),
             "",
-            f"The baseline's scores: {SOURCE}. Reading is the mean of both kinds of times. Fine-tuning: mean and "
+            f"Of others: {sources}. Reading is the mean of both kinds of times. Fine-tuning: mean and "
             "deviation over seeds, on the rows by which the best epoch was chosen, as officially.",
             "",
         ]
         keys = [
             key
-            for key in (*(suite.key for suite in SUITES), "reading")
+            for key in (*(suite.key for suite in SUITES), READING)
             if any(key in self.scores.get(checkpoint_name(words), {}) for words in self.checkpoints)
         ]
         if keys:
@@ -169,4 +174,4 @@ def results_of(
 
 
 def _shown(value: float | None) -> str:
-    return number(value, 2)
+    return "-" if value is None else number(value, 2)

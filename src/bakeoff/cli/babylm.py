@@ -55,10 +55,7 @@ def babylm(
     if dry_run:
         from bakeoff.challenge.forecast import forecast_entry
 
-        named = ("evaluation", "epochs", "backend", "document_per_line", "seed")
-        defaults = {"evaluation": None, "backend": None}
-        asked = ask(track, loaded, data, out, *({**defaults, **options}[name] for name in named), device)
-        found = forecast_entry(asked)
+        found = forecast_entry(ask(track, loaded, data, out, device=device, **options))
         if json:
             print_json(found)
             return
@@ -71,8 +68,7 @@ def babylm(
     if json:
         print_json(results.model_dump(mode="json"))
         return
-    titles = ("", "official", "ties shared", "ties", "baseline")
-    rows = [titles, *results.rows()]
+    rows = [results.titles(), *results.rows()]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         show("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
