@@ -10,6 +10,7 @@ import yaml
 from tests.comparison.test_execution import FakeEngine, folder, plan
 from tests.conftest import PLAIN, shrink
 from tests.tuning.conftest import Planted
+from tests.valid_charts import charts_in
 
 from bakeoff import checksums
 from bakeoff.comparison.execution import compare
@@ -409,7 +410,7 @@ def test_the_report_has_a_curve_of_each_recipe(folder):
     results = go(folder, Searching())
     write_report(results, folder / "out/report.html")
     page = (folder / "out/report.html").read_text()
-    drawn = json.loads(page.partition('id="specifications">')[2].partition("</script>")[0])
+    drawn = charts_in(page)
     for number, entry in enumerate(results.recipes, 1):
         rule = drawn[f"search-{number}-0"]["layer"][-1]
         assert rule["data"]["values"] == [{"x": entry.search.winner.values[RATE]}]

@@ -4,6 +4,7 @@ import math
 import pytest
 import torch
 from tests.conftest import shrink
+from tests.valid_charts import charts_in
 
 import bakeoff
 from bakeoff.errors import UserError
@@ -136,6 +137,7 @@ def test_a_run_is_inspected_into_two_files(corpus, tmp_path):
     assert written == json.loads(json.dumps(found.model_dump()))
     page = (run.path / "inspect" / "inspect.html").read_text()
     assert 'id="kernels-encoder-2-mixer"' in page
+    assert charts_in(page)
     assert "src=" not in page.partition("<script")[0]
     (tmp_path / "file").write_text("mine")
     with pytest.raises(UserError, match="choose another --out"):

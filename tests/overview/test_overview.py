@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.conftest import shrink
+from tests.valid_charts import charts_in
 
 import bakeoff
 from bakeoff import checksums
@@ -151,6 +152,7 @@ def test_curves_are_drawn_in_letters_and_files(tmp_path):
         text = (tmp_path / f"curves{ending}").read_text(encoding="utf-8")
         assert text.lower().startswith(start)
         assert str(tmp_path / "a") in text
+        assert ending == ".svg" or [*charts_in(text)] == ["curves"]
         with pytest.raises(UserError, match="is there already; choose another --out"):
             write_curves(found, "steps", tmp_path / f"curves{ending}")
     with pytest.raises(UserError, match=r"\.html, \.svg or \.png"):

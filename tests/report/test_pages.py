@@ -11,6 +11,7 @@ import torch
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.comparison.synthetic_results import make_results
+from tests.valid_charts import charts_in
 
 from bakeoff.comparison.reporting.report import write_report
 from bakeoff.comparison.results import Results
@@ -73,6 +74,13 @@ class Page(HTMLParser):
 
 def sha256(text):
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def require_safe_page(path):
+    """A page with its charts, which are valid, too."""
+    html = path.read_text(encoding="utf-8")
+    charts_in(html)
+    return require_safe(html)
 
 
 def require_safe(html):
@@ -153,7 +161,7 @@ def test_a_report_with_hostile_names(tmp_path, monkeypatch):
         text = re.sub(rf'"{field}": {{"', lambda found: found[0] + evil, text)
     results = Results.model_validate_json(text)
     write_report(results, tmp_path / "report.html")
-    page, drawn = require_safe((tmp_path / "report.html").read_text(encoding="utf-8"))
+    page, drawn = require_safe_page(tmp_path / "report.html")
     for name in names:
         assert visible(name) in page.text
         assert visible(name) in json.dumps(drawn, ensure_ascii=False).replace('\\"', '"').replace("\\\\", "\\")
@@ -188,7 +196,7 @@ def test_speeds_of_recipes_with_hostile_names(tmp_path):
         measurements=measurements,
     )
     write_speeds(results, tmp_path / "speed.html")
-    page, _ = require_safe((tmp_path / "speed.html").read_text(encoding="utf-8"))
+    page, _ = require_safe_page(tmp_path / "speed.html")
     for name in HOSTILE:
         assert f"fails: {visible(name)}" in page.text
     results.write(tmp_path)
@@ -201,7 +209,7 @@ def test_an_inspection_of_a_run_with_a_hostile_name(tmp_path):
     kernels = Kernels(part=HOSTILE[0], kind=HOSTILE[1], offsets=[-1, 0], weights=torch.ones(2, 2).tolist())
     layer = Layer(stack=HOSTILE[2], layer=1, l2_distance=1.0, cosine_similarity=0.5, degrees=60.0, kernels=[kernels])
     write_inspection(tmp_path / "inspect.html", HOSTILE[0], HOSTILE[1], [layer])
-    page, _ = require_safe((tmp_path / "inspect.html").read_text(encoding="utf-8"))
+    page, _ = require_safe_page(tmp_path / "inspect.html")
     assert visible(HOSTILE[0]) in page.text
 
 
@@ -238,7 +246,7 @@ def test_a_search_with_hostile_names(tmp_path):
     )
     recipe = load_recipe("bert-tiny", {"name": HOSTILE[0]})
     write_search(results, recipe, tmp_path / "report.html")
-    page, drawn = require_safe((tmp_path / "report.html").read_text(encoding="utf-8"))
+    page, drawn = require_safe_page(tmp_path / "report.html")
     for name in HOSTILE:
         assert visible(name) in page.text
         assert visible(name) in json.dumps(drawn, ensure_ascii=False).replace('\\"', '"').replace("\\\\", "\\")

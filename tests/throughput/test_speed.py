@@ -1,12 +1,12 @@
 import csv
 import json
 import math
-import re
 import time
 
 import pytest
 import torch
 from tests.conftest import shrink
+from tests.valid_charts import charts_in
 
 from bakeoff.batching.batches import Batches, BatchSizes
 from bakeoff.batching.rows import TargetDrawing, TextRows
@@ -59,7 +59,7 @@ def test_the_files_hold_every_cell(measured):
     rows = list(csv.DictReader((out / "speed.csv").read_text(encoding="utf-8").splitlines()))
     assert [row["latency_ms"] for row in rows] == [str(each.latency_ms) for each in results.measurements]
     html = (out / "speed.html").read_text(encoding="utf-8")
-    drawn = json.loads(re.search(r'id="specifications">(.*?)</script>', html, re.DOTALL)[1])
+    drawn = charts_in(html)
     assert list(drawn) == [quantity.field for quantity in shown(results)]
     for each in results.measurements:
         assert f"<td>{QUANTITIES[0].of(each)}</td>" in html

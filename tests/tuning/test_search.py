@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from tests.conftest import PLAIN, shrink
+from tests.valid_charts import charts_in
 
 from bakeoff.durable import held
 from bakeoff.errors import Interrupted, UserError
@@ -68,7 +69,7 @@ def test_what_is_written(tmp_path, planted):
     assert json.loads((out / "results.json").read_text()) == json.loads(results.model_dump_json())
     page = (out / "report.html").read_text()
     assert "held-out loss over training.optimizer.lr" in page
-    drawn = json.loads(page.partition('id="specifications">')[2].partition("</script>")[0])
+    drawn = charts_in(page)
     rows = list(rows_of(drawn["key-0"]))
     assert sorted(row["x"] for row in rows if row["evaluation"] == "at the end") == sorted(
         trial.values[RATE] for trial in results.trials if trial.state == "finished"
@@ -288,7 +289,7 @@ def test_of_three_numbers_in_a_list_the_outer_ones_are_edges(tmp_path, planted, 
 def test_the_chart_marks_the_best_value_on_an_axis_of_numbers(tmp_path, planted):
     search(tmp_path / "out", planted(best=3e-3), over={RATE: [1e-4, 3e-3, 1e-2], "model.dropout": [0.1]})
     page = (tmp_path / "out" / "report.html").read_text()
-    drawn = json.loads(page.partition('id="specifications">')[2].partition("</script>")[0])
+    drawn = charts_in(page)
     rule = drawn["key-0"]["layer"][-1]
     assert rule["mark"]["type"] == "rule"
     assert rule["data"]["values"] == [{"x": 3e-3}]

@@ -7,6 +7,7 @@ from statistics import fmean, stdev
 import pytest
 from tests.conftest import shrink
 from tests.tuning.conftest import Planted
+from tests.valid_charts import charts_in
 
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.jobs.job import Outcome
@@ -88,6 +89,7 @@ def test_a_trial_diverges_where_one_of_its_seeds_does(tmp_path):
 def test_the_spread_is_shown(tmp_path):
     results = search(tmp_path / "out", Noisy(best=2e-3))
     page = (tmp_path / "out" / "report.html").read_text()
+    charts_in(page)
     first, second = sorted((t for t in results.trials if t.state == "finished"), key=lambda t: t.losses[-1])[:2]
     assert f"{first.losses[-1]:.4f} ± {stdev(run.losses[-1] for run in first.runs):.4f}" in page
     differences = [a.losses[-1] - b.losses[-1] for a, b in zip(first.runs, second.runs, strict=True)]
