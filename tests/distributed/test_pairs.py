@@ -9,7 +9,7 @@ import sys
 import pytest
 import torch
 from safetensors.torch import load_file
-from tests.conftest import shrink
+from tests.conftest import crossed, shrink
 from tests.distributed.pair import run_of
 
 from bakeoff.recipe_files import recipe_names
@@ -17,6 +17,17 @@ from bakeoff.runs.run import Run
 from bakeoff.tasks.evaluate import evaluate
 
 TINY = [name for name in recipe_names() if name.endswith("-tiny")]
+QUICK = (
+    "bert-tiny",
+    "gencnn-tiny",
+    "gpt-bert-tiny",
+    "lstm-lm-tiny",
+    "t5-tiny",
+    "transformer-translation-tiny",
+    "transformer-xl-tiny",
+    "xlnet-tiny",
+)
+"""Recipes of which each has something of its own to share: sums of a batch norm, memories, sources, generators."""
 PLAIN = {
     "training.optimizer": {"kind": "sgd", "lr": 0.05},
     "training.schedule": {"kind": "constant"},
@@ -145,10 +156,10 @@ def ended(processes, folder):
     return results[0]
 
 
-def all_recipes(corpus, parallel_corpus):
-    """Every family, with its corpus."""
+def steps_of(names, corpus, parallel_corpus):
+    """Recipes, each with its corpus."""
     steps = {}
-    for name in TINY:
+    for name in names:
         recipe = shrink(name, **PLAIN)
         text = parallel_corpus if recipe.input.parallel else corpus
         steps[name] = recipe.model_dump(mode="json"), str(text.path)
@@ -156,17 +167,20 @@ def all_recipes(corpus, parallel_corpus):
 
 
 @pytest.fixture(scope="module")
-def pair(corpus, parallel_corpus, tmp_path_factory):
-    """What two processes have found of each recipe, by its name."""
+def pair(request, corpus, parallel_corpus, tmp_path_factory):
+    """What two processes have found of each recipe of which a test is run, by its name."""
     folder = tmp_path_factory.mktemp("pair")
-    return ended(started(folder, steps=all_recipes(corpus, parallel_corpus)), folder)["steps"]
+    tests = [each for each in request.session.items if each.path == request.path and "pair" in each.fixturenames]
+    asked = {test.callspec.params["name"] for test in tests}
+    names = [name for name in TINY if name in asked]
+    return ended(started(folder, steps=steps_of(names, corpus, parallel_corpus)), folder)["steps"]
 
 
 @pytest.fixture(scope="module")
 def sharing_pair(corpus, parallel_corpus, tmp_path_factory):
     """The same of two processes that divide the weights, one of which has fewer micro-batches."""
     folder = tmp_path_factory.mktemp("sharing")
-    return ended(started(folder, steps=all_recipes(corpus, parallel_corpus), shards=True), folder)["steps"]
+    return ended(started(folder, steps=steps_of(TINY, corpus, parallel_corpus), shards=True), folder)["steps"]
 
 
 @pytest.fixture(scope="module")
@@ -215,7 +229,7 @@ def read_lines(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-@pytest.mark.parametrize("name", TINY)
+@pytest.mark.parametrize("name", crossed(TINY, QUICK))
 def test_two_processes_train_as_one(name, pair):
     require_as_one(pair[name])
 

@@ -43,7 +43,7 @@ def require_equal(made, whole):
             assert torch.equal(mine.targets[name][1], labels)
 
 
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("size", [pytest.param(2, marks=pytest.mark.slow), 3])
 @pytest.mark.parametrize("name", TINY)
 def test_processes_make_the_batch_of_one(name, size, corpus, parallel_corpus):
     recipe = shrink(name, **BY_ROWS)

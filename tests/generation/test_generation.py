@@ -6,8 +6,9 @@ import math
 import numpy as np
 import pytest
 import torch
-from tests.conftest import shrink
+from tests.conftest import crossed, shrink
 
+from bakeoff.conformance.narrow import EVERY_CHOICE
 from bakeoff.errors import UserError
 from bakeoff.generation.config import GenerationConfig
 from bakeoff.generation.generator import Generator
@@ -21,6 +22,8 @@ from bakeoff.row import Row, Source
 
 VOCABULARY = 60
 CAUSAL = [name for name in recipe_names() if load_recipe(name).model.causal]
+QUICK = [name for name in CAUSAL if name in EVERY_CHOICE or name.endswith("-tiny")]
+"""Recipes of every choice, and small ones, whose prompts are read whenever tests are run; the others are crossings."""
 GREEDY = GenerationConfig(tokens=6, temperature=0)
 PROMPTS = [[7, 8, 9], [10], [11, 12, 13, 14, 15, 16, 17, 18]]
 SOURCES = [[20, 21, 22, 23], [24], [25, 26, 27, 28, 29, 30]]
@@ -56,7 +59,7 @@ def by_whole_passes(module, prompt, source, tokens, end):
     return written
 
 
-@pytest.mark.parametrize("name", CAUSAL)
+@pytest.mark.parametrize("name", crossed(CAUSAL, QUICK))
 def test_greedy_equals_whole_passes_for_prompts_of_any_length(name):
     module = build(name)
     sources = sources_of(module)
@@ -196,7 +199,7 @@ def test_a_masked_model_cannot_write():
         GenerationConfig.parse({"beams": 4, "top_k": 3}, "generate")
 
 
-@pytest.mark.parametrize("name", CAUSAL)
+@pytest.mark.parametrize("name", crossed(CAUSAL, QUICK))
 @pytest.mark.parametrize("padding", ["computed", "left out"])
 def test_prompts_of_unlike_lengths_are_read_at_once_as_each_is_alone(name, padding):
     """Whatever a state is made of: keys, sums, taps, cells; and whatever tells positions."""

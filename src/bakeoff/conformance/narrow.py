@@ -184,3 +184,32 @@ ALIKE: dict[str, list[str]] = {}
 _first: dict[str, str] = {}
 for _name in [*REGISTRY, *VARIANTS]:
     ALIKE.setdefault(_first.setdefault(_what_is_tested(_name), _name), []).append(_name)
+
+
+def _choices(node: Any, key: str = "") -> Iterator[tuple[str, str | bool | None]]:
+    """Every setting in a tree of values that is chosen and not counted: kinds, names, what is on or off."""
+    if isinstance(node, dict):
+        for each, value in node.items():
+            yield from _choices(value, f"{node.get('kind', '')}.{each}")
+    elif isinstance(node, list):
+        for each in node:
+            yield from _choices(each, key)
+    elif node is None or isinstance(node, str | bool):
+        yield key, node
+
+
+def _of_every_choice() -> set[str]:
+    """Few names of `ALIKE` whose recipes together have every kind and every choice that any of them has."""
+    values = {name: narrow(name).model_dump(mode="json") for name in ALIKE}
+    parts = ("model", "input", "objective")
+    chosen = {name: {each for part in parts for each in _choices(value[part], part)} for name, value in values.items()}
+    left, few = set[tuple[str, str | bool | None]]().union(*chosen.values()), set[str]()
+    while left:
+        best = max(chosen, key=lambda name: len(chosen[name] & left))
+        few.add(best)
+        left -= chosen[best]
+    return few
+
+
+EVERY_CHOICE = set(ALIKE) if PLUGINS else _of_every_choice()
+"""Names that long contracts are tested with in every run: the others have the same kinds in other combinations."""

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file
 
 from bakeoff.conformance.built_models import fresh
-from bakeoff.conformance.narrow import REGISTRY, narrow
+from bakeoff.conformance.narrow import PLUGINS, REGISTRY, narrow
 from bakeoff.training.pretrain import pretrain
 from bakeoff.training.stages import make_batches
 
@@ -43,10 +43,17 @@ def smallest_of_each_kind(part):
     return list(kinds.values())
 
 
+QUICK = {"optimizer": 3, "schedule": 2}
+"""As many kinds of each part, those of the smallest recipes, are stopped in every run; the others are crossings."""
 TRAININGS = [
-    pytest.param(name, part, id=f"{name}: {getattr(REGISTRY[name].training, part).kind}")
+    pytest.param(
+        name,
+        part,
+        id=f"{name}: {getattr(REGISTRY[name].training, part).kind}",
+        marks=[pytest.mark.slow] * (not PLUGINS and number >= QUICK[part]),
+    )
     for part in ("optimizer", "schedule")
-    for name in smallest_of_each_kind(part)
+    for number, name in enumerate(smallest_of_each_kind(part))
 ]
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from bakeoff.conformance.device_spy import META, spying
-from bakeoff.conformance.narrow import ALIKE, PLUGINS, narrow
+from bakeoff.conformance.narrow import ALIKE, EVERY_CHOICE, PLUGINS, narrow
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.model import Model
 from bakeoff.resources.device import Placement
@@ -49,6 +49,9 @@ def loaded_again(optimizer):
     optimizer.load_state_dict({"state": kept, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
+@pytest.mark.parametrize(
+    "name", [each if each in EVERY_CHOICE else pytest.param(each, marks=pytest.mark.slow) for each in ALIKE]
+)
 def test_a_step_waits_for_nothing_and_mixes_no_devices(unit):
     """It holds before a checkpoint and after it, when the optimizer has its state from the CPU."""
     never_waits(unit)

@@ -20,7 +20,7 @@ from bakeoff.conformance.built_models import (
     random_ids,
     read,
 )
-from bakeoff.conformance.narrow import ALIKE, narrow
+from bakeoff.conformance.narrow import ALIKE, EVERY_CHOICE, narrow
 from bakeoff.models.context import Context
 from bakeoff.row import Row, Source
 
@@ -38,8 +38,16 @@ UNCOUNTED = [
 MODES = ["evaluation", "training"]
 
 
-@pytest.mark.parametrize("name", CAUSAL)
-@pytest.mark.parametrize("mode", MODES)
+def in_each_mode(names):
+    """Names and modes as parameters of a test; in training recipes of every choice alone, unless crossings are run."""
+    return [
+        pytest.param(name, mode, marks=[pytest.mark.slow] * (mode == "training" and name not in EVERY_CHOICE))
+        for name in names
+        for mode in MODES
+    ]
+
+
+@pytest.mark.parametrize(("name", "mode"), in_each_mode(CAUSAL))
 def test_a_causal_model_does_not_see_what_comes_after(module, length, mode):
     """States and their gradients do not depend on later tokens, to the last bit, with padding and packed documents."""
     in_mode(module, mode)
@@ -160,7 +168,7 @@ def test_every_output_depends_on_the_source_but_not_on_its_padding(module, lengt
         assert_close(read(module, ids, source=Source(source[:, :-6])), expected)
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("name", "mode"), in_each_mode(ALIKE))
 def test_padding_is_not_seen(module, length, mode):
     """States and gradients are the same to the last bit, whatever stands at padding."""
     in_mode(module, mode)
@@ -189,7 +197,7 @@ def test_more_padding_changes_nothing(module, length):
     assert (by_padded_token[:, length:] == 0).all()
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("name", "mode"), in_each_mode(ALIKE))
 def test_a_packed_document_does_not_depend_on_its_neighbours(module, length, mode):
     """States and gradients are the same to the last bit, whatever the neighbours are."""
     in_mode(module, mode)
