@@ -147,7 +147,7 @@ def test_an_unfinished_run_is_checked_as_far_as_it_has_come(corpus, tmp_path, ca
 
 def test_a_run_that_is_killed_while_it_finishes_is_whole_and_resumes(corpus, tmp_path, monkeypatch):
     """A kill before each of the files that its end puts in place."""
-    recipe = shrink("bert-tiny", **{"training.checkpoint_minutes": 1e-9})
+    recipe = shrink("bert-tiny", **{"training.checkpoint_minutes": 1e-9, "training.budget": {"steps": 3}})
     whole = pretrain(recipe, corpus.path, tmp_path / "whole", progress=False, device="cpu").path
     finish, replace, left = Run.finish, Path.replace, []
 

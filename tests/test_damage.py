@@ -5,6 +5,7 @@ import importlib.util
 import json
 import os
 import shutil
+from itertools import islice
 
 import pytest
 import torch
@@ -89,7 +90,7 @@ def finetuning(folder):
 class Verb:
     """A command, the directory that it reads, and the patterns of the files that it needs there.
 
-    `makes` is the run that it makes, and `slow` has it attacked twice a file instead of in all ways.
+    `makes` is the run that it makes, and `slow` has it attacked twice a file instead of in all ways, in long runs too.
     """
 
     def __init__(self, name, of, arguments, reads, makes=None, slow=False):
@@ -189,16 +190,23 @@ def one_line(err):
     return last
 
 
-LONG = ("check comparison", "comparison")
-"""Verbs that many files have to be attacked for."""
+LONG = ("check comparison", "comparison", "fine-tuning", "starting from a run")
+"""Verbs that many files have to be attacked for, or that train on what others read, too."""
 
 
 @pytest.mark.parametrize(
-    "verb", [pytest.param(verb, marks=[pytest.mark.slow] * (verb.name in LONG)) for verb in VERBS], ids=repr
+    ("verb", "in_haste"),
+    [
+        pytest.param(verb, in_haste, marks=[pytest.mark.slow] * (verb.name in LONG or not in_haste))
+        for verb in VERBS
+        for in_haste in ((True,) if verb.slow else (True, False))
+    ],
+    ids=repr,
 )
 def test_damage_is_noticed_by_who_reads_the_file_and_is_nothing_to_the_others(
-    verb, place, tmp_path, capsys, monkeypatch
+    verb, in_haste, place, tmp_path, capsys, monkeypatch
 ):
+    """In haste each file is damaged in two of the ways, another two from file to file."""
     monkeypatch.setattr(execution, "_report", lambda results, path: path.write_text("the report"))
     status, *expected = verb(capsys, place, tmp_path / "made")
     assert status == 0, expected
@@ -207,7 +215,7 @@ def test_damage_is_noticed_by_who_reads_the_file_and_is_nothing_to_the_others(
         needed = any(fnmatch.fnmatch(name, pattern) for pattern in verb.reads)
         content = path.read_bytes()
         ways = attacks(content)
-        if verb.slow or not needed:
+        if in_haste or verb.slow or not needed:
             ways = [ways[(number + more) % len(ways)] for more in range(2 if needed else 1)]
         try:
             for damaged in ways:
@@ -261,15 +269,17 @@ TRAINING = ("starting from a run", "resuming", "comparison")
 
 
 @pytest.mark.parametrize(
-    ("name", "file"),
+    ("name", "file", "every"),
     [
-        pytest.param(name, file, marks=[pytest.mark.slow] * (name in TRAINING and (number > 0 or name == "comparison")))
+        pytest.param(name, file, every, marks=[pytest.mark.slow] * (every == 1 or (name in TRAINING and number > 0)))
         for name, files in READERS.items()
         for number, file in enumerate(reversed(files))
+        for every in (4, 1)
+        if (name, every) != ("comparison", 4)
     ],
 )
-def test_without_checksums_every_content_is_one_line_or_works(name, file, place, tmp_path, capsys, monkeypatch):
-    """Of a directory from before there were checksums, or from a stranger."""
+def test_without_checksums_every_content_is_one_line_or_works(name, file, every, place, tmp_path, capsys, monkeypatch):
+    """Of a directory from before there were checksums, or from a stranger; in haste every fourth content is tried."""
     monkeypatch.setattr(execution, "_report", lambda results, path: path.write_text("the report"))
     (verb,) = (verb for verb in VERBS if verb.name == name)
     shutil.copytree(place, tmp_path / "place")
@@ -279,7 +289,7 @@ def test_without_checksums_every_content_is_one_line_or_works(name, file, place,
     content = path.read_bytes()
     assert verb(capsys, tmp_path / "place", tmp_path / "made")[0] == 0
     refused = 0
-    for wrong in malformed(content, 1 if verb.makes else 2):
+    for wrong in islice(malformed(content, 1 if verb.makes else 2), len(file) % every, None, every):
         path.write_bytes(wrong)
         status, _, err, _ = verb(capsys, tmp_path / "place", tmp_path / "made")
         assert status in (0, 2), wrong[:200]
@@ -288,7 +298,7 @@ def test_without_checksums_every_content_is_one_line_or_works(name, file, place,
             refused += 1
         for found in path.parent.rglob(LIST):
             found.unlink()
-    assert refused >= 16
+    assert refused >= 16 // every
 
 
 LOST = {
@@ -343,21 +353,26 @@ def test_weights_over_what_a_killed_process_left_follow_the_umask(tmp_path):
     assert path.stat().st_mode == (tmp_path / "new").stat().st_mode
 
 
-@pytest.mark.parametrize("umask", [pytest.param(0o022, marks=pytest.mark.slow), 0o077])
-def test_all_files_follow_the_umask(umask, place, tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("umask", "verbs"),
+    [(0o077, "few"), *(pytest.param(umask, "all", marks=pytest.mark.slow) for umask in (0o022, 0o077))],
+)
+def test_all_files_follow_the_umask(umask, verbs, place, tmp_path, capsys):
     before = os.umask(umask)
     try:
         out, corpus = tmp_path / "out", place / "corpus"
         pretraining = ["pretrain", place / "recipe.yaml", "--corpus", corpus, "--out", out / "run", "--device", "cpu"]
         assert call(capsys, *pretraining, "--average-last", "1")[0] == 0
         assert call(capsys, *finetuning(place), "--out", out / "tuned")[0] == 0
-        assert call(capsys, "tune", *pretraining[1:4], "--out", out / "search", "--trials", "1", "--jobs", "1")[0] == 0
-        if importlib.util.find_spec("transformers"):
+        if verbs == "all":
+            searching = ["tune", *pretraining[1:4], "--out", out / "search", "--trials", "1", "--jobs", "1"]
+            assert call(capsys, *searching)[0] == 0
+        if verbs == "all" and importlib.util.find_spec("transformers"):
             assert call(capsys, "export", out / "run", "--to", "hf", "--out", out / "export")[0] == 0
             assert call(capsys, "import", out / "export", "--out", out / "import")[0] == 0
     finally:
         os.umask(before)
     modes = {path: path.stat().st_mode & 0o777 for path in out.rglob("*")}
     wrong = {path: mode for path, mode in modes.items() if mode != (0o777 if path.is_dir() else 0o666) & ~umask}
-    assert len(modes) > 30
+    assert len(modes) > (30 if verbs == "all" else 15)
     assert not wrong

@@ -460,6 +460,7 @@ def test_an_exported_kind_of_task_is_not_imported_as_another(graded_run, monkeyp
     assert "there is no kind of task 'grades'" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_kind_of_task_is_exported_as_onnx(graded_run, monkeypatch, capsys):
     for name in ("onnx", "onnxscript", "onnxruntime"):
         pytest.importorskip(name)
@@ -504,7 +505,8 @@ def test_a_run_of_another_kind_of_task_names_its_plugin(graded, corpus, monkeypa
         bakeoff.predict("stars", ["a"])
 
 
-@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", [1, 2])
 def test_a_kind_of_task_is_compared(graded, corpus, jobs):
     """With its baselines and its noise, in this process and in others."""
     (graded / "small.yaml").write_text(shrink("bert-tiny").to_yaml(), encoding="utf-8")

@@ -63,7 +63,9 @@ CASES += [("bert-tiny", "segment_pair", ["mlm", kind]) for kind in ("nsp", "sop"
 CASES += [("gpt-tiny", "blocks", ["clm"]), ("t5-tiny", "blocks", ["span_corruption"])]
 
 
-@pytest.mark.parametrize(("name", "format", "kinds"), CASES)
+@pytest.mark.parametrize(
+    ("name", "format", "kinds"), [*CASES[::2], *(pytest.param(*each, marks=pytest.mark.slow) for each in CASES[1::2])]
+)
 def test_a_batch_takes_memory_for_itself_alone(text, corpus, name, format, kinds):
     batches_of(text, corpus.tokenizer, name, format, kinds)  # makes the index
     tracemalloc.start()

@@ -8,7 +8,7 @@ import sys
 import time
 
 import pytest
-from tests.conftest import sentences, shrink
+from tests.conftest import crossed, sentences, shrink
 from tests.test_full_disk import space
 from tests.untrained_runs import untrained
 
@@ -138,7 +138,7 @@ def test_two_cannot_write_one_file(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["last", "later", "out.npy"]
 
 
-@pytest.mark.parametrize("form", EXPORTS)
+@pytest.mark.parametrize("form", crossed(EXPORTS, ("hf", "sentence-transformers")))
 def test_a_stopped_export_leaves_nothing(form, runs, tmp_path, capsys, monkeypatch):
     for name in EXPORTS[form]:
         pytest.importorskip(name)

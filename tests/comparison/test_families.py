@@ -110,7 +110,9 @@ def test_a_task_that_is_there_twice_changes_nothing_but_rows():
     assert twice.pairs[0].p <= alone.p
 
 
-@pytest.mark.parametrize("family", ["gains", "interactions", "over", "trend"])
+@pytest.mark.parametrize(
+    "family", ["gains", "interactions", *(pytest.param(each, marks=pytest.mark.slow) for each in ("over", "trend"))]
+)
 def test_no_family_claims_too_much(family):
     random, repeats, said = np.random.default_rng(5), 120, 0
     for _ in range(repeats):

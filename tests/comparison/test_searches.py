@@ -115,7 +115,7 @@ def test_a_finished_comparison_searches_nothing_again(folder):
     assert {path: path.stat().st_mtime_ns for path in (folder / "out/searches").rglob("*")} == before
 
 
-@pytest.mark.parametrize("part", [0, 3, 9, 17, 29])
+@pytest.mark.parametrize("part", [3, 17, *(pytest.param(part, marks=pytest.mark.slow) for part in (0, 9, 29))])
 def test_a_comparison_that_is_stopped_in_a_search_goes_on_as_one_that_was_not(folder, part):
     whole = go(folder, engine := Searching(), out="whole")
     stopped = Searching(stops_before=part)

@@ -58,7 +58,8 @@ def write_task(task, folder):
     if "dataset" in task:
         laid(folder / task["data"], next(files for name, files, _ in PUBLISHED if name == task["dataset"]))
         return
-    for path in (folder / task[part] for part in ("train", "dev", "test") if part in task):
+    paths = [folder / task[part] for part in ("train", "dev", "test") if part in task]
+    for path in (each for each in paths if not each.exists()):
         path.parent.mkdir(parents=True, exist_ok=True)
         if task.get("kind") == "tagging":
             path.write_text(conllu(task["train_rows"] + 40))
@@ -72,35 +73,40 @@ def write_task(task, folder):
             path.write_text("".join("\t".join(row) + "\n" for row in [list(rows[0]), *(row.values() for row in rows)]))
 
 
-@pytest.fixture
-def laid_out(corpus, other, parallel_corpus, tmp_path):
-    """A function that lays a plan, with all that it names, into a folder, and returns the plan's path.
+@pytest.fixture(scope="module")
+def lay(corpus, other, parallel_corpus):
+    """A function that lays a plan, with all that it names and is not there yet, into a folder: the plan's path.
 
     Only if `fitting` the weights of runs are of the recipes that start from them.
     """
 
-    def lay(name, fitting=False):
+    def untrained_once(recipe, run, seed=0):
+        if not run.exists():
+            untrained_of(recipe, corpus, run, seed)
+
+    def lay(name, folder, fitting=False):
         text = (PLANS / f"{name}.yaml").read_text()
         for model, recipe in PUBLISHED_MODELS.items():
             if model in text:
                 text = text.replace(model, f"../runs/{recipe}")
-                untrained_of(load_recipe(recipe), corpus, tmp_path / "runs" / recipe)
+                untrained_once(load_recipe(recipe), folder / "runs" / recipe)
         for long, short in SHORT.items():
             text = re.sub(long, short, text)
         plan = yaml.safe_load(text)
-        path = tmp_path / f"{name}.yaml"
-        path.parent.mkdir(parents=True)
+        path = folder / f"{name}.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         texts = {plan["corpus"]: parallel_corpus if Path(plan["corpus"]).name in PAIRS else corpus}
         items = [each for each in plan["recipes"] if isinstance(each, dict)]
         texts |= {each["corpus"]: other for each in items if "corpus" in each}
-        (tmp_path / "corpora").mkdir()
+        (folder / "corpora").mkdir(exist_ok=True)
         for place, made in texts.items():
-            (path.parent / place).symlink_to(made.path)
+            if not (path.parent / place).exists():
+                (path.parent / place).symlink_to(made.path)
         for run in {Path(each.get("start") or each["recipe"]).parent.name for each in items if "{seed}" in str(each)}:
             recipe, changes = RUNS[run] if fitting else ("laptop-encoder-tiny", {})
             for seed in range(plan["seeds"]):
-                untrained_of(load_recipe(recipe).changed(changes), corpus, tmp_path / f"runs/{run}/seed-{seed}", seed)
+                untrained_once(load_recipe(recipe).changed(changes), folder / f"runs/{run}/seed-{seed}", seed)
         for task in plan.get("tasks", ()):
             if "dataset" in task or "test" in task:
                 write_task(task, path.parent)
@@ -111,22 +117,32 @@ def laid_out(corpus, other, parallel_corpus, tmp_path):
 
 @pytest.mark.slow  # a batch of each recipe is made, and of large ones as well
 @pytest.mark.parametrize("name", NAMES)
-def test_a_plan_passes_its_dry_run(name, laid_out, tmp_path, monkeypatch):
+def test_a_plan_passes_its_dry_run(name, lay, tmp_path, monkeypatch):
     """Only the measurements of speed are left out: a step of a large model takes long here."""
     monkeypatch.setattr(of_comparison, "step_times", lambda recipes, *args: [StepTime(1.0, 1.0)] * len(recipes))
     monkeypatch.setattr(of_comparison, "expected_seconds", lambda *args: 1.0)
-    forecast = forecast_comparison(laid_out(name, fitting=True), tmp_path / "out", jobs=1)
+    forecast = forecast_comparison(lay(name, tmp_path, fitting=True), tmp_path / "out", jobs=1)
     assert sum(work.jobs for work in forecast.works) > 0
     assert not (tmp_path / "out").exists()
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """One folder for all plans, and the recipes of which a model has been made, whatever the plan."""
+    return tmp_path_factory.mktemp("plans"), set()
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_a_plan_opens(name, laid_out):
+def test_a_plan_opens(name, lay, shared):
     """With every recipe that it names, and a model of each."""
-    plan = Plan.read(laid_out(name))
+    folder, made = shared
+    plan = Plan.read(lay(name, folder))
     recipes = [load_recipe(item.recipe, item.of_recipe) for item in plan.recipes if item.recipe in recipe_names()]
     for recipe in recipes:
-        build_on_meta(recipe, VOCABULARY)
+        model = recipe.model.model_dump_json()
+        if model not in made:
+            build_on_meta(recipe, VOCABULARY)
+            made.add(model)
     assert plan.seeds == [0, 1, 2] or not recipes  # or all are models of others, and seeds are of fine-tuning
 
 

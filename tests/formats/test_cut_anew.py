@@ -105,7 +105,7 @@ def packed_by_a_loop(documents, longest, room):
     return [*rows, row] if row else rows
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=8), min_size=1, max_size=6), st.integers(9, 40))
 def test_sentences_stay_whole_and_the_first_row_is_shorter(documents, longest):
     sentences, starts = bounds(documents)
@@ -127,7 +127,7 @@ def test_sentences_stay_whole_and_the_first_row_is_shorter(documents, longest):
                 assert len(inside) == 1
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(texts, st.integers(2, 40), st.integers(1, 5))
 def test_chunks_that_are_cut_anew_hold_what_the_first_ones_may(documents, longest, number):
     sentences, starts = bounds(documents)
@@ -233,6 +233,7 @@ def test_what_cannot_be_cut_anew_is_refused(name, changes, says):
         shrink(name, **changes).changed({"input.cut_anew": True})
 
 
+@pytest.mark.slow
 @pytest.mark.slow
 def test_ten_million_documents_are_shuffled_in_seconds():
     order = document_order(10_000_000, Epoch(0, 1))

@@ -18,6 +18,8 @@ from bakeoff.interop.onnx import export as own
 from bakeoff.interop.onnx.conversion import open_session
 from bakeoff.interop.onnx.readme import OF_ENCODER, snippet
 
+pytestmark = pytest.mark.slow  # what needs these libraries is left out of the quick tests anyway
+
 
 @pytest.fixture(scope="module")
 def encoder(corpus, tmp_path_factory):

@@ -19,10 +19,10 @@ from tests.interop.fitted_runs import QUICK, files, sentences
 
 RECIPES = [
     "t5-tiny",  # with marks of gaps, which are never written
-    "gpt2-tiny",
     *(
         pytest.param(name, marks=pytest.mark.slow)
         for name in (
+            "gpt2-tiny",
             "conv-light-tiny",
             "transformer-tiny",
             "bart-tiny",

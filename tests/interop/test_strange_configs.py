@@ -20,7 +20,7 @@ from tests.interop.test_own_exports import exported
 pytest.importorskip("transformers")
 
 MOST_KILOBYTES = 500_000
-IN_HASTE = 12
+IN_HASTE = 6
 """Cases of each folder that every run of the tests tries, always the same."""
 MOST_KILOBYTES = 500_000
 

@@ -115,7 +115,7 @@ def test_any_small_text(tmp_path_factory, documents, seed):
         assert (np.diff(split.sentences) > 0).all()
 
 
-@pytest.mark.parametrize("kind", ["wordpiece", "byte_bpe"])
+@pytest.mark.parametrize("kind", ["wordpiece", pytest.param("byte_bpe", marks=pytest.mark.slow)])
 def test_any_number_of_workers_gives_the_same_bytes(tmp_path, monkeypatch, kind):
     monkeypatch.setattr(text_encoding, "_JOB", 1 << 16)
     file = _jsonl(tmp_path / "a.jsonl", _documents(2_000))
@@ -269,12 +269,19 @@ NOVELS = {
     "novels of one paragraph": (8, 1, 3_000),
     "one long line": (1, 1, 6_000),
 }
+QUICK = {
+    "novels": [0.01],
+    "many novels": [0.002],
+    "novels of one paragraph": [0.5],
+    "one long line": [0.01, 0.999],
+}
+"""Shares of each shape that are cut whenever tests are run; the other ones are crossings."""
 
 
 @pytest.mark.parametrize(
     ("shape", "share"),
     [
-        pytest.param(shape, share, marks=[pytest.mark.slow] * (shape == "many novels" and share > 0.01))
+        pytest.param(shape, share, marks=[pytest.mark.slow] * (share not in QUICK[shape]))
         for shape in NOVELS
         for share in (0.01, 0.002, 0.5, 0.999)
     ],

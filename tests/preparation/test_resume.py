@@ -81,7 +81,7 @@ RUNS = {"workers": 0}  # one document, of which runs of paragraphs are held out
     ("name", "options", "kills"),
     [
         ("a.jsonl", SELECTED, 1),
-        ("a.txt", RUNS, 1),
+        pytest.param("a.txt", RUNS, 1, marks=pytest.mark.slow),
         pytest.param("a.jsonl", WORKERS, 2, marks=pytest.mark.slow),
         pytest.param("a.jsonl", SELECTED, 2, marks=pytest.mark.slow),
         pytest.param("a.txt", RUNS, 2, marks=pytest.mark.slow),
@@ -134,7 +134,10 @@ def test_ctrl_c_keeps_what_is_done(tmp_path):
     assert contents(corpus.path) == contents(prepare(file, tmp_path / "whole", tokenizer=SIZE).path)
 
 
-@pytest.mark.parametrize(("send", "number"), [(os.kill, signal.SIGTERM), (os.killpg, signal.SIGHUP)])
+@pytest.mark.parametrize(
+    ("send", "number"),
+    [(os.kill, signal.SIGTERM), pytest.param(os.killpg, signal.SIGHUP, marks=pytest.mark.slow)],
+)
 def test_the_command_ends_as_cleanly_by_other_signals(send, number, tmp_path):
     """`kill` reaches the process, a closed terminal its workers too."""
     file = text(tmp_path / "a.jsonl", 1500)

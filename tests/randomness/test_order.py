@@ -65,7 +65,15 @@ def chance_of_next_epochs(orders):
 CHANCES = (chance_of_positions, chance_of_successors, chance_of_next_epochs)
 
 
-@pytest.mark.parametrize("sizes", [range(2, 31), range(31, 61), range(61, 81), range(81, 101), [1000]], ids=str)
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        range(2, 31),
+        *(pytest.param(range(*ends), marks=pytest.mark.slow) for ends in ((31, 61), (61, 81), (81, 101))),
+        [1000],
+    ],
+    ids=str,
+)
 def test_orders_are_uniform(sizes):
     """Each example once an epoch, at any place, after any other one, whatever its place in the epoch before."""
     for size in sizes:

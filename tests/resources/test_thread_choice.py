@@ -45,7 +45,12 @@ class Steps:
 
 
 @pytest.mark.parametrize(
-    ("with_two", "best"), [(0.01, 2), (0.019, 1), (0.1, 1)], ids=["much faster", "a little faster", "disturbed"]
+    ("with_two", "best"),
+    [
+        pytest.param(0.01, 2, id="much faster"),
+        pytest.param(0.019, 1, id="a little faster"),
+        pytest.param(0.1, 1, id="disturbed", marks=pytest.mark.slow),
+    ],
 )
 def test_several_threads_have_to_be_clearly_faster(two, with_two, best):
     before, state = torch.get_num_threads(), torch.random.get_rng_state()

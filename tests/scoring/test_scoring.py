@@ -342,7 +342,7 @@ texts = st.lists(
 
 
 @pytest.mark.parametrize("name", ["gpt-tiny", "transformer-xl-tiny", "bert-tiny"])
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(texts=texts, places=st.sampled_from([1, 40, 8192]), ahead=st.integers(1, 5))
 def test_whatever_the_texts_and_batches_each_has_the_score_that_it_has_alone(name, runs, texts, places, ahead):
     run = runs[name]

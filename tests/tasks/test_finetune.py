@@ -90,7 +90,13 @@ def test_equal_seeds_give_equal_bits(run, task, tmp_path):
     assert (tmp_path / "a/predictions.jsonl").read_text() == (tmp_path / "b/predictions.jsonl").read_text()
 
 
-@pytest.mark.parametrize("name", ["causal_recipe", "convolution_recipe", "sequence_to_sequence_recipe"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "causal_recipe",
+        *(pytest.param(f"{each}_recipe", marks=pytest.mark.slow) for each in ("convolution", "sequence_to_sequence")),
+    ],
+)
 def test_other_architectures_learn(request, name, task, quick, corpus, tmp_path):
     recipe = request.getfixturevalue(name)
     result = finetune(recipe, task, tmp_path / "out", config=quick, tokenizer=corpus, **QUIET)

@@ -125,7 +125,7 @@ def test_a_stopped_one_goes_on_with_its_size(memory, run, task, tmp_path, monkey
     finetune(run, task, tmp_path / "run", config=config, resume=True, **OPTIONS)  # finished: the same request
 
 
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize("device", [pytest.param("cpu", marks=pytest.mark.slow), "cuda"])
 def test_the_count_grows_with_the_memory_and_cuts_equal_parts(run, task, monkeypatch, device):
     settled = settle(open_source(run.path, None), task, FinetuneConfig(micro_batch="auto", **AUTO), 0, "cpu")
     on = settled.placement._replace(device=torch.device(device))

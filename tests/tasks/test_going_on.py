@@ -48,7 +48,9 @@ def without_times(lines):
     return [{key: value for key, value in line.items() if key != "seconds"} for line in lines]
 
 
-@pytest.mark.parametrize(("training", "step"), [(1, 1), (2, 3), (4, 9)])
+@pytest.mark.parametrize(
+    ("training", "step"), [(2, 3), *(pytest.param(*each, marks=pytest.mark.slow) for each in ((1, 1), (4, 9)))]
+)
 def test_a_stopped_fine_tuning_goes_on_to_the_same_bits(run, whole, task, tmp_path, monkeypatch, training, step):
     with monkeypatch.context() as patch:
         stop_at(patch, training, step)

@@ -153,11 +153,13 @@ def test_what_is_written_does_not_depend_on_other_rows_nor_holds_marks(name, tok
         assert own.target_loss is None
 
 
-def test_digits_are_translated_from_files_to_predictions(pairs, parallel_corpus, tmp_path, capsys):
+@pytest.mark.parametrize("epochs", [1, pytest.param(18, marks=pytest.mark.slow)])
+def test_digits_are_translated_from_files_to_predictions(epochs, pairs, parallel_corpus, tmp_path, capsys):
+    """After the long training many of them rightly."""
     recipe = without_dropout(shrink("transformer-translation-tiny"))
     paths = {name: pairs / f"{name}.digits.gz" for name in ("train", "dev", "test")}
     values = {"kind": "sequence_to_sequence", **paths, "label_column": "words", "metric": "exact", "longest": 12}
-    config = FinetuneConfig(learning_rate=[5e-3], batch=16, epochs=18, evaluations=4, patience=None)
+    config = FinetuneConfig(learning_rate=[5e-3], batch=16, epochs=epochs, evaluations=4, patience=None)
     out = tmp_path / "run"
     result = finetune(
         recipe,
@@ -168,8 +170,9 @@ def test_digits_are_translated_from_files_to_predictions(pairs, parallel_corpus,
         device="cpu",
         progress=False,
     )
-    assert result.scores["test"]["exact"] > 0.4 > 0.2 > result.simplest["exact"]
-    assert result.scores["test"]["loss"] < 0.6
+    if epochs > 1:
+        assert result.scores["test"]["exact"] > 0.4 > 0.2 > result.simplest["exact"]
+        assert result.scores["test"]["loss"] < 0.6
     lines = FinetunedRun.open(out).predictions()
     assert [(each["source"], each["label"]) for each in lines] == digit_pairs(50, longest=2, seed=2)
     expected = text_scores([each["label"] for each in lines], [each["prediction"] for each in lines])
@@ -187,7 +190,8 @@ def test_digits_are_translated_from_files_to_predictions(pairs, parallel_corpus,
     assert (written["source"], written["text"]) == (lines[0]["source"], lines[0]["prediction"])
     assert "exact" in (out / "README.md").read_text()
     evaluations = [each for each in FinetunedRun.open(out).metrics() if each["kind"] == "dev"]
-    assert max(each["exact"] for each in evaluations) > 0.4
+    assert evaluations
+    assert epochs == 1 or max(each["exact"] for each in evaluations) > 0.4
 
 
 def test_classes_are_written_as_text_by_a_decoder_alone(parallel_corpus, tmp_path, capsys):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file
-from tests.conftest import PLAIN, shrink
+from tests.conftest import PLAIN, crossed, shrink
 from tests.interrupting import interrupt_at
 
 from bakeoff.errors import Interrupted, UserError
@@ -53,7 +53,10 @@ def after(corpus, folder, step):
     return weights(train(recipe(), corpus, folder, until=step).weights_file())
 
 
-@pytest.mark.parametrize(("patience", "stop", "best"), [(1, 6, 4), (2, 8, 4), (3, 16, 10), (8, 16, 10)])
+@pytest.mark.parametrize(
+    ("patience", "stop", "best"),
+    [(2, 8, 4), (3, 16, 10), *(pytest.param(*each, marks=pytest.mark.slow) for each in ((1, 6, 4), (8, 16, 10)))],
+)
 def test_a_training_ends_when_patience_runs_out(patience, stop, best, corpus, tmp_path):
     run = train(recipe(), corpus, tmp_path / "run", early_stopping=EarlyStopping(patience=patience))
     assert (run.finished, run.summary["steps"], run.summary["planned_steps"]) == (True, stop, 16)
@@ -77,7 +80,7 @@ def test_the_best_weights_are_kept_if_that_is_asked_for(corpus, tmp_path):
     assert "best held-out loss, at step 4" in (run.path / "README.md").read_text()
 
 
-@pytest.mark.parametrize("step", [3, 4, 7, 8])
+@pytest.mark.parametrize("step", crossed([3, 4, 7, 8], [4, 7]))
 def test_an_interrupted_training_ends_alike(step, corpus, tmp_path, monkeypatch):
     """Also where the best weights lie before the interruption, and where it comes at the last step."""
     asked = recipe(**{"training.early_stopping": {"patience": 2, "keep_best": True}})

@@ -13,7 +13,7 @@ from functools import partial
 import pytest
 import torch
 from safetensors.torch import load_file
-from tests.conftest import sentences, shrink
+from tests.conftest import crossed, sentences, shrink
 from tests.interrupting import interrupt_at
 
 from bakeoff.corpus.mixture import open_corpus
@@ -35,6 +35,8 @@ from bakeoff.training.speed import step_times
 from bakeoff.yaml_files import dump_yaml, read_yaml
 
 RECIPES = ["bert-tiny", "albert-tiny", "gpt-tiny", "transformer-xl-tiny", "lstm-lm-tiny", "conv-light-encoder-tiny"]
+QUICK = ("albert-tiny", "transformer-xl-tiny", "conv-light-encoder-tiny")
+"""Recipes with LAMB, with a memory, with neither: whenever tests are run; the others are crossings."""
 
 
 def train(recipe, corpus, out, **options):
@@ -51,7 +53,7 @@ def course(run):
     return [{key: value for key, value in line.items() if key not in timed} for line in run.metrics()]
 
 
-@pytest.mark.parametrize("name", [*RECIPES, pytest.param("transformer-translation-tiny", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", crossed([*RECIPES, "transformer-translation-tiny"], QUICK))
 def test_interrupted_and_resumed_equals_uninterrupted_bit_for_bit(name, corpus, parallel_corpus, tmp_path, monkeypatch):
     """With a validation between the interruptions."""
     monkeypatch.setattr(pretraining, "FEWEST_STEPS_BETWEEN_VALIDATIONS", 5)
@@ -88,7 +90,10 @@ OPTIMIZERS = [
 ]
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=[optimizer["kind"] for optimizer in OPTIMIZERS])
+@pytest.mark.parametrize(
+    "optimizer",
+    [pytest.param(each, id=each["kind"], marks=[pytest.mark.slow] * (each["kind"] == "nag")) for each in OPTIMIZERS],
+)
 def test_every_optimizer_and_the_plateau_resume_bit_for_bit(optimizer, corpus, tmp_path, monkeypatch):
     """The plateau's losses come from the metrics; here none is low enough, so that every second one halves the rate."""
     monkeypatch.setattr(pretraining, "FEWEST_STEPS_BETWEEN_VALIDATIONS", 2)

@@ -64,7 +64,7 @@ def falling(steps, **changes):
     return shrink("gpt-tiny", **{"training.schedule": schedule, "training.budget": {"steps": steps}, **changes})
 
 
-@pytest.mark.parametrize("name", ["bert-tiny", "transformer-xl-tiny"])
+@pytest.mark.parametrize("name", [pytest.param("bert-tiny", marks=pytest.mark.slow), "transformer-xl-tiny"])
 def test_a_run_waits_behind_a_step_and_goes_on_exactly(name, corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(pretraining, "FEWEST_STEPS_BETWEEN_VALIDATIONS", 15)
     recipe = shrink(name, **{"training.budget": {"steps": 30}})
