@@ -82,6 +82,7 @@ def content(folder):
 FILES = ["babylm.json", "all_full_preds_and_fast_scores_causal.json"]
 
 
+@pytest.mark.slow
 def test_an_entry_is_the_same_wherever_it_was_stopped_and_nothing_is_done_twice(
     text, official, small, tmp_path, monkeypatch
 ):

@@ -20,8 +20,11 @@ from tests.untrained_runs import untrained
 transformers = pytest.importorskip("transformers")
 
 RECIPES = [
-    "gpt-tiny",
-    *(pytest.param(name, marks=pytest.mark.slow) for name in ("bert-tiny", "gpt-bert-tiny", "conv-light-lm-tiny")),
+    "gpt2-tiny",
+    *(
+        pytest.param(name, marks=pytest.mark.slow)
+        for name in ("bert-tiny", "gpt-tiny", "gpt-bert-tiny", "conv-light-lm-tiny")
+    ),
 ]
 
 
@@ -40,6 +43,15 @@ class Official:
             folder, trust_remote_code=True, padding_side="right"
         )
         self.backend = backend
+
+    @torch.no_grad()
+    def padding_matters(self, texts, side):
+        """Whether texts that share a batch have other logits than alone."""
+        self.tokenizer.padding_side = side
+        rows = self.tokenizer(texts, padding=True, return_tensors="pt")
+        found = torch.log_softmax(self.model(rows["input_ids"], attention_mask=rows["attention_mask"]).logits, -1)
+        alone = torch.cat([self.logits([self.tokenizer(text)["input_ids"]])[0] for text in texts])
+        return not torch.allclose(found[rows["attention_mask"].bool()], alone, atol=1e-3)
 
     @torch.no_grad()
     def logits(self, ids):
@@ -80,6 +92,11 @@ def test_scores_are_those_of_transformers_on_the_export(name, corpus, evaluation
     backend = backend_of(run.recipe, None)
     export(run.path, tmp_path / "export")
     official = Official(tmp_path / "export", backend)
+    texts = ["The river finds the old stone", "The river"]
+    assert official.tokenizer.is_fast
+    assert not official.padding_matters(texts, "right")
+    if (tmp_path / "export" / "modeling_bakeoff.py").is_file():
+        assert not official.padding_matters(texts, "left")
     scorer = Completions(run, READINGS[backend], device="cpu")
     for suite in SUITES:
         choices = read_choices(suite, suite.folder(evaluation, fast=False))

@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from bakeoff.challenge.rules import words_of
 from bakeoff.errors import UserError
 from bakeoff.json_files import MOST_OF_LINES, parse_json
@@ -58,7 +56,7 @@ def score_words(scorer: Completions, words: list[WordInContext]) -> list[float]:
     """
     before = [f"{each.context.strip()} " for each in words]
     texts = [context + each.word.strip() for context, each in zip(before, words, strict=True)]
-    return np.negative(scorer.score(texts, list(map(len, before)))).tolist()  # type: ignore[no-any-return]
+    return [-each for each in scorer.score(texts, list(map(len, before))).tolist()]
 
 
 def official_surprisals(words: list[WordInContext], surprisals: dict[str, list[float]], model: str) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from bakeoff.challenge.rules import MOST_EPOCHS, Track, backend_of, checkpoint_n
 from bakeoff.challenge.submission import lacking, submission_of, write_submission
 from bakeoff.corpus.store import Corpus
 from bakeoff.display.progress import Shown
+from bakeoff.display.wording import counted
 from bakeoff.durable import held, write_atomically
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.extras import missing as not_installed
@@ -134,8 +135,9 @@ def babylm(
     try:
         with held(asked.folder.path), full_disk(asked.folder.path, lambda: "what is done is kept"):
             return _made(asked, progress, say or (lambda line: None))
-    except KeyboardInterrupt:
-        raise Interrupted(f"{out}: interrupted; the same command goes on", signal.SIGINT) from None
+    except (Interrupted, KeyboardInterrupt) as error:
+        number = error.signal_number if isinstance(error, Interrupted) else signal.SIGINT
+        raise Interrupted(f"{out}: interrupted; the same command goes on", number) from None
 
 
 def ask(
@@ -236,7 +238,7 @@ def _trained(asked: Asked, corpus: Corpus, progress: Shown, say: Say) -> Run:
     folder, points = asked.folder, asked.checkpoints()
     if (folder.run / "summary.json").is_file():
         return Run.open_finished(folder.run)
-    say(f"pre-training of {asked.recipe.name}, {asked.settings.epochs} passes, {len(points)} checkpoints")
+    say(f"pre-training of {asked.recipe.name}, {asked.settings.epochs} passes, {counted(len(points), 'checkpoint')}")
     return pretrain(
         asked.recipe,
         corpus.path,
@@ -245,7 +247,7 @@ def _trained(asked: Asked, corpus: Corpus, progress: Shown, say: Say) -> Run:
         budget=Budget(epochs=asked.settings.epochs),
         device=asked.device,
         save_at=SavePoints(words=points) if points else None,
-        resume=True,
+        resume=folder.run.exists(),
         progress=progress,
     )
 
@@ -265,7 +267,8 @@ def _exported(asked: Asked, run: Run, say: Say) -> dict[str, Run]:
 
 def _labelled(asked: Asked, progress: Shown, say: Say) -> dict[str, TaskScores]:
     """The scores of the fine-tuning tasks whose files are there."""
-    folder, found = asked.folder, {}
+    folder = asked.folder
+    found: dict[str, TaskScores] = {}
     for task in TASKS:
         if not asked.has_labels(task):
             continue

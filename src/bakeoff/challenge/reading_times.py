@@ -161,7 +161,8 @@ def _before_masks(run: Run, words: Sequence[WordToRead], device: str) -> NDArray
     placed = run.tokenizer.encode_placed(
         [f"{text} {each.word.strip()}" for text, each in zip(texts, distinct, strict=True)]
     )
-    found, targets = [], []
+    found: list[TokenScores] = []
+    targets: list[tuple[NDArray[np.int64], int, TokenScores, int]] = []
     for text, each in zip(texts, placed, strict=True):
         first = int((each.end <= len(text)).sum())
         found.append(TokenScores(len(each.ids) - first))

@@ -66,11 +66,12 @@ class EntryResults(Config):
     def rows(self) -> list[tuple[str, ...]]:
         """A row for each part: its name, the official score, the tie-safe one, the ties, and what others reached."""
         found = self.scores.get(MAIN, {})
-        rows = []
+        rows: list[tuple[str, ...]] = []
         for key, title in [*((suite.key, suite.title) for suite in SUITES), (READING, READING)]:
             score = found.get(key)
-            ties = "-" if score is None or score.tie_safe is None else f"{score.ties:,} of {score.items:,}"
-            own = _shown(score and score.official), _shown(score and score.tie_safe), ties
+            own = ["-", "-", "-"] if score is None else [_shown(score.official), _shown(score.tie_safe), "-"]
+            if score is not None and score.tie_safe is not None:
+                own[-1] = f"{score.ties:,} of {score.items:,}"
             rows.append((title, *own, *self._published(key)))
         piqa = [score.official for key, score in found.items() if key.startswith("global_piqa")]
         if len(piqa) == 2:
