@@ -25,8 +25,7 @@ def for_inference(module: Module, placement: Placement) -> Module:
         placement: the device, and the precision of its products.
     """
     module.requires_grad_(False)
-    generates = isinstance(module, PretrainingModel) and module.writing is not None
-    table = module.model.embedding.weight if isinstance(module, PretrainingModel) else None
+    model = module if isinstance(module, PretrainingModel) else None
     on_cpu = placement.device.type == "cpu"
     if placement.precision == "bfloat16":
         for part in module.modules():
@@ -34,14 +33,11 @@ def for_inference(module: Module, placement: Placement) -> Module:
                 part.to(torch.bfloat16)
         if on_cpu:
             pack_linear_layers(module)
-        table = None if table is None else table.bfloat16()
-    elif generates and on_cpu and not Float32Products.by_onednn:
+        if model is not None:
+            model.scoring_weight = model.model.embedding.weight.bfloat16()
+    elif model is not None and model.writing is not None and on_cpu and not Float32Products.by_onednn:
         for part in module.modules():
             if isinstance(part, nn.Linear):
                 part.weight.data = laid_out_for_few_rows(part.weight.data)
-        table = None if table is None else laid_out_for_few_rows(table.data)
-    else:
-        return module
-    if isinstance(module, PretrainingModel) and table is not None:
-        module.scoring_weight = table
+        model.scoring_weight = laid_out_for_few_rows(model.model.embedding.weight.data)
     return module

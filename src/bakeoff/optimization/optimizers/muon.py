@@ -57,13 +57,12 @@ class MuonConfig(DecayConfig):
         return super().kept(module) - sum(matrix.numel() for matrix in _trained(module))
 
     def needed(self, module: nn.Module) -> int:
-        """The directions of all matrices, and the intermediate results of the iterations over those of one shape."""
+        """The directions of the matrices of one shape, and the intermediate results of their iterations."""
         sizes: dict[tuple[int, int], int] = defaultdict(int)
         for matrix in _trained(module):
             sizes[len(matrix), matrix.numel() // len(matrix)] += 1
-        each = {shape: 3 * math.prod(shape) + 2 * min(shape) ** 2 for shape in sizes}
-        most = max((count * each[shape] for shape, count in sizes.items()), default=0)
-        return most + sum(count * rows * columns for (rows, columns), count in sizes.items())
+        each = {shape: 4 * math.prod(shape) + 2 * min(shape) ** 2 for shape in sizes}
+        return max((count * each[shape] for shape, count in sizes.items()), default=0)
 
     def build(self, module: nn.Module, precision: str = "float32") -> torch.optim.Optimizer:
         """The optimizer of a module's parameters; matrices are multiplied in the training's precision."""
