@@ -16,7 +16,7 @@ from bakeoff.tasks.kinds.regression import RegressionConfig
 from bakeoff.tasks.kinds.sequence_to_sequence import SequenceToSequenceConfig
 from bakeoff.tasks.kinds.tagging import TaggingConfig
 from bakeoff.tasks.rows.batches import collate
-from tests.conftest import shrink
+from tests.conftest import crossed, shrink
 from tests.interop.fitted_runs import files, fitted
 
 transformers = pytest.importorskip("transformers")
@@ -37,6 +37,8 @@ CASES = {
     "xlnet-tiny, classes": ("xlnet-tiny", ClassificationConfig, "cls", "XLNetForSequenceClassification"),
     "xlnet-tiny, tags": ("xlnet-tiny", TaggingConfig, "mean", "XLNetForTokenClassification"),
 }
+QUICK = ("gpt2-tiny, numbers", "gpt-tiny, classes", "modernbert-base, tags", "xlnet-tiny, classes")
+"""Each family, kind of task and pooling once; the others are crossings."""
 
 
 def rows_of(kind):
@@ -48,7 +50,7 @@ def rows_of(kind):
     return lambda n, t: {"t": t, "y": "abc"[n % 3]}
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", crossed(CASES, QUICK))
 def test_numbers_and_answers_are_those_of_transformers_class(case, corpus, tmp_path):
     transformers.utils.logging.disable_progress_bar()
     recipe, kind, pooling, architecture = CASES[case]

@@ -302,7 +302,9 @@ def test_pairs_of_sentences_are_one_sentence_each_whatever_their_relation(text, 
             )
 
 
-@pytest.mark.parametrize(("kind", "most"), [("nsp", 0.53), ("sentence_structure", 0.38)])
+@pytest.mark.parametrize(
+    ("kind", "most"), [("nsp", 0.53), pytest.param("sentence_structure", 0.38, marks=pytest.mark.slow)]
+)
 def test_the_lengths_of_two_sentences_hardly_tell_how_they_relate(text, kind, most):
     """Chance is a half and a third; rows of one pair are in the same fold, for a pair that follows is told by heart."""
     lengths, labels, pairs = [], [], []

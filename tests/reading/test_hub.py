@@ -50,6 +50,7 @@ def tokens(corpus):
     }
 
 
+@pytest.mark.slow  # the quick tests leave it out without `datasets` anyway
 def test_a_stream_gives_the_corpus_of_its_files(tmp_path, folder):
     options = {"tokenizer": BYTES, "field": "body"}
     files = sorted(folder.glob("train-*"))

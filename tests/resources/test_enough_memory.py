@@ -1,6 +1,6 @@
 import pytest
 import torch
-from tests.conftest import shrink
+from tests.conftest import crossed, shrink
 
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import build_on_meta
@@ -27,7 +27,10 @@ def test_what_cannot_fit_is_refused_before_anything_is_made(changes, message, co
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("name", ["bert-tiny", "gpt-tiny", "transformer-tiny", "conv-light-encoder-tiny"])
+@pytest.mark.parametrize(
+    "name",
+    crossed(["bert-tiny", "gpt-tiny", "transformer-tiny", "conv-light-encoder-tiny"], ["transformer-tiny"]),
+)
 def test_what_fits_by_the_whole_count_is_not_refused(name, monkeypatch):
     recipe = load_recipe(name)
     need, parameters = memory_need(recipe, 300, CPU), build_on_meta(recipe, 300).parameter_count()

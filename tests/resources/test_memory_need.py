@@ -55,7 +55,7 @@ def saved_bytes(module, batch):
         ("albert-tiny", 0.02),
         ("gpt-tiny", 0.02),
         ("conv-dynamic-lm-tiny", 0.02),
-        ("tcn-wikitext103", 0.02),
+        pytest.param("tcn-wikitext103", 0.02, marks=pytest.mark.slow),
         ("t5-tiny", 0.02),
         ("gcnn-tiny", 0.1),  # which masks its taps where, as here, documents are packed
         ("transformer-xl-tiny", 0.05),

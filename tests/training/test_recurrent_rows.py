@@ -5,7 +5,7 @@ import copy
 import numpy as np
 import pytest
 import torch
-from tests.conftest import shrink, without_dropout
+from tests.conftest import crossed, shrink, without_dropout
 
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel
@@ -18,6 +18,7 @@ from bakeoff.training.pretraining import Pretraining
 from bakeoff.training.stages import make_batches
 
 RECURRENT = [name for name in recipe_names() if load_recipe(name).input.continues]
+TINY = [name for name in RECURRENT if name.endswith("-tiny")]
 PLACEMENT = Placement(torch.device("cpu"), "float32")
 
 
@@ -62,7 +63,7 @@ def test_rows_read_in_turn_are_one_long_row(name, corpus):
     assert not torch.allclose(found[2], alone, atol=1e-3)
 
 
-@pytest.mark.parametrize("name", RECURRENT)
+@pytest.mark.parametrize("name", crossed(RECURRENT, TINY))
 def test_each_stream_goes_on_where_it_stopped(name, corpus):
     """The row of the next step begins with what follows in the text, which the row itself still shows in XLNet's."""
     recipe, _, batches = made(name, corpus, **{"training.batch": 6, "training.micro_batch": 4})
@@ -131,7 +132,7 @@ def test_the_parts_of_a_batch_do_not_matter(name, corpus):
         torch.testing.assert_close(tensor, other_tensors[key], atol=1e-3, rtol=1e-3)
 
 
-@pytest.mark.parametrize("name", RECURRENT)
+@pytest.mark.parametrize("name", crossed(RECURRENT, TINY))
 def test_what_is_remembered_moves_to_other_parts(name, corpus):
     """Each stream takes its own with it, to whatever part, or worker, has the stream from then on."""
 
