@@ -157,6 +157,13 @@ def test_overrides_from_the_command_line():
         ("bert-base", ["objective.7.rate=1"], "'objective.7' is not a place in a list of 2"),
         ("bert-base", ["model.dropout.rate=1"], "'model.dropout.rate' does not exist"),
         ("bert-base", ["layers"], "expected KEY=VALUE"),
+        ("bert-base", ["objective=[{rate: 0.3}]"], "objective.0.kind: this key is required"),
+        ("bert-base", ["training.average.share=0.3"], "training.average.kind: this key is required"),
+        (
+            "laptop-encoder-tiny",
+            ["training.optimizer.weight_decay=0.1", "training.decay_schedule={kind: linear, warmup: 100}"],
+            "training.decay_schedule.warmup: 100 steps, but the budget has none; give a share",
+        ),
         ("bert-base", ["objective.0.kind=mml"], "objective.0.kind: there is no 'mml'; did you mean 'mlm'"),
         ("bert-base", ["input.length=600"], "input.length: 600 is more than model.embedding.length, 512"),
         ("gpt-base", ["objective.0.kind=mlm"], "mlm predicts from both sides, but a model with 'decoder'"),

@@ -6,6 +6,7 @@ from bakeoff.cli import run as command_line
 from bakeoff.errors import UserError
 from bakeoff.recipe_files import load_recipe, recipe_names
 from bakeoff.unread_keys import UNREAD, require_effect
+from tests.untrained_runs import untrained
 
 FILES = ["--train", "a.tsv", "--text-column", "text", "--label-column", "label", "--out", "out"]
 PRETRAIN = ["pretrain", "bert-tiny", "--corpus", "none", "--out", "out"]
@@ -38,6 +39,8 @@ PEEK = ["peek", "bert-tiny", "--corpus", "none"]
         (["speed", "bert-tiny"], "input.length=64", "give --lengths"),
         (["speed", "bert-tiny"], "training.budget.steps=64", "leave it out"),
         (["score", "none", "text"], "training.precision=bfloat16", "scored in float32; leave it out"),
+        (["score", "none", "text"], "input.cut_anew=true", "rows are those of the first epoch; leave it out"),
+        (["speed", "bert-tiny"], "input.cut_anew=true", "rows are those of the first epoch; leave it out"),
         (["score", "none", "text"], "tokenizer.size=9", "the tokenizer is that of the run"),
         (["evaluate", "none", "--texts", "none"], "training.batch=3", "nothing is trained"),
         (["evaluate", "none", "--minimal-pairs", "none"], "training.batch=3", "nothing is trained"),
@@ -52,10 +55,30 @@ def test_a_verb_refuses_what_it_does_not_read(arguments, key, problem, capsys, t
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("key", ["training.optimizer.lr=1", "training.validation_examples=4", "tokenizer.size=9"])
+@pytest.mark.parametrize(
+    "key", ["training.optimizer.lr=1", "training.validation_examples=4", "tokenizer.size=9", "input.cut_anew=true"]
+)
 def test_so_does_evaluate_with_a_corpus(key, corpus, tmp_path, capsys):
     assert command_line(["evaluate", str(tmp_path / "run"), "--corpus", str(corpus.path), "--set", key]) == 2
     assert f"--set {key.partition('=')[0]}: would change nothing here" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("roberta-tiny", "objective.0.causal=0.5"),
+        ("roberta-tiny", "objective.0={kind: mlm, causal: 0.5}"),
+        ("roberta-tiny", "objective.0.first_rate=0.5"),
+        ("gpt-tiny", "objective.0.noise=0.5"),
+    ],
+)
+def test_what_is_about_the_rows_of_trainings_is_refused_where_rows_are_measured(name, key, corpus, tmp_path, capsys):
+    untrained(name, corpus, tmp_path / "run")
+    run, text = tmp_path / "run", tmp_path / "text.txt"
+    text.write_text("one sentence", encoding="utf-8")
+    for arguments in (["evaluate", run, "--corpus", corpus.path], ["score", run, text]):
+        assert command_line([*map(str, arguments), "--set", key]) == 2
+        assert "would change nothing here, because it is about the rows of trainings" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

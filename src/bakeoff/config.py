@@ -172,19 +172,27 @@ def _describe(item: Any, values: Any, model: Any) -> str:
         message += _hint(item["ctx"]["key"], item["ctx"]["known"], path, list(_paths(model, values)))
     elif item["type"] == "missing":
         message = "this key is required"
+    elif item["type"] == "union_tag_not_found":
+        path.append(_tag(item))
+        message = "this key is required"
     elif item["type"] == "union_tag_invalid":
         context = item["ctx"]
-        path.append("kind" if "kind" in context["discriminator"] else "format")
+        path.append(_tag(item))
         known = re.findall("'([^']+)'", context["expected_tags"])
         message = f"there is no '{context['tag']}'{nearest(context['tag'], known)}"
     elif item["type"] == "too_short":
         count, least = item["ctx"]["actual_length"], item["ctx"]["min_length"]
         message = f"{count or 'nothing'} given; give at least {least}"
-    elif item["type"] not in ("unknown_key", "retired_key", "odd_number", "value_error", "union_tag_not_found"):
+    elif item["type"] not in ("unknown_key", "retired_key", "odd_number", "value_error"):
         value = repr(node)
         value = value if len(value) <= _LONGEST else f"{value[:_LONGEST]}..."
         message = f"{message[0].lower()}{message[1:]}, not {value}"
     return f"{'.'.join(path)}: {message}" if path else message
+
+
+def _tag(item: Any) -> str:
+    """The key that says which part of a union is meant, in an error about it."""
+    return "kind" if "kind" in item["ctx"]["discriminator"] else "format"
 
 
 def _hint(key: str, known: list[str], path: list[str], paths: list[tuple[str, ...]]) -> str:

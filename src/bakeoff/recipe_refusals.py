@@ -36,14 +36,10 @@ def recipe_refusals(recipe: "Recipe") -> list[str]:
     reasons += _unchanging_batches(recipe)
     reasons += _uncountable(recipe)
     reasons += _not_cut_anew(recipe)
-    without = [part.kind for part in recipe.objective if not part.whole_text]
+    without = [part.kind for part in recipe.trained if not part.whole_text]
     reasons += unit_refusals(training.early_stopping, without)
-    noisy = [part for part in recipe.objective if isinstance(part, CausalLanguageModelConfig) and part.noise > 0]
-    if rows.continues and any(part.noise_by == "skip" for part in noisy):
-        reasons.append(
-            "objective: noise_by: skip makes rows shorter, and rows that continue each other keep their length; set it "
-            "to mask"
-        )
+    reasons += _skipped_tokens(recipe)
+    reasons += _bounds_beside_others(recipe)
     unmarked = [part.kind for part in recipe.objective if part.row_marks == "none"]
     if isinstance(rows, BlocksConfig) and rows.separate_sentences and unmarked:
         reasons.append(f"input.separate_sentences: rows of {unmarked[0]} have no separators; set it to 0")
@@ -53,9 +49,10 @@ def recipe_refusals(recipe: "Recipe") -> list[str]:
             f"training.batch: {batch} rows cannot be shared between two directions; give an even number, or set "
             "input.backwards to false"
         )
-    warmup = training.schedule.warmup
-    if warmup > 1 and training.budget.steps is None:
-        reasons.append(f"training.schedule.warmup: {warmup:g} steps, but the budget has none; give a share")
+    for key, schedule in (("schedule", training.schedule), ("decay_schedule", training.decay_schedule)):
+        warmup = 0 if schedule is None else schedule.warmup
+        if warmup > 1 and training.budget.steps is None:
+            reasons.append(f"training.{key}.warmup: {warmup:g} steps, but the budget has none; give a share")
     longest = model.longest_input
     if longest is not None and rows.length > longest:
         reasons.append(f"input.length: {rows.length} is more than model.embedding.length, {longest}")
@@ -119,6 +116,41 @@ def _causal_rows(recipe: "Recipe") -> list[str]:
         )
     if recipe.input.continues:
         reasons.append("objective: causal: rows that continue each other are read alike; set it to 0")
+    return reasons
+
+
+def _skipped_tokens(recipe: "Recipe") -> list[str]:
+    """The reasons why tokens cannot be skipped in the input of a causal model, where the recipe asks for that."""
+    part = next((part for part in recipe.objective if isinstance(part, CausalLanguageModelConfig)), None)
+    if part is None:
+        return []
+    asked = [each.settings.get(part.kind, {}) for each in recipe.training.curriculum]
+    forms = [part.noise_by, *(each.get("noise_by", part.noise_by) for each in asked)]
+    noises = [part.noise, *(each.get("noise", part.noise) for each in asked)]
+    if "skip" in forms and not any(noises):
+        return ["objective: noise_by: skip is the form of tokens that noise hides, and noise is 0; set that, or mask"]
+    if recipe.input.continues and any(form == "skip" and noise for form, noise in zip(forms, noises, strict=True)):
+        return [
+            "objective: noise_by: skip makes rows shorter, and rows that continue each other keep their length; set it "
+            "to mask"
+        ]
+    return []
+
+
+def _bounds_beside_others(recipe: "Recipe") -> list[str]:
+    """The reasons why a bound of the text's likelihood would not be one, because another objective changes the text."""
+    reasons = []
+    for index, stage in enumerate([*recipe.training.curriculum, None]):
+        weights = recipe.weights if stage is None else recipe.weights | stage.weights
+        where = "objective" if stage is None else f"training.curriculum.{index}.weights"
+        trained = [part for part in recipe.objective if weights[part.kind] > 0]
+        bound = next((part.kind for part in trained if part.bounds), None)
+        other = next((part.kind for part in trained if not part.bounds and not part.relates_segments), None)
+        if bound is not None and other is not None:
+            reasons.append(
+                f"{where}: {bound} is a bound for the text as it is, which {other} changes; train them in different "
+                f"stages, one with weight 0 in those of the other, or leave {other} out"
+            )
     return reasons
 
 

@@ -83,6 +83,9 @@ class TrainingConfig(AveragedConfig):
             raise ValueError("micro_batch: give it in rows where 'batch' is, and in tokens where 'batch' is")
         if self.average is not None and self.average_last:
             raise ValueError("average_last: average is a mean of the weights already; set it to 0, or average to null")
+        steps = self.budget.steps
+        if self.average is not None and (why := self.average.refusal(self.schedule.rise_share(steps), steps)):
+            raise ValueError(why)
         if self.decay_schedule is not None and not getattr(self.optimizer, "weight_decay", 0.0):
             raise ValueError(
                 "decay_schedule: the optimizer has no weight decay; set optimizer.weight_decay, or leave it out"

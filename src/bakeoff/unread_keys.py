@@ -1,6 +1,6 @@
 """Keys of recipes that would be set in vain: a verb does not read them, or an option of it replaces them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bakeoff.errors import UserError
@@ -51,6 +51,7 @@ def _training(*names: str) -> tuple[str, ...]:
 
 
 OF_RUN = Unread(("tokenizer",), "the tokenizer is that of the run")
+CUT_ONCE = Unread(("input.cut_anew",), "rows are those of the first epoch")
 
 _OF_FINETUNING = {
     "optimizer.lr": "learning_rate",
@@ -78,6 +79,7 @@ UNREAD: Mapping[str, Sequence[Unread]] = {
     ],
     "evaluate a mixture": [
         OF_RUN,
+        CUT_ONCE,
         Unread(
             ("training",),
             "nothing is trained",
@@ -86,6 +88,7 @@ UNREAD: Mapping[str, Sequence[Unread]] = {
     ],
     "evaluate a corpus": [
         OF_RUN,
+        CUT_ONCE,
         Unread(
             ("training",),
             "nothing is trained",
@@ -93,7 +96,7 @@ UNREAD: Mapping[str, Sequence[Unread]] = {
             options={"training.validation_examples": "give --examples"},
         ),
     ],
-    "score": [OF_RUN, Unread(("training",), "nothing is trained, and texts are scored in float32")],
+    "score": [OF_RUN, CUT_ONCE, Unread(("training",), "nothing is trained, and texts are scored in float32")],
     "peek": [
         OF_CORPUS,
         Unread(
@@ -103,6 +106,7 @@ UNREAD: Mapping[str, Sequence[Unread]] = {
         ),
     ],
     "speed": [
+        CUT_ONCE,
         Unread(("input.length",), "rows are as long as --lengths says", options={"input.length": "give --lengths"}),
         Unread(
             ("training",),
@@ -135,6 +139,24 @@ def require_effect(verb: str, overrides: Overrides, replaced: Mapping[str, str] 
                 option = next((f": {option}" for at, option in each.options.items() if within(key, at)), "")
                 raise UserError(
                     f"--set {key}: would change nothing here, because {each.why}{option or '; leave it out'}"
+                )
+
+
+def require_effect_on_held_out_rows(of_training: Sequence[Collection[str]], overrides: Overrides) -> None:
+    """Refuse overrides of fields that change the rows of trainings alone, where nothing is trained.
+
+    Args:
+        of_training: the names of these fields, for each objective of the recipe.
+        overrides: the overrides.
+
+    Raises:
+        UserError: an override is of such a field; the message names the first one.
+    """
+    for key in (path for given, value in parsed(overrides).items() for path in _leaves(given, value)):
+        for index, names in enumerate(of_training):
+            if any(within(key, f"objective.{index}.{name}") for name in names):
+                raise UserError(
+                    f"--set {key}: would change nothing here, because it is about the rows of trainings; leave it out"
                 )
 
 

@@ -12,8 +12,10 @@ import pytest
 from bakeoff.generation.config import GenerationConfig
 from bakeoff.generation.generate import never_written
 from bakeoff.generation.generator import Generator
+from bakeoff.interop.families.bakeoff_family import TRAINED_HEAD
 from bakeoff.interop.remote_code.comparison import difference, prepare, read_back
 from bakeoff.interop.remote_code.export import written
+from bakeoff.interop.remote_code.pretrained import describe_pretrained
 from bakeoff.interop.remote_code.source import model_source
 from bakeoff.recipe_files import load_recipe, recipe_names
 from bakeoff.runs.run import Run
@@ -141,3 +143,11 @@ def test_the_file_needs_torch_and_transformers_alone(name):
         elif isinstance(node, ast.ImportFrom):
             roots.add(node.module.split(".")[0])
     assert roots - set(sys.stdlib_module_names) == {"torch", "transformers"}
+
+
+def test_of_several_heads_the_file_holds_one_that_was_trained_until_the_end(corpus, tmp_path):
+    for weights in ((0, 1), (1, 0)):
+        kinds = [{"kind": kind, "weight": weight} for kind, weight in zip(("diffusion", "mlm"), weights, strict=True)]
+        untrained("laptop-conv-tiny", corpus, tmp_path / f"{weights}", objective=kinds)
+        described = describe_pretrained(Run.open(tmp_path / f"{weights}"))
+        assert described.config[TRAINED_HEAD] == ("mlm" if weights[1] else "diffusion")

@@ -176,3 +176,15 @@ def test_what_does_not_fit_a_bound_is_refused():
         load_recipe("roberta-tiny", {"objective": [{"kind": "diffusion", "z_loss": 1e-4}]})
     with pytest.raises(UserError, match="diffusion predicts from both sides"):
         load_recipe("gpt-tiny", {"objective": [{"kind": "diffusion"}]})
+
+
+def test_a_bound_is_one_of_the_text_as_it_is_so_that_no_other_objective_may_change_it_in_the_same_steps():
+    both = {**DIFFUSION, "objective": [{"kind": "mlm"}, {"kind": "diffusion"}]}
+    with pytest.raises(UserError, match="objective: diffusion is a bound for the text as it is, which mlm changes"):
+        load_recipe("roberta-tiny", both)
+    in_turn = {**both, "objective.1.weight": 0}
+    stage = {"until": 0.5, "weights": {"diffusion": 1}}
+    with pytest.raises(UserError, match=r"curriculum\.0\.weights: diffusion is a bound .* which mlm changes"):
+        load_recipe("roberta-tiny", {**in_turn, "training.curriculum": [stage]})
+    stage["weights"]["mlm"] = 0
+    load_recipe("roberta-tiny", {**in_turn, "training.curriculum": [stage]})

@@ -107,3 +107,17 @@ def test_noise_that_ends_with_a_stage_is_resumed_with_the_same_bits(corpus, tmp_
     stage = {"until": 0.5, "settings": {"clm": {"noise": 0.2, "noise_by": "skip"}}}
     recipe = shrink("gpt-tiny", **{"training.budget": {"steps": 8}, "training.curriculum": [stage]})
     ends_alike(recipe, corpus, tmp_path, monkeypatch)
+
+
+def test_rows_that_continue_each_other_skip_nothing_in_a_stage_either():
+    noisy, skipping = {"noise": 0.1}, {"noise": 0.1, "noise_by": "skip"}
+    load_recipe("transformer-xl-tiny", {"training.curriculum": [{"until": 0.5, "settings": {"clm": noisy}}]})
+    with pytest.raises(UserError, match="rows that continue each other keep their length; set it to mask"):
+        load_recipe("transformer-xl-tiny", {"training.curriculum": [{"until": 0.5, "settings": {"clm": skipping}}]})
+
+
+def test_a_form_of_noise_without_noise_is_refused_unless_a_stage_has_some():
+    form = {"objective.0.noise_by": "skip"}
+    with pytest.raises(UserError, match="noise_by: skip is the form of tokens that noise hides, and noise is 0"):
+        load_recipe("gpt-tiny", form)
+    load_recipe("gpt-tiny", {**form, "training.curriculum": [{"until": 0.5, "settings": {"clm": {"noise": 0.1}}}]})

@@ -168,3 +168,17 @@ def test_the_verb_prints_tables(capsys, tmp_path):
     assert "speed.html" in out
     assert run(["speed", "bert-tiny", *small, "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["measurements"]) == 2
+
+
+def test_objectives_of_weight_0_are_not_measured(monkeypatch):
+    seen = []
+
+    def training(self, recipe, module, batch):
+        seen.append({name for name, (rows, _) in batch.targets.items() if len(rows)})
+        return lambda turn: 1e-3
+
+    monkeypatch.setattr(cells.Cell, "_training", training)
+    objectives = [{"kind": "diffusion", "weight": 0}, {"kind": "mlm"}]
+    speed([shrink("roberta-tiny", objective=objectives)], [16], vocabulary=160, device="cpu", seconds=0.0)
+    assert seen
+    assert all(names == {"mlm"} for names in seen)

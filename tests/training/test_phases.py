@@ -11,6 +11,8 @@ from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.models.dropouts import with_dropout
 from bakeoff.recipe_files import load_recipe, recipe_names
 from bakeoff.runs.run import Run
+from bakeoff.tasks.heads.transform import pretrained_transform, transform_of
+from bakeoff.tasks.measures.minimal_pairs import MinimalPairsConfig
 from bakeoff.trainer.step import move_weights, optimize
 from bakeoff.training.cooling import cool_down
 from bakeoff.training.pretraining import Pretraining
@@ -231,3 +233,27 @@ def test_a_held_out_loss_is_that_of_what_is_trained_in_the_end(corpus):
     found = validate(module, HeldOut(corpus.validation, batches, made), Pretraining(recipe, module).placement)
     assert set(found["losses"]) == set(found["targets"]) == {"mntp"}
     assert found["targets"]["mntp"] == sum(len(each.targets["mntp"][0]) for each in batches)
+
+
+def test_what_uses_a_run_uses_the_objectives_that_were_trained_until_the_end(tmp_path):
+    """And not one that only a stage has trained."""
+    in_turn = [{"kind": "diffusion", "weight": 0, "activation": "relu"}, {"kind": "mlm", "activation": "gelu"}]
+    stage = {"until": 0.5, "weights": {"diffusion": 1, "mlm": 0}}
+    recipe = load_recipe("roberta-tiny", {"objective": in_turn, "training.curriculum": [stage]})
+    assert transform_of(recipe).activation == "gelu"
+    assert pretrained_transform(["heads.mlm.norm.weight", "heads.diffusion.norm.weight"], recipe) == {
+        "transform.norm.weight": "heads.mlm.norm.weight"
+    }
+    idle = {"objective.0.weight": 0, "training.curriculum": [{"until": 0.5, "weights": {"mlm": 1}}]}
+    unscored = load_recipe("bert-tiny", idle)
+    pairs = MinimalPairsConfig(test=tmp_path / "pairs.jsonl")
+    assert pairs.refused(unscored) == "gives sentences no probability"
+    assert pairs.refused(load_recipe("bert-tiny")) is None
+
+
+def test_a_target_in_bits_a_byte_is_about_the_objectives_that_are_trained_until_the_end():
+    stop = {"training.early_stopping": {"target": 2.0, "target_unit": "bits per byte"}}
+    with pytest.raises(UserError, match="target_unit: mntp does not predict every token"):
+        load_recipe("gpt-bert-tiny", stop)
+    stage = {"until": 0.5, "weights": {"mntp": 1}}
+    load_recipe("gpt-bert-tiny", {**stop, "objective.0.weight": 0, "training.curriculum": [stage]})

@@ -203,3 +203,36 @@ def test_cycles_that_are_interrupted_end_with_the_same_bits(corpus, tmp_path, mo
                 train(recipe, corpus, tmp_path / "again", resume=True)
     again = train(recipe, corpus, tmp_path / "again", resume=True)
     assert (whole.path / "model.safetensors").read_bytes() == (again.path / "model.safetensors").read_bytes()
+
+
+RISES = [
+    ("laptop-encoder-tiny", {}),
+    ("bert-tiny", {"training.budget": {"steps": 100}, "training.schedule.warmup": 20}),
+]
+
+
+@pytest.mark.parametrize(("name", "changes"), RISES)
+def test_cycles_do_not_begin_in_the_warm_up_whose_low_rate_they_would_keep(name, changes):
+    average = {"training.average": {"kind": "swa", "share": 1.0}}
+    with pytest.raises(UserError, match=r"which with 1 is in the warm-up; give 0\.\d+ or less"):
+        load_recipe(name, {**changes, **average})
+    rise = load_recipe(name, changes).training.schedule.rise_share(100)
+    average["training.average"]["share"] = 1 - rise
+    recipe = load_recipe(name, {**changes, **average})
+    for steps in (100, 313, 1001):  # of which the warm-up is a share, rounded
+        fitted = recipe.fitted(steps).training
+        begin = StochasticAverageConfig(share=1 - rise).ends(steps)[0]
+        assert fitted.schedule.factor(begin, steps) > 0.9
+
+
+def test_nor_do_those_of_a_fine_tuning():
+    with pytest.raises(UserError, match=r"average\.share: cycles keep .* is in the warm-up; give 0\.7 or less"):
+        FinetuneConfig.parse({"warmup": 0.3, "average": {"kind": "swa", "share": 0.8}}, "options")
+    FinetuneConfig.parse({"warmup": 0.3, "average": {"kind": "swa", "share": 0.7}}, "options")
+    FinetuneConfig.parse({"warmup": 0.0, "average": {"kind": "swa", "share": 1.0}}, "options")
+
+
+@pytest.mark.parametrize("share", [-1, 1, "much", True])
+def test_an_older_key_with_a_wrong_value_is_refused_by_its_name(share):
+    with pytest.raises(UserError, match=f"running_average: give a share of the steps, .*, not {share!r}"):
+        load_recipe("bert-tiny", {"training.running_average": share})

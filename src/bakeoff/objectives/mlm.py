@@ -27,6 +27,7 @@ class MaskedLanguageModelConfig(MaskingConfig):
     later one, and each predicts the next one through the same head. Rows of both kinds count alike. Held-out rows are
     all read from both sides. For encoders whose layers can hide what is ahead.
     """
+    of_training: ClassVar[frozenset[str]] = MaskingConfig.of_training | {"causal"}
     set_by_stage: ClassVar[frozenset[str]] = MaskingConfig.set_by_stage | {"causal"}
     title: ClassVar[str] = "Masked tokens (mlm)"
     refused: ClassVar[Mapping[str, str]] = sees_both_sides("mlm")

@@ -90,6 +90,10 @@ class ObjectiveConfig(PartConfig):
     """The loss is no likelihood but a bound: the text costs at most so much, in nats a token. It compares with no other
     objective's.
     """
+    of_training: ClassVar[frozenset[str]] = frozenset()
+    """The fields that change the rows of trainings alone; held-out rows, and texts to score, are the same with any
+    value.
+    """
     whole_text: ClassVar[bool] = False
     """Each token of the text is predicted once, from those before it, so that losses can be compared between settings,
     and in bits per byte also between tokenizers.

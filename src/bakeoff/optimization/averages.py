@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from bakeoff.config import Config, PartConfig
 from bakeoff.registry import Registry
@@ -29,6 +30,10 @@ class AverageBaseConfig(PartConfig):
     def factor(self, step: int, steps: int, of_schedule: Factor) -> float:
         """The factor of the learning rate in a step, counted from 0."""
         return of_schedule(step)
+
+    def refusal(self, rise: float, steps: int | None) -> str | None:
+        """The reason why it cannot be taken with a schedule whose rate rises in this share of the steps, if any."""
+        return None
 
 
 class ExponentialAverageConfig(AverageBaseConfig):
@@ -62,6 +67,16 @@ class StochasticAverageConfig(AverageBaseConfig):
     """The number of cycles, and of the weights that are averaged."""
     low: float = Field(default=0.1, ge=0, le=1)
     """The rate at the end of a cycle, as a share of that at its beginning."""
+
+    @override
+    def refusal(self, rise: float, steps: int | None) -> str | None:
+        rounding = 1 / steps if steps else 1e-9
+        if self.share + rise <= 1 + rounding:
+            return None
+        return (
+            f"average.share: cycles keep to the rate that the schedule has where they begin, which with {self.share:g} "
+            f"is in the warm-up; give {1 - rise:.3g} or less"
+        )
 
     def ends(self, steps: int) -> list[int]:
         """The number of steps after which the cycles begin, and after which each of them ends, without empty ones."""
@@ -102,7 +117,12 @@ class AveragedConfig(Config):
     @model_validator(mode="before")
     @classmethod
     def _take_the_older_key(cls, values: Any) -> Any:
-        return in_todays_form(values) if isinstance(values, Mapping) else values
+        if not isinstance(values, Mapping):
+            return values
+        share = values.get("running_average", 0)
+        if not isinstance(share, int | float) or isinstance(share, bool) or not 0 <= share < 1:
+            raise ValueError(f"running_average: give a share of the steps, from 0 to less than 1, not {share!r}")
+        return in_todays_form(values)
 
 
 def in_todays_form(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from bakeoff.config import PartConfig
 from bakeoff.optimization.course import evenly
@@ -29,6 +30,12 @@ class ScheduleBaseConfig(PartConfig):
         if self.warmup >= 1:
             share = self.warmup / (planned_steps or steps)
         return self.model_copy(update={"warmup": float(round(min(1.0, share) * steps))})
+
+    def rise_share(self, steps: int | None) -> float:
+        """The share of the steps in which the rate rises; 0 where the warm-up is in steps and these are not known."""
+        if self.warmup < 1:
+            return self.warmup
+        return min(1.0, self.warmup / steps) if steps else 0.0
 
     def factor(self, step: int, steps: int, losses: Sequence[float] = ()) -> float:
         """Factor of the learning rate in one step, the warm-up being in steps.
@@ -132,6 +139,10 @@ class InverseSqrtConfig(ScheduleBaseConfig):
     """The schedule's name."""
     rise: bool = True
     """The learning rate rises during the warm-up; false: it is that of the peak from the start (T5)."""
+
+    @override
+    def rise_share(self, steps: int | None) -> float:
+        return super().rise_share(steps) if self.rise else 0.0
 
     def factor(self, step: int, steps: int, losses: Sequence[float] = ()) -> float:
         """min(s / w, sqrt(w / s)), or min(1, sqrt(w / s)) without the rise."""

@@ -30,7 +30,7 @@ from bakeoff.tasks.task import Task
 from bakeoff.tasks.task_config import TaskConfig
 from bakeoff.training.stages import make_batches
 from bakeoff.training.validation import HeldOut, validate
-from bakeoff.unread_keys import Overrides, parsed, require_effect
+from bakeoff.unread_keys import Overrides, parsed, require_effect, require_effect_on_held_out_rows
 
 
 def evaluate(run: str | Path, *, overrides: Overrides = (), device: str = "auto", **options: Any) -> dict[str, Any]:
@@ -178,10 +178,13 @@ def opened(run: str | Path, overrides: Overrides = ()) -> Run:
     """A pre-trained run with changes to its recipe; a stopped run stands at its newest checkpoint.
 
     Raises:
-        UserError: there is no such run, it is fine-tuned, or the changed recipe does not fit its weights.
+        UserError: there is no such run, it is fine-tuned, the changed recipe does not fit its weights, or a change
+            would have no effect.
     """
     require_pretrained(run)
-    return changed_run(Run.open_trained(run), overrides)
+    changed = changed_run(Run.open_trained(run), overrides)
+    require_effect_on_held_out_rows([part.of_training for part in changed.recipe.objective], overrides)
+    return changed
 
 
 def _set(overrides: Overrides) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """The settings with which a model is fine-tuned."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, FieldSerializationInfo, ValidationInfo, field_serializer, field_validator
+from pydantic import Field, FieldSerializationInfo, ValidationInfo, field_serializer, field_validator, model_validator
 
 from bakeoff.config import Config
 from bakeoff.optimization.averages import AveragedConfig
@@ -154,6 +154,13 @@ class FinetuneConfig(AveragedConfig):
         if any(not rate > 0 for rate in value):
             raise ValueError(f"{value} holds a learning rate that is not positive")
         return value
+
+    @model_validator(mode="after")
+    def _averages_after_the_rise(self) -> Self:
+        schedule = self.schedule.model_copy(update={"warmup": self.warmup})
+        if self.average is not None and (why := self.average.refusal(schedule.rise_share(None), None)):
+            raise ValueError(why)
+        return self
 
     def epoch_steps(self, items: int) -> int:
         """The steps of a pass over `items` items."""

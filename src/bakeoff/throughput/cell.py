@@ -167,7 +167,7 @@ class Cell:
     def _batch(self, recipe: Recipe, module: PretrainingModel, rows: int) -> Batch:
         tokenizer = numbered_tokenizer(self.vocabulary)
         text = RandomText(rows, self.length, self.vocabulary, recipe.input.parallel)
-        drawing = TargetDrawing(recipe.objective, module.objectives)
+        drawing = TargetDrawing(recipe.objective, module.objectives, recipe.idle)
         batches = Batches([TextRows(text, tokenizer, recipe.input, drawing, seed=0)], BatchSizes(rows, rows), seed=0)
         (batch,) = batches.fixed(rows)
         return batch.to(self.device)

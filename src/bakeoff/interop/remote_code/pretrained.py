@@ -99,11 +99,15 @@ def _tokenizer_settings(recipe: Recipe, heads: Mapping[str, Head], uses_segments
 
 
 def _language(recipe: Recipe, module: PretrainingModel) -> dict[str, Head]:
-    """The head that predicts tokens, under each class of transformers that can use it; a file holds one head."""
+    """The head that predicts tokens, under each class of transformers that can use it; a file holds one head.
+
+    Of several it is one that was trained until the end.
+    """
     config = module.model.config
     learnt = None if module.generating is None else module.generating.learns
     heads: dict[str, Head] = {}
-    for part, objective in zip(recipe.objective, module.objectives, strict=True):
+    each_with_part = zip(recipe.objective, module.objectives, strict=True)
+    for part, objective in sorted(each_with_part, key=lambda pair: pair[0].weight == 0):
         if objective.name == learnt or config.directions == 2:
             continue
         if part.scoring == "masked" or part.from_before:

@@ -33,12 +33,13 @@ class Transform(nn.Module):
 
 
 def _masking(recipe: Recipe) -> HiddenTokensConfig:
-    """The recipe's objective with a transform in its head.
+    """The recipe's objective with a transform in its head; of several, one that is trained until the end.
 
     Raises:
         UserError: the recipe has no such objective.
     """
-    masking = next((part for part in recipe.objective if isinstance(part, HiddenTokensConfig)), None)
+    parts = sorted(recipe.objective, key=lambda part: part.weight == 0)
+    masking = next((part for part in parts if isinstance(part, HiddenTokensConfig)), None)
     if masking is None:
         raise UserError(
             f"transform: it is a part of the head of mlm, and {recipe.name} learns "
