@@ -69,16 +69,18 @@ def test_so_does_evaluate_with_a_corpus(key, corpus, tmp_path, capsys):
         ("roberta-tiny", "objective.0.causal=0.5"),
         ("roberta-tiny", "objective.0={kind: mlm, causal: 0.5}"),
         ("roberta-tiny", "objective.0.first_rate=0.5"),
+        ("roberta-tiny", "objective.0.masking=static"),
         ("gpt-tiny", "objective.0.noise=0.5"),
+        ("gpt-tiny", "objective.0.z_loss=0.1"),
     ],
 )
-def test_what_is_about_the_rows_of_trainings_is_refused_where_rows_are_measured(name, key, corpus, tmp_path, capsys):
+def test_what_matters_in_training_alone_is_refused_where_rows_are_measured(name, key, corpus, tmp_path, capsys):
     untrained(name, corpus, tmp_path / "run")
     run, text = tmp_path / "run", tmp_path / "text.txt"
     text.write_text("one sentence", encoding="utf-8")
     for arguments in (["evaluate", run, "--corpus", corpus.path], ["score", run, text]):
         assert command_line([*map(str, arguments), "--set", key]) == 2
-        assert "would change nothing here, because it is about the rows of trainings" in capsys.readouterr().err
+        assert "would change nothing here, because it matters in training alone" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,7 @@ def require_effect(verb: str, overrides: Overrides, replaced: Mapping[str, str] 
 
 
 def require_effect_on_held_out_rows(of_training: Sequence[Collection[str]], overrides: Overrides) -> None:
-    """Refuse overrides of fields that change the rows of trainings alone, where nothing is trained.
+    """Refuse overrides of fields that matter in training alone, where nothing is trained.
 
     Args:
         of_training: the names of these fields, for each objective of the recipe.
@@ -156,7 +156,7 @@ def require_effect_on_held_out_rows(of_training: Sequence[Collection[str]], over
         for index, names in enumerate(of_training):
             if any(within(key, f"objective.{index}.{name}") for name in names):
                 raise UserError(
-                    f"--set {key}: would change nothing here, because it is about the rows of trainings; leave it out"
+                    f"--set {key}: would change nothing here, because it matters in training alone; leave it out"
                 )
 
 

@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import pytest
 from tests.conftest import shrink
 
 from bakeoff.comparison.comparable import comparable_losses
@@ -38,3 +39,13 @@ def test_bounds_likelihoods_and_texts_with_other_separators_stand_apart():
     assert titles["gpt"].endswith("separators before each document")
     assert titles["sentences"].endswith("separators before each sentence")
     assert "bound" in titles["diffusion"]
+
+
+@pytest.mark.parametrize(
+    "setting", [{"causal": 0.5}, {"first_rate": 0.4}, {"z_loss": 1e-4}, {"masking": "static", "copies": 2}]
+)
+def test_what_matters_in_training_alone_keeps_no_losses_apart(setting):
+    changes = {f"objective.0.{key}": value for key, value in setting.items()}
+    recipes = [entry("plain", "roberta-tiny"), entry("other", "roberta-tiny", **changes)]
+    (panel,) = comparable_losses(SimpleNamespace(recipes=recipes, corpus=TEXT))
+    assert [each.label for each in panel.entries] == ["plain", "other"]

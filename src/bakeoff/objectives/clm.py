@@ -78,7 +78,7 @@ class CausalLanguageModelConfig(LanguageModelConfig):
     noise_by: Literal["mask", "skip"] = "mask"
     """The form of hidden tokens: [MASK] in their place, or none, so that the row is shorter."""
     bounded_by_frequencies: ClassVar[bool] = True
-    of_training: ClassVar[frozenset[str]] = frozenset(("noise", "noise_by"))
+    of_training: ClassVar[frozenset[str]] = LanguageModelConfig.of_training | {"noise", "noise_by"}
     set_by_stage: ClassVar[frozenset[str]] = frozenset(("noise", "noise_by"))
     whole_text: ClassVar[bool] = True
     generates: ClassVar[bool] = True

@@ -5,8 +5,8 @@ from typing import Any
 
 from bakeoff.objectives.registry import OBJECTIVES
 
-_OF_TRAINING = ("kind", "weight", "first_rate", "masking", "copies")
-"""Keys of an objective on which its held-out loss does not depend."""
+_NO_SETTINGS = {"kind", "weight"}
+"""Keys of an objective that say nothing of what its held-out loss is measured on."""
 
 
 def at_most(name: str) -> str:
@@ -63,16 +63,18 @@ def separators_of(rows: Mapping[str, Any]) -> str:
 def held_out_settings(recipe: Mapping[str, Any], name: str) -> dict[str, Any]:
     """The settings of a recipe's objective of this name, as far as they say what its held-out loss is measured on.
 
-    Its weight leaves the loss itself unchanged; held-out text is masked at one rate, whatever training's are, and with
-    the same masks, whether training draws others in every epoch or has some sets of them. Of an objective that predicts
-    each token of the text once the settings say nothing, but the separators that it predicts besides do.
+    Its weight leaves the loss itself unchanged; held-out text is masked at one rate, whatever training's are, with the
+    same masks, whether training draws others in every epoch or has some sets of them, and read from both sides. Of an
+    objective that predicts each token of the text once the settings say nothing, but the separators that it predicts
+    besides do.
     """
     if OBJECTIVES[name].whole_text:
         return {"separators": separators_of(recipe.get("input") or {})}
+    without = _NO_SETTINGS | OBJECTIVES[name].of_training
     objectives = recipe.get("objective") or []
     for objective in objectives if isinstance(objectives, list) else [objectives]:
         if objective.get("kind") == name:
-            settings = {key: value for key, value in objective.items() if key not in _OF_TRAINING}
+            settings = {key: value for key, value in objective.items() if key not in without}
             rate = settings.pop("held_out_rate", None)
             return settings if rate is None else {**settings, "rate": rate}
     return {}

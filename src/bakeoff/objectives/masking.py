@@ -77,7 +77,7 @@ class MaskingConfig(HiddenTokensConfig):
     tokens are then all [MASK], all random, or all kept (LTG-BERT, GPT-BERT).
     """
 
-    of_training: ClassVar[frozenset[str]] = frozenset(("first_rate",))
+    of_training: ClassVar[frozenset[str]] = TokenObjectiveConfig.of_training | {"first_rate", "masking", "copies"}
     set_by_stage: ClassVar[frozenset[str]] = frozenset(
         ("rate", "first_rate", "ngram", "lengths", "stop", "runs", "whole_word", "mask", "random", "replace")
     )

@@ -91,8 +91,8 @@ class ObjectiveConfig(PartConfig):
     objective's.
     """
     of_training: ClassVar[frozenset[str]] = frozenset()
-    """The fields that change the rows of trainings alone; held-out rows, and texts to score, are the same with any
-    value.
+    """The fields that matter in training alone, of its rows and its loss; what is measured on held-out text, and what a
+    text scores, are the same measure with any value.
     """
     whole_text: ClassVar[bool] = False
     """Each token of the text is predicted once, from those before it, so that losses can be compared between settings,
@@ -205,6 +205,7 @@ class TokenObjectiveConfig(ObjectiveConfig):
     of exp(score); 1e-4 in PaLM (Chowdhery et al. 2022, arXiv:2204.02311, section 5) and GPT-BERT. Held-out losses are
     without it.
     """
+    of_training: ClassVar[frozenset[str]] = frozenset(("z_loss",))
     retired: ClassVar[Mapping[str, Any]] = {"logit_cap": None}
 
 
