@@ -131,7 +131,7 @@ def read_choices(suite: Suite, folder: Path) -> list[Choice]:
     Raises:
         UserError: a file cannot be read, holds no rows, or a row lacks what the suite's rows have.
     """
-    choices = []
+    choices: list[Choice] = []
     for path in files_of(folder):
         before = len(choices)
         for number, row in rows_of(path):
