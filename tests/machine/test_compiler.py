@@ -103,6 +103,30 @@ def test_without_a_cache_it_is_made_for_this_process(source, cache, made, tmp_pa
 
 
 @needs_a_compiler
+def test_where_the_caches_disk_is_full_it_is_made_for_this_process(source, cache, monkeypatch):
+    make = compiler._made
+
+    def made(sources, command, path):
+        if cache in path.parents:
+            raise compiler._Refused("cc failed: No space left on device")
+        return make(sources, command, path)
+
+    monkeypatch.setattr(compiler, "_made", made)
+    assert compiled([source]).library.answer() == 42
+    assert not list(cache.iterdir())
+
+
+@needs_a_compiler
+def test_a_relative_folder_of_caches_counts_for_none(source, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert compiled([source]).library.answer() == 42
+    assert not (tmp_path / "relative").exists()
+    assert list((tmp_path / "home" / ".cache" / "bakeoff" / "kernels").iterdir())
+
+
+@needs_a_compiler
 def test_several_may_make_it_at_once(source, cache):
     with ThreadPoolExecutor(4) as pool:
         assert [each.library.answer() for each in pool.map(compiled, [[source]] * 4)] == [42] * 4
@@ -114,6 +138,8 @@ def test_without_a_compiler_there_is_a_reason(source, cache, monkeypatch, tmp_pa
     assert compiled([source]) == (None, "no C compiler (cc, gcc, clang)")
     monkeypatch.setenv("CC", "my-cc -m32")
     assert compiled([source]) == (None, "no C compiler (my-cc -m32)")
+    monkeypatch.setenv("CC", "'my-cc -m32")
+    assert compiled([source]) == (None, "CC is no command: No closing quotation")
     assert not cache.exists()
 
 

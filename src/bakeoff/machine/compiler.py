@@ -69,7 +69,10 @@ def compiled(sources: Sequence[Path]) -> Compiled:
 
 def _compiler() -> tuple[list[str], str]:
     """The command of the compiler, flags included, and the first line of its version."""
-    asked = shlex.split(os.environ.get("CC", ""))
+    try:
+        asked = shlex.split(os.environ.get("CC", ""))
+    except ValueError as error:
+        raise _Refused(f"CC is no command: {error}") from None
     for command in [asked] if asked else [[name] for name in COMPILERS]:
         if shutil.which(command[0]) is None:
             continue
@@ -133,7 +136,7 @@ def _kept(sources: Sequence[Path], command: Sequence[str], name: str) -> ctypes.
             made = _made(sources, command, Path(work) / name)
             os.replace(made, folder / name)
         return ctypes.CDLL(str(folder / name))
-    except (OSError, RuntimeError):
+    except (OSError, RuntimeError, _Refused):  # also a full disk, of which the compiler says so
         return None
 
 
