@@ -3,6 +3,8 @@
 import multiprocessing
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -10,13 +12,17 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode
 
+from bakeoff.machine.compiler import Compiled
 from bakeoff.ops import linear_cross_entropy as ops
-from bakeoff.ops.attention_heads import attention_heads
+from bakeoff.ops.attention import attention
+from bakeoff.ops.attention_heads import attention_heads, split_heads
 from bakeoff.ops.cpu import compiled_kernels
 from bakeoff.ops.cpu.compiled_kernels import VARIABLE, kernels, runs_kernels
 from bakeoff.ops.dropout import dropout
 from bakeoff.ops.gelu import gelu
+from bakeoff.ops.linear import linear
 from bakeoff.ops.norm import norm_beside, norm_of_sum
+from bakeoff.ops.self_attention import self_attention_at_once
 from bakeoff.ops.short_convolution import short_convolution
 
 pytestmark = pytest.mark.skipif(kernels().library is None, reason=kernels().origin)
@@ -65,22 +71,45 @@ def threads():
     torch.set_num_threads(before)
 
 
-def everything():
-    """Values and gradients of every operation that has a kernel, with dropout."""
+class Inputs:
+    """What the operations are made of."""
+
+    def __init__(self):
+        torch.manual_seed(0)
+        self.x, self.y, self.wide = (torch.randn(3, 67, size).bfloat16().requires_grad_() for size in (48, 48, 144))
+        self.taps, self.gains = torch.randn(4, 3).requires_grad_(), torch.rand(2, 12).requires_grad_()
+        self.rows, self.weight = torch.randn(97, 16).bfloat16().requires_grad_(), torch.randn(1003, 16).requires_grad_()
+        self.states, self.matrix = torch.randn(97, 32).bfloat16().requires_grad_(), torch.randn(64, 32).requires_grad_()
+        self.bias = torch.randn(64).requires_grad_()
+        self.labels = torch.randint(1003, (97,))
+        self.norms = nn.LayerNorm(48), nn.RMSNorm(48)
+
+
+OPERATIONS = {
+    "norm of a sum": lambda of: (norm_of_sum(of.x, of.y, 0.3, True, of.norms[0]),),
+    "norm beside": lambda of: norm_beside(of.x, of.norms[1]),
+    "dropout": lambda of: (dropout(of.y, 0.5, True),),
+    "gelu": lambda of: (gelu(of.y, gate=of.x),),
+    "short convolution": lambda of: (
+        short_convolution(of.x, of.taps, causal=True, documents=torch.arange(67).expand(3, -1) // 20),
+    ),
+    "heads": lambda of: attention_heads(of.wide, 4, (12, 12, 12), (of.gains[0], of.gains[1]), 1e-6, 0, 1e4),
+    "attention": lambda of: (
+        attention(*split_heads(of.wide, 4, (12, 12, 12)), dropout=0.3),
+        self_attention_at_once(of.wide, 4, (12, 12, 12), (of.gains[0], of.gains[1]), 1e-6, 0, 1e4),
+    ),
+    "linear": lambda of: (linear(of.states, of.matrix, of.bias),),
+    "cross-entropy": lambda of: (ops.linear_cross_entropy(of.rows, of.weight, None, of.labels),),
+}
+"""Every operation that has a kernel, with dropout."""
+
+
+def values_and_gradients(of):
     torch.manual_seed(0)
-    x, y, wide = (torch.randn(3, 67, size).bfloat16().requires_grad_() for size in (48, 48, 144))
-    scores, losses = torch.randn(97, 1003).bfloat16(), torch.empty(97)
-    compiled_kernels.run("cross_entropy", 97, 1003, scores, torch.randint(1003, (97,)), losses, 1003)
-    taps, gains = torch.randn(4, 3).requires_grad_(), torch.rand(2, 12).requires_grad_()
-    made = [
-        norm_of_sum(x, y, 0.3, True, nn.LayerNorm(48)),
-        *norm_beside(x, nn.RMSNorm(48)),
-        dropout(y, 0.5, True),
-        gelu(y, gate=x),
-        short_convolution(x, taps, causal=True, documents=torch.arange(67).expand(3, -1) // 20),
-        *attention_heads(wide, 4, (12, 12, 12), (gains[0], gains[1]), 1e-6, 0, 1e4),
-    ]
-    return scores, losses, *made, *torch.autograd.grad(made, (x, y, wide, taps, gains), list(map(torch.sin, made)))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        made = [each for operation in OPERATIONS.values() for each in operation(of) if each is not None]
+    wanted = of.x, of.y, of.wide, of.taps, of.gains, of.rows, of.weight, of.states, of.matrix, of.bias
+    return *made, *torch.autograd.grad(made, wanted, list(map(torch.sin, made)))
 
 
 def test_the_number_of_threads_changes_no_bit(threads, monkeypatch):
@@ -88,8 +117,66 @@ def test_the_number_of_threads_changes_no_bit(threads, monkeypatch):
     results = []
     for count in (1, 2, 3):
         threads(count)
-        results.append(everything())
+        results.append(values_and_gradients(Inputs()))
     assert all(torch.equal(one, other) for each in results[1:] for one, other in zip(each, results[0], strict=True))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_torchs_default_type_changes_no_bit(dtype):
+    wanted, of, before = values_and_gradients(Inputs()), Inputs(), torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        given = values_and_gradients(of)
+    finally:
+        torch.set_default_dtype(before)
+    assert all(torch.equal(one, other) for one, other in zip(given, wanted, strict=True))
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_a_second_derivative_is_refused(name):
+    of = Inputs()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        made = [each.float().square().sum() for each in OPERATIONS[name](of) if each is not None]
+    wanted = of.x, of.y, of.wide, of.rows, of.states
+    first = torch.autograd.grad(sum(made), wanted, create_graph=True, allow_unused=True)
+    for each in first:
+        if each is not None:
+            with pytest.raises(RuntimeError, match="once_differentiable"):
+                each.float().square().sum().backward(retain_graph=True)
+
+
+def test_labels_may_be_of_any_whole_type():
+    of = Inputs()
+    for dtype in (torch.int32, torch.uint8):
+        labels = of.labels.clamp(max=255)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            one, other = (
+                ops.linear_cross_entropy(of.rows, of.weight, None, each) for each in (labels, labels.to(dtype))
+            )
+        assert torch.equal(one, other)
+
+
+def test_an_interruption_waits_for_what_was_begun(threads, monkeypatch):
+    monkeypatch.setattr(compiled_kernels, "LEAST_NUMBERS", 1)
+    threads(3)
+    done = []
+
+    def work(begin, end):
+        time.sleep(0.05)
+        done.append(begin.value)
+
+    class Pool(ThreadPoolExecutor):
+        def submit(self, *given):
+            if given[1].value == 2:
+                raise KeyboardInterrupt
+            return super().submit(*given)
+
+    monkeypatch.setattr(compiled_kernels, "kernels", lambda: Compiled({"work": work}, ""))
+    with Pool(2) as pool:
+        monkeypatch.setattr(compiled_kernels, "_pool", lambda *_: pool)
+        with pytest.raises(KeyboardInterrupt):
+            compiled_kernels.run("work", 3, 1)
+        assert done == [1]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not fork")

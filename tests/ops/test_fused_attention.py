@@ -190,7 +190,7 @@ def test_results_do_not_depend_on_the_threads(monkeypatch):
 
 
 @needs_kernel
-def test_a_query_without_any_key_is_no_number_and_large_scores_are_exact():
+def test_a_query_without_any_key_is_no_number():
     torch.manual_seed(4)
     query, key, value = (torch.randn(1, 1, 40, 16).bfloat16() for _ in range(3))
     mask = torch.ones(1, 1, 40, 40, dtype=torch.bool)
@@ -198,9 +198,20 @@ def test_a_query_without_any_key_is_no_number_and_large_scores_are_exact():
     mixed = attention(query, key, value, mask=mask)
     assert mixed[0, 0, 5].isnan().all()
     assert mixed.isnan().sum() == 16
-    large = attention(100 * query, 100 * key, value)
-    seen = torch.ones(1, 1, 40, 40, dtype=torch.bool)
-    assert apart(large, definition(100 * query.double(), 100 * key.double(), value.double(), seen)) < ROUNDING
+
+
+@needs_kernel
+@pytest.mark.parametrize("size", [1e2, 1e5, 1e12])
+@pytest.mark.parametrize("keys", [1, 40])
+def test_large_scores_are_exact_and_their_gradients_finite(size, keys):
+    torch.manual_seed(4)
+    query, key, value = (
+        (factor * torch.randn(1, 1, length, 16)).bfloat16().requires_grad_()
+        for factor, length in ((size, 40), (size, keys), (1, keys))
+    )
+    mixed, seen = attention(query, key, value), torch.ones(1, 1, 40, keys, dtype=torch.bool)
+    assert apart(mixed, definition(query.double(), key.double(), value.double(), seen)) < ROUNDING
+    assert all(each.isfinite().all() for each in torch.autograd.grad(mixed.sum(), (query, key, value)))
 
 
 def test_without_the_kernel_torch_attends(monkeypatch):

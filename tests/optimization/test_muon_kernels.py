@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from bakeoff.ops.cpu import muon
 from bakeoff.ops.cpu.compiled_kernels import kernels
@@ -61,3 +61,21 @@ def test_steps_are_those_without_the_kernels(threads, monkeypatch):
     for with_kernels, without, layer in zip(moved[1], moved[0], layers, strict=True):
         change = without - drawn(*layer.weight.shape)
         assert (with_kernels - without).norm() < 0.01 * change.norm()
+
+
+class Divided(Tensor):
+    """As the tensors of divided weights, whose numbers are not at their address."""
+
+
+def test_tensors_that_are_not_whole_move_without_the_kernels():
+    moved = []
+    for of_class in (Tensor, Divided):
+        torch.manual_seed(0)
+        weight = nn.Parameter(torch.randn(48, 64).as_subclass(of_class))
+        weight.grad = torch.randn(48, 64).as_subclass(of_class)
+        groups = [{"params": [weight], "weight_decay": 0.0, "matrices": True}]
+        optimizer = Muon(groups, MuonConfig(lr=0.1), torch.bfloat16)
+        assert optimizer._runs_kernels([weight]) == (of_class is Tensor)
+        optimizer.step()
+        moved.append(weight.detach().as_subclass(Tensor))
+    assert (moved[0] - moved[1]).norm() < 0.01 * 0.1 * moved[0].norm()

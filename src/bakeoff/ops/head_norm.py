@@ -5,6 +5,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 
 def head_norm(x: Tensor, gain: Tensor, epsilon: float) -> Tensor:
@@ -36,6 +37,7 @@ class _HeadNorm(torch.autograd.Function):
         return (precise * scale).mul_(gain)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, Tensor, None]:
         """Gradients dx = scale (u - n mean_i(u_i n_i)) and dg = sum(dy n), with n = x scale and u = g dy."""
         x, gain, scale = ctx.saved_tensors

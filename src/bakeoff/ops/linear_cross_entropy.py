@@ -10,6 +10,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from bakeoff.ops.cpu.bfloat16 import autocast_to_bfloat16
 from bakeoff.ops.cpu.cross_entropy import LinearCrossEntropy
@@ -114,6 +115,7 @@ class _Chunked(torch.autograd.Function):
         return total
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
         """The gradients of rows, weight and bias."""
         gradients, ctx.gradients = ctx.gradients, None

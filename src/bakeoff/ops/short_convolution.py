@@ -8,6 +8,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from bakeoff.ops.cpu.compiled_kernels import runs_kernels
 from bakeoff.ops.cpu.short_convolution import (
@@ -86,6 +87,7 @@ class _ShortConvolution(torch.autograd.Function):
         return sum_by_tap(x, weight, same, taps)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, Tensor, None, None]:
         x, weight, same = ctx.saved_tensors
         if torch.compiler.is_compiling():

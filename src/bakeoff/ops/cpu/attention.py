@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from bakeoff.ops.cpu.compiled_kernels import multiplies_matrices, run
-from bakeoff.ops.cpu.dropout import STEPS
+from bakeoff.ops.cpu.dropout import drawn_seed, threshold_of
 
 MOST_TOKENS = 1 << 16
 """Largest number of queries or of keys; more would repeat the random numbers of dropout."""
@@ -197,8 +197,7 @@ class _Pass:
             call.mask_row, call.mask_head, call.mask_query, _ = self.mask.stride()
         call.before, call.after, call.own = sight.before, sight.after, sight.own
         if dropout > 0.0:
-            call.dropped = min(max(round(dropout * STEPS), 1), STEPS - 1)
-            call.seed = int(torch.randint(1 << 62, ()))
+            call.dropped, call.seed = threshold_of(dropout), drawn_seed()
         if gains is not None:
             call.query_gain, call.key_gain = gains[0].data_ptr(), gains[1].data_ptr()
         if treatment.waves is not None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from bakeoff.ops.cpu.compiled_kernels import run
 
@@ -55,6 +56,7 @@ class Heads(torch.autograd.Function):
         return both[0], both[1], joined[2]
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
         """The gradients of the projections and of the gains."""
         normed, scale, gains = ctx.saved_tensors
@@ -134,6 +136,7 @@ class HeadsByKernel(torch.autograd.Function):
         return made[0], made[1], made[2]
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
         """The gradients of the projections and of the gains."""
         projected, gains, cosine, sine = ctx.saved_tensors
@@ -141,7 +144,7 @@ class HeadsByKernel(torch.autograd.Function):
         above = [each.contiguous() for each in upstream]
         of_projected = above[0].new_empty(rows, length, 3 * heads * width)
         blocks = -(-rows * length // BLOCK)
-        of_gains = None if gains is None else torch.empty(blocks, 2, width)
+        of_gains = None if gains is None else projected.new_empty(blocks, 2, width, dtype=torch.float32)
         tables = (of_gains, gains, cosine, sine)
         size = BLOCK * 3 * heads * width
         run("attention_heads_gradient", blocks, size, projected, *above, of_projected, *tables, *ctx.shape, ctx.epsilon)

@@ -3,13 +3,13 @@
 import ctypes
 import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache, lru_cache
 from itertools import pairwise
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 from bakeoff.machine.compiler import Compiled, compiled
@@ -19,6 +19,9 @@ VARIABLE = "BAKEOFF_KERNELS"
 """The environment variable that, set to 0, leaves the kernels out."""
 
 SOURCES = Path(__file__).with_name("kernels")
+
+IN_MEMORY = (Tensor, nn.Parameter)
+"""Types of tensors whose numbers are at their address; those of others, as parts of divided ones, are elsewhere."""
 
 LEAST_NUMBERS = 1 << 15
 """Least count of numbers that a further thread is worth."""
@@ -81,8 +84,9 @@ def run(name: str, items: int, size: int, *arguments: Argument) -> None:
         return
     first, *others = _ranges(items, threads)
     pool = _pool(torch.get_num_threads(), os.getpid())
-    running = [pool.submit(kernel, *each, *values) for each in others]
+    running: list[Future[None]] = []
     try:
+        running.extend(pool.submit(kernel, *each, *values) for each in others)
         kernel(*first, *values)
     finally:  # nothing may write into the arguments' memory after an interruption
         wait(running)
@@ -90,6 +94,7 @@ def run(name: str, items: int, size: int, *arguments: Argument) -> None:
 
 def _value(argument: Argument) -> ctypes.c_void_p | ctypes.c_int64 | ctypes.c_float:
     if isinstance(argument, Tensor):
+        assert type(argument) in IN_MEMORY
         assert argument.is_contiguous()
         return ctypes.c_void_p(argument.data_ptr())
     if argument is None:

@@ -5,6 +5,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from bakeoff.ops.cpu.compiled_kernels import run, runs_kernels
 from bakeoff.ops.cpu.transposed_product import multiplies_transposed, transposed_product
@@ -32,6 +33,7 @@ class CrossEntropy(torch.autograd.Function):
         return (normaliser - right).sum()
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, None, None, None]:
         """The scores' gradient, in the memory of their probabilities."""
         gradient, ctx.probabilities = ctx.probabilities, None
@@ -62,6 +64,7 @@ class LinearCrossEntropy(torch.autograd.Function):
         return losses.sum()
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
         """The gradients of rows, weight and bias."""
         rows, weight, gradient = ctx.saved_tensors
@@ -86,8 +89,8 @@ def _by_kernel(scores: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     count, size = scores.shape
     if count and not 0 <= int(labels.min()) <= int(labels.max()) < size:
         raise IndexError(f"a label is not one of the {size} columns")
-    losses = torch.empty(count)
-    run("cross_entropy", count, size, scores, labels.contiguous(), losses, size)
+    losses = scores.new_empty(count, dtype=torch.float32)
+    run("cross_entropy", count, size, scores, labels.long().contiguous(), losses, size)
     return losses, scores
 
 

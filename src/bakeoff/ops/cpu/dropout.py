@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from bakeoff.ops.cpu.compiled_kernels import run
 
@@ -40,6 +41,7 @@ class Dropout(torch.autograd.Function):
         return _masked(x, *ctx.mask)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, None]:
         """The gradient, masked alike."""
         return _masked(upstream[0], *ctx.mask), None

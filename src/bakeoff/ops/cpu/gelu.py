@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from bakeoff.ops.cpu.compiled_kernels import run
 
@@ -25,6 +26,7 @@ class Gelu(torch.autograd.Function):
         return y
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
         """The gradients of x and the gate."""
         x, gate = ctx.saved_tensors

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from bakeoff.ops.cpu.transposed_product import multiplies_transposed, transposed_product
 
@@ -32,6 +33,7 @@ class Linear(torch.autograd.Function):
         return y
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
         """The gradients of x, weight and bias."""
         x, weight = ctx.saved_tensors

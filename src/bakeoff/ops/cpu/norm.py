@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from bakeoff.ops.cpu.compiled_kernels import run
 from bakeoff.ops.cpu.dropout import drawn_seed, threshold_of
@@ -45,6 +46,7 @@ class Norm(torch.autograd.Function):
         return total, normed
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *upstream: Tensor | None) -> tuple[Tensor | None, ...]:
         """The gradients of x, branch, weight and bias."""
         total, weight, bias = ctx.saved_tensors
@@ -54,7 +56,7 @@ class Norm(torch.autograd.Function):
         width, drops = total.shape[-1], ctx.settings[-1] > 0
         rows = total.numel() // width
         blocks = -(-rows // BLOCK)
-        of_total, of_both = torch.empty_like(total), torch.empty(blocks, 2, width)
+        of_total, of_both = torch.empty_like(total), total.new_empty(blocks, 2, width, dtype=torch.float32)
         of_branch = torch.empty_like(total) if drops else None
         beside = None if beside is None else beside.contiguous()
         run(

@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 
 class Rotation(torch.autograd.Function):
@@ -16,6 +17,7 @@ class Rotation(torch.autograd.Function):
         return _turned(x, cosine, sine)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, None, None]:
         """The gradient, turned backwards."""
         cosine, sine = ctx.waves

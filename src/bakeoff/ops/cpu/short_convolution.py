@@ -119,7 +119,7 @@ def gradients_by_kernel(
     rows, length, width = x.shape
     kernel, count = weight.shape[-1], rows * length
     blocks = -(-count // BLOCK)
-    of_x, of_taps = x.new_empty(x.shape), torch.empty(blocks, kernel, width)
+    of_x, of_taps = x.new_empty(x.shape), x.new_empty(blocks, kernel, width, dtype=torch.float32)
     given = x.contiguous(), _by_tap(weight, width), _factors(same, x), upstream.contiguous()
     shape = length, upstream.shape[1], width, taps.before, taps.dilation, kernel
     run("short_convolution_gradient", blocks, BLOCK * kernel * width, count, *given, of_x, of_taps, *shape)

@@ -14,7 +14,7 @@ from bakeoff.distributed.shards import placed_like, whole_tensor
 from bakeoff.models.matrices import matrices
 from bakeoff.models.stack import Stack
 from bakeoff.ops.cpu import muon as fused
-from bakeoff.ops.cpu.compiled_kernels import runs_kernels
+from bakeoff.ops.cpu.compiled_kernels import IN_MEMORY, runs_kernels
 from bakeoff.optimization.optimizers.base_config import DecayConfig, DecayRate
 from bakeoff.optimization.optimizers.fused import fused_adamw
 
@@ -150,7 +150,9 @@ class Muon(torch.optim.Optimizer):
 
     def _runs_kernels(self, tensors: list[Tensor]) -> bool:
         """Whether kernels do what stands around iterations in bfloat16: for tensors of float32 and one process."""
-        if not (self.processes.alone and all(each.dtype == torch.float32 and each.is_contiguous() for each in tensors)):
+        if not (self.processes.alone and all(type(each) in IN_MEMORY for each in tensors)):
+            return False
+        if not all(each.dtype == torch.float32 and each.is_contiguous() for each in tensors):
             return False
         return runs_kernels(torch.empty(0, dtype=self.dtype, device=tensors[0].device))
 

@@ -120,7 +120,9 @@ static void make_slopes(const struct call *call, const uint8_t *mask, struct str
             }
             for (int odd = 0; odd < 2; odd++) {
                 const int64_t place = (line + odd) * SIDE + 16 * half;
-                const __m512 power = power_of_two(_mm512_fmsub_ps(_mm512_load_ps(scores + place), factors, logarithm));
+                const __m512 exact = _mm512_fmsub_ps(_mm512_load_ps(scores + place), factors, logarithm);
+                /* of large scores the difference is rounded to whole numbers, and yet no probability is above 1 */
+                const __m512 power = power_of_two(_mm512_min_ps(_mm512_setzero_ps(), exact)); /* NaN stays NaN */
                 const __m512 p = _mm512_maskz_mov_ps(seeing_queries(call, mask, in, at, key + line + odd), power);
                 __m512 above = _mm512_load_ps(products + place);
                 weight[odd][half] = p;

@@ -29,15 +29,18 @@ static inline float largest_score(const struct call *call, const uint8_t *line, 
     return _mm512_reduce_max_ps(highest);
 }
 
-/* The sum of the scores' powers of two, which become weights as far as they are not dropped. */
+/* The sum of the exponentials of scores less the highest, which is subtracted first, so that none is above 1 however
+   large the scores are; they become weights as far as they are not dropped. */
 static inline float sum_of_powers(const struct call *call, struct stream stream, int64_t query, int64_t key,
-                                  int64_t count, const float *scores, float shift, bfloat16 *weights) {
-    const __m512 factors = _mm512_set1_ps(call->scale * LOG2E), shifts = _mm512_set1_ps(shift);
+                                  int64_t count, const float *scores, float highest, bfloat16 *weights) {
+    const __m512 factors = _mm512_set1_ps(call->scale * LOG2E), subtracted = _mm512_set1_ps(highest);
     const __m512i threshold = _mm512_set1_epi16((short)call->dropped);
     __m512 one_sum = _mm512_setzero_ps(), other_sum = _mm512_setzero_ps();
     for (int64_t at = 0; at < count; at += SIDE) {
-        const __m512 one = power_of_two(_mm512_fmsub_ps(_mm512_loadu_ps(scores + at), factors, shifts));
-        const __m512 other = power_of_two(_mm512_fmsub_ps(_mm512_loadu_ps(scores + at + 16), factors, shifts));
+        const __m512 left = _mm512_sub_ps(_mm512_loadu_ps(scores + at), subtracted);
+        const __m512 right = _mm512_sub_ps(_mm512_loadu_ps(scores + at + 16), subtracted);
+        const __m512 one = power_of_two(_mm512_mul_ps(left, factors));
+        const __m512 other = power_of_two(_mm512_mul_ps(right, factors));
         one_sum = _mm512_add_ps(one_sum, one);
         other_sum = _mm512_add_ps(other_sum, other);
         __m512i both = (__m512i)_mm512_cvtne2ps_pbh(other, one);
@@ -79,11 +82,12 @@ static void attend(const struct call *call, int64_t index, char *memory) {
             const int64_t query = first + line;
             const uint8_t *mask = call->mask ? call->mask + mask_at + query * call->mask_query : NULL;
             const float highest = largest_score(call, mask, query, range.begin, count, scores + line * of.keys);
-            const float shift = highest == UNSEEN ? 0.0f : highest * call->scale * LOG2E;
-            const float sum = sum_of_powers(call, stream, query, range.begin, count, scores + line * of.keys, shift,
+            const float subtracted = highest == UNSEEN ? 0.0f : highest;
+            const float sum = sum_of_powers(call, stream, query, range.begin, count, scores + line * of.keys, subtracted,
                                             weights + line * of.keys);
             factors[line] = kept_factor(call) / sum; /* infinite where a query sees no key, which makes it NaN */
-            if (call->logarithms) call->logarithms[index * call->queries + query] = shift + log2f(sum);
+            if (call->logarithms)
+                call->logarithms[index * call->queries + query] = subtracted * call->scale * LOG2E + log2f(sum);
         }
         for (int64_t channel = 0; channel < wide; channel += SIDE)
             product(weights, of.keys * (int64_t)sizeof(bfloat16), LINE,
