@@ -10,20 +10,16 @@ later; several of these commands may share OUT. Each uses one thread: give every
 """
 
 import argparse
-import json
 import statistics
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
+from kept_trainings import measured
 
-import bakeoff
-from bakeoff.durable import held, remove
-from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe_files import load_recipe
-from bakeoff.runs.run import Run
 
 WITH_ALL = "laptop-encoder-tiny"
 BLOCK, TRAINING = "model.encoder.block", "training"
@@ -60,28 +56,12 @@ def changes(without: list[str]) -> dict[str, Any]:
     return levers if "Muon" in without else SHORT | levers
 
 
-def measured(corpus: str, out: Path, without: list[str], budget: Budget, seed: int) -> dict[str, float] | None:
-    """Held-out loss in nats and processor seconds of one training; None: another process is doing it."""
+def trained(corpus: str, out: Path, without: list[str], budget: Budget, seed: int) -> dict[str, float] | None:
+    """The figures of one training; None: another process is doing it."""
     left = [number for number, name in enumerate(WITHOUT) if name in without]
     path = out / f"without-{'-'.join(map(str, left)) or 'none'}" / f"seed-{seed}"
-    found = path.with_suffix(".json")
-    if found.is_file():
-        known: dict[str, float] = json.loads(found.read_text())
-        return known
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with held(path.parent):
-            recipe = load_recipe(WITH_ALL, changes(without))
-            run = bakeoff.pretrain(recipe, corpus, path, seed=seed, budget=budget, resume=True, progress=False)
-            figures = bakeoff.evaluate(run.path, corpus=corpus, overrides={"objective.0.rate": 0.15})
-            known = {"loss": figures["losses"]["mlm"], "seconds": Run(path).summary["work_seconds"]}
-            found.write_text(json.dumps(known))
-            remove(path)
-            return known
-    except UserError as error:
-        if "another process" not in str(error):
-            raise
-        return None
+    recipe = load_recipe(WITH_ALL, changes(without))
+    return measured(recipe, corpus, path, budget, seed, overrides={"objective.0.rate": 0.15})
 
 
 def main() -> None:
@@ -99,7 +79,7 @@ def main() -> None:
 
     def mean(without: list[str], seeds: int) -> tuple[float, float, float]:
         """Mean loss, its standard deviation over seeds, and mean seconds of the trainings that exist."""
-        found = [measured(options.corpus, options.out, without, budget, seed) for seed in range(seeds)]
+        found = [trained(options.corpus, options.out, without, budget, seed) for seed in range(seeds)]
         known = [each for each in found if each is not None]
         losses = [each["loss"] for each in known] or [float("nan")]
         spread = statistics.stdev(losses) if len(losses) > 1 else float("nan")

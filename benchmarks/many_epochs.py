@@ -9,19 +9,15 @@ give every process a core of its own.
 """
 
 import argparse
-import json
 import statistics
 from pathlib import Path
 from typing import Any
 
 import torch
+from kept_trainings import measured
 
-import bakeoff
-from bakeoff.durable import held, remove
-from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe_files import load_recipe
-from bakeoff.runs.run import Run
 
 AS_IT_IS = "as it is"
 COURSE = {"kind": "points", "points": [[0.13, 1.0], [0.53, 0.125], [1.0, 1.16]]}
@@ -43,34 +39,10 @@ WAYS: dict[str, dict[str, Any]] = {
 """Overrides of each way."""
 
 
-def measured(recipe: str, corpus: str, out: Path, way: str, epochs: float, seed: int) -> dict[str, float] | None:
-    """Held-out loss in nats and processor seconds of one training; None: another process is doing it."""
+def trained(recipe: str, corpus: str, out: Path, way: str, epochs: float, seed: int) -> dict[str, float] | None:
+    """The figures of one training; None: another process is doing it."""
     path = out / f"{way.replace(' ', '-').replace(',', '')}-{epochs:g}" / f"seed-{seed}"
-    found = path.with_suffix(".json")
-    if found.is_file():
-        known: dict[str, float] = json.loads(found.read_text())
-        return known
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with held(path.parent):
-            run = bakeoff.pretrain(
-                load_recipe(recipe, WAYS[way]),
-                corpus,
-                path,
-                seed=seed,
-                budget=Budget(epochs=epochs),
-                resume=True,
-                progress=False,
-            )
-            figures = bakeoff.evaluate(run.path, corpus=corpus)
-            known = {"loss": figures["losses"]["mlm"], "seconds": Run(path).summary["work_seconds"]}
-            found.write_text(json.dumps(known))
-            remove(path)
-            return known
-    except UserError as error:
-        if "another process" not in str(error):
-            raise
-        return None
+    return measured(load_recipe(recipe, WAYS[way]), corpus, path, Budget(epochs=epochs), seed)
 
 
 def table(results: dict[str, dict[int, dict[str, float]]]) -> str:
@@ -103,7 +75,7 @@ def main() -> None:
     results: dict[str, dict[int, dict[str, float]]] = {way: {} for way in dict.fromkeys([AS_IT_IS, *given.ways])}
     for seed in range(given.seeds):
         for way, of_seeds in results.items():
-            known = measured(given.recipe, given.corpus, given.out, way, given.epochs, seed)
+            known = trained(given.recipe, given.corpus, given.out, way, given.epochs, seed)
             if known is not None:
                 of_seeds[seed] = known
     print(table(results))

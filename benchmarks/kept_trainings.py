@@ -1,0 +1,44 @@
+"""Trainings whose figures are kept in files, so that none is repeated and several processes share a folder."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import bakeoff
+from bakeoff.durable import held, remove
+from bakeoff.errors import UserError
+from bakeoff.optimization.budget import Budget
+from bakeoff.recipe import Recipe
+from bakeoff.runs.run import Run
+
+
+def measured(
+    recipe: Recipe, corpus: str, path: Path, budget: Budget, seed: int, **changes: Any
+) -> dict[str, float] | None:
+    """Held-out loss of masked tokens in nats and processor seconds of one training; None: another process is doing it.
+
+    Args:
+        recipe: the recipe.
+        corpus: the corpus, which is trained and measured on.
+        path: the training's run until it has been measured; its figures stay beside it, with the suffix .json.
+        budget: the budget.
+        seed: the seed.
+        changes: overrides of the recipe for the measurement alone, as `overrides` of `bakeoff.evaluate`.
+    """
+    found = path.with_suffix(".json")
+    if found.is_file():
+        known: dict[str, float] = json.loads(found.read_text())
+        return known
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with held(path.parent):
+            run = bakeoff.pretrain(recipe, corpus, path, seed=seed, budget=budget, resume=True, progress=False)
+            figures = bakeoff.evaluate(run.path, corpus=corpus, **changes)
+            known = {"loss": figures["losses"]["mlm"], "seconds": Run(path).summary["work_seconds"]}
+            found.write_text(json.dumps(known))
+            remove(path)
+            return known
+    except UserError as error:
+        if "another process" not in str(error):
+            raise
+        return None
