@@ -12,7 +12,7 @@ def budget_curves(
     entries: Sequence[RecipeEntry],
     tasks: Sequence[TaskFacts],
     whole: Sequence[Analysis],
-    analyse: Callable[[list[RecipeEntry], TaskFacts], Analysis | None],
+    analyse: Callable[[list[RecipeEntry]], Sequence[Analysis]],
     looks: int,
 ) -> list[Series]:
     """The curve of each task over shares of the budget; none where nothing was pre-trained with a share of it.
@@ -21,16 +21,19 @@ def budget_curves(
         entries: the recipes.
         tasks: the tasks, and what was measured without fine-tuning.
         whole: the statistics of the whole budget, of each task.
-        analyse: a function that gives the statistics of other scores on a task; None: it has none there.
+        analyse: a function that gives the statistics of other scores, of each task that has any.
         looks: how many times verdicts were seen before more seeds were added.
     """
     shares = sorted({each.share for entry in entries for each in entry.checkpoints})
-    if not shares:
-        return []
+    ends = [*((share, analyse(_ended_at(entries, share))) for share in shares), (1.0, whole)]
     curves = []
-    for facts, analysis in zip(tasks, whole, strict=True):
-        ends = [(share, analyse(_ended_at(entries, share), facts)) for share in shares]
-        points = [_point(share, of_share) for share, of_share in (*ends, (1.0, analysis)) if of_share is not None]
+    for facts in tasks:
+        points = [
+            SeriesPoint.of(100 * share, f"{100 * share:g} %", each)
+            for share, of_share in ends
+            for each in of_share
+            if each.task == facts.name
+        ]
         if len(points) > 1:
             curves.append(series(facts.name, "budget", points, facts.lower_is_better, looks))
     return curves
@@ -46,7 +49,3 @@ def _ended_at(entries: Sequence[RecipeEntry], share: float) -> list[RecipeEntry]
                 those = {"scores": [*each.scores, *scratch], "measurements": each.measurements}
                 ended.append(entry.model_copy(update=those))
     return ended
-
-
-def _point(share: float, analysis: Analysis) -> SeriesPoint:
-    return SeriesPoint.of(100 * share, f"{100 * share:g} %", analysis)

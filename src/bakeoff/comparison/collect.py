@@ -103,16 +103,13 @@ def _statistics(planned: PlannedTrainings, entries: list[RecipeEntry], known: Co
         facts = known.unmeasured, str(plan.corpus), planned.out, plan.grids, plan.trends, asking
         return measured_results(plan.measures, those, *facts)
 
+    def all_of(those: list[RecipeEntry]) -> list[Analysis]:
+        return [*(analysed(those, task)[0] for task in known.tasks), *measured_of(those).analyses]
+
     whole = [analysed(entries, task, texts=known.rows[task.name], **common) for task in known.tasks]
     analyses, measured = [analysis for analysis, _ in whole], measured_of(entries)
-    budgets = budget_curves(entries, known.tasks, analyses, lambda those, task: analysed(those, task)[0], looks)
-    budgets += budget_curves(
-        entries,
-        measured.facts,
-        measured.analyses,
-        lambda those, task: next((each for each in measured_of(those).analyses if each.task == task.name), None),
-        looks,
-    )
+    facts = [*known.tasks, *measured.facts]
+    budgets = budget_curves(entries, facts, [*analyses, *measured.analyses], all_of, looks)
     return _Statistics(analyses, [of_task for _, of_task in whole], measured, budgets)
 
 
