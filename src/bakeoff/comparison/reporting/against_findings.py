@@ -2,19 +2,24 @@
 
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.results import Results
+from bakeoff.comparison.statistics.questions import Difference
 from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.display.wording import listed, quoted, quoted_list
+
+
+def _from(analysis: Analysis, baseline: str) -> list[Difference]:
+    """The differences of the other recipes from the baseline."""
+    return [pair if pair.second == baseline else pair.turned for pair in analysis.pairs]
 
 
 def _parts(measure: ShownMetric, analysis: Analysis, baseline: str) -> dict[str, list[tuple[str, float]]]:
     """The recipes with their differences from the baseline, by the verdict in words."""
     parts: dict[str, list[tuple[str, float]]] = {"better": [], "worse": [], "equivalent": [], "apart": []}
-    for pair in analysis.pairs:
-        of_other = pair if pair.second == baseline else pair.turned
+    for pair in _from(analysis, baseline):
         word = "equivalent" if pair.verdict == "equivalent" else "apart"
         if pair.better:
-            word = "better" if measure.gain(of_other.difference) > 0 else "worse"
-        parts[word].append((of_other.first, of_other.difference))
+            word = "better" if measure.gain(pair.difference) > 0 else "worse"
+        parts[word].append((pair.first, pair.difference))
     return parts
 
 
@@ -44,7 +49,7 @@ def standing_against(measure: ShownMetric, analysis: Analysis, baseline: str) ->
     start = f"On {quoted(analysis.task)}, against {quoted(baseline)}"
     mean = measure.amount(analysis.pretrained[baseline].mean)
     if any(pair.real is None for pair in analysis.pairs):
-        others = [pair if pair.second == baseline else pair.turned for pair in analysis.pairs]
+        others = _from(analysis, baseline)
         far = listed([f"{quoted(each.first)} {measure.change(each.difference)}{measure.steps}" for each in others])
         return f"{start} with {mean}: {far}; that may be chance."
     parts = _parts(measure, analysis, baseline)

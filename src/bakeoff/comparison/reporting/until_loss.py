@@ -55,11 +55,11 @@ def until_section(results: Results) -> str:
 def _pairs(times: TimeToLoss) -> str:
     """The table of the ratios of what recipes took."""
     rows = []
-    for pair in times.pairs:
-        interval = "–" if pair.interval is None else " to ".join(_times(-end) for end in reversed(pair.interval))
+    for pair in (each.turned for each in times.pairs):
+        interval = "–" if pair.interval is None else " to ".join(map(_times, pair.interval))
         p = "–" if pair.adjusted_p is None else p_value(pair.adjusted_p)
         said = "no claim" if pair.real is None else "exceeds the noise" if pair.real else "within the noise"
-        rows.append([f"{pair.second} : {pair.first}", _times(-pair.difference), interval, p, said])
+        rows.append([f"{pair.first} : {pair.second}", _times(pair.difference), interval, p, said])
     return table([SPENT[times.spent], "times as much", "95 % interval", "p, corrected", "verdict"], rows)
 
 
@@ -96,13 +96,13 @@ def until_sentences(results: Results) -> Iterator[str]:
 def _sooner(times: TimeToLoss, loss: str) -> Iterator[str]:
     """Sentences on the recipes that took less than others, beyond the noise; or that none did."""
     many, fewer, what = ("many", "fewer", "tokens") if times.spent == "tokens" else ("much", "less", "time")
-    real = [pair for pair in times.pairs if pair.real and pair.interval is not None]
+    real = [pair.turned for pair in times.pairs if pair.real]
     for pair in real[:MOST]:
         assert pair.interval is not None
-        low, high = (_times(-end) for end in reversed(pair.interval))
+        low, high = map(_times, pair.interval)
         yield (
-            f"{quoted(pair.second)} took {_times(-pair.difference)} times as {many} "
-            f"{what} to {loss} as {quoted(pair.first)}, beyond the noise (95 % interval {low} to {high})."
+            f"{quoted(pair.first)} took {_times(pair.difference)} times as {many} "
+            f"{what} to {loss} as {quoted(pair.second)}, beyond the noise (95 % interval {low} to {high})."
         )
     if not real and times.pairs and times.pairs[0].real is not None:
         yield f"No recipe has been shown to take {fewer} {what} to {loss} than another."
