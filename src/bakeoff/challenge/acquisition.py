@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bakeoff import checksums
 from bakeoff.challenge.rules import words_of
 from bakeoff.errors import UserError
 from bakeoff.json_files import MOST_OF_LINES, parse_json
-from bakeoff.regular_files import read_regular
 from bakeoff.scoring.completions import Completions
 
 FILES = ("aoa/cdi_childes.json", "cdi_childes/cdi_childes.json")
@@ -31,10 +31,7 @@ def read_contexts(path: Path) -> list[WordInContext]:
     Raises:
         UserError: the file cannot be read or has another form.
     """
-    try:
-        content = parse_json(read_regular(path, MOST_OF_LINES), str(path))
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror or error}") from None
+    content = parse_json(checksums.read(path, MOST_OF_LINES), str(path))
     found = []
     for word, contexts in content.items():
         if not isinstance(contexts, list) or not all(

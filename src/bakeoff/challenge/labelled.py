@@ -1,10 +1,8 @@
 """The track's seven fine-tuning tasks (GLUE and SuperGLUE, filtered) with the official settings, over three seeds."""
 
-import json
-import math
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 from bakeoff.challenge.suites import rows_of
@@ -12,6 +10,7 @@ from bakeoff.config import Config
 from bakeoff.display.progress import Shown
 from bakeoff.durable import write_atomically
 from bakeoff.errors import UserError
+from bakeoff.json_files import json_lines
 from bakeoff.recipe import Recipe
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetune import finetune
@@ -91,8 +90,7 @@ class TaskScores(Config):
     @property
     def deviation(self) -> float:
         """The standard deviation over seeds; 0 for one."""
-        values, mean = list(self.scores.values()), self.mean
-        return math.sqrt(sum((each - mean) ** 2 for each in values) / max(1, len(values) - 1))
+        return stdev(self.scores.values()) if len(self.scores) > 1 else 0.0
 
 
 def settings_of(task: LabelledTask, recipe: Recipe) -> FinetuneConfig:
@@ -123,7 +121,7 @@ def write_tables(task: LabelledTask, evaluation: Path, folder: Path) -> tuple[Pa
     """
     paths = folder / f"{task.name}.train.jsonl", folder / f"{task.name}.valid.jsonl"
     for path, split in zip(paths, ("train", "valid"), strict=True):
-        rows = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in _rows(task, task.file(evaluation, split)))
+        rows = json_lines(_rows(task, task.file(evaluation, split)))
         if not rows:
             raise UserError(f"{task.file(evaluation, split)}: the file holds no rows")
         write_atomically(path, rows)

@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from bakeoff import checksums
 from bakeoff.config import Config
 from bakeoff.errors import UserError
 from bakeoff.json_files import MOST_OF_LINES
 from bakeoff.reading.aligned import clean
-from bakeoff.regular_files import read_regular
 from bakeoff.runs.run import Run
 from bakeoff.scoring.bidirectional import BothSides
 from bakeoff.scoring.completions import Completions
@@ -72,11 +72,9 @@ def read_times(path: Path) -> list[dict[str, str]]:
         UserError: the file cannot be read, or lacks a column.
     """
     try:
-        text = read_regular(path, MOST_OF_LINES).decode("utf-8-sig")
+        text = checksums.read(path, MOST_OF_LINES).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UserError(f"{path}: is not in UTF-8") from None
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror or error}") from None
     reader = csv.DictReader(io.StringIO(text, newline=""), restval="")
     wanted = ("item", "word", "prev_item", "prev_word", *EYES, SELF_PACED, *_SPILLED)
     if lacking := [name for name in wanted if name not in (reader.fieldnames or ())]:

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bakeoff import checksums
 from bakeoff.errors import UserError
 from bakeoff.json_files import MOST_OF_LINES, parse_json
-from bakeoff.regular_files import read_regular
 
 
 class Choice(NamedTuple):
@@ -158,11 +158,7 @@ def rows_of(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     Raises:
         UserError: the file cannot be read, or a line is no JSON object.
     """
-    try:
-        content = read_regular(path, MOST_OF_LINES)
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror or error}") from None
-    for number, line in enumerate(content.splitlines(), 1):
+    for number, line in enumerate(checksums.read(path, MOST_OF_LINES).splitlines(), 1):
         if line.strip():
             yield number, parse_json(line, f"{path}:{number}")
 
