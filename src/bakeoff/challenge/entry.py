@@ -17,7 +17,7 @@ from bakeoff.challenge.labelled import (
     scores_of,
     write_tables,
 )
-from bakeoff.challenge.results import EntryResults, results_of
+from bakeoff.challenge.results import EntryResults, zero_shot_scores
 from bakeoff.challenge.rules import MOST_EPOCHS, Track, backend_of, checkpoint_name, count_words, track_of, words_of
 from bakeoff.challenge.submission import lacking, submission_of, write_submission
 from bakeoff.corpus.store import Corpus
@@ -223,11 +223,21 @@ def _made(asked: Asked, progress: Shown, say: Say) -> EntryResults:
     evaluation.score(lambda name: models.get(name), say)
     labelled = _labelled(asked, progress, say)
     content = submission_of(folder, evaluation, labelled, asked.recipe.name)
-    kept = [words_of(name) for name in models if name != MAIN]
-    short = lacking(content, asked.track.checkpoints(asked.track.most_read))
     write_submission(folder, settings.backend, content)
-    name, words_read = folder.submission(settings.backend).name, int(run.summary["words"])
-    results = results_of(folder.path, settings, words_read, kept, evaluation, labelled, absent, short, name)
+    results = EntryResults(
+        path=folder.path,
+        track=settings.track,
+        recipe=asked.recipe.name,
+        backend=settings.backend,
+        words=settings.words,
+        words_read=int(run.summary["words"]),
+        checkpoints=[words_of(name) for name in models if name != MAIN],
+        scores=zero_shot_scores(evaluation),
+        labelled=labelled,
+        missing=absent,
+        lacking=lacking(content, asked.track.checkpoints(asked.track.most_read)),
+        submission=folder.submission(settings.backend).name,
+    )
     write_atomically(folder.results, results.model_dump_json(indent=2) + "\n")
     write_atomically(folder.report, results.markdown())
     return results

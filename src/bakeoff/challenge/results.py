@@ -1,6 +1,5 @@
 """The results of an entry: scores of its checkpoints and of its last model, beside the track's published baseline."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from statistics import fmean
 
@@ -8,7 +7,7 @@ from pydantic import Field
 
 from bakeoff.challenge.choosing import SuiteScores
 from bakeoff.challenge.evaluation import AOA, READING, Evaluation
-from bakeoff.challenge.folder import MAIN, Settings
+from bakeoff.challenge.folder import MAIN
 from bakeoff.challenge.labelled import TASKS, TaskScores
 from bakeoff.challenge.reading_times import ReadingScores
 from bakeoff.challenge.rules import TRACKS, checkpoint_name
@@ -131,7 +130,7 @@ class EntryResults(Config):
         return "\n".join(lines).rstrip() + "\n"
 
 
-def scores_of(evaluation: Evaluation) -> dict[str, dict[str, Score]]:
+def zero_shot_scores(evaluation: Evaluation) -> dict[str, dict[str, Score]]:
     """The scores of all models, by the names of models and parts."""
     found: dict[str, dict[str, Score]] = {}
     for part in evaluation.parts:
@@ -144,34 +143,6 @@ def scores_of(evaluation: Evaluation) -> dict[str, dict[str, Score]]:
             continue
         found.setdefault(part.model, {})[part.key] = score
     return found
-
-
-def results_of(
-    path: Path,
-    settings: Settings,
-    words_read: int,
-    checkpoints: list[int],
-    evaluation: Evaluation,
-    labelled: Mapping[str, TaskScores],
-    missing: list[str],
-    lacking: list[str],
-    submission: str,
-) -> EntryResults:
-    """The results of an entry."""
-    return EntryResults(
-        path=path,
-        track=settings.track,
-        recipe=str(settings.recipe["name"]),
-        backend=settings.backend,
-        words=settings.words,
-        words_read=words_read,
-        checkpoints=checkpoints,
-        scores=scores_of(evaluation),
-        labelled=dict(labelled),
-        missing=missing,
-        lacking=lacking,
-        submission=submission,
-    )
 
 
 def _shown(value: float | None) -> str:
