@@ -3,7 +3,7 @@
 import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bakeoff.challenge.evaluation import Evaluation, missing_of, parts_of
 from bakeoff.challenge.folder import MAIN, EntryFolder, Settings
@@ -70,7 +70,7 @@ class Asked(NamedTuple):
         for task in TASKS:
             if not self.has_labels(task):
                 absent.append(f"{task.name}: no full_eval/{FOLDER}/{task.name}.train.jsonl and .valid.jsonl")
-        return Evaluation(self.folder, parts, self.settings.backend, self.device), absent  # type: ignore[arg-type]
+        return Evaluation(self.folder, parts, self.settings.backend, self.device), absent
 
     def has_labels(self, task: LabelledTask) -> bool:
         """Whether the files of a fine-tuning task are there."""
@@ -201,14 +201,14 @@ def corpus_of(asked: Asked, progress: Shown) -> Corpus:
     """The corpus of an entry, which is made if it is not there."""
     if asked.folder.corpus.exists():
         return Corpus.open(asked.folder.corpus)
-    options: dict[str, Any] = {"validation": HELD_OUT, "document_per_line": asked.settings.document_per_line}
     return prepare(
         asked.settings.data,
         asked.folder.corpus,
         tokenizer=asked.recipe.tokenizer,
         seed=asked.settings.seed,
         progress=progress is True,
-        **options,
+        validation=HELD_OUT,
+        document_per_line=asked.settings.document_per_line,
     )
 
 

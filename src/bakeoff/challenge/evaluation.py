@@ -1,7 +1,8 @@
 """The zero-shot scores of an entry's models: what is to be scored on which files, and the scores that there are."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -62,14 +63,14 @@ def parts_of(evaluation: Path | None, words: Sequence[int]) -> list[Part]:
             place = suite.folder(folder, fast)
             if place is not None:
                 files = () if evaluation is None else tuple(files_of(place))
-                parts.append(Part(model, suite.key, files, f"{_in(place, folder)}/*.jsonl", suite))
+                parts.append(Part(model, suite.key, files, f"{place.relative_to(folder)}/*.jsonl", suite))
         place = folder / ("fast_eval" if fast else "full_eval") / FILE
         there = evaluation is not None and place.is_file()
-        parts.append(Part(model, READING, (place,) if there else (), str(_in(place, folder))))
+        parts.append(Part(model, READING, (place,) if there else (), str(place.relative_to(folder))))
         if fast:
             places = [folder / "full_eval" / file for file in FILES]
             found = [path for path in places if evaluation is not None and path.is_file()]
-            parts.append(Part(model, AOA, tuple(found[:1]), str(_in(places[0], folder))))
+            parts.append(Part(model, AOA, tuple(found[:1]), str(places[0].relative_to(folder))))
     return parts
 
 
@@ -120,7 +121,8 @@ class Evaluation:
         Raises:
             UserError: there is a mistake in a file, or a score is not a finite number.
         """
-        for model, parts in _by_model(self.waiting()):
+        for model, group in groupby(self.waiting(), lambda part: part.model):
+            parts = list(group)
             run = run_of(model)
             if run is None:
                 continue
@@ -149,14 +151,3 @@ class Evaluation:
         if part.key == READING:
             return score_reading(run, scorer, self.backend == "mlm", content, self.device)
         return Surprisals(surprisals=score_words(scorer, content))
-
-
-def _by_model(parts: Sequence[Part]) -> Iterator[tuple[str, list[Part]]]:
-    models: dict[str, list[Part]] = {}
-    for part in parts:
-        models.setdefault(part.model, []).append(part)
-    yield from models.items()
-
-
-def _in(path: Path, folder: Path) -> Path:
-    return path.relative_to(folder)

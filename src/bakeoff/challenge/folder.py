@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bakeoff.challenge.rules import checkpoint_name
+from bakeoff.challenge.rules import Backend, checkpoint_name
 from bakeoff.config import Config
 from bakeoff.durable import holds_something, without_links, write_atomically
 from bakeoff.errors import UserError
@@ -31,7 +31,7 @@ class Settings(Config):
     """The words of the text, between white space."""
     epochs: int
     """The number of passes over the text."""
-    backend: str
+    backend: Backend
     """causal or mlm."""
     seed: int
     """The seed of everything that is random."""
