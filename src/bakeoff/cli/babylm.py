@@ -11,6 +11,7 @@ from bakeoff.cli.shared.makers import options_from
 from bakeoff.cli.shared.options import Device, Json, Set
 from bakeoff.cli.shared.printing import print_json, print_table
 from bakeoff.display.terminal import show, tell
+from bakeoff.display.wording import aligned
 from bakeoff.unread_keys import require_effect
 
 
@@ -68,10 +69,6 @@ def babylm(
     if json:
         print_json(results.model_dump(mode="json"))
         return
-    rows = [results.titles(), *results.rows()]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        show("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-    for remark in results.remarks():
-        show(remark)
+    for line in [*aligned([results.titles(), *results.rows()]), *results.remarks()]:
+        show(line)
     show(f"{out / results.submission}: to be submitted; {out}/babylm.md has all scores")

@@ -1,7 +1,7 @@
 """Numbers in readable form: percent, thousands, minutes."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 MINUS = "\N{MINUS SIGN}"
 
@@ -94,3 +94,21 @@ def quoted_list(names: Iterable[str]) -> str:
 def capitalised(text: str) -> str:
     """A text that begins a sentence."""
     return text[:1].upper() + text[1:]
+
+
+def aligned(rows: Sequence[Sequence[str]], numbers: Collection[int] = ()) -> list[str]:
+    """The lines of a table for people, without columns that are empty.
+
+    Args:
+        rows: cells, as many in each row.
+        numbers: the columns that end at one place; others begin at one.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if column in numbers else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+            if width
+        ).rstrip()
+        for row in rows
+    ]

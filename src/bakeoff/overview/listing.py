@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal
 
-from bakeoff.display.wording import quantity
+from bakeoff.display.wording import aligned, quantity
 from bakeoff.errors import UserError
 from bakeoff.overview.entries import UNFINISHED, RunEntry, entry_of, folder_of
 
@@ -90,16 +90,7 @@ def table(entries: Iterable[RunEntry]) -> list[str]:
         ("run", "recipe", "state", "tokens", "held-out loss", "test", "parameters", "age", "")
     ]
     rows += [_row(entry) for entry in entries]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    numbers = (3, 4, 6, 7)
-    return [
-        "  ".join(
-            cell.rjust(width) if column in numbers else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-            if widths[column]
-        ).rstrip()
-        for row in rows
-    ]
+    return aligned(rows, numbers=(3, 4, 6, 7))
 
 
 def _row(entry: RunEntry) -> tuple[str, ...]:
