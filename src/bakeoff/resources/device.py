@@ -20,6 +20,8 @@ DEVICES = ("auto", "cpu", "cuda", "mps")
 
 Precision = Literal["auto", "float32", "bfloat16"]
 """The precision of products that a user asks for."""
+ProductPrecision = Literal["float32", "bfloat16"]
+"""The precision in which products are computed."""
 
 
 TOKENS_ON_CPU = 1024
@@ -42,8 +44,8 @@ class Placement(NamedTuple):
 
     device: torch.device
     """The device of the tensors."""
-    precision: str
-    """float32 or bfloat16, the precision of products."""
+    precision: ProductPrecision
+    """The precision of products."""
 
     @classmethod
     def of(cls, device: str, precision: Precision) -> "Placement":
@@ -92,7 +94,7 @@ def device_name(device: torch.device) -> str:
     return torch.cuda.get_device_name(device) if device.type == "cuda" else processor_name()
 
 
-def resolve_precision(precision: Precision, device: torch.device) -> Literal["float32", "bfloat16"]:
+def resolve_precision(precision: Precision, device: torch.device) -> ProductPrecision:
     """The precision; auto is bfloat16 on GPUs and CPUs with fast instructions for its products, else float32.
 
     Raises:

@@ -20,7 +20,7 @@ from bakeoff.objectives.heads import Head
 from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.reading.aligned import clean
-from bakeoff.resources.device import Placement
+from bakeoff.resources.device import Placement, ProductPrecision
 from bakeoff.row import Row
 from bakeoff.runs.run import Run
 from bakeoff.scoring.bidirectional import BothSides
@@ -82,7 +82,7 @@ class Filler:
         UserError: no objective of the run fills masks.
     """
 
-    def __init__(self, run: Run, module: PretrainingModel, precision: str = "float32") -> None:
+    def __init__(self, run: Run, module: PretrainingModel, precision: ProductPrecision = "float32") -> None:
         objective = filling_objective(run)
         if objective is None:
             able = [kind for kind, config in OBJECTIVES.items() if _hides(config) or config.scoring == "forwards"]

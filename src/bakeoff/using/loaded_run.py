@@ -180,7 +180,7 @@ class LoadedRun(LoadedStates):
     def predictions(self, texts: Texts) -> Iterator[list[Predicted]]:
         """The predictions of a fine-tuned run for the texts of a file or in memory, several at once, in their order."""
         run, head = self._require_finetuned("predict")
-        return predict_parts(run, texts, precision=self._asked, head=head)
+        return predict_parts(run, texts, precision=self.precision, head=head)
 
     def weights_of_tokens(self, text: str, pair: str | None = None) -> TokenWeights:
         """The contribution of each token of a text to the class that the run predicts, by integrated gradients.

@@ -36,7 +36,7 @@ class LoadedWeights:
         self.path: Path = run.path
         placement = Placement.of(device, precision)
         self.device, self.precision = placement
-        self._run, self._asked = run, precision
+        self._run = run
         self._pretrained: tuple[Run, PretrainingModel] | None = None
         self._finetuned: tuple[FinetunedRun, HeadedModel] | None = None
         if isinstance(run, FinetunedRun):
@@ -81,7 +81,7 @@ class LoadedWeights:
         """The embedder with these settings and the weights of this object; it is made once for equal settings."""
         with self._lock:
             if config not in self._embedders:
-                self._embedders[config] = Embedder(self._run, config, loaded=self._model, precision=self._asked)
+                self._embedders[config] = Embedder(self._run, config, loaded=self._model, precision=self.precision)
             return self._embedders[config]
 
     def _count_tokens(self, count: int) -> None:
