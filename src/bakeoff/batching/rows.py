@@ -66,7 +66,7 @@ class TargetDrawing:
 
     def draws(self, draws: Draws) -> Draws:
         """The random numbers of the rows; they repeat from epoch to epoch if examples have few versions."""
-        return draws if self.versions is None else draws.static(self.versions)
+        return draws.static(self.versions)
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> dict[str, Targets]:
         """The targets of each objective by its name; the examples' ids are changed in place."""

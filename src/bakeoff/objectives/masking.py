@@ -151,8 +151,7 @@ class Masking:
         Returns:
             (n,) the hidden positions, counted over the flattened (N * T), in rising order, and (n,) their original ids.
         """
-        if self.config.versions is not None:
-            draws = draws.static(self.config.versions)
+        draws = draws.static(self.config.versions)
         sources = free_sources(examples, tokenizer)
         if allowed is not None:
             sources = np.where(allowed, sources, -1)

@@ -53,8 +53,7 @@ class MaskedLanguageModel(Masking):
         """Hide tokens of the examples in place; the labels are the originals, and in causal rows the next tokens."""
         if self.causal == 0 or examples.measured:
             return Targets(*self.hide(examples, split, tokenizer, draws))
-        drawing = draws if self.config.versions is None else draws.static(self.config.versions)
-        causal = drawing.uniform("causal", 1)[:, 0] < self.causal
+        causal = draws.static(self.config.versions).uniform("causal", 1)[:, 0] < self.causal
         row, length = examples.row, examples.row.ids.shape[1]
         examples.row = row._replace(causal=causal)
         assert row.documents is not None

@@ -84,8 +84,7 @@ class MaskedNextTokenPrediction(Masking):
 
         The first token of a row has no position before it; the first token of a document is predicted at its separator.
         """
-        reading_draws = draws if self.config.versions is None else draws.static(self.config.versions)
-        both_sides = reading_draws.uniform("reading", 1)[:, 0] >= self.rows_left
+        both_sides = draws.static(self.config.versions).uniform("reading", 1)[:, 0] >= self.rows_left
         examples.row = examples.row._replace(prefix=np.where(both_sides, examples.padding_mask.sum(1), 0))
         allowed = np.repeat(both_sides[:, None], examples.row.ids.shape[1], axis=1)
         allowed[:, 0] = False

@@ -63,9 +63,9 @@ class Draws:
         self.epoch = epoch
         self.examples = examples
 
-    def static(self, versions: int = 1) -> "Draws":
-        """Draws for the same examples that repeat every `versions` epochs."""
-        return Draws(self.seed, self.epoch % versions, self.examples)
+    def static(self, versions: int | None = 1) -> "Draws":
+        """Draws for the same examples that repeat every `versions` epochs; None: never."""
+        return self if versions is None else Draws(self.seed, self.epoch % versions, self.examples)
 
     def words(self, stream: str, count: int) -> NDArray[np.uint32]:
         """(N, count) uniform 32-bit words of one named stream."""
