@@ -21,7 +21,7 @@ from bakeoff.batching.order import Cuts, Order, Selection, ShuffledOrder, own_sh
 from bakeoff.batching.rows import RowsWithTargets, TextRows, joined
 from bakeoff.batching.streams import StreamOrder
 from bakeoff.batching.token_batches import TokenBatch, TokenOrder
-from bakeoff.corpus.mixture import MixedText, Mixture
+from bakeoff.corpus.mixture import Mixture, mixed_tokens_per_byte
 from bakeoff.distributed.processes import ALONE, Processes
 from bakeoff.errors import UserError
 from bakeoff.formats.example import Format, Uneven
@@ -121,7 +121,7 @@ class Batches:
         """
         separators = [0 for _ in self.texts] if OBJECTIVES[objective].bounds else self.separators
         texts = [text.split.targets_per_byte(count) for text, count in zip(self.texts, separators, strict=True)]
-        return texts[0] if self._mixture is None else MixedText([], self._mixture.shares).together(texts)
+        return texts[0] if self._mixture is None else mixed_tokens_per_byte(texts, self._mixture.shares)
 
     @property
     def tokens_per_step(self) -> float:
@@ -211,8 +211,9 @@ def batches_of(rows: RowsWithTargets, micro_batches: Cuts, advance: int | None) 
         tokens = int((row.documents > 0).sum()) + (0 if row.source is None else int(row.source.padding_mask.sum()))
         tensors = mapped(_without_needless(row), torch.from_numpy)
         spans = None if tensors.owners is None else spans_of(tensors.owners)
-        batch = _apart(Batch(tensors._replace(spans=spans), within, tokens, advance))
-        made.append(replace(batch, weights=weights, counted_rows=counted_rows))
+        row_tensors = tensors._replace(spans=spans)
+        batch = Batch(row_tensors, within, tokens, advance, weights=weights, counted_rows=counted_rows)
+        made.append(_apart(batch))
     return made
 
 

@@ -118,6 +118,11 @@ def corpora_of(corpus: AnyCorpus) -> tuple[Corpus, ...]:
     return corpus.corpora if isinstance(corpus, Mixture) else (corpus,)
 
 
+def mixed_tokens_per_byte(each: Sequence[float], shares: Sequence[float]) -> float:
+    """Tokens for each byte of a text in which each corpus has its share of the tokens, from those of each corpus."""
+    return 1 / sum(share / tokens for share, tokens in zip(shares, each, strict=True))
+
+
 class MixedText:
     """One split of several corpora."""
 
@@ -127,11 +132,7 @@ class MixedText:
     @property
     def tokens_per_byte(self) -> float:
         """Tokens for each byte of a text in which each corpus has its share of the tokens."""
-        return self.together([split.tokens_per_byte for split in self.splits])
-
-    def together(self, each: Sequence[float]) -> float:
-        """Tokens for each byte, from the tokens for each byte of each corpus."""
-        return 1 / sum(share / tokens for share, tokens in zip(self.shares, each, strict=True))
+        return mixed_tokens_per_byte([split.tokens_per_byte for split in self.splits], self.shares)
 
     @property
     def hidden(self) -> HiddenText | None:
