@@ -71,13 +71,13 @@ Score = Callable[..., Any]
 """A function of a head, (N, D) rows, their (N,) labels, the (V, E) table of the embedding, and (N,) weights if any."""
 
 
-def summed_loss(head: Head, rows: Tensor, labels: Tensor, embedding_weight: Tensor, weights: Any = None) -> Tensor:
+def summed_loss(head: Head, rows: Tensor, labels: Tensor, table: Tensor, weights: Tensor | None = None) -> Tensor:
     """() the loss that a training makes smaller, summed over the rows, in nats."""
     if weights is None:
-        return head.loss(rows, labels, embedding_weight)
-    size, total = rows_at_once(len(embedding_weight)), torch.zeros((), device=rows.device)
+        return head.loss(rows, labels, table)
+    size, total = rows_at_once(len(table)), torch.zeros((), device=rows.device)
     for some, right, weight in zip(*(each.split(size) for each in (rows, labels, weights)), strict=True):
-        scores = head.scores(some, embedding_weight).float()
+        scores = head.scores(some, table).float()
         losses = F.cross_entropy(scores, right, reduction="none") + head.z_loss * scores.logsumexp(-1).square()
         total = total + (losses * weight).sum()
     return total

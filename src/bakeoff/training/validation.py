@@ -17,7 +17,7 @@ from bakeoff.distributed.processes import ALONE, Processes
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.part import ModelState
 from bakeoff.objectives.heads import Head
-from bakeoff.objectives.held_out import at_most
+from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.ops.linear_cross_entropy import rows_at_once
 from bakeoff.resources.device import Placement
 
@@ -97,7 +97,7 @@ def validate(
             name: None if loss is None or no_bits is not None else loss * to_bits[name]
             for name, loss in token_losses.items()
         },
-        **({"at_most": bounds} if (bounds := [name for name in means if at_most(name)]) else {}),
+        **({"at_most": bounds} if (bounds := [name for name in means if OBJECTIVES[name].bounds]) else {}),
         **({"no_number": reasons} if reasons else {}),
     }
 
