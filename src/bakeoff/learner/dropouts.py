@@ -4,9 +4,6 @@ from collections.abc import Sequence
 
 from torch import nn
 
-from bakeoff.learner.pretraining_model import build_on_meta
-from bakeoff.recipe import Recipe
-
 Rates = dict[tuple[str, str], float]
 """The numbers of a module's parts, by the name of the part and that of its attribute."""
 
@@ -15,12 +12,12 @@ class Dropouts:
     """The rates of all dropouts in each stage.
 
     Args:
-        recipes: the recipe of each stage, which differ in nothing else that parts of the model keep as a number.
-        vocabulary: the number of tokens.
+        modules: the module of each stage as its recipe says, on any device; they differ in nothing else that parts of
+            the model keep as a number.
     """
 
-    def __init__(self, recipes: Sequence[Recipe], vocabulary: int) -> None:
-        self._rates = [_numbers(build_on_meta(each, vocabulary)) for each in recipes]
+    def __init__(self, modules: Sequence[nn.Module]) -> None:
+        self._rates = [_numbers(each) for each in modules]
         self._now = -1
 
     def set(self, module: nn.Module, stage: int) -> None:

@@ -140,7 +140,8 @@ class Stages:
             for each, of_stage in zip(recipes, self.modules, strict=True)
         ]
         changing = any(stage.dropout is not None for stage in self.curriculum)
-        self.dropouts = Dropouts(recipes, corpus.tokenizer.size) if changing else None
+        # The last one anew, for the module in training may have the dropout of another stage by now.
+        self.dropouts = Dropouts([*others, build_on_meta(recipes[-1], corpus.tokenizer.size)]) if changing else None
         """The dropout of each stage; None: all have one."""
         self.flops_per_token = [each.flops_per_token(names) for each, names in zip(self.modules, idle, strict=True)]
         """Floating-point operations of a token in each stage; if they change from step to step, those at its middle."""
