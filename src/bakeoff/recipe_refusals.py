@@ -1,7 +1,7 @@
 """The reasons why a recipe cannot be trained, in a line each, before anything runs."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bakeoff.display.wording import listed
 from bakeoff.errors import UserError
@@ -9,6 +9,7 @@ from bakeoff.formats.blocks import BlocksConfig
 from bakeoff.objectives.clm import CausalLanguageModelConfig
 from bakeoff.objectives.legality import memory_refusal, refusal
 from bakeoff.objectives.mlm import MaskedLanguageModelConfig
+from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.optimization.curriculum import curriculum_refusals
 from bakeoff.optimization.early_stopping import unit_refusals
@@ -74,17 +75,40 @@ def _unfit_together(recipe: "Recipe", kinds: Sequence[str]) -> list[str]:
     return reasons
 
 
+class _Stage(NamedTuple):
+    """What the objectives are in a stage of the curriculum, or in what follows the last one."""
+
+    key: str | None
+    """Where the stage stands in the recipe; None: what follows the last one."""
+    weights: Mapping[str, float]
+    """The weight of each objective, by its kind."""
+    settings: Mapping[str, Mapping[str, Any]]
+    """The settings of objectives that the stage changes, by their kinds."""
+
+    def setting(self, part: ObjectiveConfig, key: str, otherwise: Any) -> Any:
+        """An objective's setting in the stage."""
+        return self.settings.get(part.kind, {}).get(key, otherwise)
+
+
+def _stages(recipe: "Recipe") -> list[_Stage]:
+    """All stages, and what follows the last one."""
+    stages = [
+        _Stage(f"training.curriculum.{index}", recipe.weights | stage.weights, stage.settings)
+        for index, stage in enumerate(recipe.training.curriculum)
+    ]
+    return [*stages, _Stage(None, recipe.weights, {})]
+
+
 def _rows_left(recipe: "Recipe", kinds: Sequence[str]) -> list[str]:
     """The reasons why rows are left to an objective that is not trained, or none to one that is, at some time."""
     reasons = []
-    for index, stage in enumerate([*recipe.training.curriculum, None]):
-        weights = recipe.weights if stage is None else recipe.weights | stage.weights
-        where = "objective" if stage is None else f"training.curriculum.{index}"
+    for stage in _stages(recipe):
+        where, weights = stage.key or "objective", stage.weights
         for part in recipe.objective:
             other = part.rows_left_for
             if other is None or weights[part.kind] == 0:
                 continue
-            left = part.rows_left if stage is None else stage.settings.get(part.kind, {}).get("causal", part.rows_left)
+            left = stage.setting(part, "causal", part.rows_left)
             if left and other not in kinds:
                 reasons.append(f"{where}: {part.kind} leaves rows to {other}; add that, or set causal to 0")
             elif left and weights[other] == 0:
@@ -98,11 +122,10 @@ def _rows_left(recipe: "Recipe", kinds: Sequence[str]) -> list[str]:
 
 def _causal_rows(recipe: "Recipe") -> list[str]:
     """The reasons why an encoder cannot read some rows causally, where the recipe asks for that."""
-    stages = recipe.training.curriculum
     part = next((part for part in recipe.objective if isinstance(part, MaskedLanguageModelConfig)), None)
     if part is None or refusal(part, recipe.model, recipe.input) is not None:
         return []
-    if not any([part.causal, *(stage.settings.get(part.kind, {}).get("causal", 0) for stage in stages)]):
+    if not any(stage.setting(part, "causal", part.causal) for stage in _stages(recipe)):
         return []
     reasons = []
     if (kind := recipe.model.looking_ahead) is not None:
@@ -124,9 +147,9 @@ def _skipped_tokens(recipe: "Recipe") -> list[str]:
     part = next((part for part in recipe.objective if isinstance(part, CausalLanguageModelConfig)), None)
     if part is None:
         return []
-    asked = [each.settings.get(part.kind, {}) for each in recipe.training.curriculum]
-    forms = [part.noise_by, *(each.get("noise_by", part.noise_by) for each in asked)]
-    noises = [part.noise, *(each.get("noise", part.noise) for each in asked)]
+    stages = _stages(recipe)
+    forms = [stage.setting(part, "noise_by", part.noise_by) for stage in stages]
+    noises = [stage.setting(part, "noise", part.noise) for stage in stages]
     if "skip" in forms and not any(noises):
         return ["objective: noise_by: skip is the form of tokens that noise hides, and noise is 0; set that, or mask"]
     if recipe.input.continues and any(form == "skip" and noise for form, noise in zip(forms, noises, strict=True)):
@@ -140,10 +163,9 @@ def _skipped_tokens(recipe: "Recipe") -> list[str]:
 def _bounds_beside_others(recipe: "Recipe") -> list[str]:
     """The reasons why a bound of the text's likelihood would not be one, because another objective changes the text."""
     reasons = []
-    for index, stage in enumerate([*recipe.training.curriculum, None]):
-        weights = recipe.weights if stage is None else recipe.weights | stage.weights
-        where = "objective" if stage is None else f"training.curriculum.{index}.weights"
-        trained = [part for part in recipe.objective if weights[part.kind] > 0]
+    for stage in _stages(recipe):
+        where = "objective" if stage.key is None else f"{stage.key}.weights"
+        trained = [part for part in recipe.objective if stage.weights[part.kind] > 0]
         bound = next((part.kind for part in trained if part.bounds), None)
         other = next((part.kind for part in trained if not part.bounds and not part.relates_segments), None)
         if bound is not None and other is not None:
