@@ -234,7 +234,6 @@ def test_what_cannot_be_cut_anew_is_refused(name, changes, says):
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_ten_million_documents_are_shuffled_in_seconds():
     order = document_order(10_000_000, Epoch(0, 1))
     assert np.array_equal(np.bincount(order, minlength=10_000_000), np.ones(10_000_000, np.int64))

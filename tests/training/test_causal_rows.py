@@ -147,7 +147,7 @@ def test_causal_then_masked_keeps_the_weights(name, corpus, tmp_path, monkeypatc
             if step >= 4:
                 assert torch.equal(part.row.ids, usual.row.ids)
                 assert all(map(torch.equal, part.targets["mlm"], usual.targets["mlm"]))
-    run = ends_alike(recipe, corpus, tmp_path, monkeypatch)
+    run, _ = ends_alike(recipe, corpus, tmp_path, monkeypatch)
     assert set(run.summary["validation"]["losses"]) == {"mlm"}
 
 

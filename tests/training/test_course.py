@@ -8,6 +8,7 @@ import torch
 from tests.batching.test_batches import same
 from tests.conftest import shrink
 from tests.interrupting import interrupt_at
+from tests.training.test_phases import ends_alike
 from tests.training.test_pretrain import course as lines_of
 from tests.training.test_pretrain import train
 
@@ -211,14 +212,7 @@ ALL = {**STAGED, **FALLING}
 @pytest.mark.parametrize("name", ["bert-tiny", pytest.param("gpt-bert-tiny", marks=pytest.mark.slow)])
 def test_interrupted_and_resumed_ends_with_the_same_bits_and_counts(name, corpus, tmp_path, monkeypatch):
     recipe = shrink(name, **ALL, **{"model.dropout": 0.1, "training.micro_batch": 7})
-    whole = train(recipe, corpus, tmp_path / "whole")
-    for stop in (11, 33):
-        with monkeypatch.context() as patch:
-            interrupt_at(patch, stop)
-            with pytest.raises(Interrupted):
-                train(recipe, corpus, tmp_path / "again", resume=True)
-    again = train(recipe, corpus, tmp_path / "again", resume=True)
-    assert (whole.path / "model.safetensors").read_bytes() == (again.path / "model.safetensors").read_bytes()
+    whole, again = ends_alike(recipe, corpus, tmp_path, monkeypatch, stops=(11, 33))
     assert lines_of(whole) == lines_of(again)
     stages = stages_of(whole.recipe, corpus, seed=0)
     tokens = [sum(part.tokens for part in stages.step(step)) for step in range(STEPS)]

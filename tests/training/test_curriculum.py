@@ -5,10 +5,10 @@ import json
 import pytest
 import torch
 from tests.conftest import shrink
-from tests.interrupting import interrupt_at
+from tests.training.test_phases import ends_alike
 from tests.training.test_pretrain import train
 
-from bakeoff.errors import Interrupted, UserError
+from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe_files import load_recipe
@@ -126,13 +126,7 @@ def test_what_is_not_trained_is_neither_counted_nor_reported(corpus, tmp_path, m
 
 def test_an_interrupted_training_ends_with_the_same_bits_and_counts(corpus, tmp_path, monkeypatch):
     recipe = staged(**{"training.budget": {"steps": 40}})
-    whole = train(recipe, corpus, tmp_path / "whole")
-    with monkeypatch.context() as patch:
-        interrupt_at(patch, 13)
-        with pytest.raises(Interrupted):
-            train(recipe, corpus, tmp_path / "again")
-    again = train(recipe, corpus, tmp_path / "again", resume=True)
-    assert (whole.path / "model.safetensors").read_bytes() == (again.path / "model.safetensors").read_bytes()
+    whole, again = ends_alike(recipe, corpus, tmp_path, monkeypatch, stops=(13,))
     summaries = [json.loads((run.path / "summary.json").read_text()) for run in (whole, again)]
     assert summaries[0]["flops"] == summaries[1]["flops"]
     assert summaries[0]["validation"] == summaries[1]["validation"] | {"seconds": summaries[0]["validation"]["seconds"]}

@@ -33,7 +33,7 @@ def stages_of(recipe, corpus):
 
 
 def ends_alike(recipe, corpus, folder, monkeypatch, stops=(2, 5)):
-    """The run, after a check that a training which is interrupted ends with its bits."""
+    """The run, and the same after interruptions, which has to end with its bits."""
     whole = train(recipe, corpus, folder / "whole")
     for stop in stops:
         with monkeypatch.context() as patch:
@@ -42,7 +42,7 @@ def ends_alike(recipe, corpus, folder, monkeypatch, stops=(2, 5)):
                 train(recipe, corpus, folder / "again", resume=True)
     again = train(recipe, corpus, folder / "again", resume=True)
     assert (whole.path / "model.safetensors").read_bytes() == (again.path / "model.safetensors").read_bytes()
-    return whole
+    return whole, again
 
 
 def test_causal_then_masked_with_one_stack_and_one_head(corpus, tmp_path, monkeypatch):
@@ -54,7 +54,7 @@ def test_causal_then_masked_with_one_stack_and_one_head(corpus, tmp_path, monkey
             assert seen_from_both_sides == (step >= 4)
             counts = {name: len(rows) for name, (rows, _) in part.targets.items()}
             assert (counts["mntp"] > 0, counts["clm"] > 0) == (step >= 4, step < 4)
-    run = ends_alike(recipe, corpus, tmp_path, monkeypatch)
+    run, _ = ends_alike(recipe, corpus, tmp_path, monkeypatch)
     lines = [line for line in run.metrics() if line["kind"] == "train"]
     assert [set(line["losses"]) for line in lines] == [{"clm"}] * 4 + [{"mntp"}] * 4
     validation = run.summary["validation"]

@@ -8,6 +8,7 @@ from safetensors.torch import load_file
 from tests.conftest import crossed, shrink
 from tests.interrupting import interrupt_at
 from tests.training.test_averaging import course_of_weights
+from tests.training.test_phases import ends_alike
 from tests.training.test_pretrain import course as lines_of
 from tests.training.test_pretrain import train
 
@@ -194,15 +195,7 @@ def test_cycles_fit_any_training(steps, cycles, share):
 
 
 def test_cycles_that_are_interrupted_end_with_the_same_bits(corpus, tmp_path, monkeypatch):
-    recipe = shrink("bert-tiny", **SWA)
-    whole = train(recipe, corpus, tmp_path / "whole")
-    for stop in (6, 14):
-        with monkeypatch.context() as patch:
-            interrupt_at(patch, stop)
-            with pytest.raises(Interrupted):
-                train(recipe, corpus, tmp_path / "again", resume=True)
-    again = train(recipe, corpus, tmp_path / "again", resume=True)
-    assert (whole.path / "model.safetensors").read_bytes() == (again.path / "model.safetensors").read_bytes()
+    ends_alike(shrink("bert-tiny", **SWA), corpus, tmp_path, monkeypatch, stops=(6, 14))
 
 
 RISES = [
