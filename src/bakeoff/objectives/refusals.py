@@ -1,5 +1,7 @@
 """Refusals that objectives share: reasons why they cannot train a model on some rows, by trait of model or rows."""
 
+from bakeoff.display.wording import listed
+
 GENERATES_FOR_A_SOURCE = "an objective that writes a target for a source, such as span_corruption"
 """Advice for models with an encoder and a decoder."""
 
@@ -43,17 +45,19 @@ def relates_segments(kind: str) -> dict[str, str]:
 
 def reads_in_order(kind: str) -> dict[str, str]:
     """Refusals of an objective that reads running text or rows of whole sentences, from one side."""
-    formats = ("segment_pair", "sentence_pair", "continued_pair")
-    able = "blocks, full_sentences or doc_sentences"
-    others = {each: f"{kind} needs running text, but input.format is {each}; use {able}" for each in formats}
-    return others | reads_text(kind)
+    return _reads(kind, "blocks", "full_sentences", "doc_sentences")
 
 
 def reads_running_text(kind: str) -> dict[str, str]:
     """Refusals of an objective that reads running text."""
+    return _reads(kind, "blocks")
+
+
+def _reads(kind: str, *able: str) -> dict[str, str]:
+    """Refusals of an objective that reads running text in some formats alone."""
     formats = ("full_sentences", "doc_sentences", "segment_pair", "sentence_pair", "continued_pair")
-    needed = {each: f"{kind} needs running text, but input.format is {each}; use blocks" for each in formats}
-    return needed | reads_text(kind)
+    why, use = f"{kind} needs running text, but input.format is", listed(able, "or")
+    return {each: f"{why} {each}; use {use}" for each in formats if each not in able} | reads_text(kind)
 
 
 def has_a_source(kind: str) -> dict[str, str]:
