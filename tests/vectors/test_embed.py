@@ -172,6 +172,16 @@ def test_the_last_of_several_layers_is_behind_its_norm(name, runs):
     assert np.abs(first - last).max() > 1e-2
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_all_layers_at_once_are_as_each_is_alone(name, runs):
+    found = Embedder(runs[name].path, VectorConfig(), "cpu").of_each_layer(TEXTS)
+    for layer, vectors in enumerate(found):
+        alone = bakeoff.embed(runs[name].path, TEXTS, layers=(layer,), device="cpu")
+        np.testing.assert_allclose(vectors, alone, atol=2e-5 * np.abs(alone).max())
+    last = bakeoff.embed(runs[name].path, TEXTS, device="cpu")
+    np.testing.assert_allclose(found[-1], last, atol=2e-5 * np.abs(last).max())
+
+
 def test_long_texts_are_cut(bert, capsys):
     embedder = Embedder(bert.path, VectorConfig(length=12), "cpu")
     long = "river " * 11

@@ -23,12 +23,7 @@ def layer_vectors(run: Run, texts: Sequence[str], device: str) -> list[Vectors]:
     Raises:
         UserError: the run gives texts no vectors.
     """
-    last = Embedder(run, VectorConfig(), device)
-    model = last.model
-    stack = model.config.encoder if last.hides_first else model.config.stack
-    assert stack is not None
-    layers = [Embedder(run, VectorConfig(layers=(layer,)), device, model) for layer in range(stack.layers)]
-    return [each(texts)[0] for each in (*layers, last)]
+    return Embedder(run, VectorConfig(), device).of_each_layer(texts)
 
 
 def debiased_cka(first: Vectors, second: Vectors) -> float:

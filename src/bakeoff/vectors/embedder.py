@@ -3,7 +3,7 @@
 Shapes: N texts, B batch, T length, D width, L layers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -73,6 +73,7 @@ class Embedder:
         self._reads_both_sides = recipe.reads_both_sides
         stack = model.encoder if self.hides_first else model.stack
         assert stack is not None
+        self._depth = stack.layers
         self._layers = sorted({layer_index(layer, stack.layers, str(self.path)) for layer in config.layers})
         if not self._layers:
             raise UserError("layers: give at least one")
@@ -88,16 +89,17 @@ class Embedder:
         widths = {self._width(layer) for layer in self._layers}
         if len(widths) > 1:
             raise UserError(f"{self.path}: layers {config.layers} have different widths, which cannot be averaged")
-        self.width = model.directions * widths.pop()
+        self.width = widths.pop()
 
     def _width(self, layer: int) -> int:
+        """D, the width of vectors of a layer."""
         config = self.model.config
         stack = config.encoder if self.hides_first else config.stack
         assert stack is not None
         width = stack.width
         for index, block in enumerate(stack.layer_blocks()[:layer]):
             width = block.output_width(width, index)
-        return width
+        return self.model.config.directions * width
 
     def __call__(self, texts: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """(N, D) vectors, and (N,) True for texts that were cut; texts of similar length share a batch.
@@ -107,13 +109,33 @@ class Embedder:
         """
         ids = self.format.ids(texts)
         cut = np.array([len(each) > self.format.room for each in ids], bool)
-        encoded = self.format.framed(ids)
         vectors = np.empty((len(texts), self.width), np.float32)
-        for rows in batches(encoded.lengths, self.device):
-            batch = collate(encoded, np.array(rows), self.format).to(self.device)
+        for rows, batch in self._batches(ids):
             vectors[rows] = self._embed(batch).cpu().numpy()
         self.require_finite(vectors)
         return vectors, cut
+
+    def of_each_layer(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
+        """The (N, D) vectors of every layer, the input of the first one first, whatever the config's layers are.
+
+        Raises:
+            UserError: a vector has a number that is not finite.
+        """
+        layers = range(self._depth + 1)
+        vectors = [np.empty((len(texts), self._width(layer)), np.float32) for layer in layers]
+        for rows, batch in self._batches(self.format.ids(texts)):
+            states, padding_mask = self._states(batch, layers)
+            for of_layer, state in zip(vectors, states, strict=True):
+                of_layer[rows] = self._pooled(state.float(), padding_mask).cpu().numpy()
+        for of_layer in vectors:
+            self.require_finite(of_layer)
+        return vectors
+
+    def _batches(self, ids: Sequence[NDArray[np.int64]]) -> Iterator[tuple[list[int], Row[Tensor]]]:
+        """The numbers of the texts of each batch, and its rows."""
+        encoded = self.format.framed(ids)
+        for rows in batches(encoded.lengths, self.device):
+            yield rows, collate(encoded, np.array(rows), self.format).to(self.device)
 
     def require_finite(self, vectors: NDArray[np.float32]) -> None:
         """Refuse vectors with numbers that are not finite.
@@ -126,12 +148,20 @@ class Embedder:
 
     def _embed(self, batch: Row[Tensor]) -> Tensor:
         """(B, D) vectors of a batch."""
-        states, padding_mask = self.states(batch)
+        return self._pooled(*self.states(batch))
+
+    def _pooled(self, states: Tensor, padding_mask: Tensor) -> Tensor:
+        """(B, D) vectors of (B, T, D) states."""
         return pooled(states, padding_mask, self.config.pooling, self.format.start_last)
 
-    @torch.inference_mode()
     def states(self, batch: Row[Tensor]) -> tuple[Tensor, Tensor]:
         """(B, T, D) states of a batch, the mean of the config's layers, and (B, T) True where no padding is."""
+        states, padding_mask = self._states(batch, self._layers)
+        return torch.stack(states).float().mean(0) if len(states) > 1 else states[0].float(), padding_mask
+
+    @torch.inference_mode()
+    def _states(self, batch: Row[Tensor], layers: Sequence[int]) -> tuple[list[Tensor], Tensor]:
+        """(B, T, D) states of a batch after each of some layers, and (B, T) True where no padding is."""
         if self.hides_first:  # its sources begin without [CLS]
             batch = Row(batch.ids[:, 1:], None, None if batch.padding_mask is None else batch.padding_mask[:, 1:])
         padding_mask = (
@@ -140,5 +170,4 @@ class Embedder:
         prefix = padding_mask.sum(1) if self._reads_both_sides else None  # the whole row is the prefix
         inputs = Row(batch.ids, batch.segments, batch.padding_mask, prefix=prefix)
         with self._placement.autocast():
-            states = layer_states(self.model, inputs, self._layers)
-        return torch.stack(states).float().mean(0) if len(states) > 1 else states[0].float(), padding_mask
+            return layer_states(self.model, inputs, layers), padding_mask
