@@ -17,6 +17,7 @@ more rates and fractions may be asked for later.
 import argparse
 import json
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -54,12 +55,13 @@ def our_recipe(kind: str, layers: int, width: int) -> Recipe:
     return load_recipe(OURS[kind], {f"{stack}.{key}": value for key, value in shape.items()})
 
 
-def held_out(kind: str, recipe: Recipe, corpus: Corpus, rows: int) -> list[Batch]:
+def held_out(kind: str, recipe: Recipe, corpus: Corpus, rows: int) -> HeldOut:
     """The held-out rows on which both are measured, with their masks."""
     if kind == "masked":
         recipe = recipe.changed({"objective.0.rate": RATE_OF_MASKS})
     module = PretrainingModel(recipe, corpus.tokenizer.size)
-    return list(make_batches(recipe, module, corpus, seed=0, split="validation").fixed(rows))
+    batches = make_batches(recipe, module, corpus, seed=0, split="validation")
+    return HeldOut(corpus.validation, batches.fixed(rows), batches)
 
 
 def their_model(kind: str, layers: int, width: int, vocabulary: int) -> Any:
@@ -110,7 +112,7 @@ class TheirBatches:
 
 
 @torch.no_grad()
-def their_loss(kind: str, model: Any, batches: list[Batch]) -> float:
+def their_loss(kind: str, model: Any, batches: Iterable[Batch]) -> float:
     """Loss of their model on the held-out rows, in nats a target."""
     model.eval()
     total, count = 0.0, 0
@@ -126,7 +128,7 @@ def their_loss(kind: str, model: Any, batches: list[Batch]) -> float:
 
 
 def theirs(
-    kind: str, recipe: Recipe, corpus: Corpus, batches: list[Batch], shape: tuple[int, int], options: Any, rate: float
+    kind: str, recipe: Recipe, corpus: Corpus, measured: HeldOut, shape: tuple[int, int], options: Any, rate: float
 ) -> dict[str, float]:
     """Train their model by their recipe for all the minutes, with one learning rate."""
     torch.manual_seed(options.seed)
@@ -158,12 +160,12 @@ def theirs(
     for number in range(steps):
         tokens += step(model, optimizer, 1 - number / steps)
     seconds, clock = time.process_time() - began, time.perf_counter() - clock
-    loss = their_loss(kind, model, batches)
+    loss = their_loss(kind, model, measured.batches)
     return {"loss": loss, "seconds": seconds, "clock": clock, "steps": steps, "tokens": tokens}
 
 
 def ours(
-    recipe: Recipe, corpus: Corpus, batches: list[Batch], options: Any, fraction: float, place: Path
+    recipe: Recipe, corpus: Corpus, measured: HeldOut, options: Any, fraction: float, place: Path
 ) -> dict[str, float]:
     """Train our recipe for a fraction of the minutes, and measure its loss."""
     budget = Budget(minutes=options.minutes * fraction)
@@ -178,7 +180,7 @@ def ours(
         progress=False,
         device="cpu",
     )
-    found = validate(run.load(), HeldOut(corpus.validation, batches), Placement(torch.device("cpu"), "float32"))
+    found = validate(run.load(), measured, Placement(torch.device("cpu"), "float32"))
     summary = Run(place).summary
     return {
         "loss": next(iter(found["losses"].values())),
@@ -211,7 +213,7 @@ def main() -> None:
     layers, width = map(int, options.shape.split(","))
     corpus = Corpus.open(options.corpus)
     recipe = our_recipe(options.kind, layers, width)
-    batches = held_out(options.kind, recipe, corpus, options.rows)
+    measured = held_out(options.kind, recipe, corpus, options.rows)
     setting = f"{options.kind}-{layers}x{width}-{options.minutes:g}min-{options.threads}threads-seed{options.seed}"
     setting += f"-rows{options.rows}-{corpus.fingerprint}"
 
@@ -225,7 +227,7 @@ def main() -> None:
         return found
 
     def our_training(place: Path, fraction: float) -> dict[str, float]:
-        found = ours(recipe, corpus, batches, options, fraction, place)
+        found = ours(recipe, corpus, measured, options, fraction, place)
         remove(place)
         return found
 
@@ -235,7 +237,7 @@ def main() -> None:
         for rate in options.rates:
             name = f"transformers-batch{options.batch}-rate{rate:g}"
             found = known(
-                name, lambda _, r=rate: theirs(options.kind, recipe, corpus, batches, (layers, width), options, r)
+                name, lambda _, r=rate: theirs(options.kind, recipe, corpus, measured, (layers, width), options, r)
             )
             rows.append((f"transformers, batches of {options.batch}, rate {rate:g}", "1", found))
         best = min((found for _, _, found in rows), key=lambda found: found["loss"], default=None)
