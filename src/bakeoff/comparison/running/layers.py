@@ -9,7 +9,7 @@ import torch
 from bakeoff.comparison.layer_profiles import KernelProfile, LayerProfile, LayerSimilarity, RecipeLayers
 from bakeoff.comparison.running.engine import Engine
 from bakeoff.comparison.running.kept import digest_of, read_kept, write_kept
-from bakeoff.comparison.running.planned import PlannedTrainings
+from bakeoff.comparison.running.planned import PlannedPretraining, PlannedTrainings
 from bakeoff.corpus.mixture import AnyCorpus, corpora_of, open_corpus
 from bakeoff.display.wording import counted, quoted
 from bakeoff.errors import UserError
@@ -44,18 +44,14 @@ def layers_of_recipes(
     path, circumstances = planned.out / LAYERS, {"corpus": planned.corpus}
     kept = read_kept(path, circumstances, RecipeLayers)
     known = {(each.recipe, each.trained): each for each in kept}
-    models = {
-        (recipe.name, digest_of(training)): training
-        for recipe in planned.plan.recipes
-        if recipe.name not in without
-        for training in [planned.pretraining(recipe, planned.plan.seeds[0])]
-    }
-    if missing := [key for key in models if key not in known]:
+    models = _models(planned, without)
+    keys = [(name, digest_of(training)) for name, training in models.items()]
+    if missing := [key for key in keys if key not in known]:
         say(f"measuring the layers of {counted(len(missing), 'model')} on held-out text")
-    for key in missing:
-        layers = engine.layers(models[key].directory, corpora[key[0]], planned.plan.device)
-        known[key] = RecipeLayers(recipe=key[0], layers=layers, trained=key[1])
-    ordered = [known[key] for key in models]
+    for name, trained in missing:
+        layers = engine.layers(models[name].directory, corpora[name], planned.plan.device)
+        known[name, trained] = RecipeLayers(recipe=name, layers=layers, trained=trained)
+    ordered = [known[key] for key in keys]
     if ordered != kept:
         write_kept(path, circumstances, ordered)
     return ordered
@@ -75,11 +71,7 @@ def similarities_of_recipes(
     path, circumstances = planned.out / SIMILARITIES, {"corpus": planned.corpus}
     kept = read_kept(path, circumstances, LayerSimilarity)
     known = {(each.first, each.second, each.trained): each for each in kept}
-    models = {
-        recipe.name: planned.pretraining(recipe, planned.plan.seeds[0])
-        for recipe in planned.plan.recipes
-        if recipe.name not in without
-    }
+    models = _models(planned, without)
     base = planned.plan.baseline if planned.plan.baseline in models else next(iter(models), "")
     marks = {name: digest_of(training) for name, training in models.items()}
     keys = [(base, name, (marks[base], marks[name])) for name in models if name != base]
@@ -95,6 +87,12 @@ def similarities_of_recipes(
     if ordered != kept:
         write_kept(path, circumstances, ordered)
     return ordered
+
+
+def _models(planned: PlannedTrainings, without: Collection[str]) -> dict[str, PlannedPretraining]:
+    """The pre-training of each recipe whose model is measured, by label: that of the first seed."""
+    seed = planned.plan.seeds[0]
+    return {each.name: planned.pretraining(each, seed) for each in planned.plan.recipes if each.name not in without}
 
 
 def measure_similarities(base: Path, others: Sequence[Path], corpus: Path, device: str) -> list[list[list[float]]]:
