@@ -46,9 +46,10 @@ def attention_heads(
     """
     if stays_in_bfloat16(projected) and len(set(widths)) == 1:
         waves = None if base is None else kept_waves(start, projected.shape[1], widths[0], base, torch.float32)
+        both = None if gains is None else torch.stack(gains)
         function = HeadsByKernel if runs_kernels(projected) else Heads
         made: tuple[Tensor, Tensor, Tensor] = function.apply(  # type: ignore[no-untyped-call]
-            projected, heads, *(gains or (None, None)), epsilon, waves
+            projected, heads, both, epsilon, waves
         )
         return made
     query, key, value = split_heads(projected, heads, widths)

@@ -52,8 +52,9 @@ def self_attention_at_once(
     waves = None if base is None else kept_waves(start, projected.shape[1], width, base, torch.float32)
     farthest = EVERYWHERE if window is None else window
     sight = Sight(mask, farthest, 0 if causal and mask is None else farthest, own=window is not None)
+    both = None if gains is None else torch.stack(gains)
     factor = width**-0.5 if scale is None else scale
     mixed: Tensor = SelfAttention.apply(  # type: ignore[no-untyped-call]
-        projected, heads, *(gains or (None, None)), Treatment(epsilon, waves), sight, factor, dropout
+        projected, heads, both, Treatment(epsilon, waves), sight, factor, dropout
     )
     return mixed

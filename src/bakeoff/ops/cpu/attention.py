@@ -112,9 +112,8 @@ class Attention(torch.autograd.Function):
     ) -> Tensor:
         """The weighted values; `dropout` is the rate of the weights'."""
         query, key, value = (each if each.stride(-1) == 1 else each.contiguous() for each in (query, key, value))
-        pass_ = _Pass(query, key, value, None, Treatment(), sight, scale, dropout)
-        mixed = pass_.forward(any(ctx.needs_input_grad))
-        ctx.pass_ = pass_
+        ctx.pass_ = _Pass(query, key, None, Treatment(), sight, scale, dropout)
+        mixed: Tensor = ctx.pass_.forward((query, key, value), any(ctx.needs_input_grad))
         ctx.save_for_backward(query, key, value, mixed)
         return mixed
 
@@ -136,21 +135,17 @@ class SelfAttention(torch.autograd.Function):
         ctx: Any,
         projected: Tensor,
         heads: int,
-        query_gain: Tensor | None,
-        key_gain: Tensor | None,
+        gains: Tensor | None,
         treatment: Treatment,
         sight: Sight,
         scale: float,
         dropout: float,
     ) -> Tensor:
-        """Gains are (d,) each, or both None: there is no norm."""
+        """Gains are (2, d), of queries and keys, or None: there is no norm."""
         projected = projected.contiguous()
-        gains: tuple[Tensor, Tensor] | None = None
-        if query_gain is not None and key_gain is not None:
-            gains = query_gain.detach().float().contiguous(), key_gain.detach().float().contiguous()
-        pass_ = _Pass(*_heads_of(projected, heads), gains, treatment, sight, scale, dropout)
-        mixed = pass_.forward(any(ctx.needs_input_grad))
-        ctx.pass_, ctx.heads = pass_, heads
+        query, key, value = _heads_of(projected, heads)
+        ctx.pass_, ctx.heads = _Pass(query, key, gains, treatment, sight, scale, dropout), heads
+        mixed: Tensor = ctx.pass_.forward((query, key, value), any(ctx.needs_input_grad))
         ctx.save_for_backward(projected, mixed)
         return mixed.transpose(1, 2).flatten(-2)
 
@@ -163,7 +158,7 @@ class SelfAttention(torch.autograd.Function):
         above = upstream[0].unflatten(-1, (ctx.heads, -1)).transpose(1, 2)
         of_heads = _heads_of(of_projected, ctx.heads)
         of_gains = ctx.pass_.backward(_heads_of(projected, ctx.heads), mixed, above, of_heads)
-        return of_projected, None, *of_gains, None, None, None, None
+        return of_projected, None, of_gains, None, None, None, None
 
 
 def _heads_of(projected: Tensor, heads: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -179,16 +174,15 @@ class _Pass:
         self,
         query: Tensor,
         key: Tensor,
-        value: Tensor,
-        gains: tuple[Tensor, Tensor] | None,
+        gains: Tensor | None,
         treatment: Treatment,
         sight: Sight,
         scale: float,
         dropout: float,
     ) -> None:
         rows, heads, queries, width = query.shape
-        self.inputs: tuple[Tensor, ...] = query, key, value
-        self.gains, self.waves = gains, treatment.waves
+        self.gains = None if gains is None else gains.detach().float().contiguous()
+        self.waves = treatment.waves
         self.logarithms: Tensor | None = None
         self.mask = None if sight.mask is None else _by_key(sight.mask, key.shape[2]).expand(rows, heads, queries, -1)
         call = self.call = _Call(rows, heads, queries, key.shape[2], width)
@@ -198,23 +192,22 @@ class _Pass:
         call.before, call.after, call.own = sight.before, sight.after, sight.own
         if dropout > 0.0:
             call.dropped, call.seed = threshold_of(dropout), drawn_seed()
-        if gains is not None:
-            call.query_gain, call.key_gain = gains[0].data_ptr(), gains[1].data_ptr()
+        if self.gains is not None:
+            call.query_gain, call.key_gain = (gain.data_ptr() for gain in self.gains)
         if treatment.waves is not None:
             cosines, sines = treatment.waves
             assert all(each.dtype == torch.float32 and each.is_contiguous() for each in treatment.waves)
             call.cosines, call.sines = cosines.data_ptr(), sines.data_ptr()
         call.scale, call.epsilon = scale, treatment.epsilon
 
-    def forward(self, differentiated: bool) -> Tensor:
+    def forward(self, inputs: tuple[Tensor, Tensor, Tensor], differentiated: bool) -> Tensor:
         """(B, H, T, d) the weighted values, in memory of (B, T, H, d)."""
-        call, like = self.call, self.inputs[0]
+        call, like = self.call, inputs[0]
         mixed = like.new_empty(call.rows, call.queries, call.heads, call.width).transpose(1, 2)
         if differentiated:
             self.logarithms = like.new_empty(call.rows, call.heads, call.queries, dtype=torch.float32)
             call.logarithms = self.logarithms.data_ptr()
-        self._run("attention_forward", self.inputs, {"mixed": mixed})
-        self.inputs = ()
+        self._run("attention_forward", inputs, {"mixed": mixed})
         return mixed
 
     def backward(
@@ -223,8 +216,8 @@ class _Pass:
         mixed: Tensor,
         upstream: Tensor,
         gradients: tuple[Tensor, ...],
-    ) -> tuple[Tensor | None, Tensor | None]:
-        """The gradients are written; those of the gains are returned, (d,) each, if there are gains."""
+    ) -> Tensor | None:
+        """The gradients are written; that of the gains is returned, (2, d), if there are gains."""
         upstream = upstream if upstream.stride(-1) == 1 else upstream.contiguous()
         of_gains = None
         if self.gains is not None:
@@ -232,10 +225,7 @@ class _Pass:
             self.call.of_gains = of_gains.data_ptr()
         outputs = dict(zip(("of_query", "of_key", "of_value"), gradients, strict=True))
         self._run("attention_backward", inputs, {"mixed": mixed, "of_mixed": upstream, **outputs})
-        if of_gains is None:
-            return None, None
-        of_query_gain, of_key_gain = of_gains.sum(0).unbind()
-        return of_query_gain, of_key_gain
+        return None if of_gains is None else of_gains.sum(0)
 
     def _run(self, name: str, inputs: tuple[Tensor, ...], others: dict[str, Tensor]) -> None:
         call = self.call

@@ -28,20 +28,18 @@ class Heads(torch.autograd.Function):
         ctx: Any,
         projected: Tensor,
         heads: int,
-        query_gain: Tensor | None,
-        key_gain: Tensor | None,
+        gains: Tensor | None,
         epsilon: float,
         waves: tuple[Tensor, Tensor] | None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Gains are (d,) each, or both None: there is no norm; waves are (T, d / 2) each, or None: nothing turns."""
+        """Gains are (2, d), of queries and keys, or None: no norm; waves (T, d / 2) each, or None: nothing turns."""
         joined = projected.unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4).contiguous()  # (3, B, H, T, d)
         both, width, dtype = joined[:2], joined.shape[-1], projected.dtype
         ctx.waves = waves
-        gains: Tensor | None = None
         scale: Tensor | None = None
         normed: Tensor | None = None
-        if query_gain is not None and key_gain is not None:
-            gains = torch.stack([query_gain, key_gain]).float()[:, None, None, None]  # (2, 1, 1, 1, d)
+        if gains is not None:
+            gains = gains.float()[:, None, None, None]  # (2, 1, 1, 1, d)
             squares = torch.linalg.vector_norm(both, dim=-1, keepdim=True).float().square_()
             scale = squares.div_(width).add_(epsilon).rsqrt_().to(dtype)  # (2, B, H, T, 1)
             both = normed = both * scale
@@ -62,7 +60,7 @@ class Heads(torch.autograd.Function):
         normed, scale, gains = ctx.saved_tensors
         batch, heads, length, width = upstream[0].shape
         of_projected = upstream[0].new_empty(batch, length, 3, heads, width)
-        of_gains: list[Tensor | None] = [None, None]
+        of_gains = None if gains is None else gains.new_empty(2, width)
         for kind, above in enumerate(upstream):
             into = of_projected[:, :, kind].transpose(1, 2)
             if kind < 2 and ctx.waves is not None:
@@ -70,14 +68,14 @@ class Heads(torch.autograd.Function):
             if kind < 2 and normed is not None:
                 n, gain = normed[kind], gains[kind, 0, 0, 0]
                 product = (above * n).view(-1, width)
-                of_gains[kind] = product.sum(0).float()
+                of_gains[kind] = product.sum(0)
                 # mean_i(u_i n_i) with u = g dy, in all channels of a head at once.
                 mean = product @ (gain[:, None] / width).expand(-1, width).to(product.dtype)
                 above = (above * gain.to(above.dtype)).addcmul_(n, mean.view_as(n), value=-1)
                 torch.mul(above, scale[kind], out=into)
             else:
                 into.copy_(above)
-        return of_projected.flatten(2), None, *of_gains, None, None
+        return of_projected.flatten(2), None, of_gains, None, None
 
 
 def _turned_back(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
@@ -116,17 +114,14 @@ class HeadsByKernel(torch.autograd.Function):
         ctx: Any,
         projected: Tensor,
         heads: int,
-        query_gain: Tensor | None,
-        key_gain: Tensor | None,
+        gains: Tensor | None,
         epsilon: float,
         waves: tuple[Tensor, Tensor] | None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """See `Heads`."""
         rows, length, size = projected.shape
         projected, width = projected.contiguous(), size // heads // 3
-        gains = None
-        if query_gain is not None and key_gain is not None:
-            gains = torch.stack([query_gain, key_gain]).float()  # (2, d)
+        gains = None if gains is None else gains.float()
         cosine, sine = (None, None) if waves is None else (each.contiguous() for each in waves)
         made = projected.new_empty(3, rows, heads, length, width)
         shape = (rows, length, heads, width)
@@ -148,5 +143,4 @@ class HeadsByKernel(torch.autograd.Function):
         tables = (of_gains, gains, cosine, sine)
         size = BLOCK * 3 * heads * width
         run("attention_heads_gradient", blocks, size, projected, *above, of_projected, *tables, *ctx.shape, ctx.epsilon)
-        of_query, of_key = (None, None) if of_gains is None else of_gains.sum(0)
-        return of_projected, None, of_query, of_key, None, None
+        return of_projected, None, None if of_gains is None else of_gains.sum(0), None, None
