@@ -1,7 +1,7 @@
 """Muon: momentum of matrices with its large singular values brought near 1, and AdamW for everything else."""
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, Literal
 
@@ -58,11 +58,9 @@ class MuonConfig(DecayConfig):
 
     def needed(self, module: nn.Module) -> int:
         """The directions of the matrices of one shape, and the intermediate results of their iterations."""
-        sizes: dict[tuple[int, int], int] = defaultdict(int)
-        for matrix in _trained(module):
-            sizes[len(matrix), matrix.numel() // len(matrix)] += 1
-        each = {shape: 4 * math.prod(shape) + 2 * min(shape) ** 2 for shape in sizes}
-        return max((count * each[shape] for shape, count in sizes.items()), default=0)
+        counts = Counter((len(matrix), matrix.numel() // len(matrix)) for matrix in _trained(module))
+        sizes = (count * (4 * math.prod(shape) + 2 * min(shape) ** 2) for shape, count in counts.items())
+        return max(sizes, default=0)
 
     def build(self, module: nn.Module, precision: str = "float32") -> torch.optim.Optimizer:
         """The optimizer of a module's parameters; matrices are multiplied in the training's precision."""
@@ -193,17 +191,13 @@ def orthogonal(matrices: Tensor, iterations: int, lengths: Tensor | None = None)
         iterations: the number of Newton-Schulz iterations.
         lengths: (N, 1, 1) the norms of the matrices, where they are known.
     """
-    a, b, c = COEFFICIENTS
     lengths = torch.linalg.matrix_norm(matrices, keepdim=True) if lengths is None else lengths.to(matrices.dtype)
     x: Tensor = matrices / lengths.clamp(min=1e-7)
     tall = x.shape[1] > x.shape[2]
     together = TOGETHER if _by_the_shorter_side(x) else 1
     for done in range(0, iterations, together):
         square = x.mT @ x if tall else x @ x.mT  # of the shorter side
-        if together == 1:
-            scale, factor = a, torch.baddbmm(square, square, square, beta=b, alpha=c)
-        else:
-            scale, factor = _factor(square, min(together, iterations - done))
+        scale, factor = _factor(square, min(together, iterations - done))
         x = torch.baddbmm(x, x, factor, beta=scale) if tall else torch.baddbmm(x, factor, x, beta=scale)
     return x
 
