@@ -10,7 +10,7 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -140,14 +140,13 @@ def _kept(sources: Sequence[Path], command: Sequence[str], name: str) -> ctypes.
         return None
 
 
-def _private(path: Path, is_kind: object) -> bool:
+def _private(path: Path, is_kind: Callable[[int], bool]) -> bool:
     """Whether a path is of a kind, no link, and nobody but this user can have written to it."""
     try:
         status = path.lstat()
     except OSError:
         return False
-    assert callable(is_kind)
-    return bool(is_kind(status.st_mode)) and status.st_uid == os.geteuid() and not status.st_mode & 0o022
+    return is_kind(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o022
 
 
 def _for_this_process(sources: Sequence[Path], command: Sequence[str], name: str) -> ctypes.CDLL:

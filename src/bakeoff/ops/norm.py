@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from bakeoff.ops.cpu.compiled_kernels import runs_kernels
+from bakeoff.ops.cpu.compiled_kernels import IN_MEMORY, runs_kernels
 from bakeoff.ops.cpu.norm import WIDEST, Norm
 from bakeoff.ops.dropout import dropout
 
@@ -43,7 +43,7 @@ def _takes(x: Tensor, norm: nn.Module) -> bool:
     """Whether a kernel can do the norm's work: weights in float32 and in memory, and nobody listens to the module."""
     if not isinstance(norm, nn.LayerNorm | nn.RMSNorm) or norm.normalized_shape != (x.shape[-1],):
         return False
-    whole = all(type(each) in (Tensor, nn.Parameter) and each.dtype == torch.float32 for each in norm.parameters())
+    whole = all(type(each) in IN_MEMORY and each.dtype == torch.float32 for each in norm.parameters())
     heard = norm._forward_hooks or norm._forward_pre_hooks or norm._backward_hooks or norm._backward_pre_hooks
     return whole and not heard and x.shape[-1] <= WIDEST and x.numel() > 0 and runs_kernels(x)
 

@@ -97,11 +97,9 @@ static inline void store_some_float32(float *to, floats x, int64_t count) {
 static inline floats chosen(ints mask, floats a, floats b) { return (floats)(((ints)a & mask) | ((ints)b & ~mask)); }
 
 static inline float sum_of(floats x) {
-    float sum = 0;
     for (int half = LANES / 2; half; half /= 2)
         for (int lane = 0; lane < half; lane++) x[lane] += x[lane + half];
-    sum = x[0];
-    return sum;
+    return x[0];
 }
 
 static inline float largest_of(floats x) {
