@@ -1,6 +1,7 @@
 """Initial weights."""
 
 import math
+from collections.abc import Iterable
 from typing import Annotated, Literal, Protocol, cast, runtime_checkable
 
 import torch
@@ -83,15 +84,34 @@ def initialise(module: nn.Module, config: InitialWeightsConfig | None = None) ->
 
 
 @torch.no_grad()
-def scale_residuals(stack: Stack) -> None:
+def adapt_to_depth(stacks: Iterable[Stack], config: InitialWeightsConfig, scaled_residuals: bool) -> None:
+    """Make the weights of residual branches smaller in deep stacks, or zero, as far as a model's settings ask for it.
+
+    Args:
+        stacks: the model's stacks, whose weights are drawn.
+        config: the settings of initial weights.
+        scaled_residuals: last linear layers are divided by the root of the number of residual branches.
+
+    Raises:
+        UserError: a recurrent mixer, whose output is its states, has no last linear layer.
+    """
+    for stack in stacks:
+        if scaled_residuals:
+            _scale_residuals(stack)
+        if config.scaled_ffn:
+            _scale_feed_forward(stack)
+        if config.zero_branches:
+            _zero_branches(stack)
+
+
+def _scale_residuals(stack: Stack) -> None:
     """Divide last linear layers by the root of the number of residual branches (Radford et al. 2019, section 2.3)."""
     branches = sum(len(layer) for layer in stack.layers)
     for weight in _last_maps(stack):
         weight /= math.sqrt(branches)
 
 
-@torch.no_grad()
-def scale_feed_forward(stack: Stack) -> None:
+def _scale_feed_forward(stack: Stack) -> None:
     """Divide feed-forward weights of layer l = 0, 1, ... by sqrt(2 (1 + l)), those of a shared network once.
 
     Source: Samuel et al. 2023 (arXiv:2303.09859) and its code, which follow Bajaj et al. 2022 (arXiv:2204.06644).
@@ -103,8 +123,7 @@ def scale_feed_forward(stack: Stack) -> None:
                 module.weight /= math.sqrt(2 * (1 + first[index]))
 
 
-@torch.no_grad()
-def zero_branches(stack: Stack) -> None:
+def _zero_branches(stack: Stack) -> None:
     """Set the last linear layer of every residual branch to zero."""
     for weight in _last_maps(stack):
         weight.zero_()

@@ -10,12 +10,7 @@ from torch import Tensor, nn
 from bakeoff.models.attention_needs import document_bounds, source_bounds
 from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.embedding import Embedding
-from bakeoff.models.initialisation import (
-    initialise,
-    scale_feed_forward,
-    scale_residuals,
-    zero_branches,
-)
+from bakeoff.models.initialisation import adapt_to_depth, initialise
 from bakeoff.models.masks import attended_keys, attention_mask, gaps_mask, inside_prefix, memory_mask
 from bakeoff.models.model_config import ModelBaseConfig
 from bakeoff.models.part import ModelState
@@ -61,13 +56,7 @@ class Model(nn.Module):
             bound = math.sqrt(6 / (1 + config.stack.width))
             self.query = nn.Parameter(nn.init.uniform_(torch.empty(config.stack.width), -bound, bound))
         initialise(self, config.initial)
-        for stack in self.stacks().values():
-            if config.scaled_residuals:
-                scale_residuals(stack)
-            if config.initial.scaled_ffn:
-                scale_feed_forward(stack)
-            if config.initial.zero_branches:
-                zero_branches(stack)
+        adapt_to_depth(self.stacks().values(), config.initial, config.scaled_residuals)
 
     @property
     def stack(self) -> Stack:

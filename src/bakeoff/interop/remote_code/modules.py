@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-DROPPED_CALLS = frozenset({"initialise", "scale_residuals", "scale_feed_forward", "zero_branches"})
+DROPPED_CALLS = frozenset({"initialise", "adapt_to_depth"})
 """Calls that initialise weights; an exported model loads its weights."""
 DROPPED_TARGETS = frozenset(
     f"self.{name}"
