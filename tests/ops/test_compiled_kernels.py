@@ -24,6 +24,7 @@ from bakeoff.ops.linear import linear
 from bakeoff.ops.norm import norm_beside, norm_of_sum
 from bakeoff.ops.self_attention import self_attention_at_once
 from bakeoff.ops.short_convolution import short_convolution
+from bakeoff.resources.threads import using_threads
 
 pytestmark = pytest.mark.skipif(kernels().library is None, reason=kernels().origin)
 
@@ -62,13 +63,6 @@ def loss_and_gradients():
     with torch.autocast("cpu", dtype=torch.bfloat16):
         loss = ops.linear_cross_entropy(rows, weight, None, torch.randint(1003, (97,)))
     return loss.detach(), *torch.autograd.grad(loss, (rows, weight))
-
-
-@pytest.fixture
-def threads():
-    before = torch.get_num_threads()
-    yield torch.set_num_threads
-    torch.set_num_threads(before)
 
 
 class Inputs:
@@ -112,12 +106,12 @@ def values_and_gradients(of):
     return *made, *torch.autograd.grad(made, wanted, list(map(torch.sin, made)))
 
 
-def test_the_number_of_threads_changes_no_bit(threads, monkeypatch):
+def test_the_number_of_threads_changes_no_bit(monkeypatch):
     monkeypatch.setattr(compiled_kernels, "LEAST_NUMBERS", 1)
     results = []
     for count in (1, 2, 3):
-        threads(count)
-        results.append(values_and_gradients(Inputs()))
+        with using_threads(count):
+            results.append(values_and_gradients(Inputs()))
     assert all(torch.equal(one, other) for each in results[1:] for one, other in zip(each, results[0], strict=True))
 
 
@@ -156,9 +150,8 @@ def test_labels_may_be_of_any_whole_type():
         assert torch.equal(one, other)
 
 
-def test_an_interruption_waits_for_what_was_begun(threads, monkeypatch):
+def test_an_interruption_waits_for_what_was_begun(monkeypatch):
     monkeypatch.setattr(compiled_kernels, "LEAST_NUMBERS", 1)
-    threads(3)
     done = []
 
     def work(begin, end):
@@ -172,7 +165,7 @@ def test_an_interruption_waits_for_what_was_begun(threads, monkeypatch):
             return super().submit(*given)
 
     monkeypatch.setattr(compiled_kernels, "kernels", lambda: Compiled({"work": work}, ""))
-    with Pool(2) as pool:
+    with using_threads(3), Pool(2) as pool:
         monkeypatch.setattr(compiled_kernels, "_pool", lambda *_: pool)
         with pytest.raises(KeyboardInterrupt):
             compiled_kernels.run("work", 3, 1)
@@ -181,9 +174,8 @@ def test_an_interruption_waits_for_what_was_begun(threads, monkeypatch):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_process_has_threads_of_its_own(threads, monkeypatch):
+def test_a_forked_process_has_threads_of_its_own(monkeypatch):
     monkeypatch.setattr(compiled_kernels, "LEAST_NUMBERS", 1)
-    threads(2)
     scores, labels, losses = torch.randn(8, 64).bfloat16(), torch.zeros(8, dtype=torch.long), torch.empty(8)
 
     def work(pipe=None):
@@ -191,13 +183,14 @@ def test_a_forked_process_has_threads_of_its_own(threads, monkeypatch):
         if pipe is not None:
             pipe.send(True)
 
-    work()
-    context = multiprocessing.get_context("fork")
-    here, there = context.Pipe()
-    process = context.Process(target=work, args=(there,))
-    process.start()
-    assert here.poll(60)
-    process.join()
+    with using_threads(2):
+        work()
+        context = multiprocessing.get_context("fork")
+        here, there = context.Pipe()
+        process = context.Process(target=work, args=(there,))
+        process.start()
+        assert here.poll(60)
+        process.join()
 
 
 PROGRAM = """

@@ -14,6 +14,7 @@ from bakeoff.ops.cpu import compiled_kernels
 from bakeoff.ops.head_norm import head_norm
 from bakeoff.ops.rotary import rotate
 from bakeoff.ops.self_attention import self_attention_at_once
+from bakeoff.resources.threads import using_threads
 
 PROBE = torch.zeros(1, 1, FEW_QUERIES + 1, 32, dtype=torch.bfloat16)
 needs_kernel = pytest.mark.skipif(
@@ -176,14 +177,10 @@ def test_results_do_not_depend_on_the_threads(monkeypatch):
     monkeypatch.setattr(compiled_kernels, "LEAST_NUMBERS", 1)
 
     def result(threads):
-        before = torch.get_num_threads()
-        torch.set_num_threads(threads)
-        try:
+        with using_threads(threads):
             torch.manual_seed(3)
             mixed, leaves = dropped(0.2, rows=3, heads=4)
             return mixed, *torch.autograd.grad(mixed.square().sum(), leaves)
-        finally:
-            torch.set_num_threads(before)
 
     for one, other in zip(result(1), result(3), strict=True):
         assert torch.equal(one, other)

@@ -9,6 +9,7 @@ from bakeoff.ops.cpu import compiled_kernels
 from bakeoff.ops.cpu import linear as on_cpu
 from bakeoff.ops.cpu.transposed_product import multiplies_transposed, transposed_product
 from bakeoff.ops.linear import linear
+from bakeoff.resources.threads import using_threads
 
 needs_kernel = pytest.mark.skipif(
     not multiplies_transposed(torch.zeros(1, 32, dtype=torch.bfloat16), 32),
@@ -42,14 +43,10 @@ def test_results_do_not_depend_on_the_threads(monkeypatch):
     monkeypatch.setattr(compiled_kernels, "LEAST_NUMBERS", 1)
     torch.manual_seed(0)
     one, other = torch.randn(1300, 64).bfloat16(), torch.randn(1300, 1056).bfloat16()
-    before = torch.get_num_threads()
     results = []
-    try:
-        for threads in (1, 2, 3):
-            torch.set_num_threads(threads)
+    for threads in (1, 2, 3):
+        with using_threads(threads):
             results.append((*transposed_product(one, other), *transposed_product(other, one)))
-    finally:
-        torch.set_num_threads(before)
     for found in results[1:]:
         assert all(torch.equal(a, b) for a, b in zip(results[0], found, strict=True))
 

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from bakeoff.ops.cpu import muon
 from bakeoff.ops.cpu.compiled_kernels import kernels
 from bakeoff.optimization.optimizers.muon import Muon, MuonConfig
+from bakeoff.resources.threads import using_threads
 
 pytestmark = pytest.mark.skipif(kernels().library is None, reason=kernels().origin)
 
@@ -42,8 +43,6 @@ def test_weights_move_by_the_update_times_the_factor(shape):
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_steps_are_those_without_the_kernels(threads, monkeypatch):
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
     moved = []
     for by_kernels in (False, True):
         layers = nn.Sequential(nn.Linear(300, 200), nn.Linear(200, 300), nn.Conv1d(8, 6, 5))
@@ -55,9 +54,9 @@ def test_steps_are_those_without_the_kernels(threads, monkeypatch):
             for layer in layers:
                 layer.weight.data = drawn(*layer.weight.shape) if step == 0 else layer.weight.data
                 layer.weight.grad = drawn(step + 1, *layer.weight.shape)[step]
-            optimizer.step()
+            with using_threads(threads):
+                optimizer.step()
         moved.append([layer.weight.detach() for layer in layers])
-    torch.set_num_threads(before)
     for with_kernels, without, layer in zip(moved[1], moved[0], layers, strict=True):
         change = without - drawn(*layer.weight.shape)
         assert (with_kernels - without).norm() < 0.01 * change.norm()
