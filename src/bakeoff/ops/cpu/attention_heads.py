@@ -10,10 +10,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from bakeoff.ops.cpu.compiled_kernels import run
-
-BLOCK = 64
-"""Tokens whose gradients of the gains the kernel sums into one addend."""
+from bakeoff.ops.cpu.compiled_kernels import BLOCK, run
 
 
 class Heads(torch.autograd.Function):

@@ -26,6 +26,9 @@ IN_MEMORY = (Tensor, nn.Parameter)
 LEAST_NUMBERS = 1 << 15
 """Least count of numbers that a further thread is worth."""
 
+BLOCK = 64
+"""Rows, tokens or positions whose gradients of parameters a kernel sums into one addend, as in `kernels/vectors.h`."""
+
 Argument = Tensor | int | float | None
 """What kernels take: addresses (of no tensor: null), integers of 64 bits and float32."""
 

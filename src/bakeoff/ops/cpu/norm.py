@@ -6,11 +6,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from bakeoff.ops.cpu.compiled_kernels import run
+from bakeoff.ops.cpu.compiled_kernels import BLOCK, run
 from bakeoff.ops.cpu.dropout import drawn_seed, threshold_of
-
-BLOCK = 64
-"""Rows whose gradients of weight and bias the kernel sums into one addend."""
 
 WIDEST = 1 << 14
 """Largest width, of which the kernel keeps a row on its stack."""

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from bakeoff.ops.cpu.compiled_kernels import run
+from bakeoff.ops.cpu.compiled_kernels import BLOCK, run
 from bakeoff.ops.taps import Taps
 
 PIECE_BYTES = 1 << 19
@@ -125,10 +125,6 @@ def gradients_by_kernel(
     run("short_convolution_gradient", blocks, BLOCK * kernel * width, count, *given, of_x, of_taps, *shape)
     of_heads = of_taps.sum(0).t().unflatten(0, (len(weight), -1)).sum(1)  # (H, K)
     return of_x, of_heads.to(weight.dtype)
-
-
-BLOCK = 64
-"""Positions whose gradients of the kernels are summed into one addend."""
 
 
 def _by_tap(weight: Tensor, width: int) -> Tensor:

@@ -62,7 +62,7 @@ KERNEL attention_heads(int64_t begin, int64_t end, const bfloat16 *projected, bf
     }
 }
 
-/* The gradients of the projection, and of the gains summed over each block of 64 tokens: (blocks, 2, d).
+/* The gradients of the projection, and of the gains summed over each block of tokens: (blocks, 2, d).
 
    items: blocks. */
 KERNEL attention_heads_gradient(int64_t begin, int64_t end, const bfloat16 *projected, const bfloat16 *of_query,
@@ -75,7 +75,7 @@ KERNEL attention_heads_gradient(int64_t begin, int64_t end, const bfloat16 *proj
     memset(above, 0, sizeof above);
     for (int64_t block = begin; block < end; block++) {
         if (gains) memset(of_gains + block * 2 * width, 0, sizeof(float) * 2 * width);
-        for (int64_t token = block * 64; token < block * 64 + 64 && token < rows * length; token++) {
+        for (int64_t token = block * BLOCK; token < (block + 1) * BLOCK && token < rows * length; token++) {
             int64_t row = token / length, place = token % length;
             for (int64_t kind = 0; kind < 3; kind++)
                 for (int64_t head = 0; head < heads; head++) {

@@ -3,9 +3,6 @@
 
 #include <math.h>
 
-/* Rows whose sums of gradients make one addend. */
-#define BLOCK 64
-
 /* s = x + y mask of one row, rounded as it is stored; y may be null. */
 static void add_row(float *sum, const bfloat16 *x, const bfloat16 *y, int64_t row, int64_t width, mask_of drawn) {
     int64_t blocks = (width + 2 * LANES - 1) / (2 * LANES);

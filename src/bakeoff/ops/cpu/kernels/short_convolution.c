@@ -4,9 +4,6 @@
    with zeros around a row. Weights are (K, D) float32; `same`, (B, T, K), or null for ones. */
 #include "vectors.h"
 
-/* Positions whose gradients of the weights make one addend. */
-#define BLOCK 64
-
 /* Positions, taps and channels. */
 typedef struct {
     int64_t inputs, outputs, width, before, dilation;

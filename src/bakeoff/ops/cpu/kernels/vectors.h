@@ -13,6 +13,7 @@
 #endif
 
 #define LANES 16
+#define BLOCK 64 /* rows, tokens or positions whose gradients of parameters make one addend */
 #define KERNEL __attribute__((visibility("default"))) void
 
 typedef float floats __attribute__((vector_size(4 * LANES)));
