@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bakeoff.ops.attention_heads import attention_heads
+from bakeoff.ops.projected_heads import ProjectedHeads
 
 ROUNDING = 2.0**-5
 """Largest error of a few operations in bfloat16, relative to the norm of the result."""
@@ -38,7 +39,7 @@ def test_values_and_gradients_are_those_of_the_single_operations(
     upstream = [torch.randn(batch, heads, length, width).bfloat16() for _ in range(3)]
     results = []
     for first, *others in (leaves, exact):
-        made = attention_heads(first, heads, (width,) * 3, tuple(others) or None, 1e-3, start, base)
+        made = attention_heads(first, ProjectedHeads(heads, (width,) * 3, tuple(others) or None, 1e-3, start, base))
         assert all(each.dtype == first.dtype for each in made)
         inputs = [first, *others]
         results.append([*made, *torch.autograd.grad(made, inputs, [each.to(first.dtype) for each in upstream])])
@@ -50,13 +51,14 @@ def test_values_and_gradients_are_those_of_the_single_operations(
 def test_types_and_shapes_do_not_depend_on_the_widths(way, widths):
     projected = torch.randn(2, 5, 3 * sum(widths)).bfloat16()
     gains = torch.ones(widths[0]), torch.ones(widths[0])
-    made = attention_heads(projected, 3, widths, gains, 1e-6, 0, 1e4)
+    made = attention_heads(projected, ProjectedHeads(3, widths, gains, 1e-6, 0, 1e4))
     assert [each.shape for each in made] == [(2, 3, 5, width) for width in widths]
     assert {each.dtype for each in made} == {torch.bfloat16}
 
 
 def test_one_part_alone_may_be_used(way):
     projected = torch.randn(2, 5, 24).bfloat16().requires_grad_()
-    _, _, value = attention_heads(projected, 2, (4, 4, 4), (torch.ones(4), torch.ones(4)), 1e-6, 0, 1e4)
+    heads = ProjectedHeads(2, (4, 4, 4), (torch.ones(4), torch.ones(4)), 1e-6, 0, 1e4)
+    _, _, value = attention_heads(projected, heads)
     value.sum().backward()
     assert torch.equal(projected.grad, torch.cat([torch.zeros(2, 5, 16), torch.ones(2, 5, 8)], dim=-1).bfloat16())

@@ -22,6 +22,7 @@ from bakeoff.ops.dropout import dropout
 from bakeoff.ops.gelu import gelu
 from bakeoff.ops.linear import linear
 from bakeoff.ops.norm import norm_beside, norm_of_sum
+from bakeoff.ops.projected_heads import ProjectedHeads
 from bakeoff.ops.self_attention import self_attention_at_once
 from bakeoff.ops.short_convolution import short_convolution
 from bakeoff.resources.threads import using_threads
@@ -72,6 +73,7 @@ class Inputs:
         torch.manual_seed(0)
         self.x, self.y, self.wide = (torch.randn(3, 67, size).bfloat16().requires_grad_() for size in (48, 48, 144))
         self.taps, self.gains = torch.randn(4, 3).requires_grad_(), torch.rand(2, 12).requires_grad_()
+        self.heads = ProjectedHeads(4, (12, 12, 12), (self.gains[0], self.gains[1]), 1e-6, 0, 1e4)
         self.rows, self.weight = torch.randn(97, 16).bfloat16().requires_grad_(), torch.randn(1003, 16).requires_grad_()
         self.states, self.matrix = torch.randn(97, 32).bfloat16().requires_grad_(), torch.randn(64, 32).requires_grad_()
         self.bias = torch.randn(64).requires_grad_()
@@ -87,10 +89,10 @@ OPERATIONS = {
     "short convolution": lambda of: (
         short_convolution(of.x, of.taps, causal=True, documents=torch.arange(67).expand(3, -1) // 20),
     ),
-    "heads": lambda of: attention_heads(of.wide, 4, (12, 12, 12), (of.gains[0], of.gains[1]), 1e-6, 0, 1e4),
+    "heads": lambda of: attention_heads(of.wide, of.heads),
     "attention": lambda of: (
         attention(*split_heads(of.wide, 4, (12, 12, 12)), dropout=0.3),
-        self_attention_at_once(of.wide, 4, (12, 12, 12), (of.gains[0], of.gains[1]), 1e-6, 0, 1e4),
+        self_attention_at_once(of.wide, of.heads),
     ),
     "linear": lambda of: (linear(of.states, of.matrix, of.bias),),
     "cross-entropy": lambda of: (ops.linear_cross_entropy(of.rows, of.weight, None, of.labels),),

@@ -12,6 +12,7 @@ from bakeoff.ops.attention_heads import split_heads
 from bakeoff.ops.cpu import attention as fused
 from bakeoff.ops.cpu import compiled_kernels
 from bakeoff.ops.head_norm import head_norm
+from bakeoff.ops.projected_heads import ProjectedHeads
 from bakeoff.ops.rotary import rotate
 from bakeoff.ops.self_attention import self_attention_at_once
 from bakeoff.resources.threads import using_threads
@@ -115,8 +116,8 @@ def test_of_a_projection_at_once(rows, heads, length, width, normed, base, start
     leaves = [projected, *(gain.requires_grad_() for gain in gains)]
     exact = [leaf.detach().double().requires_grad_() for leaf in leaves]
     upstream = torch.randn(rows, length, heads * width).bfloat16()
-    settings_ = (heads, (width,) * 3, gains or None, 1e-3, start, base)
-    y = self_attention_at_once(projected, *settings_, causal=causal, window=window)
+    treated = ProjectedHeads(heads, (width,) * 3, gains or None, 1e-3, start, base)
+    y = self_attention_at_once(projected, treated, causal=causal, window=window)
     query, key, value = split_heads(exact[0], heads, (width,) * 3)
     if normed:
         query, key = head_norm(query, exact[1], 1e-3), head_norm(key, exact[2], 1e-3)
@@ -217,7 +218,7 @@ def test_without_the_kernel_torch_attends(monkeypatch):
     mask = torch.rand(2, 1, 20, 20) < 0.7
     results = [attention(query, key, value, mask=mask | torch.eye(20, dtype=torch.bool))]
     monkeypatch.setattr(fused, "multiplies_matrices", lambda x: False)
-    assert self_attention_at_once(torch.zeros(1, 20, 48, dtype=torch.bfloat16), 1, (16, 16, 16)) is None
+    assert self_attention_at_once(torch.zeros(1, 20, 48, dtype=torch.bfloat16), ProjectedHeads(1, (16, 16, 16))) is None
     results.append(attention(query, key, value, mask=mask | torch.eye(20, dtype=torch.bool)))
     assert apart(*results) < 2 * ROUNDING
 

@@ -3,12 +3,13 @@
 Each computes the same as the definition of Bakeoff with its name; `source.IN_THEIR_PLACE` lists them.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+from bakeoff.ops.projected_heads import ProjectedHeads
 
 
 class Config:
@@ -149,28 +150,21 @@ def short_convolution(
     return y
 
 
-def attention_heads(
-    projected: Tensor,
-    heads: int,
-    widths: Sequence[int],
-    gains: tuple[Tensor, Tensor] | None = None,
-    epsilon: float = 0.0,
-    start: int = 0,
-    base: float | None = None,
-) -> tuple[Tensor, Tensor, Tensor]:
+def attention_heads(projected: Tensor, heads: ProjectedHeads) -> tuple[Tensor, Tensor, Tensor]:
     """(B, H, T, width) queries, keys and values from (B, T, H * sum(widths)) projections.
 
     With gains, queries and keys are normed head by head; with a base, they are then turned.
     """
-    parts = projected.split([heads * width for width in widths], dim=-1)
-    query, key, value = (part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in parts)
-    if gains is not None:
-        query, key = head_norm(query, gains[0], epsilon), head_norm(key, gains[1], epsilon)
-    if base is not None:
-        query, key = rotate(query, start, base), rotate(key, start, base)
+    parts = projected.split([heads.count * width for width in heads.widths], dim=-1)
+    query, key, value = (part.unflatten(-1, (heads.count, -1)).transpose(1, 2) for part in parts)
+    if heads.gains is not None:
+        of_query, of_key = heads.gains
+        query, key = head_norm(query, of_query, heads.epsilon), head_norm(key, of_key, heads.epsilon)
+    if heads.base is not None:
+        query, key = rotate(query, heads.start, heads.base), rotate(key, heads.start, heads.base)
     return query.to(value.dtype), key.to(value.dtype), value
 
 
-def self_attention_at_once(projected: Tensor, *heads: Any, **settings: Any) -> Tensor | None:
+def self_attention_at_once(projected: Tensor, heads: ProjectedHeads, **settings: Any) -> Tensor | None:
     """Nothing is done at once here."""
     return None

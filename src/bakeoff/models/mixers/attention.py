@@ -21,6 +21,7 @@ from bakeoff.models.part import Part, State
 from bakeoff.ops.attention import attention
 from bakeoff.ops.attention_heads import attention_heads
 from bakeoff.ops.document_attention import document_attention
+from bakeoff.ops.projected_heads import ProjectedHeads
 from bakeoff.ops.rotary import BASE
 from bakeoff.ops.self_attention import self_attention_at_once
 from bakeoff.ops.windowed_attention import seen_pairs, windowed_attention
@@ -165,16 +166,17 @@ class Attention(Part):
         if self.query_norm is not None and self.key_norm is not None:
             gains, epsilon = (self.query_norm.weight, self.key_norm.weight), self.query_norm.eps
         base = self.rotary_base if self.positions == "rotary" else None
-        heads = self.heads, (self.widths.key, *self.widths), gains, epsilon, context.start, base
+        widths = self.widths.key, *self.widths
+        heads = ProjectedHeads(self.heads, widths, gains, epsilon, context.start, base)
         rate = self.dropout if self.training else 0.0
         causal = self.causal or context.row.behind
         settings: dict[str, Any] = {"causal": causal, "scale": self.scale, "dropout": rate}
         mixed: Tensor | None = None
         if earlier is None and context.wanted is None and context.bounds is None and self.positions != "t5":
             mask, window = context.attention_mask, self.window
-            mixed = self_attention_at_once(projected, *heads, mask=mask, window=window, **settings)
+            mixed = self_attention_at_once(projected, heads, mask=mask, window=window, **settings)
         if mixed is None:
-            query, key, value = attention_heads(projected, *heads)
+            query, key, value = attention_heads(projected, heads)
             if earlier is not None:
                 if self.window is None:
                     key, keys = continued(earlier[0], key, context)
