@@ -44,10 +44,10 @@ def attention_heads(projected: Tensor, heads: ProjectedHeads) -> tuple[Tensor, T
         gains, waves = gains_and_waves(projected, heads)
         function = HeadsByKernel if runs_kernels(projected) else Heads
         made: tuple[Tensor, Tensor, Tensor] = function.apply(  # type: ignore[no-untyped-call]
-            projected, heads.count, gains, heads.epsilon, waves
+            projected, heads.number, gains, heads.epsilon, waves
         )
         return made
-    query, key, value = split_heads(projected, heads.count, heads.widths)
+    query, key, value = split_heads(projected, heads.number, heads.widths)
     if heads.gains is not None:
         of_query, of_key = heads.gains
         query, key = head_norm(query, of_query, heads.epsilon), head_norm(key, of_key, heads.epsilon)

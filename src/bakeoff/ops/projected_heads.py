@@ -9,7 +9,7 @@ from torch import Tensor
 class ProjectedHeads(NamedTuple):
     """The heads in a projection, (B, T, H (2 d_k + d_v)): queries, then keys, then values."""
 
-    count: int
+    number: int
     """H."""
     widths: Sequence[int]
     """d_k, d_k and d_v."""

@@ -42,6 +42,6 @@ def self_attention_at_once(
     sight = Sight(mask, farthest, 0 if causal and mask is None else farthest, own=window is not None)
     factor = width**-0.5 if scale is None else scale
     mixed: Tensor = SelfAttention.apply(  # type: ignore[no-untyped-call]
-        projected, heads.count, gains, Treatment(heads.epsilon, waves), sight, factor, dropout
+        projected, heads.number, gains, Treatment(heads.epsilon, waves), sight, factor, dropout
     )
     return mixed

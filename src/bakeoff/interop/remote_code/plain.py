@@ -155,8 +155,8 @@ def attention_heads(projected: Tensor, heads: ProjectedHeads) -> tuple[Tensor, T
 
     With gains, queries and keys are normed head by head; with a base, they are then turned.
     """
-    parts = projected.split([heads.count * width for width in heads.widths], dim=-1)
-    query, key, value = (part.unflatten(-1, (heads.count, -1)).transpose(1, 2) for part in parts)
+    parts = projected.split([heads.number * width for width in heads.widths], dim=-1)
+    query, key, value = (part.unflatten(-1, (heads.number, -1)).transpose(1, 2) for part in parts)
     if heads.gains is not None:
         of_query, of_key = heads.gains
         query, key = head_norm(query, of_query, heads.epsilon), head_norm(key, of_key, heads.epsilon)

@@ -62,7 +62,7 @@ class Heads(torch.autograd.Function):
             into = of_projected[:, :, kind].transpose(1, 2)
             if kind < 2 and ctx.waves is not None:
                 above = _turned_back(above.contiguous(), *ctx.waves)
-            if kind < 2 and normed is not None:
+            if kind < 2 and normed is not None and of_gains is not None:
                 n, gain = normed[kind], gains[kind, 0, 0, 0]
                 product = (above * n).view(-1, width)
                 of_gains[kind] = product.sum(0)
