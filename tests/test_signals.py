@@ -16,6 +16,14 @@ from bakeoff.signals import kept_interrupts, stop_signals
 EACH = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1]
 
 
+@pytest.fixture(autouse=True)
+def heard():
+    """A hangup is heard, also where the tests were started by `nohup`, which ignores it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 def test_signals_are_noted_however_many_come_and_handlers_are_restored():
     before = [signal.getsignal(each) for each in EACH]
     with stop_signals() as outer:

@@ -105,13 +105,20 @@ def test_in_bfloat16_values_and_gradients_are_those_of_float64(
     weight = torch.randn(heads, taps).bfloat16().requires_grad_()
     upstream = torch.randn(batch, length, width).bfloat16()
     owners = torch.randint(2, (batch, length)).sort().values if documents else None
-    exact = [leaf.detach().double().requires_grad_() for leaf in (x, weight)]
     with patch.object(kernels, "PIECE_LENGTH", piece):
         found = short_convolution(x, weight, causal=causal, dilation=dilation, documents=owners)
         gradients = torch.autograd.grad(found, (x, weight), upstream)
-    expected = short_convolution_naive(*exact, causal=causal, dilation=dilation, documents=owners)
-    wanted = torch.autograd.grad(expected, exact, upstream.double())
-    for one, other in zip((found, *gradients), (expected, *wanted), strict=True):
+    exact = [each.detach().double() for each in (x, weight, upstream)]
+    expected, wanted = _naive_with_gradients(exact, causal, dilation, owners)
+    terms, of_gradients = _naive_with_gradients([each.abs() for each in exact], causal, dilation, owners)
+    # Roundings are measured by the sizes of what is summed, since a sum may cancel.
+    for one, other, sizes in zip((found, *gradients), (expected, *wanted), (terms, *of_gradients), strict=True):
         assert one.dtype == torch.bfloat16
-        apart = (one.detach().double() - other.detach()).norm() / other.detach().norm().clamp(min=1e-3)
-        assert float(apart) < 2.0**-5
+        assert float((one.detach().double() - other).norm()) <= 2.0**-6 * float(sizes.norm())
+
+
+def _naive_with_gradients(values, causal, dilation, owners):
+    """The naive convolution and its gradients, from inputs, taps and upstream gradient."""
+    x, weight = (each.requires_grad_() for each in values[:2])
+    found = short_convolution_naive(x, weight, causal=causal, dilation=dilation, documents=owners)
+    return found.detach(), torch.autograd.grad(found, (x, weight), values[2])
