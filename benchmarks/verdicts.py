@@ -269,22 +269,24 @@ def margins(tables: int) -> Iterator[str]:
 
 
 def factors(tables: int) -> Iterator[str]:
-    """Grids of equal recipes: the share of families of main effects, and of interactions, with any claim."""
-    for sizes, seeds in itertools.product(((2, 2), (2, 4), (2, 2, 2)), (3, 5, 9)):
+    """Grids of equal recipes: the share of families (main effects, interactions of two, of three) with any claim."""
+    for sizes, seeds in itertools.product(((2, 2), (2, 4), (2, 2, 2), (2, 3, 3)), (3, 5, 9)):
         levels = {f"factor {i}": [*map(str, range(size))] for i, size in enumerate(sizes)}
         places = [dict(zip(levels, each, strict=True)) for each in itertools.product(*levels.values())]
         grid = GridFacts(name="grid", factors=levels, cells={str(i): place for i, place in enumerate(places)})
-        count, rates = len(places), {}
+        count = len(places)
+        rates: dict[str, dict[str, float]] = {}
         for rows, name in itertools.product((200, 2000), ("0", "1", "3", "from 0.3 to 3", "one 3, others 0.3")):
             world = World((0.7,) * count, seeds, rows, spread(SPREADS[name](count)))
             made = [analyse_factors(grid, each) for each in world.groups(np.random.default_rng(5), tables // 4)]
-            for family in ("effects", "interactions"):
+            for family in ("effects", "interactions", *(["triples"] if len(sizes) > 2 else [])):
                 claimed = np.mean([any(each.difference.real for each in getattr(one, family)) for one in made])
-                rates[f"{family}, {rows} rows, {name} points"] = float(claimed)
-        most = max(rates, key=lambda each: rates[each])
+                rates.setdefault(family, {})[f"{rows} rows, {name} points"] = float(claimed)
         shape = " x ".join(map(str, sizes))
-        mean = np.mean(list(rates.values()))
-        yield f"{shape}, {seeds} seeds: {mean:.1%} on average, {rates[most]:.1%} at most ({most})"
+        for family, of_family in rates.items():
+            most = max(of_family, key=lambda each: of_family[each])
+            mean = np.mean(list(of_family.values()))
+            yield f"{shape}, {seeds} seeds, {family}: {mean:.1%} on average, {of_family[most]:.1%} at most ({most})"
 
 
 PARTS = (twin, equal, paired, metrics, clusters, sparse, starts, power, factors, growing, searches, margins)

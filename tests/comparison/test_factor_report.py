@@ -1,6 +1,7 @@
 """Factors in report and on the terminal."""
 
 import csv
+import itertools
 
 from report_pages import HOSTILE, charts_of, page_of
 from synthetic_results import make_results
@@ -78,3 +79,18 @@ def test_a_task_on_which_a_grid_has_no_score_has_no_table_of_its_levels(tmp_path
     printed = " ".join(capsys.readouterr().out.split())
     assert f"{other.task}: mean" in printed
     assert f"{without.task}: mean" not in printed
+
+
+def test_interactions_of_three_have_a_table_of_their_own(tmp_path):
+    factors = {"share": ["none", "all"], "width": ["64", "128"], "norm": ["pre", "post"]}
+    labels = [f"recipe {number}" for number in range(8)]
+    cells = [dict(zip(factors, levels, strict=True)) for levels in itertools.product(*factors.values())]
+    facts = GridFacts(name="grid", factors=factors, cells=dict(zip(labels, cells, strict=True)))
+    results = make_results(names=labels, rows=100, scratch=False, grids=[facts])
+    results.write_json(tmp_path / "results.json")
+    assert Results.read(tmp_path / "results.json") == results
+    text = page_of(results, tmp_path).text
+    assert "SST-2: interaction of three factors" in text
+    assert "share none − all at width 64 less that at 128, at norm pre − at norm post" in text
+    two = page_of(make_results(grids=[grid(("share", ["none", "all"]), ("width", ["64", "128"]))]), tmp_path).text
+    assert "interaction of three factors" not in two

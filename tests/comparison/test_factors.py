@@ -134,3 +134,71 @@ def test_with_a_margin_levels_and_interactions_are_equivalent_as_recipes_are():
     assert "On “mood”, the levels of “share” are equivalent: their means differ by less than 10.0 points." in said
     assert "On “mood”, what “share” does depends on “width” by less than 10.0 points." in said
     assert not any("“share none” is " in each for each in said)
+
+
+THREE = {**FACTORS, "norm": ["pre", "post"]}
+
+
+def test_an_effect_that_two_other_factors_make_together_is_an_interaction_of_three():
+    facts = grid(THREE)
+    planted = {"share": "none", "width": "256", "norm": "post"}
+    scores = groups(facts, lambda levels: 0.5 + 0.4 * (levels == planted))
+    analysis = analyse_factors(facts, scores)
+    assert len(analysis.triples) == 3
+    assert {tuple(each.factors) for each in analysis.triples} == {("share", "width", "norm")}
+    found = {(each.difference.first, each.difference.second): each.difference for each in analysis.triples}
+    assert {ends for ends, each in found.items() if each.real} == {
+        ("share none − all at width 64 less that at 256, at norm pre", "at norm post"),
+        ("share none − all at width 128 less that at 256, at norm pre", "at norm post"),
+    }
+    means = {label: group.mean for label, group in scores.items()}
+
+    def by_norm(norm):
+        narrow, wide = (means[f"none {width} {norm}"] - means[f"all {width} {norm}"] for width in ("64", "256"))
+        return narrow - wide
+
+    assert [*found.values()][1].difference == pytest.approx(by_norm("pre") - by_norm("post"))
+    measure = ShownMetric(make_results().tasks[0])
+    said = [*factor_sentences(measure, Analysis(task="mood", pretrained={}, factors=[analysis]))]
+    assert any(
+        "what “share” does depends on “width” and “norm” together: share none − all at width 64 less that at 256, at "
+        "norm pre is "
+        in each
+        and "points more than at norm post, beyond the noise (95 % interval" in each
+        for each in said
+    )
+
+
+def test_interactions_of_two_that_are_the_same_everywhere_are_none_of_three():
+    facts = grid(THREE)
+
+    def probability(levels):
+        return 0.3 + 0.3 * (levels["share"] == "none" and levels["width"] == "256") + 0.2 * (levels["norm"] == "pre")
+
+    analysis = analyse_factors(facts, groups(facts, probability), asking=Asking(margin=0.15))
+    assert any(each.difference.better for each in analysis.interactions)
+    assert {each.difference.verdict for each in analysis.triples} == {"equivalent"}
+    measure = ShownMetric(make_results().tasks[0])
+    said = [*factor_sentences(measure, Analysis(task="mood", pretrained={}, factors=[analysis]))]
+    assert (
+        "On “mood”, what “share” does depends on “width” and “norm” together by less than 15.0 points beyond what it "
+        "does on each."
+    ) in said
+
+
+def test_families_are_corrected_by_themselves():
+    """Each has Holm's factors for its own number of questions."""
+    facts = grid(THREE)
+    analysis = analyse_factors(facts, groups(facts, lambda levels: 0.5 + 0.05 * (levels["share"] == "none")))
+    for family, count in ((analysis.effects, 5), (analysis.interactions, 7), (analysis.triples, 3)):
+        assert len(family) == count
+        smallest = min(family, key=lambda each: each.difference.p).difference
+        assert smallest.adjusted_p == pytest.approx(min(1.0, count * smallest.p))
+
+
+def test_of_three_factors_a_missing_cell_leaves_out_what_needs_it():
+    facts = grid(THREE)
+    analysis = analyse_factors(facts, groups(facts, lambda levels: 0.6, without=("none 64 pre",)))
+    (only,) = analysis.triples
+    assert only.difference.first == "share none − all at width 128 less that at 256, at norm pre"
+    assert analyse_factors(grid(FACTORS), groups(grid(FACTORS), lambda levels: 0.6)).triples == []

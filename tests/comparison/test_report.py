@@ -12,8 +12,11 @@ from bakeoff.comparison.facts import SameAnswer, StartFacts
 from bakeoff.comparison.reporting import tables
 from bakeoff.comparison.reporting.cautions import MOST, cautions
 from bakeoff.comparison.reporting.findings import findings
+from bakeoff.comparison.reporting.latex import write_latex
+from bakeoff.comparison.reporting.markdown_report import write_markdown
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.reporting.report import write_report
+from bakeoff.comparison.reporting.terminal import print_results
 from bakeoff.comparison.results import Failure, Results
 from bakeoff.comparison.results_csv import write_csv
 from bakeoff.display.text import visible
@@ -377,6 +380,46 @@ def test_scales_of_their_own_have_three_digits(largest):
     facts = as_errors(make_results(rows=50), "TREC").tasks[1]
     shown = ShownMetric(facts, largest).value(largest)
     assert shown == {0.0: "0.00", 0.0123: "0.0123", 0.75: "0.750", 4.2: "4.20", 23.4: "23.4", 1234.0: "1234"}[largest]
+
+
+@pytest.mark.parametrize(
+    ("half", "shown"),
+    [
+        (0.0, "2.21"),
+        (0.3, "2.21"),
+        (0.0354, "2.205"),
+        (0.0356, "2.21"),
+        (0.0045, "2.205"),
+        (0.0012, "2.2053"),
+        (1e-9, "2.205313"),
+    ],
+)
+def test_scales_of_their_own_have_the_decimals_of_their_intervals(half, shown):
+    facts = as_errors(make_results(rows=50), "TREC").tasks[1]
+    assert ShownMetric(facts, 2.2053126, half).value(2.2053126) == shown
+    assert ShownMetric(make_results(rows=50).tasks[0], 0.8, half).value(0.8123) == "81.2"
+
+
+def test_the_narrowest_interval_of_a_task_sets_the_decimals_everywhere(tmp_path, capsys):
+    """On the page, in Markdown, in LaTeX and on the console alike, of means and of differences."""
+    results = as_errors(make_results(rows=50), "TREC", scale=20)
+    narrow = [
+        pair.model_copy(update={"interval": (pair.difference - 0.0021, pair.difference + 0.0021)})
+        for pair in next(each for each in results.analyses if each.task == "TREC").pairs
+    ]
+    analyses = [each.model_copy(update={"pairs": narrow} if each.task == "TREC" else {}) for each in results.analyses]
+    results = results.model_copy(update={"analyses": analyses})
+    measure = ShownMetric.of(results, "TREC")
+    assert (measure.decimals, ShownMetric(measure.task, measure.largest).decimals) == (4, 2)
+    best = next(each for each in analyses if each.task == "TREC").pretrained["bert-mini"]
+    print_results(results, tmp_path)
+    write_report(results, tmp_path / "report.html")
+    write_markdown(results, tmp_path / "report.md")
+    write_latex(results, tmp_path / "tables.tex")
+    shown = [capsys.readouterr().out, *((tmp_path / name).read_text("utf-8") for name in ("report.html", "report.md"))]
+    for text in (*shown, (tmp_path / "tables.tex").read_text("utf-8")):
+        assert f"{best.mean:.4f}" in text
+        assert f"{best.mean:.5f}" not in text
 
 
 @pytest.mark.parametrize(

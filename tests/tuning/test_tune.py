@@ -26,11 +26,29 @@ STEPS = Budget(steps=100)
 OVER = {RATE: [1e-5, 1e-3, 1e-2]}
 
 
+class Listening(TrialEngine):
+    """Keeps what trials say."""
+
+    def __init__(self):
+        self.lines = []
+
+    def carry_out(self, job, progress, note):
+        return super().carry_out(job, lambda each: self.lines.append(each.get("line", "")), note)
+
+    @property
+    def resumed(self):
+        return [line for line in self.lines if "resumed" in line]
+
+
+SAID = Listening()
+"""What the trials of `whole` said."""
+
+
 @pytest.fixture(scope="module")
 def whole(corpus, tmp_path_factory):
     """A search that was not interrupted, and where it is."""
     out = tmp_path_factory.mktemp("tuning") / "whole"
-    return tune(RECIPE, corpus.path, out, over=OVER, budget=STEPS, device="cpu", jobs=1), out
+    return tune(RECIPE, corpus.path, out, over=OVER, budget=STEPS, device="cpu", engine=SAID), out
 
 
 def test_the_best_trial_is_what_pretrain_makes_of_the_recipe_that_is_written(whole, corpus, tmp_path):
@@ -47,6 +65,13 @@ def test_the_best_trial_is_what_pretrain_makes_of_the_recipe_that_is_written(who
     assert results.winner.losses[-1] == best.summary["validation"]["loss"]
     assert not (out / "trials" / "001" / "checkpoints").exists()
     assert not check(out).problems
+
+
+def test_a_trial_that_goes_on_after_an_evaluation_is_not_said_to_be_resumed(whole):
+    results, _ = whole
+    assert [len(trial.losses) for trial in results.trials] != [1, 1, 1]  # some went on
+    assert SAID.lines
+    assert SAID.resumed == []
 
 
 class Stopping(TrialEngine):
@@ -73,7 +98,9 @@ def test_a_search_that_is_stopped_within_a_trial_goes_on_bit_for_bit(whole, corp
     results, out = whole
     with pytest.raises(Interrupted, match="the same command goes on"):
         tune(RECIPE, corpus.path, tmp_path / "out", over=OVER, budget=STEPS, device="cpu", engine=Stopping(training))
-    again = tune(RECIPE, corpus.path, tmp_path / "out", over=OVER, budget=STEPS, device="cpu", jobs=1)
+    engine = Listening()
+    again = tune(RECIPE, corpus.path, tmp_path / "out", over=OVER, budget=STEPS, device="cpu", engine=engine)
+    assert engine.resumed == [f"{RECIPE.name}: resumed at step {5 if training < 4 else 30}"]
     assert [trial.losses for trial in again.trials] == [trial.losses for trial in results.trials]
     for name in ("000", "002"):
         files = [Run.open_finished(folder / "trials" / name).weights_file() for folder in (out, tmp_path / "out")]

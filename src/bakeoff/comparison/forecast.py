@@ -18,6 +18,7 @@ from bakeoff.comparison.running.planned import (
 )
 from bakeoff.comparison.running.starts import IMPORTED
 from bakeoff.corpus.mixture import open_corpus
+from bakeoff.display.wording import quoted
 from bakeoff.jobs.choice import Asked
 from bakeoff.jobs.forecast import Forecast, Size, Work
 from bakeoff.jobs.runner import Say
@@ -29,6 +30,7 @@ from bakeoff.runs.records import Summary
 from bakeoff.runs.run import SEARCH
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.fitting.expected import expected_seconds
+from bakeoff.tasks.measures.measure import MeasureConfig
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.training.cooling import SHARE
 from bakeoff.training.resolution import resolve_recipe
@@ -109,11 +111,12 @@ class _Counted:
             finished = [each for each in of_task if each.finished]
             seconds = self._finetuning(name, of_task, finished)
             yield self._work("fine-tuning", name, len(of_task), len(finished), seconds, size)
-        measurements = [each for each in self.measurements if each.recipe.name == name]
-        if measurements:
-            ended = [read_json(each.directory / each.marker)["seconds"] for each in measurements if each.finished]
-            seconds = fmean(ended) if ended else 0.0  # else unknown: short beside a training
-            yield self._work("measurement", name, len(measurements), len(ended), seconds, size)
+        for measure in self.plan.measures:
+            those = [each for each in self.measurements if (each.recipe.name, each.measure) == (name, measure)]
+            if those:  # else it cannot be measured
+                ended = [read_json(each.directory / each.marker)["seconds"] for each in those if each.finished]
+                seconds = fmean(ended) if ended else self._measuring(name, measure)
+                yield self._work("measurement", name, len(those), len(ended), seconds, size.without_files)
 
     @staticmethod
     def _work(what: str, name: str, jobs: int, done: int, seconds: float, size: Size) -> Work:
@@ -167,6 +170,13 @@ class _Counted:
         folder = self.opened.texts[name].tokenizer
         self.opened.say(f"measuring the speed of {trainings[0].title}")
         return expected_seconds(recipe, folder, task.data, task.finetune, self.plan.device)
+
+    def _measuring(self, name: str, measure: MeasureConfig) -> float:
+        """Seconds of a measurement of a recipe's run."""
+        self.opened.say(f"measuring the speed of {quoted(name)} on {quoted(measure.title)}")
+        tokenizer = Tokenizer.load(self.opened.texts[name].tokenizer)
+        text = str(self.opened.held_out[name]) if measure.reads_text else None
+        return measure.expected_seconds(self.opened.recipes[name], tokenizer, text, self.plan.device)
 
 
 def _markers(trainings: Sequence[PlannedPretraining]) -> list[Path]:

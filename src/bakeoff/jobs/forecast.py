@@ -43,6 +43,11 @@ class Size(Config):
         )
 
     @property
+    def without_files(self) -> "Size":
+        """The sizes of what runs the model and keeps numbers alone, which are small."""
+        return self.model_copy(update={"weights": 0, "checkpoint": 0})
+
+    @property
     def running(self) -> int:
         """Bytes on the disk of a training that runs: the checkpoints that are kept, and one that is being written."""
         return (KEPT + 1) * self.checkpoint

@@ -212,8 +212,8 @@ class Training:
             self.processes.write(self.saver.forget, trainer.position.step)
         for line in self.settled.changed:
             self._say(line)
-        if resumed and not goes_on:
-            self._say_resumed()
+        if resumed:
+            self._say_resumed(goes_on)
         elif asked.resume and not resumed:
             self._say(f"nothing to resume in {asked.out}; starting at step 0")
         if taken is not None and not resumed:
@@ -225,9 +225,10 @@ class Training:
     def _say(self, line: str) -> None:
         self.shown.line(f"{self.settled.recipe.name}: {line}")
 
-    def _say_resumed(self) -> None:
-        """Say where the training goes on, and what is no longer as it was."""
-        self._say(f"resumed at step {self.trainer.position.step}")
+    def _say_resumed(self, goes_on: bool) -> None:
+        """Say where the training goes on, unless it `goes_on` as planned; and what is no longer as it was."""
+        if not goes_on:
+            self._say(f"resumed at step {self.trainer.position.step}")
         for change in self.settled.older:
             self._say(
                 f"ATTENTION: begun before {change}; the rest is trained by that rule, so begin the run anew where its "

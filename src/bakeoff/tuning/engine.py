@@ -23,6 +23,8 @@ class TrialPart(PretrainingJob):
 
     measured_as: dict[str, Any] = Field(default={})
     """Keys of the recipe under which the held-out loss is measured; empty: the trial's own."""
+    waited_at: int = 0
+    """The step of the last evaluation, at which the trial waited for this part; 0: there was none."""
 
     def parsed(self) -> Recipe:
         """The recipe without what a trial does not need, and with the corpus's tokenizer, on which it would remark."""
@@ -31,7 +33,7 @@ class TrialPart(PretrainingJob):
     def carry_out(self, progress: Shown, note: Callable[[Note], None]) -> Outcome:
         """Begin the trial, or go on with it, up to the evaluation."""
         try:
-            run = self.train(progress)
+            run = self.train(progress, goes_on=self._goes_on())
         except Diverged as error:
             return self._outcome(diverged=str(error))
         lines = [line for line in run.metrics() if line["kind"] == "validation" and line["step"] == self.until]
@@ -41,6 +43,14 @@ class TrialPart(PretrainingJob):
         if not math.isfinite(loss):
             return self._outcome(diverged=f"{self.out}: the held-out loss is not a finite number")
         return self._outcome(loss=loss)
+
+    def _goes_on(self) -> bool:
+        """Whether the trial waits where the search has stopped it, and nothing has interrupted it since."""
+        from bakeoff.runs.run import Run
+        from bakeoff.training.cooling import waits_at
+
+        begun = self.waited_at > 0 and (self.out / "recipe.yaml").exists()
+        return begun and waits_at(Run.open(self.out), self.waited_at)
 
     def _outcome(self, **result: Any) -> Outcome:
         """The outcome with the trial's seconds and tokens so far, which are 0 where there are no metrics."""

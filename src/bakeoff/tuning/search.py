@@ -231,6 +231,7 @@ class RecipeSearch:
             device=self.device,
             budget=str(Budget(steps=trial.steps)),
             until=trial.evaluations[self.evaluation],
+            waited_at=trial.evaluations[self.evaluation - 1] if self.evaluation else 0,
             start=self.start,
             measured_as=self.measured_as,
         )

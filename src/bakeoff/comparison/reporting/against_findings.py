@@ -1,6 +1,7 @@
 """The findings where a plan compares all recipes with one of them, and not with each other."""
 
 from bakeoff.comparison.reporting.measures import ShownMetric
+from bakeoff.comparison.reporting.verdict_words import IDENTICAL
 from bakeoff.comparison.results import Results
 from bakeoff.comparison.statistics.questions import Difference
 from bakeoff.comparison.task_analysis import Analysis
@@ -14,9 +15,15 @@ def _from(analysis: Analysis, baseline: str) -> list[Difference]:
 
 def _parts(measure: ShownMetric, analysis: Analysis, baseline: str) -> dict[str, list[tuple[str, float]]]:
     """The recipes with their differences from the baseline, by the verdict in words."""
-    parts: dict[str, list[tuple[str, float]]] = {"better": [], "worse": [], "equivalent": [], "apart": []}
+    parts: dict[str, list[tuple[str, float]]] = {
+        "better": [],
+        "worse": [],
+        "equivalent": [],
+        "identical": [],
+        "apart": [],
+    }
     for pair in _from(analysis, baseline):
-        word = "equivalent" if pair.verdict == "equivalent" else "apart"
+        word = pair.verdict if pair.verdict in ("equivalent", "identical") else "apart"
         if pair.better:
             word = "better" if measure.gain(pair.difference) > 0 else "worse"
         parts[word].append((pair.first, pair.difference))
@@ -58,7 +65,8 @@ def standing_against(measure: ShownMetric, analysis: Analysis, baseline: str) ->
         return listed([f"{quoted(label)} by {measure.extent(apart)}{measure.steps}" for label, apart in parts[word]])
 
     notes = [f"{word} beyond the noise: {sizes(word)}" for word in ("better", "worse") if parts[word]]
-    for word, text in (("equivalent", "equivalent"), ("apart", "not to be told apart")):
+    silent = {"equivalent": "equivalent", "identical": IDENTICAL, "apart": "not to be told apart"}
+    for word, text in silent.items():
         if parts[word]:
             notes.append(f"{text}: {quoted_list(label for label, _ in parts[word])}")
     return f"{start} with {mean}: {'; '.join(notes)}."

@@ -106,7 +106,7 @@ def choices(results: Results, analysis: Analysis) -> list[Choice]:
 
 def _level(pair: Difference) -> bool:
     """Whether the second recipe, the worse one, is as good as the first for a choice between them."""
-    return not pair.better if pair.margin is None else pair.verdict == "equivalent"
+    return not pair.better if pair.margin is None else pair.equivalent
 
 
 def as_good(measure: ShownMetric, analysis: Analysis, best: str) -> str:

@@ -29,8 +29,9 @@ def factor_section(results: Results, figures: list[Figure]) -> str:
         "<h2>What each factor does</h2>",
         note(
             "A level's mean is over all levels of the other factors. An interaction is how far the difference of two "
-            "levels is another one at another level of a second factor. The p-values are corrected for the number of "
-            "differences, and for the number of interactions, of one grid on one task."
+            "levels is another one at another level of a second factor; one of three factors, how far that is another "
+            "one at another level of a third. The p-values are corrected for the number of differences, for that of "
+            "interactions of two factors, and for that of three, of one grid on one task."
         ),
     ]
     for grid in results.grids:
@@ -81,12 +82,14 @@ def mean_at(measure: ShownMetric, factors: FactorAnalysis, factor: str, level: s
 
 def _differences(results: Results, analysis: Analysis, factors: FactorAnalysis) -> Iterator[str]:
     measure = ShownMetric.of(results, analysis.task)
-    effects = [each.difference for each in factors.effects]
-    if effects:
-        yield tables.differences(measure, effects, f"{analysis.task}: difference of two levels")
-    interactions = [each.difference for each in factors.interactions]
-    if interactions:
-        yield tables.differences(measure, interactions, f"{analysis.task}: interaction")
+    families = {
+        "difference of two levels": factors.effects,
+        "interaction": factors.interactions,
+        "interaction of three factors": factors.triples,
+    }
+    for what, effects in families.items():
+        if effects:
+            yield tables.differences(measure, [each.difference for each in effects], f"{analysis.task}: {what}")
 
 
 def factor_figures(results: Results) -> Iterator[Figure]:

@@ -36,6 +36,12 @@ def factor_sentences(measure: ShownMetric, analysis: Analysis) -> Iterator[str]:
                 f"On {quoted(analysis.task)}, what “{one}” does depends on “{other}” by less than "
                 f"{_margin(measure, factors.interactions)}."
             )
+        yield from (_interaction(measure, analysis, each) for each in _better(factors.triples)[:MOST])
+        for one, *others in _equivalent(factors.triples):
+            yield (
+                f"On {quoted(analysis.task)}, what “{one}” does depends on {_names(others)} together by less than "
+                f"{_margin(measure, factors.triples)} beyond what it does on each."
+            )
 
 
 def _better(effects: list[Effect]) -> list[Effect]:
@@ -46,10 +52,10 @@ def _better(effects: list[Effect]) -> list[Effect]:
 
 def _equivalent(effects: list[Effect]) -> list[tuple[str, ...]]:
     """The factors, or pairs of factors, of which every difference is within the margin."""
-    verdicts: dict[tuple[str, ...], list[str | None]] = {}
+    shown: dict[tuple[str, ...], list[bool]] = {}
     for each in effects:
-        verdicts.setdefault(tuple(each.factors), []).append(each.difference.verdict)
-    return [factors for factors, of_factors in verdicts.items() if {*of_factors} == {"equivalent"}]
+        shown.setdefault(tuple(each.factors), []).append(each.difference.equivalent)
+    return [factors for factors, of_factors in shown.items() if all(of_factors)]
 
 
 def _margin(measure: ShownMetric, effects: list[Effect]) -> str:
@@ -70,10 +76,11 @@ def _effect(measure: ShownMetric, analysis: Analysis, factors: FactorAnalysis, e
 
 def _interaction(measure: ShownMetric, analysis: Analysis, effect: Effect) -> str:
     difference = effect.difference
-    one, other = effect.factors
+    one, *others = effect.factors
+    together = f"{_names(others)} together" if len(others) > 1 else _names(others)
     more = "more" if difference.difference > 0 else "less"
     return (
-        f"On {quoted(analysis.task)}, what “{one}” does depends on “{other}”: {difference.first} is "
+        f"On {quoted(analysis.task)}, what “{one}” does depends on {together}: {difference.first} is "
         f"{measure.extent(difference.difference)}{measure.steps} {more} than {difference.second}, beyond the noise"
         f"{_interval(measure, difference.interval)}."
     )

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from bakeoff.comparison.facts import TaskFacts
 from bakeoff.comparison.reporting import tables
 from bakeoff.comparison.reporting.measures import ShownMetric
-from bakeoff.comparison.reporting.verdict_words import what_would_decide
+from bakeoff.comparison.reporting.verdict_words import IDENTICAL, what_would_decide
 from bakeoff.comparison.results import Results
 from bakeoff.comparison.statistics.families import OVER_TASKS
 from bakeoff.comparison.statistics.questions import Difference, Interaction
@@ -90,6 +90,8 @@ def _trends(measure: ShownMetric, analysis: Analysis, where: str, rows: dict[str
         if trend.better:
             verb, what = "rises" if trend.difference > 0 else "falls", measure.task.metric_title
             yield f"Along {quoted(name)}, {ends}, the {what} {verb}{where} by {_size(measure, trend)}."
+        elif trend.verdict == "identical":
+            yield f"Along {quoted(name)}, {ends}, nothing changes{where}: {IDENTICAL}."
         elif trend.verdict == "equivalent" and trend.margin is not None:
             margin = f"{measure.size(trend.margin)}{measure.steps}"
             yield f"Along {quoted(name)}, {ends}, the {measure.task.metric_title} changes{where} by less than {margin}."

@@ -10,7 +10,7 @@ from bakeoff.comparison.reporting.family_findings import family_sentences
 from bakeoff.comparison.reporting.measures import ShownMetric, against_the_best, leading
 from bakeoff.comparison.reporting.series_sentences import series_sentences
 from bakeoff.comparison.reporting.until_loss import until_sentences
-from bakeoff.comparison.reporting.verdict_words import what_would_decide
+from bakeoff.comparison.reporting.verdict_words import IDENTICAL, what_would_decide
 from bakeoff.comparison.results import Results
 from bakeoff.comparison.statistics.noise import SEEDS_FOR_A_CLAIM
 from bakeoff.comparison.statistics.questions import Difference
@@ -30,11 +30,13 @@ class Findings(NamedTuple):
 class Standing(NamedTuple):
     """The best recipe of a task and the others.
 
-    `beaten` are worse beyond the noise, `equal` are equivalent within the margin, `peers` cannot be told apart.
+    `beaten` are worse beyond the noise, `same` are identical, `equal` equivalent within the margin, and `peers` cannot
+    be told apart.
     """
 
     best: str
     peers: list[str]
+    same: list[str]
     equal: list[str]
     beaten: list[str]
     next: Difference | None
@@ -45,14 +47,22 @@ class Standing(NamedTuple):
         best = measure.ranked(analysis)[0]
         pairs = against_the_best(analysis, best)
         beaten = [pair.second for pair in pairs if pair.better]
+        same = [pair.second for pair in pairs if pair.verdict == "identical"]
         equal = [pair.second for pair in pairs if pair.verdict == "equivalent"]
-        peers = [pair.second for pair in pairs if pair.second not in {*beaten, *equal}]
-        return cls(best, peers, equal, beaten, pairs[0] if pairs else None)
+        peers = [pair.second for pair in pairs if pair.second not in {*beaten, *same, *equal}]
+        return cls(best, peers, same, equal, beaten, pairs[0] if pairs else None)
 
     @property
     def leads(self) -> bool:
         """Whether the best recipe is better than all others."""
-        return not self.peers and not self.equal
+        return not self.peers and not self.same and not self.equal
+
+    @property
+    def level(self) -> str:
+        """What the best recipe and those level with it are, in words; empty if some cannot be told apart from it."""
+        words = ["equivalent, within the plan's margin"] if self.equal else []
+        words += [IDENTICAL] if self.same else []
+        return "" if self.peers else listed(words, "or")
 
 
 def findings(results: Results) -> Findings:
@@ -128,9 +138,10 @@ def _headline(results: Results, standings: dict[str, Standing]) -> str:
     measures = {each.task: ShownMetric.of(results, each.task) for each in compared}
     first = set.intersection(*({*leading(measures[each.task], each)} for each in compared))
     among = [pair for each in compared for pair in each.pairs if {pair.first, pair.second} <= first]
-    if all(standing.equal and not standing.peers for standing in standings.values()) and len(first) > 1:
+    level = {standing.level for standing in standings.values()}
+    if len(level) == 1 and "" not in level and len(first) > 1:
         equal = quoted_list(entry.label for entry in results.recipes if entry.label in first)
-        return f"{equal} are equivalent, within the plan's margin."
+        return f"{equal} are {level.pop()}."
     noise = "the differences among them are within the noise"
     if any(pair.real for pair in among):
         noise = "none of them can be told apart from the best"
@@ -161,6 +172,8 @@ def _standing(results: Results, measure: ShownMetric, analysis: Analysis, standi
         low, high = sorted(map(measure.gain, standing.next.interval))
         return f"{start} is best with {mean}, {lead}, the next ({measure.between(low, high)})."
     notes = [f"{quoted_list(standing.peers)} cannot be told apart from it"] if standing.peers else []
+    if standing.same:
+        notes.append(f"{quoted_list(standing.same)} {verb(len(standing.same), 'is', 'are')} {IDENTICAL}")
     if standing.equal and analysis.margin is not None:
         are = verb(len(standing.equal), "is", "are")
         within = f"{measure.size(analysis.margin)}{measure.steps}"
@@ -170,8 +183,10 @@ def _standing(results: Results, measure: ShownMetric, analysis: Analysis, standi
 
 
 def _not_apart(standings: Iterable[Standing]) -> str:
-    equal = all(each.equal and not each.peers for each in standings)
-    return "the leaders are equivalent" if equal else "the leaders cannot be told apart"
+    known = [*standings]
+    words = ["equivalent"] * any(each.equal for each in known) + ["identical"] * any(each.same for each in known)
+    apart = any(each.peers for each in known)
+    return "the leaders cannot be told apart" if apart else f"the leaders are {listed(words, 'or')}"
 
 
 def _what_would_decide(measure: ShownMetric, analysis: Analysis) -> Iterator[str]:

@@ -13,7 +13,10 @@ from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.display.wording import MINUS, percent, points
 
 DIGITS = 3
-"""Digits shown of the largest mean, for metrics with their own scale."""
+"""Digits shown of the largest mean at least, for metrics with their own scale."""
+
+MOST_DECIMALS = 6
+"""The most digits after the decimal point."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,9 @@ class ShownMetric:
     """The facts of the task, with the metric's title, unit and direction."""
     largest: float = 1.0
     """The largest absolute mean of any recipe, which sets the number of decimals of a metric with its own scale."""
+    finest: float = 0.0
+    """Half the width of the narrowest interval of a difference, which sets it where more are needed; 0: there is none.
+    """
 
     @classmethod
     def of(cls, results: Results, task: str) -> "ShownMetric":
@@ -31,7 +37,8 @@ class ShownMetric:
         facts = next(each for each in results.tasks if each.name == task)
         analysis = next((each for each in results.analyses if each.task == task), None)
         spreads = [] if analysis is None else [*analysis.pretrained.values(), *analysis.scratch.values()]
-        return cls(facts, max((abs(spread.mean) for spread in spreads), default=1.0))
+        largest = max((abs(spread.mean) for spread in spreads), default=1.0)
+        return cls(facts, largest, 0.0 if analysis is None else _finest(analysis))
 
     @property
     def rows(self) -> int:
@@ -53,10 +60,16 @@ class ShownMetric:
 
     @cached_property
     def decimals(self) -> int:
-        """Number of digits after the decimal point."""
+        """Number of digits after the decimal point: three digits of the largest mean, and the width of intervals.
+
+        Of the half width h of the narrowest, as the Particle Data Group rounds errors ("Review of Particle Physics",
+        introduction, section 5.3): two digits if they are below 36, else one.
+        """
         if self.task.unit:
             return 1
-        return min(6, max(0, DIGITS - 1 - math.floor(math.log10(self.largest)))) if self.largest > 0 else DIGITS - 1
+        of_means = DIGITS - 1 - math.floor(math.log10(self.largest)) if self.largest > 0 else DIGITS - 1
+        of_widths = math.ceil(-math.log10(self.finest / 3.55)) if self.finest > 0 else 0
+        return min(MOST_DECIMALS, max(0, of_means, of_widths))
 
     def value(self, value: float) -> str:
         """A value alone: 0.8123 as 81.2, or a mean absolute error as it is."""
@@ -131,6 +144,13 @@ class ShownMetric:
         """Baselines by their score on test, the best first; on a tie, the baseline that learns comes first."""
         metric = self.task.metric
         return sorted(baselines, key=lambda baseline: (-self.gain(baseline.test[metric]), baseline.kind == "simplest"))
+
+
+def _finest(analysis: Analysis) -> float:
+    """Half the width of the narrowest interval of a difference on a task; 0: there is none."""
+    differences = [*analysis.pairs, *analysis.gains.values()]
+    halves = [(each.interval[1] - each.interval[0]) / 2 for each in differences if each.interval is not None]
+    return min((half for half in halves if half > 0), default=0.0)
 
 
 def learned_baselines(results: Results, task: str) -> list[Baseline]:

@@ -91,9 +91,11 @@ def _spread(measure: ShownMetric, spread: Spread | None, strong: bool = False) -
 
 
 def _difference(measure: ShownMetric, difference: Difference | None) -> Cell:
-    """A difference with its 95 % interval, in bold beyond the noise."""
+    """A difference with its 95 % interval, in bold beyond the noise; of identical ones a word."""
     if difference is None:
         return NOTHING
+    if difference.verdict == "identical":
+        return Cell("identical")
     text = measure.change(difference.difference)
     if difference.interval is not None:
         text += " [{}, {}]".format(*map(measure.change, difference.interval))

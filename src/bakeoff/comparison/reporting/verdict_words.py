@@ -1,4 +1,4 @@
-"""Verdicts in words: better, equivalent or undecided, and what would decide an undecided one."""
+"""Verdicts in words: better, equivalent, identical or undecided, and what would decide an undecided one."""
 
 import math
 from collections.abc import Mapping
@@ -7,9 +7,16 @@ from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.statistics.questions import Difference
 from bakeoff.display.wording import counted, listed
 
+IDENTICAL = "identical in every row and seed"
+"""The verdict on what counts alike, to the last bit."""
+
 
 def verdict(measure: ShownMetric, difference: Difference) -> str:
     """The verdict in a table."""
+    if difference.verdict == "identical":
+        if not difference.equivalent or difference.margin is None:
+            return IDENTICAL
+        return f"{IDENTICAL}; equivalent within {measure.size(difference.margin)}{measure.steps}"
     if difference.real is None:
         return "no claim"
     if difference.verdict == "equivalent" and difference.margin is not None:

@@ -2,9 +2,10 @@
 
 A cell c of a grid has a mean score m_c over S seeds. A *main effect* of a factor is the difference of two of its
 levels, averaged over the levels of all other factors; an *interaction* is how far such a difference is another one at
-two levels of another factor. Both are contrasts, sums of means with weights that add up to nothing, whose noise is that
-of `bakeoff.comparison.statistics.noise`. The main effects of a grid on a task are one family for Holm's correction, its
-interactions another.
+two levels of another factor, and an interaction of three factors how far an interaction of two is another one at two
+levels of the third. All are contrasts, sums of means with weights that add up to nothing, whose noise is that of
+`bakeoff.comparison.statistics.noise`. The main effects of a grid on a task are one family for Holm's correction, its
+interactions of two factors another, and those of three a third.
 
 Where a cell is missing, because a training diverged, only combinations of the other factors are averaged that both
 levels have, so that no other factor is mixed into the difference.
@@ -30,7 +31,7 @@ class Effect(Config):
     """The difference of two levels of a factor, or how far it depends on another factor."""
 
     factors: list[str]
-    """The factor; of an interaction the other one, too."""
+    """The factor; of an interaction the other one or two, too."""
     difference: Difference
     """The difference, with the levels in words."""
 
@@ -46,6 +47,8 @@ class FactorAnalysis(Config):
     """The differences of every two levels of each factor, the better level first."""
     interactions: list[Effect] = Field(default=[])
     """How far each difference of two levels is another one at two levels of another factor."""
+    triples: list[Effect] = Field(default=[])
+    """How far each of these interactions is another one at two levels of a third factor."""
 
 
 def factor_analyses(
@@ -59,7 +62,7 @@ def factor_analyses(
 def analyse_factors(
     grid: GridFacts, groups: Mapping[str, Group], lower_is_better: bool = False, asking: Asking = Asking()
 ) -> FactorAnalysis:
-    """The main effects and interactions of a grid on one task.
+    """The main effects and interactions of a grid on one task, of two factors and of three.
 
     Args:
         grid: the grid.
@@ -81,19 +84,31 @@ def analyse_factors(
         levels=levels,
         effects=_decided(effects, asking),
         interactions=_decided(list(_interactions(grid, groups, table)), asking),
+        triples=_decided(list(_triples(grid, groups, table)), asking),
     )
 
 
 def _interactions(
     grid: GridFacts, groups: Mapping[str, Group], table: "_Table"
 ) -> Iterator[tuple[list[str], Question]]:
-    for (one, first), (other, second) in itertools.combinations(grid.factors.items(), 2):
-        for a, b in itertools.combinations(first, 2):
-            for c, d in itertools.combinations(second, 2):
-                for weights in table.interaction(one, (a, b), other, (c, d)):
-                    change = f"{one} {a} − {b}"
-                    words = f"{change} at {other} {c}", f"at {other} {d}"
-                    yield [one, other], Question(*words, _parts(groups, weights))
+    for one, other in itertools.combinations(grid.factors, 2):
+        for (a, b), (c, d) in _level_pairs(grid, one, other):
+            for weights in table.interaction({one: (a, b), other: (c, d)}):
+                words = f"{one} {a} − {b} at {other} {c}", f"at {other} {d}"
+                yield [one, other], Question(*words, _parts(groups, weights))
+
+
+def _triples(grid: GridFacts, groups: Mapping[str, Group], table: "_Table") -> Iterator[tuple[list[str], Question]]:
+    for one, other, third in itertools.combinations(grid.factors, 3):
+        for (a, b), (c, d), (e, f) in _level_pairs(grid, one, other, third):
+            for weights in table.interaction({one: (a, b), other: (c, d), third: (e, f)}):
+                words = f"{one} {a} − {b} at {other} {c} less that at {d}, at {third} {e}", f"at {third} {f}"
+                yield [one, other, third], Question(*words, _parts(groups, weights))
+
+
+def _level_pairs(grid: GridFacts, *factors: str) -> Iterator[tuple[tuple[str, str], ...]]:
+    """Every two levels of each factor with every two of the others, those of the last one changing fastest."""
+    yield from itertools.product(*(itertools.combinations(grid.factors[factor], 2) for factor in factors))
 
 
 class _Table:
@@ -135,11 +150,13 @@ class _Table:
             weights = {label: sign / len(shared) for pair in shared for label, sign in zip(pair, (1, -1), strict=True)}
             yield weights, float(np.mean([self.groups[second].mean for _, second in shared]))
 
-    def interaction(self, one: str, a: Sequence[str], other: str, b: Sequence[str]) -> Iterator[Weights]:
-        """The contrast of the difference of two levels at two levels of another factor, if any combination has all."""
-        corners = [{one: level, other: at} for at in b for level in a]
-        if shared := self._shared(*corners):
-            signs = (1, -1, -1, 1)
+    def interaction(self, pairs: Mapping[str, tuple[str, str]]) -> Iterator[Weights]:
+        """The contrast in which each of some factors goes from one level to another, if any combination has all."""
+        chosen = [*itertools.product(*pairs.values())]
+        signs = [
+            (-1) ** sum(level != pair[0] for level, pair in zip(each, pairs.values(), strict=True)) for each in chosen
+        ]
+        if shared := self._shared(*(dict(zip(pairs, each, strict=True)) for each in chosen)):
             yield {label: sign / len(shared) for those in shared for label, sign in zip(those, signs, strict=True)}
 
 

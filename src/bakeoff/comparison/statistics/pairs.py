@@ -11,7 +11,8 @@ chance that a table contains any false difference is at most 5 %, whatever the o
 simulates what is claimed and what is found (docs/results.md).
 
 With a margin, two one-sided tests (Schuirmann 1987) say which pairs are *equivalent*: closer to each other than the
-margin. These are corrected by Holm as a family of their own.
+margin. These are corrected by Holm as a family of their own. Pairs of which no row counts otherwise in any seed are
+*identical* (`questions`).
 
 A bootstrap over seeds and examples (Sellam et al. 2022, "The MultiBERTs", whose view of the two sources is the one
 above) was not taken: resampling 3 seeds has 10 distinct outcomes and understates the variance by a third.
@@ -69,7 +70,7 @@ def describe(group: Group) -> Spread:
 
 def difference(first: str, a: Group, second: str, b: Group) -> Difference:
     """The difference of two groups on the same test examples, before any correction and verdict."""
-    return unanswered(_apart(first, a, second, b))[0]
+    return unanswered(_apart(first, a, second, b)).difference
 
 
 def _apart(first: str, a: Group, second: str, b: Group, common: float = 0.0) -> Question:

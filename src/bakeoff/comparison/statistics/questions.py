@@ -1,14 +1,26 @@
-"""Questions on the differences of recipes that are asked together, and their answers."""
+"""Questions on the differences of recipes that are asked together, and their answers.
+
+Two recipes may be the same training under two names, or do the same: every row counts alike in every seed, to the last
+bit. Such a pair is *identical*, which is no claim but what is there. Its seeds are then one and the same, so that its
+noise is that of the rows alone, by which it is also tested for equivalence: of 300 rows that are all judged alike other
+rows may still differ (`row_noise`), while losses do not agree to the last bit by chance.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
+
+import numpy as np
 
 from bakeoff.comparison.planning.asking import Asking, times_for
 from bakeoff.comparison.statistics.corrections import holm, stepwise
 from bakeoff.comparison.statistics.deciding import Deciding, deciding
 from bakeoff.comparison.statistics.groups import Group
-from bakeoff.comparison.statistics.noise import LEVEL, Noise, noise_of
+from bakeoff.comparison.statistics.noise import LEVEL, SEEDS_FOR_A_CLAIM, Noise, noise_of
 from bakeoff.config import Config
+from bakeoff.tasks.scores.jackknife import Vector
+
+ROUNDING = 1e-12
+"""The part of a sum's terms that rounding may leave of it, where there are more than two; of two equal ones nothing."""
 
 
 class Difference(Config):
@@ -34,9 +46,10 @@ class Difference(Config):
     """The difference from which on the plan takes recipes for unlike; None: the plan has no margin."""
     equivalence_p: float | None = None
     """The p-value of two one-sided tests that the truth is the margin or more, corrected; None without a margin."""
-    verdict: Literal["better", "equivalent", "undecided"] | None = None
+    verdict: Literal["better", "equivalent", "undecided", "identical"] | None = None
     """The answer: the better one of both is known; both are within the margin; or neither was shown. A difference that
-    exceeds the noise but is within the margin is `equivalent`. None: no claim can be made."""
+    exceeds the noise but is within the margin is `equivalent`. `identical`: no row counts otherwise in any seed, which
+    is also said where no claim can be made. None: no claim can be made."""
     deciding: Deciding | None = None
     """What would decide an undecided difference; None: it is decided, or no claim can be made."""
 
@@ -44,6 +57,12 @@ class Difference(Config):
     def better(self) -> bool:
         """Whether one of the two is better, beyond the noise and not within the margin."""
         return bool(self.real) and self.verdict != "equivalent"
+
+    @property
+    def equivalent(self) -> bool:
+        """Whether both are within the margin, also those that are identical."""
+        shown = self.equivalence_p is not None and self.equivalence_p < LEVEL
+        return self.verdict == "equivalent" or (self.verdict == "identical" and shown)
 
     @property
     def turned(self) -> "Difference":
@@ -81,26 +100,60 @@ class Question(NamedTuple):
         """The weighted sum."""
         return sum(weight * group.mean for weight, group in self.parts)
 
+    @property
+    def identical(self) -> bool:
+        """Whether the sum is zero in every seed and every row, of which there are two at least."""
+        weights, groups = zip(*self.parts, strict=True)
+        if len({tuple(group.scores) for group in groups}) != 1 or not groups[0].answers:
+            return False
+        values: list[list[Vector]] = [[np.array([*group.scores.values()]) for group in groups]]
+        values += [[group.answers[k].by_seed for group in groups] for k in range(len(groups[0].answers))]
+        return all(each[0].shape[-1] > 1 for each in values[1:]) and all(_vanishes(weights, each) for each in values)
 
-class _Tested(NamedTuple):
-    """A difference before any correction, with its noise."""
+
+def _vanishes(weights: Sequence[float], values: Sequence[Vector]) -> bool:
+    """Whether a weighted sum of arrays is zero everywhere."""
+    together = np.abs(np.sum([weight * each for weight, each in zip(weights, values, strict=True)], axis=0))
+    terms = np.sum([abs(weight) * np.abs(each) for weight, each in zip(weights, values, strict=True)], axis=0)
+    return bool(np.all(together <= (ROUNDING if len(values) > 2 else 0.0) * terms))
+
+
+class Unanswered(NamedTuple):
+    """The answer to a question before any correction."""
 
     difference: Difference
-    noise: Noise
+    """The difference, without a verdict unless it is identical."""
+    noise: Noise | None
+    """Its noise; None: it is not known, or there is none."""
+
+    def p_within(self, margin: float) -> float:
+        """The p-value of the two one-sided tests that the truth is `margin` or more away from zero."""
+        return 0.0 if self.noise is None else self.noise.p_within(self.difference.difference, margin)
 
 
-def unanswered(question: Question) -> tuple[Difference, Noise | None]:
-    """The difference that a question is about and its noise, before any correction and verdict."""
-    value, noise = question.value, noise_of(question.parts, question.in_common)
+def unanswered(question: Question) -> Unanswered:
+    """The answer to a question before any correction and verdict, but that of identical ones."""
+    identical = question.identical
+    value = 0.0 if identical else question.value
+    noise = noise_of(question.parts, 1.0 if identical else question.in_common)
     figures: dict[str, Any] = {
         "first": question.first,
         "second": question.second,
         "difference": value,
         "relative": None if question.base is None or question.base <= 0 else value / question.base,
+        "verdict": "identical" if identical else None,
     }
-    if noise is None:
-        return Difference(**figures), None
-    return Difference(**figures, interval=noise.around(value), p=noise.p(value)), noise
+    if noise is not None:
+        figures |= {"interval": noise.around(value), "p": noise.p(value)}
+    elif identical and _never_alike(question):
+        figures |= {"interval": (0.0, 0.0), "p": 1.0}
+    return Unanswered(Difference(**figures), noise)
+
+
+def _never_alike(question: Question) -> bool:
+    """Whether there are seeds enough, and no row counts like another by chance, as losses do not."""
+    seeds = min(len(group.scores) for _, group in question.parts)
+    return seeds >= SEEDS_FOR_A_CLAIM and all(each.reach == 0 for _, group in question.parts for each in group.answers)
 
 
 def answers_to(
@@ -116,35 +169,36 @@ def answers_to(
         asking: how they are asked.
     """
     asked = [unanswered(question) for question in questions]
-    known = [_Tested(item, noise) for item, noise in asked if noise is not None]
+    known = [each for each in asked if each.difference.p is not None]
     if factors is None or len(known) < len(questions):
         factors = holm(len(known))
     decided = _decided(known, [asking.times * factor for factor in factors], asking)
-    return [item if noise is None else next(decided) for item, noise in asked]
+    return [each.difference if each.difference.p is None else next(decided) for each in asked]
 
 
-def _decided(known: Sequence[_Tested], factors: Sequence[int], asking: Asking) -> Iterator[Difference]:
+def _decided(known: Sequence[Unanswered], factors: Sequence[int], asking: Asking) -> Iterator[Difference]:
     """The differences with their verdicts."""
     margin = asking.margin
-    adjusted = stepwise([each.noise.p(each.difference.difference) for each in known], factors)
+    adjusted = stepwise([each.difference.p for each in known if each.difference.p is not None], factors)
     equal: list[float | None] = [None] * len(known)
     if margin is not None:
-        within = [each.noise.p_within(each.difference.difference, margin) for each in known]
+        within = [each.p_within(margin) for each in known]
         equal = [*stepwise(within, [asking.times * factor for factor in holm(len(known))])]
     left = factors[min(sum(p < LEVEL for p in adjusted), len(factors) - 1)] if factors else 1
-    for each, p, equivalence_p in zip(known, adjusted, equal, strict=True):
+    for (difference, noise), p, equivalence_p in zip(known, adjusted, equal, strict=True):
         verdict = "better" if p < LEVEL else "undecided"
         if equivalence_p is not None and equivalence_p < LEVEL:
             verdict = "equivalent"
-        target = abs(each.difference.difference) if margin is None else margin
-        yield each.difference.model_copy(
+        verdict = difference.verdict or verdict  # identical ones have theirs
+        target = abs(difference.difference) if margin is None else margin
+        yield difference.model_copy(
             update={
                 "adjusted_p": p,
                 "real": p < LEVEL,
                 "margin": margin,
                 "equivalence_p": equivalence_p,
                 "verdict": verdict,
-                "deciding": deciding(each.noise, target, left) if verdict == "undecided" else None,
+                "deciding": deciding(noise, target, left) if noise is not None and verdict == "undecided" else None,
             }
         )
 
@@ -163,6 +217,7 @@ def decide(differences: Sequence[Difference], looks: int = 0) -> list[Difference
 
 
 def _redecided(difference: Difference, p: float) -> Difference:
-    verdict = "equivalent" if difference.verdict == "equivalent" else "better" if p < LEVEL else "undecided"
+    kept = difference.verdict in ("equivalent", "identical")
+    verdict = difference.verdict if kept else "better" if p < LEVEL else "undecided"
     values = {"adjusted_p": p, "real": p < LEVEL, "verdict": verdict}
     return difference.model_copy(update={**values, "deciding": None if p < LEVEL else difference.deciding})

@@ -13,7 +13,7 @@ from pydantic import Field, field_validator
 from torch import Tensor
 from typing_extensions import override
 
-from bakeoff.corpus.mixture import open_corpus
+from bakeoff.corpus.mixture import AnyCorpus, open_corpus
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.objectives.heads import Head
@@ -22,6 +22,7 @@ from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement, resolve_device
 from bakeoff.runs.run import Run
+from bakeoff.tasks.measures.expected import seconds_of_rows
 from bakeoff.tasks.measures.held_out_text import (
     STRETCHES,
     documents_of,
@@ -34,6 +35,7 @@ from bakeoff.tasks.measures.held_out_text import (
 from bakeoff.tasks.measures.measure import MeasureConfig, Measured, Measurement, Panel
 from bakeoff.tasks.scores.jackknife import Vector, of_ratios
 from bakeoff.tasks.task_config import Metric
+from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.training.initial_weights import Start
 from bakeoff.training.stages import make_batches
 
@@ -97,36 +99,79 @@ class FreshHeadsConfig(MeasureConfig):
 
     def _rows(self, run: Run, recipe: Recipe, text: str, device: str) -> list[dict[str, dict[str, float]]]:
         """The right predictions and the targets of each held-out row, after the head was trained."""
-        corpus, on = open_corpus(text), resolve_device(device)
-        torch.manual_seed(0)  # the same first head for every run
-        module = PretrainingModel(recipe, corpus.tokenizer.size)
-        fresh = {name: tensor.clone() for name, tensor in module.state_dict().items() if not name.startswith("model.")}
-        Start(run=run.path).load(module, corpus)
-        module.load_state_dict(fresh, strict=False)
-        module.to(on).eval()
-        module.model.requires_grad_(False)
-        heads = [parameter for parameter in module.parameters() if parameter.requires_grad]
-        optimizer = torch.optim.AdamW(heads, lr=self.learning_rate)
-        batches = make_batches(recipe, module, corpus, seed=0)
+        head = _FreshHead(recipe, open_corpus(text), resolve_device(device), run)
         for step in range(self.steps):
-            optimizer.param_groups[0]["lr"] = self.learning_rate * (1 - step / self.steps)
-            optimizer.zero_grad()
-            made = batches.step(step)
-            count = sum(len(labels) for batch in made for _, labels in batch.targets.values())
-            for batch in made:
-                losses, _ = module(batch.to(on))
-                if count:
-                    (sum(losses.values()) / count).backward()
-            optimizer.step()
-        held_out = make_batches(recipe, module, corpus, seed=0, split="validation")
-        placement = Placement(on, "float32")
-        return row_sums(
-            module, held_out.fixed(self.rows), placement, recipe.model.directions, partial(per_target, _hits)
-        )
+            head.step(step, self.learning_rate * (1 - step / self.steps))
+        return head.rows(self.rows)
+
+    @override
+    def expected_seconds(self, recipe: Recipe, tokenizer: Tokenizer, text: str | None, device: str) -> float:
+        assert text is not None
+        seconds = 0.0
+        for objective in self.objectives:
+            try:
+                asked = _asked(recipe.with_tokenizer(tokenizer.config), objective, self.steps)
+            except UserError:
+                continue
+            head = _FreshHead(asked, open_corpus(text), resolve_device(device))
+            seconds += seconds_of_rows(partial(_steps, head), self.steps)
+            seconds += seconds_of_rows(head.rows, min(self.rows, head.held_out.rows_an_epoch))
+        return seconds
 
     @override
     def panels(self, measurements: Sequence[Measurement], recipes: Mapping[str, Any], text: str) -> list[Panel]:
         return [panel for each in self.objectives for panel in _panels(each, measurements, text)]
+
+
+class _FreshHead:
+    """A new head for an objective, over a model that keeps its weights.
+
+    Args:
+        recipe: the recipe, which learns the objective alone.
+        corpus: the text.
+        device: the device.
+        run: the run whose weights the model has; None: random ones.
+    """
+
+    def __init__(self, recipe: Recipe, corpus: AnyCorpus, device: torch.device, run: Run | None = None) -> None:
+        self.recipe, self.device = recipe, device
+        torch.manual_seed(0)  # the same first head for every run
+        self.module = module = PretrainingModel(recipe, corpus.tokenizer.size)
+        if run is not None:
+            fresh = {name: each.clone() for name, each in module.state_dict().items() if not name.startswith("model.")}
+            Start(run=run.path).load(module, corpus)
+            module.load_state_dict(fresh, strict=False)
+        module.to(device).eval()
+        module.model.requires_grad_(False)
+        heads = [parameter for parameter in module.parameters() if parameter.requires_grad]
+        self.optimizer = torch.optim.AdamW(heads) if heads else None  # one may have no weights but the model's
+        self.batches = make_batches(recipe, module, corpus, seed=0)
+        self.held_out = make_batches(recipe, module, corpus, seed=0, split="validation")
+
+    def step(self, step: int, learning_rate: float) -> None:
+        """A step of the head's training, with its number; nothing where there is nothing to train."""
+        if self.optimizer is None:
+            return
+        self.optimizer.param_groups[0]["lr"] = learning_rate
+        self.optimizer.zero_grad()
+        made = self.batches.step(step)
+        count = sum(len(labels) for batch in made for _, labels in batch.targets.values())
+        for batch in made:
+            losses, _ = self.module(batch.to(self.device))
+            if count:
+                (sum(losses.values()) / count).backward()
+        self.optimizer.step()
+
+    def rows(self, count: int) -> list[dict[str, dict[str, float]]]:
+        """The right predictions and the targets of so many held-out rows, spread evenly."""
+        read, placement = self.held_out.fixed(count), Placement(self.device, "float32")
+        return row_sums(self.module, read, placement, self.recipe.model.directions, partial(per_target, _hits))
+
+
+def _steps(head: _FreshHead, count: int) -> None:
+    """So many steps of a head's training that change nothing."""
+    for step in range(count):
+        head.step(step, 0.0)
 
 
 def _asked(recipe: Recipe, objective: ObjectiveConfig, steps: int) -> Recipe:

@@ -30,8 +30,10 @@ from bakeoff.objectives.held_out import held_out_settings, what_differs
 from bakeoff.objectives.objective import ObjectiveConfig, Sharing
 from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.ops.linear_cross_entropy import rows_at_once
+from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement, resolve_device
 from bakeoff.runs.run import Run
+from bakeoff.tasks.measures.expected import UntrainedRun, seconds_of_rows
 from bakeoff.tasks.measures.measure import MeasureConfig, Measured, Measurement, Panel
 from bakeoff.tasks.scores.jackknife import Vector, of_ratios
 from bakeoff.tasks.task_config import Metric
@@ -90,6 +92,18 @@ class HeldOutTextConfig(MeasureConfig):
                 scores |= {f"{metric}:{name}": _value(metric, losses[name], of_name[metric]) for metric in of_name}
         facts = {"tokenizer": mark_of(run.tokenizer), "vocabulary": str(run.tokenizer.config), "factors": factors}
         return Measured(scores, rows, {**facts, "rows": len(rows), "of_rows": batches.rows_an_epoch})
+
+    @override
+    def expected_seconds(self, recipe: Recipe, tokenizer: Tokenizer, text: str | None, device: str) -> float:
+        assert text is not None
+        on, run = resolve_device(device), UntrainedRun(recipe, tokenizer)
+        module = run.load(on)
+        batches = make_batches(run.recipe, module, open_corpus(text), seed=0, split="validation")
+        placement, losses = Placement(on, "float32"), partial(per_target, token_losses)
+        return seconds_of_rows(
+            lambda count: row_sums(module, batches.fixed(count), placement, run.recipe.model.directions, losses),
+            min(self.rows, batches.rows_an_epoch),
+        )
 
     @override
     def panels(self, measurements: Sequence[Measurement], recipes: Mapping[str, Any], text: str) -> list[Panel]:

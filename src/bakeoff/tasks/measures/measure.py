@@ -12,6 +12,7 @@ from bakeoff.registry import Registry
 from bakeoff.runs.run import Run
 from bakeoff.tasks.scores.jackknife import Vector
 from bakeoff.tasks.task_config import Metric
+from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
 class Measured(NamedTuple):
@@ -110,6 +111,20 @@ class MeasureConfig(Config):
 
         Raises:
             UserError: the run cannot be measured.
+        """
+        raise NotImplementedError
+
+    def expected_seconds(self, recipe: Recipe, tokenizer: Tokenizer, text: str | None, device: str) -> float:
+        """Seconds of `measure`, from a part of its rows and a model with random weights.
+
+        Args:
+            recipe: the recipe of the run.
+            tokenizer: its tokenizer.
+            text: see `measure`.
+            device: auto, cpu, cuda or mps.
+
+        Raises:
+            UserError: such a run cannot be measured.
         """
         raise NotImplementedError
 

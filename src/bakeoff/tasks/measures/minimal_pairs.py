@@ -12,12 +12,15 @@ from bakeoff.display.wording import listed, quoted
 from bakeoff.errors import UserError
 from bakeoff.recipe import Recipe
 from bakeoff.runs.run import Run
+from bakeoff.scoring.completions import Completions
 from bakeoff.scoring.methods import readings_of
 from bakeoff.scoring.minimal_pairs import credits_of
 from bakeoff.scoring.options import Reading
 from bakeoff.tasks.language import pairs_of, reading_of
+from bakeoff.tasks.measures.expected import UntrainedRun, seconds_of_rows
 from bakeoff.tasks.measures.measure import MeasureConfig, Measured, Measurement, Panel
 from bakeoff.tasks.task_config import Metric
+from bakeoff.tokenizer.tokenizer import Tokenizer
 
 CHANCE = 0.5
 """The accuracy of guessing."""
@@ -57,6 +60,17 @@ class MinimalPairsConfig(MeasureConfig):
         right = credits_of(run, pairs, chosen, device=device)
         lines = [{"group": pair.group, "right": float(each)} for pair, each in zip(pairs, right, strict=True)]
         return Measured({"accuracy": float(right @ _weights(lines))}, lines, {"reading": chosen})
+
+    @override
+    def expected_seconds(self, recipe: Recipe, tokenizer: Tokenizer, text: str | None, device: str) -> float:
+        run, pairs = UntrainedRun(recipe, tokenizer), pairs_of(self.test)
+        scores = Completions(run, reading_of(run, self.reading), device=device)
+
+        def read(count: int) -> None:
+            chosen = [pairs[index * len(pairs) // count] for index in range(count)]
+            scores.score([sentence for pair in chosen for sentence in (pair.good, pair.bad)])
+
+        return seconds_of_rows(read, len(pairs))
 
     @override
     def panels(self, measurements: Sequence[Measurement], recipes: Mapping[str, Any], text: str) -> list[Panel]:

@@ -1,0 +1,56 @@
+"""How long a measurement will take, from a part of its rows that a model with random weights reads."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from typing_extensions import override
+
+from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.recipe import Recipe
+from bakeoff.runs.run import Run
+from bakeoff.tokenizer.tokenizer import Tokenizer
+
+SECONDS = 0.5
+"""Seconds that the last part takes at least, unless it is the whole."""
+
+FIRST = 4
+"""The number of rows of the first part, which are read twice, because the first time is slower."""
+
+
+class UntrainedRun(Run):
+    """A run without a directory: the model of a recipe with random weights, which take as long as others.
+
+    Args:
+        recipe: the recipe.
+        tokenizer: the tokenizer.
+    """
+
+    def __init__(self, recipe: Recipe, tokenizer: Tokenizer) -> None:
+        self.path = Path(recipe.name)
+        self.recipe, self.tokenizer = recipe.with_tokenizer(tokenizer.config), tokenizer
+
+    @override
+    def load(self, device: torch.device | None = None) -> PretrainingModel:
+        with torch.random.fork_rng(devices=[]):
+            module = PretrainingModel(self.recipe, self.tokenizer.size)
+        return module.to(device or torch.device("cpu")).eval()
+
+
+def seconds_of_rows(read: Callable[[int], object], count: int) -> float:
+    """Seconds of reading rows, from the time of as many of them as take `SECONDS`.
+
+    Args:
+        read: a function that reads so many of the rows, spread evenly over all.
+        count: the number of all rows.
+    """
+    size = min(FIRST, count)
+    read(size)
+    while True:
+        began = time.perf_counter()
+        read(size)
+        seconds = time.perf_counter() - began
+        if size == count or seconds >= SECONDS:
+            return seconds * count / max(1, size)
+        size = min(count, 2 * size)
