@@ -18,6 +18,8 @@ from bakeoff.comparison.reporting.findings import findings
 from bakeoff.comparison.reporting.report import write_report
 from bakeoff.comparison.reporting.terminal import print_results
 from bakeoff.comparison.results import Results
+from bakeoff.corpus.store import Corpus
+from bakeoff.corpus.trigram import trigram_bits
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
 from bakeoff.preparation.prepare import prepare
@@ -111,7 +113,23 @@ def test_losses_that_do_not_compare_are_not_compared(texts, tmp_path):
         "held-out text: next token (clm), bits per byte": 0,
         "held-out text: next token (clm), perplexity a word": 0,
     }
-    assert findings(results).headline.startswith("Nothing is compared: no two recipes have losses of one kind")
+    assert "Nothing is compared: no two recipes have losses of one kind" in findings(results).headline
+
+
+def test_what_counts_the_text_stands_beside_the_losses(texts, tmp_path):
+    """Models of two steps have learned less than counts: the page says so, and draws the line in the causal panel."""
+    results = go(texts, tmp_path / "anchors", ["laptop-encoder-tiny.yaml", "gpt-tiny.yaml"], tasks=[], seeds=1)
+    corpus = Corpus.open(texts / "corpus")
+    assert {each.task: (each.kind, *each.test.values()) for each in results.baselines} == {
+        "held-out text: masked tokens (mlm)": ("learned", corpus.manifest.splits["validation"].unigram_entropy),
+        "held-out text: next token (clm), bits per byte": ("learned", trigram_bits(corpus)),
+    }
+    assert results.corpus.trigram_bits_per_byte == trigram_bits(corpus)
+    worse = [each for each in cautions(results) if "counts of three tokens (Kneser-Ney)" in each]
+    assert len(worse) == 1
+    assert "“held-out text: next token (clm), bits per byte”" in worse[0]
+    write_report(results, tmp_path / "report.html")
+    assert '"trigram"' in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_stretches_of_a_text_are_the_same_whatever_the_rows(texts, tmp_path):

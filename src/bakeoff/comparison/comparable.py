@@ -23,6 +23,13 @@ class ComparableLosses(NamedTuple):
         losses = point.bits_per_byte if self.unit == "bits per byte" else point.losses
         return losses.get(self.objective)
 
+    def trigram(self, results: Results) -> float | None:
+        """The loss of the best model that counts three tokens; None: it is in another unit, or not known."""
+        if self.unit != "bits per byte":
+            return None
+        known = [(entry.corpus or results.corpus).trigram_bits_per_byte for entry in self.entries]
+        return min((each for each in known if each is not None), default=None)
+
 
 def comparable_losses(results: Results) -> list[ComparableLosses]:
     """The groups of recipes whose losses can be compared, one for each objective, its settings and the text.

@@ -133,6 +133,8 @@ class CorpusFacts(Config):
     """Number of documents to train on."""
     unigram_entropy: float | None = None
     """Loss of a model that knows token frequencies alone, in nats a token."""
+    trigram_bits_per_byte: float | None = None
+    """Held-out bits a byte of a model that counts three tokens at a time; None: no recipe predicts every token."""
     held_out: str | None = None
     """What tells the held-out text from others, whatever the tokenizer; None in results of older versions."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.config import Record
 from bakeoff.display.wording import quoted
 from bakeoff.json_files import read_json, read_json_lines
-from bakeoff.tasks.measures.measure import MeasureConfig, Measurement, Panel
+from bakeoff.tasks.measures.measure import Anchor, MeasureConfig, Measurement, Panel
 
 ROWS = "rows.jsonl"
 """The file of what each row contributes, beside the results of a measurement."""
@@ -110,10 +110,13 @@ def measured_results(
             found.facts.append(facts)
             groups = _groups(panel, scores)
             found.analyses.append(_analysis(facts, groups, grids, orders, asking(measure.title, facts.unit)))
-            if panel.chance is not None:
-                test = {panel.metric: panel.chance}
-                found.baselines.append(Baseline(task=name, kind="simplest", name="chance", dev={}, test=test))
+            found.baselines.extend(_baseline(name, panel.metric, anchor) for anchor in panel.anchors)
     return found
+
+
+def _baseline(task: str, metric: str, anchor: Anchor) -> Baseline:
+    kind: Literal["simplest", "learned"] = "learned" if anchor.counts else "simplest"
+    return Baseline(task=task, kind=kind, name=anchor.name, dev={}, test={metric: anchor.value})
 
 
 def _name(measure: str, panel: Panel, panels: Sequence[Panel]) -> str:

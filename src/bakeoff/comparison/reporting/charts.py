@@ -66,7 +66,7 @@ def _curve_chart(
     suffix = "replace(format(datum.value, '~s'), 'G', 'B')"  # a billion tokens is 1B to a reader, not 1G
     axis = altair.Axis(tickCount=6, labelExpr=suffix) if tokens else altair.Axis(tickCount=6)
     style = {label: style for label, style in colours(results).items() if any(label == r["recipe"] for r in rows)}
-    references = list(_reference_lines(panel))
+    references = list(_reference_lines(results, panel))
     losses = [row["y"] for row in rows] + [value for value, _ in references]
     height = axis_scale(losses or [0.0], 0.0)
     base = altair.Chart().encode(
@@ -96,8 +96,10 @@ def _curve_chart(
     return altair.layer(*layers, data=altair.Data(values=rows))
 
 
-def _reference_lines(panel: ComparableLosses) -> Iterator[tuple[float, str]]:
-    """The losses, with their names, of guessing among classes and of a model that knows token frequencies alone."""
+def _reference_lines(results: Results, panel: ComparableLosses) -> Iterator[tuple[float, str]]:
+    """The losses, with their names, of guessing among classes and of models that count single tokens or trigrams."""
+    if (trigram := panel.trigram(results)) is not None:
+        yield trigram, "trigram"
     objective = OBJECTIVES[panel.objective]
     if objective.classes is not None:
         yield math.log(len(objective.classes)), "guessing"

@@ -12,8 +12,9 @@ from bakeoff.comparison.latency import LatencyPlan
 from bakeoff.comparison.layer_profiles import LayerProfile
 from bakeoff.comparison.planning.task_plan import TaskPlan
 from bakeoff.comparison.running.refusals import of_each
-from bakeoff.corpus.mixture import corpora_of, open_corpus
+from bakeoff.corpus.mixture import Mixture, corpora_of, open_corpus
 from bakeoff.corpus.store import Corpus
+from bakeoff.corpus.trigram import trigram_bits
 from bakeoff.display.progress import Shown
 from bakeoff.errors import UserError
 from bakeoff.jobs.job import Job, Note, Outcome
@@ -166,6 +167,7 @@ class Engine:
             words_per_token=corpus.words_per_token,
             documents=sum(each["documents"] for each in facts),
             unigram_entropy=corpus.validation.unigram_entropy(),
+            trigram_bits_per_byte=_trigram_bits(corpus, recipes),
             held_out="; ".join(map(_held_out, corpora_of(corpus))),
         )
 
@@ -242,6 +244,14 @@ class Engine:
         packages = ("bakeoff", "torch", "numpy", "tokenizers", "scikit-learn", "scipy")
         versions = {"python": platform.python_version()} | {name: metadata.version(name) for name in packages}
         return machine, versions
+
+
+def _trigram_bits(corpus: Corpus | Mixture, recipes: Mapping[str, Any]) -> float | None:
+    """Held-out bits a byte of a trigram model of the text; None: no recipe has a loss that compares with it."""
+    from bakeoff.objectives.registry import OBJECTIVES
+
+    compares = any(OBJECTIVES[each.kind].whole_text for recipe in recipes.values() for each in recipe.objective)
+    return trigram_bits(corpus) if compares and isinstance(corpus, Corpus) else None
 
 
 def _held_out(corpus: Corpus) -> str:

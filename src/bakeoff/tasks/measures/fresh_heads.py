@@ -32,7 +32,7 @@ from bakeoff.tasks.measures.held_out_text import (
     stretched,
     title_of,
 )
-from bakeoff.tasks.measures.measure import MeasureConfig, Measured, Measurement, Panel
+from bakeoff.tasks.measures.measure import Anchor, MeasureConfig, Measured, Measurement, Panel
 from bakeoff.tasks.scores.jackknife import Vector, of_ratios
 from bakeoff.tasks.task_config import Metric
 from bakeoff.tokenizer.tokenizer import Tokenizer
@@ -210,7 +210,7 @@ def _panels(objective: ObjectiveConfig, measurements: Sequence[Measurement], tex
     for each, own in zip(those, lines, strict=True):
         hits, targets = (stretched([line[key] for line in own], count) for key in ("hits", "targets"))
         rows.setdefault(each.label, []).append(of_ratios(hits, targets))
-    chance = None if classes is None else 1 / len(classes)
+    anchors = [] if classes is None else [Anchor("chance", 1 / len(classes), counts=False)]
     clusters, metric = documents_of(text, count), f"{ACCURACY}:{name}"
     title, files = title_of(objective), {"held-out text": text}
-    return [Panel(title, metric, Metric("accuracy"), False, tuple(rows), rows, clusters, 1.0, chance, files)]
+    return [Panel(title, metric, Metric("accuracy"), False, tuple(rows), rows, clusters, 1.0, anchors, files)]

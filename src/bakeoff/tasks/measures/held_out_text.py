@@ -23,6 +23,8 @@ from bakeoff.batching.batch import Batch
 from bakeoff.batching.batches import Batches
 from bakeoff.corpus.mixture import Mixture, open_corpus
 from bakeoff.corpus.split import Split
+from bakeoff.corpus.store import Corpus
+from bakeoff.corpus.trigram import trigram_bits
 from bakeoff.display.wording import listed, quoted
 from bakeoff.models.part import ModelState
 from bakeoff.objectives.heads import Head, Score, token_losses
@@ -34,7 +36,7 @@ from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement, resolve_device
 from bakeoff.runs.run import Run
 from bakeoff.tasks.measures.expected import UntrainedRun, seconds_of_rows
-from bakeoff.tasks.measures.measure import MeasureConfig, Measured, Measurement, Panel
+from bakeoff.tasks.measures.measure import Anchor, MeasureConfig, Measured, Measurement, Panel
 from bakeoff.tasks.scores.jackknife import Vector, of_ratios
 from bakeoff.tasks.task_config import Metric
 from bakeoff.tokenizer.tokenizer import Tokenizer
@@ -219,7 +221,20 @@ def _panel(those: Sequence[Measurement], title: str, name: str, metric: str, tex
         rows.setdefault(each.label, []).append(losses)
     clusters = documents_of(text, count)
     files = {"held-out text": text}
-    return Panel(title, f"{metric}:{name}", SHOWN[metric], True, tuple(rows), rows, clusters, 0.0, None, files)
+    anchors = _anchors(those, name, metric, text)
+    return Panel(title, f"{metric}:{name}", SHOWN[metric], True, tuple(rows), rows, clusters, 0.0, anchors, files)
+
+
+def _anchors(those: Sequence[Measurement], name: str, metric: str, text: str) -> list[Anchor]:
+    """What models that count the training text reach: single tokens, or three of them where each is predicted."""
+    corpus, objective = open_corpus(text), OBJECTIVES[name]
+    if metric == BITS and objective.whole_text and isinstance(corpus, Corpus):
+        bits = trigram_bits(corpus)
+        return [] if bits is None else [Anchor("counts of three tokens (Kneser-Ney)", bits, counts=True)]
+    alike = all(each.facts["tokenizer"] == mark_of(corpus.tokenizer) for each in those)
+    if metric == LOSS and objective.bounded_by_frequencies and not objective.bounds and alike:
+        return [Anchor("counts of single tokens", corpus.validation.unigram_entropy(), counts=True)]
+    return []
 
 
 def _metrics(name: str, those: Sequence[Measurement]) -> list[str]:

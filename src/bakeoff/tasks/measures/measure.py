@@ -26,6 +26,17 @@ class Measured(NamedTuple):
     """What a reader of the scores has to know beside them, such as how texts were read."""
 
 
+class Anchor(NamedTuple):
+    """A value of a metric that needs no network."""
+
+    name: str
+    """What reaches it, in words."""
+    value: float
+    """The value."""
+    counts: bool
+    """Whether it was learned, by counting the training text."""
+
+
 class Panel(NamedTuple):
     """A metric by which some runs are compared."""
 
@@ -45,8 +56,8 @@ class Panel(NamedTuple):
     """(n,) the number of the cluster of each row; empty: all rows are independent."""
     reach: float
     """The widest difference of two contributions; 0: they are never all alike, as losses."""
-    chance: float | None = None
-    """The value that needs no model; None: it is not known."""
+    anchors: Sequence[Anchor] = ()
+    """What is known without any network."""
     files: Mapping[str, str] = {}
     """What was measured on."""
     notes: Sequence[str] = ()

@@ -18,11 +18,11 @@ from bakeoff.scoring.minimal_pairs import credits_of
 from bakeoff.scoring.options import Reading
 from bakeoff.tasks.language import pairs_of, reading_of
 from bakeoff.tasks.measures.expected import UntrainedRun, seconds_of_rows
-from bakeoff.tasks.measures.measure import MeasureConfig, Measured, Measurement, Panel
+from bakeoff.tasks.measures.measure import Anchor, MeasureConfig, Measured, Measurement, Panel
 from bakeoff.tasks.task_config import Metric
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
-CHANCE = 0.5
+CHANCE = Anchor("chance", 0.5, counts=False)
 """The accuracy of guessing."""
 
 
@@ -87,7 +87,7 @@ class MinimalPairsConfig(MeasureConfig):
         clusters = [numbers[group] for group in groups] if 1 < len(numbers) < len(groups) else []
         shown = Metric("accuracy")
         files, notes = {"test": str(self.test)}, _readings(measurements)
-        return [Panel("", self.metric, shown, False, tuple(rows), rows, clusters, 1.0, CHANCE, files, notes)]
+        return [Panel("", self.metric, shown, False, tuple(rows), rows, clusters, 1.0, [CHANCE], files, notes)]
 
 
 def _weights(lines: Sequence[Mapping[str, Any]]) -> Any:
