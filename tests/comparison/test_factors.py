@@ -202,3 +202,16 @@ def test_of_three_factors_a_missing_cell_leaves_out_what_needs_it():
     (only,) = analysis.triples
     assert only.difference.first == "share none − all at width 128 less that at 256, at norm pre"
     assert analyse_factors(grid(FACTORS), groups(grid(FACTORS), lambda levels: 0.6)).triples == []
+
+
+@pytest.mark.parametrize("lower_is_better", [False, True])
+def test_the_interval_of_a_better_level_is_above_zero(lower_is_better):
+    facts = grid(FACTORS)
+    analysis = analyse_factors(
+        facts, groups(facts, lambda levels: 0.8 if levels["share"] == "none" else 0.5), lower_is_better
+    )
+    task = make_results().tasks[0].model_copy(update={"lower_is_better": lower_is_better})
+    said = [*factor_sentences(ShownMetric(task), Analysis(task="mood", pretrained={}, factors=[analysis]))]
+    (better,) = (each for each in said if " better than “share " in each)
+    assert f"“share {'all' if lower_is_better else 'none'}” is " in better
+    assert "(95 % interval +" in better

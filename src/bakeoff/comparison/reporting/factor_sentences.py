@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.statistics.factors import Effect, FactorAnalysis
+from bakeoff.comparison.statistics.questions import Difference
 from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.display.wording import listed, quoted
 
@@ -70,7 +71,7 @@ def _effect(measure: ShownMetric, analysis: Analysis, factors: FactorAnalysis, e
     over = f", over all levels of {_names(others)}" if others else ""
     return (
         f"On {quoted(analysis.task)}, “{difference.first}” is {measure.extent(difference.difference)}{measure.steps} "
-        f"better than “{difference.second}”{over}, beyond the noise{_interval(measure, difference.interval)}."
+        f"better than “{difference.second}”{over}, beyond the noise{_interval(measure, _gained(measure, difference))}."
     )
 
 
@@ -84,6 +85,14 @@ def _interaction(measure: ShownMetric, analysis: Analysis, effect: Effect) -> st
         f"{measure.extent(difference.difference)}{measure.steps} {more} than {difference.second}, beyond the noise"
         f"{_interval(measure, difference.interval)}."
     )
+
+
+def _gained(measure: ShownMetric, difference: Difference) -> tuple[float, float] | None:
+    """The interval of a difference from its lower to its upper end, above zero where the first level is better."""
+    if difference.interval is None:
+        return None
+    low, high = sorted(map(measure.gain, difference.interval))
+    return low, high
 
 
 def _interval(measure: ShownMetric, interval: tuple[float, float] | None) -> str:
