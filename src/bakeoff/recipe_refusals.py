@@ -40,6 +40,7 @@ def recipe_refusals(recipe: "Recipe") -> list[str]:
     without = [part.kind for part in recipe.trained if not part.whole_text]
     reasons += unit_refusals(training.early_stopping, without)
     reasons += _skipped_tokens(recipe)
+    reasons += _untaught(recipe)
     reasons += _bounds_beside_others(recipe)
     unmarked = [part.kind for part in recipe.objective if part.row_marks == "none"]
     if isinstance(rows, BlocksConfig) and rows.separate_sentences and unmarked:
@@ -253,6 +254,20 @@ def _uncountable(recipe: "Recipe") -> list[str]:
         return [f"training.batch: {related[0]} changes the lengths of rows; give their number, not tokens"]
     if batch.tokens < rows.length:
         return [f"training.batch.tokens: {batch.tokens} are fewer than one row may have, {rows.length}"]
+    return []
+
+
+def _untaught(recipe: "Recipe") -> list[str]:
+    """The reasons why a recipe cannot learn from other runs, where it asks for that."""
+    if recipe.training.distillation is None:
+        return []
+    if recipe.input.continues:
+        return ["training.distillation: rows continue each other, and teachers read each row by itself; leave it out"]
+    generating = [part.kind for part in recipe.objective if part.generator_learns]
+    if generating:
+        return [f"training.distillation: a generator fills the rows of {generating[0]}, not teachers; leave it out"]
+    if not any(part.token_targets for part in recipe.objective):
+        return ["training.distillation: no objective predicts tokens, which teachers teach; leave it out"]
     return []
 
 

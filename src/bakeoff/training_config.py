@@ -5,6 +5,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, PositiveInt, field_validator, model_validator
 
 from bakeoff.batching.token_batches import TokenBatch
+from bakeoff.objectives.distillation import DistillationConfig
 from bakeoff.optimization.averages import AveragedConfig
 from bakeoff.optimization.budget import Budget
 from bakeoff.optimization.course import evenly
@@ -66,6 +67,10 @@ class TrainingConfig(AveragedConfig):
     early_stopping: EarlyStopping | None = None
     """End the training where the held-out loss has stopped falling, such as `{patience: 3}`; null: train the whole
     budget. `--patience` replaces it."""
+
+    distillation: DistillationConfig | None = None
+    """Runs whose probabilities are learned beside the labels, such as `{teachers: [runs/a, runs/b]}`; null: none.
+    `bakeoff distill` sets it."""
 
     @field_validator("micro_batch", mode="before")
     @classmethod

@@ -35,6 +35,7 @@ from bakeoff.training import resolution
 from bakeoff.training.pretrain import pretrain
 from bakeoff.training.pretraining import Pretraining
 from bakeoff.training.stages import Stages
+from bakeoff.training.teachers import Teachers
 
 CPU = Placement(torch.device("cpu"), "float32")
 STEPS = 3
@@ -47,7 +48,8 @@ def trained(recipe, corpus, processes):
     if processes.shards:
         shard(module, parts_in(module), processes, CPU.device)
     stages = Stages(recipe, module, corpus, 0, processes)
-    unit = Pretraining(recipe, module, CPU, 0, None, stages, processes=processes)
+    teachers = Teachers.load(recipe, corpus, CPU.device)
+    unit = Pretraining(recipe, module, CPU, 0, None, stages, processes=processes, teachers=teachers)
     gradients = []
 
     def note(*_):

@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load_file
 from tests.conftest import crossed, shrink
 from tests.distributed.pair import run_of
+from tests.untrained_runs import untrained
 
 from bakeoff.recipe_files import recipe_names
 from bakeoff.runs.run import Run
@@ -156,9 +157,14 @@ def ended(processes, folder):
     return results[0]
 
 
-def steps_of(names, corpus, parallel_corpus):
-    """Recipes, each with its corpus."""
-    steps = {}
+TAUGHT = "bert-tiny with a teacher"
+
+
+def steps_of(names, corpus, parallel_corpus, folder):
+    """Recipes, each with its corpus, and one that learns from another run."""
+    teacher = untrained("bert-tiny", corpus, folder / "teacher")
+    taught = shrink("bert-tiny", **PLAIN, **{"training.distillation": {"teachers": [str(teacher.path)]}})
+    steps = {TAUGHT: (taught.model_dump(mode="json"), str(corpus.path))}
     for name in names:
         recipe = shrink(name, **PLAIN)
         text = parallel_corpus if recipe.input.parallel else corpus
@@ -173,14 +179,14 @@ def pair(request, corpus, parallel_corpus, tmp_path_factory):
     tests = [each for each in request.session.items if each.path == request.path and "pair" in each.fixturenames]
     asked = {test.callspec.params["name"] for test in tests}
     names = [name for name in TINY if name in asked]
-    return ended(started(folder, steps=steps_of(names, corpus, parallel_corpus)), folder)["steps"]
+    return ended(started(folder, steps=steps_of(names, corpus, parallel_corpus, folder)), folder)["steps"]
 
 
 @pytest.fixture(scope="module")
 def sharing_pair(corpus, parallel_corpus, tmp_path_factory):
     """The same of two processes that divide the weights, one of which has fewer micro-batches."""
     folder = tmp_path_factory.mktemp("sharing")
-    return ended(started(folder, steps=steps_of(TINY, corpus, parallel_corpus), shards=True), folder)["steps"]
+    return ended(started(folder, steps=steps_of(TINY, corpus, parallel_corpus, folder), shards=True), folder)["steps"]
 
 
 @pytest.fixture(scope="module")
@@ -229,13 +235,13 @@ def read_lines(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-@pytest.mark.parametrize("name", crossed(TINY, QUICK))
+@pytest.mark.parametrize("name", crossed([*TINY, TAUGHT], (*QUICK, TAUGHT)))
 def test_two_processes_train_as_one(name, pair):
     require_as_one(pair[name])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", TINY)
+@pytest.mark.parametrize("name", [*TINY, TAUGHT])
 def test_processes_that_divide_the_weights_train_as_one(name, sharing_pair):
     require_as_one(sharing_pair[name])
 

@@ -60,11 +60,11 @@ PYTHON = [  # patterns, and what stands in their place
 def smaller(arguments: list[str]) -> list[str]:
     """The arguments that are run."""
     verb = next((word for word in arguments if not word.startswith("-")), "")
-    if verb in ("pretrain", "tune", "speed"):
+    if verb in ("pretrain", "distill", "tune", "speed"):
         arguments = [SMALL_RECIPES.get(word, word) for word in arguments]
     for option, value in INSTEAD.get(verb, {}).items():
         arguments = _instead(arguments, option, value)
-    if verb == "pretrain":
+    if verb in ("pretrain", "distill"):
         return _pretraining(arguments)
     if verb == "finetune" and "--resume" not in arguments:
         options = [f"--option={key}={value}" for key, value in FINE_TUNING.items()]

@@ -21,6 +21,7 @@ VERBS = {
     "prepare": "Turn your text into a corpus, once, for all other commands",
     "peek": "See what a model reads and predicts in training",
     "pretrain": "Train a new model on a corpus",
+    "distill": "Train a model on what trained ones predict, too",
     "tune": "Find the best learning rate of a recipe",
     "finetune": "Teach a pre-trained model your labels",
     "evaluate": "Measure a model on held-out text or on labelled data",
@@ -43,7 +44,7 @@ VERBS = {
 }
 """What each verb is for; its function stands in the file of its name."""
 
-TOGETHER = frozenset({"pretrain", "finetune", "evaluate"})
+TOGETHER = frozenset({"pretrain", "distill", "finetune", "evaluate"})
 """Verbs that several processes of torchrun do together."""
 
 _NO_NAMES = {"import": "import_model"}

@@ -1,8 +1,9 @@
 """The trained module of a pre-training: the model and the heads of its objectives."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any, cast
 
 import torch
@@ -79,7 +80,11 @@ class PretrainingModel(nn.Module):
                 each.recompute_layers()
 
     def forward(
-        self, batch: Batch, state: ModelState | None = None, score: Score = summed_loss
+        self,
+        batch: Batch,
+        state: ModelState | None = None,
+        score: Score = summed_loss,
+        scores: Mapping[str, Score] = MappingProxyType({}),
     ) -> tuple[dict[str, Any], ModelState | None]:
         """The heads' results for the rows that have a target, and the state after the batch where one is given.
 
@@ -90,6 +95,7 @@ class PretrainingModel(nn.Module):
             batch: rows and the targets of objectives; an objective without an entry among them is left out.
             state: the state from which the rows continue; None: they stand alone.
             score: makes a result of an objective's rows and labels; by default their loss, summed, in nats.
+            scores: other functions in its place, by the names of objectives.
         """
         targets = dict(batch.targets)
         gathered: dict[str, tuple[Tensor, Tensor]] = {}
@@ -109,13 +115,14 @@ class PretrainingModel(nn.Module):
         embedding_weight = self.model.embedding.weight if self.scoring_weight is None else self.scoring_weight
         results = {}
         for each in self.objectives:
-            if each.name in batch.parts and score is summed_loss:
+            of_this = scores.get(each.name, score)
+            if each.name in batch.parts and of_this is summed_loss:
                 results[each.name] = each.head.loss_of_parts(
                     *gathered[each.name], embedding_weight, batch.parts[each.name]
                 )
             elif each.name in gathered:
                 weighed = (batch.weights[each.name],) if each.name in batch.weights else ()
-                results[each.name] = score(each.head, *gathered[each.name], embedding_weight, *weighed)
+                results[each.name] = of_this(each.head, *gathered[each.name], embedding_weight, *weighed)
         return results, after
 
     def with_parts(self, batch: Batch) -> Batch:
@@ -180,16 +187,25 @@ class PretrainingModel(nn.Module):
 
         Objectives that are `idle` have no targets.
         """
+        row = self._row_flops(self, idle)
+        if self.generator is not None:
+            row += self.generator.row_flops(self.row_lengths[1])
+        return round(3 * row / sum(self.row_lengths))
+
+    def flops_of_reader(self, reader: "PretrainingModel", idle: Collection[str] = ()) -> int:
+        """Floating-point operations of a token where another model reads these rows, forward, with its heads."""
+        return round(self._row_flops(reader, idle) / sum(self.row_lengths))
+
+    def _row_flops(self, reader: "PretrainingModel", idle: Collection[str]) -> float:
+        """Operations of a full row of this model, forward, in a reader and in its heads at this model's targets."""
         source_length, length = self.row_lengths
         trained = [objective for objective in self.objectives if objective.name not in idle]
         targets = self.targets_per_token(idle)
-        heads = sum(objective.head.flops_per_row * targets[objective.name] for objective in trained)
+        heads_of = {each.name: each.head for each in reader.objectives}
+        heads = sum(heads_of[each.name].flops_per_row * targets[each.name] for each in trained if each.name in heads_of)
         queries = sum(each.queries_per_token for each in trained if isinstance(each, TwoStream))
         ahead = sum(each.pairs_ahead(length) for each in trained if isinstance(each, Prefixed))
-        row = self.model.row_flops(length, source_length, queries * length, ahead) + length * heads
-        if self.generator is not None:
-            row += self.generator.row_flops(length)
-        return round(3 * row / (source_length + length))
+        return reader.model.row_flops(length, source_length, queries * length, ahead) + length * heads
 
 
 def _at(rows: Tensor, positions: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 Shapes: N rows, E width, V vocabulary.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -72,7 +72,28 @@ def linear_cross_entropy(
         return in_bfloat16
     if len(rows) <= size:
         return cross_entropy(F.linear(rows, weight, bias).float(), labels, smoothing, z_loss)
-    loss: Tensor = _Chunked.apply(rows, weight, bias, labels, smoothing, z_loss, size)  # type: ignore[no-untyped-call]
+    return linear_loss(
+        rows, weight, bias, lambda scores, at: cross_entropy(scores, labels[at], smoothing, z_loss), size
+    )
+
+
+OfScores = Callable[[Tensor, slice], Tensor]
+"""A function of the (n, V) scores of a chunk, in float32, and the chunk's place among the rows: its loss, summed."""
+
+
+def linear_loss(rows: Tensor, weight: Tensor, bias: Tensor | None, of_scores: OfScores, size: int) -> Tensor:
+    """() any loss of the scores W x + b that is a sum over rows, made in chunks of `size` rows; see the function above.
+
+    Args:
+        rows: (N, E) hidden states.
+        weight: (V, E).
+        bias: (V,) or None.
+        of_scores: the loss of a chunk.
+        size: the number of rows whose scores are made at once.
+    """
+    if len(rows) <= size:
+        return of_scores(F.linear(rows, weight, bias).float(), slice(0, len(rows)))
+    loss: Tensor = _Chunked.apply(rows, weight, bias, of_scores, size)  # type: ignore[no-untyped-call]
     return loss
 
 
@@ -85,9 +106,7 @@ class _Chunked(torch.autograd.Function):
         rows: Tensor,
         weight: Tensor,
         bias: Tensor | None,
-        labels: Tensor,
-        smoothing: float,
-        z_loss: float,
+        of_scores: OfScores,
         size: int,
     ) -> Tensor:
         """The sum in nats."""
@@ -98,15 +117,16 @@ class _Chunked(torch.autograd.Function):
         ]
         total = torch.zeros((), dtype=torch.float32, device=rows.device)
         for begin in range(0, len(rows), size):
-            chunk, of_chunk = rows[begin : begin + size], labels[begin : begin + size]
+            at = slice(begin, begin + size)
+            chunk = rows[at]
             scores = F.linear(chunk, weight, bias).requires_grad_()
             with torch.enable_grad():
-                loss = cross_entropy(scores.float(), of_chunk, smoothing, z_loss)
+                loss = of_scores(scores.float(), at)
             total += loss.detach()
             (upstream,) = torch.autograd.grad(loss, scores)
             del scores, loss  # or the next chunk's would be made beside them
             if gradients[0] is not None:
-                gradients[0][begin : begin + size] = upstream @ weight
+                gradients[0][at] = upstream @ weight
             if gradients[1] is not None:
                 gradients[1] += upstream.mT @ chunk
             if gradients[2] is not None:
@@ -120,4 +140,4 @@ class _Chunked(torch.autograd.Function):
         """The gradients of rows, weight and bias."""
         gradients, ctx.gradients = ctx.gradients, None
         assert gradients is not None, "the gradient was taken already, and its memory used"
-        return *(None if each is None else each.mul_(upstream[0]) for each in gradients), None, None, None, None
+        return *(None if each is None else each.mul_(upstream[0]) for each in gradients), None, None

@@ -30,7 +30,9 @@ def rows_that_fit(recipe: Recipe, vocabulary: int) -> dict[int, int]:
     return {size: count.most_rows(SHARE * size * 1e9, MOST) for size in GPUS}
 
 
-def fitting_micro_batch(recipe: Recipe, vocabulary: int, device: torch.device, processes: int = 1) -> Size | None:
+def fitting_micro_batch(
+    recipe: Recipe, vocabulary: int, device: torch.device, processes: int = 1, beside: int = 0
+) -> Size | None:
     """The largest `micro_batch` with which each stage of a training fits, in equal parts of the batch.
 
     None: the whole batch fits, or the rows of a batch depend on each other, or the device's memory is not known.
@@ -40,6 +42,7 @@ def fitting_micro_batch(recipe: Recipe, vocabulary: int, device: torch.device, p
         vocabulary: the number of tokens.
         device: the device of each process.
         processes: the number of processes that share the parts of a batch evenly.
+        beside: bytes of what stands in the device's memory beside the model, such as its teachers.
 
     Raises:
         UserError: a single row does not fit.
@@ -47,6 +50,7 @@ def fitting_micro_batch(recipe: Recipe, vocabulary: int, device: torch.device, p
     limit = memory_to_fit(device)
     if limit is None:
         return None
+    limit -= beside
     sizes: list[Size] = []
     for stage in recipe.stages():
         whole, length = stage.training.batch, stage.input.length

@@ -16,6 +16,8 @@ def model_card(path: Path, recipe: Recipe, environment: dict[str, Any], summary:
     if environment.get("imported"):
         return _imported(path, recipe, environment, summary)
     start = f"| begun | {markdown.text(environment['origin'])} |\n" if environment.get("origin") else ""
+    if taught := environment.get("teachers"):
+        start += f"| learned from | the text, and {markdown.text(', '.join(each['run'] for each in taught))} |\n"
     planned, stop = summary.get("planned_steps", summary["steps"]), summary.get("early_stopping") or {}
     if summary.get("saved_at"):
         start += f"| kept on the way | at {summary['saved_at']}, step {summary['steps']:,} of {planned:,} |\n"

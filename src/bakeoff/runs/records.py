@@ -88,6 +88,15 @@ class Environment(Record):
     """Smaller micro-batches after the memory ran out, in their order."""
 
 
+class TeacherRecord(Record):
+    """A run that a training learned from."""
+
+    run: str
+    """Its directory, as it was given."""
+    digest: str
+    """The SHA-256 of its weights."""
+
+
 class PretrainingEnvironment(Environment):
     """Machine, versions and settings of a pre-training, with recipe, corpus and budget; environment.json of a run."""
 
@@ -103,6 +112,8 @@ class PretrainingEnvironment(Environment):
     """Changes of the budget, in their order."""
     begun_before: list[str] = Field(default=[])
     """Changes of the rules since the training began."""
+    teachers: list[TeacherRecord] = Field(default=[])
+    """The runs whose probabilities were learned, in their order."""
 
 
 class Validation(Record):

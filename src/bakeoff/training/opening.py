@@ -19,6 +19,7 @@ from bakeoff.runs.run import Run
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.training.initial_weights import Start
 from bakeoff.training.remarks import require_known
+from bakeoff.training.teachers import identities
 
 
 class Asked(NamedTuple):
@@ -91,6 +92,8 @@ def open_training(asked: Asked) -> Opened:
         "corpus": {"path": str(path), "fingerprint": corpus.fingerprint},
         "origin": _origin(asked, run),
     }
+    if wanted.training.distillation is not None and not asked.finish_now:
+        request["teachers"] = asked.processes.once(lambda: identities(wanted, corpus))
     return Opened(asked, run, corpus, wanted, recipe.tokenizer, device, request)
 
 

@@ -12,6 +12,7 @@ from bakeoff.resources.device import Placement, reset_peak_memory, resolve_preci
 from bakeoff.runs.environment import environment
 from bakeoff.training.settling import Settled
 from bakeoff.training.stages import Stages, make_batches
+from bakeoff.training.teachers import Teachers
 from bakeoff.training.validation import HeldOut
 
 
@@ -29,6 +30,8 @@ class Prepared(NamedTuple):
     """Machine and versions."""
     taken: dict[str, Any] | None
     """What the module has from other runs; None: nothing."""
+    teachers: Teachers | None = None
+    """The runs whose probabilities are learned; None: none, or no step is taken any more."""
 
 
 def prepare(settled: Settled) -> Prepared:
@@ -57,7 +60,11 @@ def prepare(settled: Settled) -> Prepared:
     taken = None if start is None else start.load(module, corpus)
     if opened.asked.processes.shards:
         shard(module, parts_in(module), opened.asked.processes, device)
-    return Prepared(module, stages, measured, placement, here, taken)
+    teachers = None if opened.asked.finish_now else Teachers.load(recipe, corpus, device)
+    if teachers is not None and recipe.training.compile in (True, "graphs"):
+        for model, _ in teachers.models:
+            model.compile_layers()
+    return Prepared(module, stages, measured, placement, here, taken, teachers)
 
 
 def _compile(module: PretrainingModel, replayed: bool, divided: bool) -> None:

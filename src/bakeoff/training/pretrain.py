@@ -174,7 +174,9 @@ class Training:
         recipe, (module, stages, held_out, placement, *_) = settled.recipe, prepared
         seed, processes = self.opened.seed, self.processes
         fits = self.opened.fits_memory
-        self.unit = Pretraining(recipe, module, placement, seed, None, stages, held_out, run, processes, fits)
+        self.unit = Pretraining(
+            recipe, module, placement, seed, None, stages, held_out, run, processes, fits, prepared.teachers
+        )
         self.saver = Saver(run, self.unit, self.opened.corpus)
         kept = snapshot_steps(settled.steps, recipe.training.average_last)
         snapshots = Snapshots(run, module, kept, processes)

@@ -27,6 +27,7 @@ from bakeoff.trainer.step import NORM
 from bakeoff.trainer.unit import SPARE, Evaluation, Unit
 from bakeoff.training.early_stop import BEST, EarlyStop
 from bakeoff.training.stages import Stages
+from bakeoff.training.teachers import Teachers
 from bakeoff.training.validation import HeldOut, validate
 
 FEWEST_STEPS_BETWEEN_VALIDATIONS = 25
@@ -63,6 +64,7 @@ class Pretraining(Unit[Batch]):
         run: the run; left out where steps are taken alone.
         processes: the processes that train the model together.
         fits_memory: micro-batches were made as large as memory allows, and become smaller where it does not.
+        teachers: the runs whose probabilities are learned, too; None: there are none.
 
     Attributes:
         last_validation: the last validation; empty before the first one.
@@ -83,10 +85,11 @@ class Pretraining(Unit[Batch]):
         run: Run | None = None,
         processes: Processes = ALONE,
         fits_memory: bool = False,
+        teachers: Teachers | None = None,
     ) -> None:
         training = recipe.training
         self.recipe, self.module, self.placement, self.seed, self._run = recipe, module, placement, seed, run
-        self.processes = processes
+        self.processes, self.teachers = processes, teachers
         self.optimizer = optimizer or training.optimizer.build(module, placement.precision)
         self._stages, self._held_out, self.title = stages, held_out, recipe.name
         # Where rows depend on each other, other parts would be another training.
@@ -173,7 +176,9 @@ class Pretraining(Unit[Batch]):
     def losses(self, batch: Batch, counts: dict[str, float]) -> dict[str, Tensor]:
         moved = batch.to(self.placement.device)
         with self.placement.autocast():
-            sums, after = self.module(moved, None if self.memory is None else self.memory.before(batch))
+            taught = {} if self.teachers is None else self.teachers.scores(moved)
+            before = None if self.memory is None else self.memory.before(batch)
+            sums, after = self.module(moved, before, scores=taught)
         if self.memory is not None:
             self.memory.keep(batch.number, after)
         return {name: total / counts[name] for name, total in sums.items()}

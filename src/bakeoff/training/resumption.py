@@ -11,6 +11,7 @@ from bakeoff.runs.rules import OF_TRAINING, changes_since
 from bakeoff.runs.run import Run
 from bakeoff.same_settings import require_same
 from bakeoff.training.averaging import snapshot_file, snapshot_steps
+from bakeoff.training.teachers import require_same_teachers
 from bakeoff.unfinished import ELSEWHERE
 
 
@@ -29,6 +30,10 @@ def require_same_request(run: Run, request: dict[str, Any]) -> None:
     before["tokenizer"] = now["tokenizer"]
     if run.environment["corpus"]["fingerprint"] == request["corpus"]["fingerprint"]:
         before["corpus"] = now["corpus"]  # wherever it stands now
+    if "teachers" in request:
+        require_same_teachers(run, request["teachers"])
+        if (begun := before["training"]["distillation"]) is not None:
+            begun["teachers"] = now["training"]["distillation"]["teachers"]
     require_same(run.path, before, now, f"--resume goes on with the same; {ELSEWHERE}")
 
 

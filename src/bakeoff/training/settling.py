@@ -71,8 +71,16 @@ def settle(opened: Opened) -> Settled:
         done = run if processes.once(lambda: run.finished and _whole(run, average)) else None
     if average is not None and done is None:
         processes.once(lambda: require_free(average, advice=MOVED))
-    recipe = run.recipe if run else _resolved(opened, asked.budget)
+    recipe = _with_teachers(run.recipe, opened) if run else _resolved(opened, asked.budget)
     return Settled(opened, recipe, average, done, changed, older)
+
+
+def _with_teachers(recipe: Recipe, opened: Opened) -> Recipe:
+    """The recipe of a run that is gone on with, its teachers where they stand now; without them where none is read."""
+    if recipe.training.distillation is None:
+        return recipe
+    now = None if opened.asked.finish_now else opened.recipe.training.distillation
+    return recipe.changed({"training.distillation": None if now is None else now.model_dump(mode="json")})
 
 
 def _gone_on_with(run: Run, opened: Opened) -> tuple[list[str], list[str]]:

@@ -20,6 +20,7 @@ from bakeoff.resources.device import Placement, resolve_device, resolve_precisio
 from bakeoff.trainer.step import NORM, optimize
 from bakeoff.training.pretraining import Pretraining
 from bakeoff.training.stages import make_batches
+from bakeoff.training.teachers import Teachers
 
 MEASURE_SECONDS = 5.0
 """Seconds of measurement of each recipe, after its first step, which is slower."""
@@ -124,7 +125,8 @@ def stepper(
         shard(module, parts_in(module), processes, device)
     else:
         module = module.to(device)
-    unit = Pretraining(recipe, module, Placement(device, precision), processes=processes)
+    teachers = Teachers.load(recipe, corpus, device)
+    unit = Pretraining(recipe, module, Placement(device, precision), processes=processes, teachers=teachers)
     batches = make_batches(recipe, module, corpus, seed=0, processes=processes)
 
     def step(index: int) -> StepTime:

@@ -16,6 +16,7 @@ from bakeoff.optimization.curriculum import shares, stage_at
 from bakeoff.randomness.draws import key_of
 from bakeoff.recipe import Recipe
 from bakeoff.resources.enough_memory import require_memory
+from bakeoff.training.teachers import teachers_on_meta
 
 
 def require_kind(recipe: Recipe, corpus: AnyCorpus) -> None:
@@ -145,6 +146,12 @@ class Stages:
         """The dropout of each stage; None: all have one."""
         self.flops_per_token = [each.flops_per_token(names) for each, names in zip(self.modules, idle, strict=True)]
         """Floating-point operations of a token in each stage; if they change from step to step, those at its middle."""
+        teachers = [*teachers_on_meta(recipe, corpus)]
+        if teachers:
+            self.flops_per_token = [
+                flops + sum(each.flops_of_reader(teacher, names) for teacher in teachers)
+                for flops, each, names in zip(self.flops_per_token, self.modules, idle, strict=True)
+            ]
         self._rise = [0] * len(recipes)  # change of each stage's operations, from its first step to its last
         if any(each.at(0.0).objective != each.objective for each in recipes):
             ends = [
