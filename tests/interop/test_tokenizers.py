@@ -7,6 +7,7 @@ import pytest
 import bakeoff
 from bakeoff.generation.text_around_masks import encoded_around
 from bakeoff.interop.tokenizer_files import TokenizerSettings, write_tokenizer
+from bakeoff.tokenizer.identity import identity_of
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from tests.interop.elsewhere import write_byte_bpe, write_wordpiece
@@ -119,3 +120,19 @@ def test_words_without_an_end_have_the_same_ids_after_an_export(lowercase, tmp_p
         assert list(ids) == theirs(text, add_special_tokens=False)["input_ids"]
         assert tokenizer.unknown not in ids
     assert tokenizer.hidden(words).hidden == 0
+
+
+@pytest.mark.parametrize("kind", ["unigram", "wordpiece", "byte_bpe", "char_bpe", "character"])
+def test_the_tokenizer_of_an_export_has_the_identity_of_the_run_s_and_of_no_other(kind, tmp_path):
+    """So that a corpus of the run is one of its export, once it is imported again."""
+    config = TokenizerConfig(kind=kind, size={"byte_bpe": 400}.get(kind, 200))
+    tokenizer = Tokenizer.train(config, LINES * 20)
+    write_tokenizer(tokenizer, tmp_path, TokenizerSettings("start", 64))
+    exported = Tokenizer.load(tmp_path)
+    assert exported.to_string() != tokenizer.to_string()
+    assert identity_of(exported) == identity_of(tokenizer)
+    other = Tokenizer.train(config, LINES[1:] * 20)
+    assert identity_of(other) != identity_of(tokenizer)
+    state = json.loads(tokenizer.to_string())
+    state["normalizer"] = {"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Lowercase"}]}
+    assert identity_of(Tokenizer.from_string(json.dumps(state))) != identity_of(tokenizer)

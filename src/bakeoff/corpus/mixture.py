@@ -15,6 +15,7 @@ from bakeoff.errors import UserError
 from bakeoff.randomness.draws import key_of
 from bakeoff.randomness.order import permute
 from bakeoff.tokenizer.hidden import HiddenText
+from bakeoff.tokenizer.identity import same_ids
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 PERIOD = 10_000
@@ -48,7 +49,7 @@ class Mixture:
                     f"{corpus.path}: a weight of {weight:g} of {total:g} in all is less than a row in {PERIOD:,}; "
                     "give more, or leave the corpus out"
                 )
-            if corpus.tokenizer.to_string() != corpora[0].tokenizer.to_string():
+            if not same_ids(corpus.tokenizer, corpora[0].tokenizer):
                 raise UserError(
                     f"{corpus.path}: prepared with another tokenizer than {corpora[0].path}; prepare it with "
                     f"`--tokenizer {corpora[0].path / 'tokenizer.json'}`"

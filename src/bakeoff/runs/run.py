@@ -25,6 +25,7 @@ from bakeoff.runs.metrics_file import METRICS, MetricsFile
 from bakeoff.runs.model_card import model_card
 from bakeoff.runs.records import PretrainingEnvironment, read_metrics, read_summary
 from bakeoff.tensors import rows_of, save_tensors
+from bakeoff.tokenizer.identity import same_ids
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.yaml_files import read_yaml
 
@@ -242,7 +243,7 @@ class Run:
         Raises:
             UserError: the corpus was prepared with another tokenizer.
         """
-        if corpus.tokenizer.to_string() != self.tokenizer.to_string():
+        if not same_ids(corpus.tokenizer, self.tokenizer):
             raise UserError(
                 f"{corpus.path}: prepared with another tokenizer than {self.path}; prepare it with --tokenizer "
                 f"{self.home / 'tokenizer.json'}"

@@ -20,6 +20,7 @@ from bakeoff.preparation.again import prepare_again, tokenizer_asked_for
 from bakeoff.preparation.prepare import prepare
 from bakeoff.reading.files import find_files
 from bakeoff.reading.hub import HubFile
+from bakeoff.tokenizer.identity import identity_of, same_ids
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
@@ -133,15 +134,14 @@ def _prepared(corpus: Path) -> bool:
 
 def _same(corpus: Path, tokenizer: Path) -> bool:
     """Whether a corpus was prepared with a tokenizer."""
-    here = Tokenizer.load(corpus_folders(str(corpus))[0])
-    return here.to_string() == Tokenizer.load(tokenizer).to_string()
+    return same_ids(Tokenizer.load(corpus_folders(str(corpus))[0]), Tokenizer.load(tokenizer))
 
 
 def _mark(tokenizer: AnyTokenizer) -> object:
     """What tells a tokenizer from others."""
     if isinstance(tokenizer, TokenizerConfig):
         return tokenizer.model_dump(mode="json")
-    return Tokenizer.load(tokenizer).to_string()
+    return identity_of(Tokenizer.load(tokenizer))
 
 
 def _content(text: Path) -> object:

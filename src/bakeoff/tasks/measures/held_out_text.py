@@ -39,6 +39,7 @@ from bakeoff.tasks.measures.expected import UntrainedRun, seconds_of_rows
 from bakeoff.tasks.measures.measure import Anchor, MeasureConfig, Measured, Measurement, Panel
 from bakeoff.tasks.scores.jackknife import Vector, of_ratios
 from bakeoff.tasks.task_config import Metric
+from bakeoff.tokenizer.identity import identity_of
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.training.stages import make_batches
 
@@ -253,7 +254,7 @@ def title_of(objective: ObjectiveConfig | type[ObjectiveConfig]) -> str:
 
 def mark_of(tokenizer: Tokenizer) -> str:
     """What tells a tokenizer from others."""
-    return hashlib.sha256(tokenizer.to_string().encode()).hexdigest()[:16]
+    return hashlib.sha256(identity_of(tokenizer).encode()).hexdigest()[:16]
 
 
 def stretched(values: Sequence[float], count: int) -> Vector:
