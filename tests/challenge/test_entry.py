@@ -7,14 +7,14 @@ from collections import Counter
 
 import pytest
 
-from bakeoff.challenge import entry, evaluation, labelled, rules
+from bakeoff.challenge import asking, entry, evaluation, labelled, rules
 from bakeoff.challenge.entry import babylm
 from bakeoff.challenge.labelled import SEEDS, TASKS
 from bakeoff.challenge.submission import lacking
 from bakeoff.challenge.suites import SUITES
 from bakeoff.cli import run as command
+from bakeoff.display.wording import number
 from bakeoff.errors import Interrupted, UserError
-from bakeoff.training.saving import Saver
 from tests.challenge.official_files import write_official_files
 from tests.conftest import sentences, shrink
 
@@ -45,6 +45,7 @@ def small(monkeypatch):
     """A million is a thousand, and the only fine-tuning task is short."""
     monkeypatch.setattr(rules, "MILLION", 1000)
     short = [task._replace(epochs=2) for task in TASKS if task.name == "wsc"]
+    monkeypatch.setattr(asking, "TASKS", short)
     monkeypatch.setattr(entry, "TASKS", short)
     recipe = shrink("gpt2-tiny", **{"training.budget": {"steps": 3}, "training.validation_examples": 4})
     return recipe.changed({"tokenizer.size": 300, "training.checkpoint_minutes": 1e-9})
@@ -60,7 +61,7 @@ class Calls:
     STAGES += ((labelled, "finetune"), (entry, "write_submission"))
 
     def __init__(self, monkeypatch):
-        self.done, self.stop = Counter(), {}
+        self.done, self.stop, self.signal = Counter(), {}, {}
         for module, name in self.STAGES:
             monkeypatch.setattr(module, name, self.counted(name, getattr(module, name)))
 
@@ -68,6 +69,8 @@ class Calls:
         def call(*arguments, **options):
             result = original(*arguments, **options)
             self.done[name] += 1
+            if self.signal.get(name) == self.done[name]:
+                os.kill(os.getpid(), signal.SIGINT)
             if self.stop.get(name) == self.done[name]:
                 raise KeyboardInterrupt
             return result
@@ -88,16 +91,8 @@ def test_an_entry_is_the_same_wherever_it_was_stopped_and_nothing_is_done_twice(
 ):
     whole = babylm("strict-small", small, text, tmp_path / "whole", evaluation=official, **OPTIONS)
     calls, out = Calls(monkeypatch), tmp_path / "stopped"
-    keep, kept = Saver.keep, []
-
-    def keep_and_stop(self, position):
-        keep(self, position)
-        kept.append(position.step)
-        if len(kept) == 1:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    monkeypatch.setattr(Saver, "keep", keep_and_stop)
-    stops = [{"prepare": 1}, {}, {"pretrain": 1}, {"export": 2}, {"score_choices": 3}, {"finetune": 2}]
+    calls.signal = {"score_choices": 2}  # while the training goes on, which answers it
+    stops = [{"prepare": 1}, {}, {"pretrain": 1}, {"export": 2}, {"score_choices": 14}, {"finetune": 2}]
     for stop in [*stops, {"write_submission": 1}]:
         calls.stop = stop
         with pytest.raises(Interrupted):
@@ -115,6 +110,33 @@ def test_an_entry_is_the_same_wherever_it_was_stopped_and_nothing_is_done_twice(
     assert calls.done == {**expected, "finetune": len(SEEDS), "write_submission": 3}
     with pytest.raises(UserError, match=r": begun with epochs 2, not 3; go on with what it was begun with"):
         babylm("strict-small", small, text, out, **{**OPTIONS, "epochs": 3})
+
+
+def test_scores_come_while_the_training_goes_on_which_does_not_learn_of_it(
+    text, official, small, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(asking, "TASKS", [])
+    monkeypatch.setattr(entry, "TASKS", [])
+    monkeypatch.setattr(entry, "export", lambda run, out, to: None)
+    folder, lines, results = tmp_path / "evaluation_data", [], []
+    (folder / "fast_eval").mkdir(parents=True)
+    (folder / "fast_eval" / "blimp_fast").symlink_to(official / "fast_eval" / "blimp_fast")
+    pretrain = entry.pretrain
+
+    def trained(*arguments, **options):
+        run = pretrain(*arguments, **options)
+        results.append((tmp_path / "scored" / "babylm.json").is_file())
+        lines.append("trained")
+        return run
+
+    monkeypatch.setattr(entry, "pretrain", trained)
+    scored = babylm("strict-small", small, text, tmp_path / "scored", evaluation=folder, say=lines.append, **OPTIONS)
+    values = {name: f"{name}: blimp {number(scored.scores[name]['blimp'].official, 2)}" for name in NAMES}
+    assert [lines.index(line) < lines.index("trained") for line in values.values()] == [True, True]
+    assert results == [True]
+    babylm("strict-small", small, text, tmp_path / "plain", **OPTIONS)
+    for part in ("model.safetensors", "saved/words-2k/model.safetensors"):
+        assert (tmp_path / "scored/run" / part).read_bytes() == (tmp_path / "plain/run" / part).read_bytes()
 
 
 def test_what_is_missing_is_said_and_scored_once_it_is_there(text, official, small, tmp_path, monkeypatch, capsys):

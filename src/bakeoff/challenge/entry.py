@@ -3,79 +3,33 @@
 import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-from bakeoff.challenge.evaluation import Evaluation, missing_of, parts_of
-from bakeoff.challenge.folder import MAIN, EntryFolder, Settings
-from bakeoff.challenge.labelled import (
-    FOLDER,
-    SEEDS,
-    TASKS,
-    LabelledTask,
-    TaskScores,
-    fine_tune,
-    scores_of,
-    write_tables,
-)
+from bakeoff.challenge.asking import HELD_OUT, Asked, ask
+from bakeoff.challenge.evaluation import Evaluation
+from bakeoff.challenge.folder import MAIN
+from bakeoff.challenge.labelled import SEEDS, TASKS, TaskScores, fine_tune, scores_of, write_tables
+from bakeoff.challenge.on_the_way import OnTheWay
 from bakeoff.challenge.results import EntryResults, zero_shot_scores
-from bakeoff.challenge.rules import MOST_EPOCHS, Track, backend_of, checkpoint_name, count_words, track_of, words_of
+from bakeoff.challenge.rules import checkpoint_name, words_of
 from bakeoff.challenge.submission import lacking, submission_of, write_submission
 from bakeoff.corpus.store import Corpus
 from bakeoff.display.progress import Shown
 from bakeoff.display.wording import counted
 from bakeoff.durable import held, write_atomically
-from bakeoff.errors import Interrupted, UserError
-from bakeoff.extras import missing as not_installed
+from bakeoff.errors import Interrupted
 from bakeoff.full_disk import full_disk
 from bakeoff.interop.export import export
 from bakeoff.optimization.budget import Budget
 from bakeoff.optimization.save_points import SavePoints
 from bakeoff.preparation.prepare import prepare
-from bakeoff.reading.sources import SourceOptions
 from bakeoff.recipe import Recipe
-from bakeoff.recipe_files import load_recipe
 from bakeoff.runs.run import Run
 from bakeoff.training.pretrain import pretrain
-from bakeoff.training.saving import MISSED_AT_THE_END
-
-HELD_OUT = 0.005
-"""The share of the text that is held out: so little that the last checkpoint is still that of all words."""
 
 Say = Callable[[str], None]
 
-
-class Asked(NamedTuple):
-    """What an entry is made of, checked and counted."""
-
-    track: Track
-    recipe: Recipe
-    folder: EntryFolder
-    settings: Settings
-    evaluation: Path | None
-    device: str
-
-    @property
-    def read(self) -> int:
-        """The words that are read in training, at most."""
-        return self.settings.words * self.settings.epochs
-
-    def checkpoints(self) -> list[int]:
-        """The words after which checkpoints are due."""
-        return self.track.checkpoints(self.read * (1 - HELD_OUT) / (1 - MISSED_AT_THE_END))
-
-    def evaluating(self) -> tuple[Evaluation, list[str]]:
-        """The zero-shot evaluation, and what is missing of the files of all of the evaluation."""
-        parts = parts_of(self.evaluation, self.checkpoints())
-        absent = missing_of(parts)
-        for task in TASKS:
-            if not self.has_labels(task):
-                absent.append(f"{task.name}: no full_eval/{FOLDER}/{task.name}.train.jsonl and .valid.jsonl")
-        return Evaluation(self.folder, parts, self.settings.backend, self.device), absent
-
-    def has_labels(self, task: LabelledTask) -> bool:
-        """Whether the files of a fine-tuning task are there."""
-        where = self.evaluation
-        return where is not None and all(task.file(where, split).is_file() for split in ("train", "valid"))
+UNFINISHED = "the training goes on"
+"""What the submission lacks while there is none."""
 
 
 def babylm(
@@ -140,63 +94,6 @@ def babylm(
         raise Interrupted(f"{out}: interrupted; the same command goes on", number) from None
 
 
-def ask(
-    track: str,
-    recipe: str | Path | Recipe,
-    data: str | Path | Sequence[str | Path],
-    out: str | Path,
-    *,
-    evaluation: str | Path | None = None,
-    epochs: int = 10,
-    backend: str | None = None,
-    document_per_line: bool = False,
-    seed: int = 0,
-    device: str = "auto",
-) -> Asked:
-    """What is asked for, by the rules of the track; see `babylm`. Nothing is written.
-
-    Raises:
-        UserError: a rule of the track is broken, or an argument has a mistake.
-    """
-    rules = track_of(track)
-    if not 1 <= epochs <= MOST_EPOCHS:
-        raise UserError(f"--epochs {epochs}: the track allows 1 to {MOST_EPOCHS} passes over the text")
-    loaded = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
-    chosen = backend_of(loaded, backend)
-    where = None if evaluation is None else Path(evaluation)
-    if where is not None and not any((where / name).is_dir() for name in ("full_eval", "fast_eval")):
-        raise UserError(
-            f"--evaluation {where}: holds no folder full_eval or fast_eval; give the official evaluation_data"
-        )
-    try:
-        import transformers  # noqa: F401
-    except ImportError:
-        raise not_installed("babylm exports checkpoints and reads them back with transformers", "hub") from None
-    folder = EntryFolder(out)
-    texts = [str(each) for each in ([data] if isinstance(data, str | Path) else data)]
-    begun = folder.settings()
-    if begun is not None and begun.data == texts and begun.document_per_line == document_per_line:
-        words = begun.words
-    else:
-        words = count_words(texts, SourceOptions(document_per_line=document_per_line))
-    if words > rules.words:
-        raise UserError(
-            f"{', '.join(texts)}: {words:,} words between white space, and the track {track} allows {rules.words:,}; "
-            "leave some of the text out"
-        )
-    settings = Settings(
-        track=track,
-        data=texts,
-        document_per_line=document_per_line,
-        words=words,
-        epochs=epochs,
-        backend=chosen,
-        seed=seed,
-        recipe=loaded.model_dump(mode="json"),
-    )
-    return Asked(rules, loaded, folder, settings, where, device)
-
-
 def corpus_of(asked: Asked, progress: Shown) -> Corpus:
     """The corpus of an entry, which is made if it is not there."""
     if asked.folder.corpus.exists():
@@ -217,13 +114,27 @@ def _made(asked: Asked, progress: Shown, say: Say) -> EntryResults:
     if not folder.corpus.exists():
         say(f"corpus of {settings.words:,} words")
     corpus = corpus_of(asked, progress)
-    run = _trained(asked, corpus, progress, say)
+    evaluation, _ = asked.evaluating()
+    run = _trained(asked, corpus, evaluation, progress, say)
     models = _exported(asked, run, say)
-    evaluation, absent = asked.evaluating()
-    evaluation.score(lambda name: models.get(name), say)
+    evaluation.score(models.get, say)
     labelled = _labelled(asked, progress, say)
     content = submission_of(folder, evaluation, labelled, asked.recipe.name)
     write_submission(folder, settings.backend, content)
+    lacks = lacking(content, asked.track.checkpoints(asked.track.most_read))
+    return _written(asked, evaluation, run, [words_of(name) for name in models if name != MAIN], labelled, lacks)
+
+
+def _written(
+    asked: Asked,
+    evaluation: Evaluation,
+    run: Run,
+    checkpoints: list[int],
+    labelled: dict[str, TaskScores],
+    lacks: list[str],
+) -> EntryResults:
+    """The results so far, of which the last weights are those of `run`; written and returned."""
+    folder, settings = asked.folder, asked.settings
     results = EntryResults(
         path=folder.path,
         track=settings.track,
@@ -231,11 +142,11 @@ def _made(asked: Asked, progress: Shown, say: Say) -> EntryResults:
         backend=settings.backend,
         words=settings.words,
         words_read=int(run.summary["words"]),
-        checkpoints=[words_of(name) for name in models if name != MAIN],
+        checkpoints=checkpoints,
         scores=zero_shot_scores(evaluation),
         labelled=labelled,
-        missing=absent,
-        lacking=lacking(content, asked.track.checkpoints(asked.track.most_read)),
+        missing=asked.evaluating()[1],
+        lacking=lacks,
         submission=folder.submission(settings.backend).name,
     )
     write_atomically(folder.results, results.model_dump_json(indent=2) + "\n")
@@ -243,12 +154,21 @@ def _made(asked: Asked, progress: Shown, say: Say) -> EntryResults:
     return results
 
 
-def _trained(asked: Asked, corpus: Corpus, progress: Shown, say: Say) -> Run:
-    """The pre-trained run, with weights kept after the track's numbers of words."""
+def _trained(asked: Asked, corpus: Corpus, evaluation: Evaluation, progress: Shown, say: Say) -> Run:
+    """The pre-trained run, with weights kept after the track's numbers of words and scored on the way."""
     folder, points = asked.folder, asked.checkpoints()
     if (folder.run / "summary.json").is_file():
         return Run.open_finished(folder.run)
     say(f"pre-training of {asked.recipe.name}, {asked.settings.epochs} passes, {counted(len(points), 'checkpoint')}")
+
+    def write() -> None:
+        there = [words for words in points if folder.kept(words).is_dir()]
+        _written(asked, evaluation, Run.open_finished(folder.kept(there[-1])), there, {}, [UNFINISHED])
+
+    def kept_run(model: str) -> Run | None:
+        there = model != MAIN and folder.kept(words_of(model)).is_dir()
+        return Run.open_finished(folder.kept(words_of(model))) if there else None
+
     return pretrain(
         asked.recipe,
         corpus.path,
@@ -259,6 +179,7 @@ def _trained(asked: Asked, corpus: Corpus, progress: Shown, say: Say) -> Run:
         save_at=SavePoints(words=points) if points else None,
         resume=folder.run.exists(),
         progress=progress,
+        kept=OnTheWay(evaluation, kept_run, write, say),
     )
 
 

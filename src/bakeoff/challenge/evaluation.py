@@ -14,8 +14,10 @@ from bakeoff.challenge.rules import READINGS, Backend, checkpoint_name
 from bakeoff.challenge.suites import SUITES, Suite, files_of, read_choices
 from bakeoff.config import Config
 from bakeoff.digests import digest
+from bakeoff.display.wording import number
 from bakeoff.runs.run import Run
 from bakeoff.scoring.completions import Completions
+from bakeoff.signals import go_on
 
 READING, AOA = "reading", "aoa"
 """Names of the parts beside the suites of choices."""
@@ -93,10 +95,26 @@ class Evaluation:
         self.folder, self.backend, self.device = folder, backend, device
         self.parts = [part for part in parts if part.files]
         self._read: dict[tuple[Path, ...], Any] = {}
+        self._digests: dict[tuple[Path, ...], str] = {}
 
     def scores(self, part: Part) -> Any:
         """The scores of a part; None: it is not scored yet."""
-        return self.folder.read_scores(part.scores, part.model, part.key, part.digest())
+        return self.folder.read_scores(part.scores, part.model, part.key, self._digest(part))
+
+    def shown(self, model: str) -> str:
+        """The scores of a model in words, in percent, the official way."""
+        found = [(part.key, self.scores(part)) for part in self.parts if part.model == model and part.key != AOA]
+        values = [
+            (key, scores.accuracy if isinstance(scores, SuiteScores) else scores.score)
+            for key, scores in found
+            if scores is not None
+        ]
+        return ", ".join(f"{key} {number(value, 2)}" for key, value in values) or "scored"
+
+    def _digest(self, part: Part) -> str:
+        if part.files not in self._digests:
+            self._digests[part.files] = part.digest()
+        return self._digests[part.files]
 
     def waiting(self) -> list[Part]:
         """The parts that are not scored yet."""
@@ -129,7 +147,9 @@ class Evaluation:
             say(f"{model}: {', '.join(part.key for part in parts)}")
             scorer = Completions(run, READINGS[self.backend], device=self.device)
             for part in parts:
-                self.folder.write_scores(self._scored(part, run, scorer), model, part.key, part.digest())
+                go_on()
+                self.folder.write_scores(self._scored(part, run, scorer), model, part.key, self._digest(part))
+            say(f"{model}: {self.shown(model)}")
 
     def content(self, part: Part) -> Any:
         """The content of a part's files: choices, rows or words.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bakeoff.challenge.entry import Asked
+from bakeoff.challenge.asking import Asked
 from bakeoff.challenge.labelled import SEEDS, TASKS
 from bakeoff.corpus.store import Corpus
 from bakeoff.display.wording import counted, duration, memory

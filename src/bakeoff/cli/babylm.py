@@ -47,7 +47,7 @@ def babylm(
 
     Example: bakeoff babylm strict-small laptop-decoder-mini --data text --out entry --dry-run
     """
-    from bakeoff.challenge.entry import ask
+    from bakeoff.challenge.asking import ask
     from bakeoff.challenge.entry import babylm as make
     from bakeoff.recipe_files import load_recipe
 

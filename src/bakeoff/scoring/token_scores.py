@@ -19,6 +19,7 @@ from bakeoff.models.part import ModelState
 from bakeoff.objectives.heads import Head
 from bakeoff.resources.device import tokens_at_once
 from bakeoff.row import Row
+from bakeoff.signals import go_on
 
 POSITIONS = 8192
 """Largest number of tokens in a batch, padding included; on a CPU there are fewer, see `tokens_at_once`."""
@@ -100,6 +101,7 @@ class TokenPredictions:
         Returns:
             The state after the rows.
         """
+        go_on()
         scored, after = self.module(Batch(row, {self.objective: (positions, labels)}), state, self._score)
         values, hits = scored[self.objective]
         done = 0

@@ -60,6 +60,7 @@ def pretrain(
     shard: bool = False,
     progress: Shown = True,
     watch: Callable[[Position], None] | None = None,
+    kept: Callable[[], None] | None = None,
 ) -> Run:
     """Pre-train the model of a recipe on a corpus, into a run's directory; or go on with an interrupted run.
 
@@ -93,6 +94,8 @@ def pretrain(
         progress: show a bar, or lines where there is no terminal; or a function that gets the notes of
             `TrainingProgress` instead.
         watch: called with the position of the training whenever figures are read; an exception of it ends the training.
+        kept: called after weights were kept at a point of `save_at`, where one process trains alone; its time does not
+            count as that of the training, and an exception of it ends the training.
 
     Raises:
         UserError: a mistake in the arguments.
@@ -111,7 +114,7 @@ def pretrain(
         settled = settle(open_training(asked))
         if settled.done is not None:
             return settled.done
-        return _run_of(settled, processes, progress, watch, until, goes_on)
+        return _run_of(settled, processes, progress, watch, kept, until, goes_on)
 
 
 def _run_of(
@@ -119,6 +122,7 @@ def _run_of(
     processes: Processes,
     progress: Shown,
     watch: Callable[[Position], None] | None,
+    kept: Callable[[], None] | None,
     until: int | None,
     goes_on: bool,
 ) -> Run:
@@ -129,7 +133,7 @@ def _run_of(
     facts = {"initial_weights": prepared.taken, **prepared.here}
     with running(settled, facts) as run, TrainingProgress(name, settled.steps, shown, on) as bar:
         while True:
-            training = Training(run, settled, prepared, bar, watch)
+            training = Training(run, settled, prepared, bar, watch, kept)
             try:
                 finished = run.finished or training.train(until, goes_on)
                 break
@@ -159,6 +163,7 @@ class Training:
         prepared: what was built.
         shown: where figures are shown.
         watch: see `pretrain`.
+        kept: see `pretrain`.
     """
 
     def __init__(
@@ -168,6 +173,7 @@ class Training:
         prepared: Prepared,
         shown: TrainingProgress,
         watch: Callable[[Position], None] | None,
+        kept: Callable[[], None] | None,
     ) -> None:
         self.run, self.settled, self.prepared, self.shown = run, settled, prepared, shown
         self.opened, self.asked, self.processes = settled.opened, settled.opened.asked, settled.opened.asked.processes
@@ -177,9 +183,9 @@ class Training:
         self.unit = Pretraining(
             recipe, module, placement, seed, None, stages, held_out, run, processes, fits, prepared.teachers
         )
-        self.saver = Saver(run, self.unit, self.opened.corpus)
-        kept = snapshot_steps(settled.steps, recipe.training.average_last)
-        snapshots = Snapshots(run, module, kept, processes)
+        self.saver = Saver(run, self.unit, self.opened.corpus, kept)
+        averaged = snapshot_steps(settled.steps, recipe.training.average_last)
+        snapshots = Snapshots(run, module, averaged, processes)
         plan = SavePlan(60 * recipe.training.checkpoint_minutes)
         self.trainer = Trainer(self.unit, run, shown, plan, [snapshots, self.saver], watch)
 

@@ -1,6 +1,6 @@
 """Weights that are kept on the way: after each point of `training.save_at` a run of its own in the run's `saved`."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +29,11 @@ class Saver:
         run: the run.
         unit: what is trained.
         corpus: the text.
+        kept: called after weights were kept, where one process trains alone: others would wait for it.
     """
 
-    def __init__(self, run: Run, unit: Pretraining, corpus: AnyCorpus) -> None:
-        self.run, self.unit, self.corpus = run, unit, corpus
+    def __init__(self, run: Run, unit: Pretraining, corpus: AnyCorpus, kept: Callable[[], None] | None = None) -> None:
+        self.run, self.unit, self.corpus, self.kept = run, unit, corpus, kept
         asked = run.recipe.training.save_at
         self.steps = unit.steps
         self.points = [] if asked is None else asked.points()
@@ -72,6 +73,8 @@ class Saver:
         validation = self.unit.measured_here(position)
         weights = whole(self.unit.module.state_dict(), self.unit.processes)
         self.unit.processes.write(self._write, position, validation, weights)
+        if self.kept is not None and self.unit.processes.alone:
+            self.kept()
 
     def _write(self, position: Position, validation: dict[str, Any], weights: dict[str, Tensor]) -> None:
         own_folder(self.run.saved).mkdir(exist_ok=True)
