@@ -535,7 +535,7 @@ def test_a_kind_of_task_is_compared(graded, corpus, jobs):
     assert results.analyses[0].pretrained["small"].interval is not None
 
 
-LATER = [pytest.param(name, marks=pytest.mark.slow) for name in ("comparison.plan", "runs.run", "recipe")]
+LATER = [pytest.param(name, marks=pytest.mark.slow) for name in ("comparison.planning.plan", "runs.run", "recipe")]
 
 
 @pytest.mark.parametrize("first", ["tasks.task", *LATER])

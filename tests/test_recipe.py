@@ -151,7 +151,8 @@ def test_overrides_from_the_command_line():
         ("bert-base", ["zzz=1"], "unknown key 'zzz'; choose from extends, input, model, name, objective"),
         ("bert-base", ["objective.0.ngram=1001"], "objective.0.ngram: input should be less than or equal to 1000"),
         ("bert-base", ["objective.0.ngram=2147483648"], "objective.0.ngram: 2147483648 is too large"),
-        ("bert-base", [f"training.schedule={'x' * 1000}"], f"not '{'x' * 199}[.][.][.]$"),
+        ("bert-base", [f"training.budget={'x' * 1000}"], f"not '{'x' * 199}[.][.][.]$"),
+        ("bert-base", [f"training.schedule={'x' * 1000}"], f"there is no '{'x' * 200}[.][.][.]'"),
         ("bert-base", ["extends=bert-large"], "--set extends: only a recipe's file can extend another; name"),
         ("bert-base", ["model.encoder.layers=many"], "model.encoder.layers: .*not 'many'"),
         ("bert-base", ["objective.7.rate=1"], "'objective.7' is not a place in a list of 2"),
@@ -333,6 +334,52 @@ def test_a_kind_that_is_set_replaces_the_part():
     mixer = "model.decoder.block.mixer"
     with pytest.raises(UserError, match="mixer: unknown key 'heads'"):
         load_recipe("gpt-tiny", [f"{mixer}.kind=lstm", f"{mixer}.heads=2"])
+
+
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [
+        ("training.schedule", "cosine"),
+        ("training.optimizer", "adamw"),
+        ("training.average", "swa"),
+        ("model.decoder.block.mixer", "light_conv"),
+        ("model.decoder.block", "gated_conv"),
+        ("input", "segment_pair"),
+    ],
+)
+def test_a_part_s_name_alone_is_its_kind(key, name, tmp_path):
+    """Set on the command line, in a file that extends another one, and where nothing was before."""
+    base = "albert-tiny" if key == "input" else "gpt-tiny"
+    tag = "format" if key == "input" else "kind"
+    by_kind = {f"{key}.{tag}": name}
+
+    def outcome(overrides):
+        try:
+            return load_recipe(base, overrides)
+        except UserError as error:
+            return str(error)
+
+    assert outcome([f"{key}={name}"]) == outcome(by_kind)
+    first, *rest = key.split(".")
+    for value in (name, {tag: name}):
+        nested = value
+        for part in reversed(rest):
+            nested = {part: nested}
+        (tmp_path / f"{type(value).__name__}.yaml").write_text(yaml.safe_dump({"extends": base, first: nested}))
+    (one, other) = (str(tmp_path / f"{each}.yaml") for each in ("str", "dict"))
+
+    def read(path):
+        try:
+            return load_recipe(path).model_dump() | {"name": ""}
+        except UserError as error:
+            return str(error).replace("dict.yaml", "str.yaml")
+
+    assert read(one) == read(other)
+
+
+def test_a_name_that_no_part_has_is_a_line_with_the_nearest_one():
+    with pytest.raises(UserError, match=r"training\.schedule\.kind: there is no 'cosin'; did you mean 'cosine'\?"):
+        load_recipe("gpt-tiny", ["training.schedule=cosin"])
 
 
 @pytest.mark.parametrize(

@@ -179,15 +179,17 @@ def _describe(item: Any, values: Any, model: Any) -> str:
         context = item["ctx"]
         path.append(_tag(item))
         known = re.findall("'([^']+)'", context["expected_tags"])
-        message = f"there is no '{context['tag']}'{nearest(context['tag'], known)}"
+        message = f"there is no '{_shortened(context['tag'])}'{nearest(context['tag'], known)}"
     elif item["type"] == "too_short":
         count, least = item["ctx"]["actual_length"], item["ctx"]["min_length"]
         message = f"{count or 'nothing'} given; give at least {least}"
     elif item["type"] not in ("unknown_key", "retired_key", "odd_number", "value_error"):
-        value = repr(node)
-        value = value if len(value) <= _LONGEST else f"{value[:_LONGEST]}..."
-        message = f"{message[0].lower()}{message[1:]}, not {value}"
+        message = f"{message[0].lower()}{message[1:]}, not {_shortened(repr(node))}"
     return f"{'.'.join(path)}: {message}" if path else message
+
+
+def _shortened(value: str) -> str:
+    return value if len(value) <= _LONGEST else f"{value[:_LONGEST]}..."
 
 
 def _tag(item: Any) -> str:

@@ -75,6 +75,7 @@ def set_keys(values: dict[str, Any], pairs: Mapping[str, Any], model: type[BaseM
     Raises:
         UserError: as `set_key`.
     """
+    pairs = dict(_by_name(key, value, values) for key, value in pairs.items())
     tags = [key for key in pairs if key.rpartition(".")[2] in TAGS]
     before = {key: _at(values, key.split(".")) for key in tags}
     for key, value in pairs.items():
@@ -85,6 +86,17 @@ def set_keys(values: dict[str, Any], pairs: Mapping[str, Any], model: type[BaseM
             if ".".join(path) in pairs:
                 return  # a mistake of the user's, which is to be reported
             del _at(values, path[:-1])[path[-1]]
+
+
+def _by_name(key: str, value: Any, values: dict[str, Any]) -> tuple[str, Any]:
+    """A key and its value; of a part that is set to a name alone the tag and the name, so that its other keys stay."""
+    old = _at(values, key.split("."))
+    return (f"{key}.{tag}", value) if isinstance(value, str) and (tag := tag_of(old)) else (key, value)
+
+
+def tag_of(part: Any) -> str | None:
+    """The key that names which part it is; None: it has none."""
+    return next((tag for tag in TAGS if tag in part), None) if isinstance(part, Mapping) else None
 
 
 def _at(values: Any, path: Collection[str]) -> Any:

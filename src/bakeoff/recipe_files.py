@@ -9,7 +9,7 @@ from typing import Any
 
 from bakeoff.errors import UserError, similar
 from bakeoff.optimization.averages import in_todays_form
-from bakeoff.overrides import TAGS, parse_override, set_key, set_keys
+from bakeoff.overrides import TAGS, parse_override, set_key, set_keys, tag_of
 from bakeoff.recipe import Recipe, changes_the_model
 from bakeoff.yaml_files import parse_yaml, read_yaml
 
@@ -172,6 +172,8 @@ def _merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     merged = dict(base)
     for key, value in changes.items():
         old = base.get(key)
+        if isinstance(value, str) and (tag := tag_of(old)):  # a part by its name alone
+            value = {tag: value}
         merged[key] = value
         if isinstance(old, dict) and isinstance(value, dict) and key != "budget":
             same_kind = all(value.get(tag, old.get(tag)) == old.get(tag) for tag in TAGS)

@@ -89,6 +89,8 @@ class Registry(Mapping[str, type[AnyConfig]], Generic[AnyConfig]):
         """The config that values describe; errors are those of pydantic's unions."""
         if isinstance(value, self.base):
             return value
+        if isinstance(value, str):  # a part by its name alone
+            value = {self.tag: value}
         if not isinstance(value, Mapping):
             raise PydanticKnownError("model_attributes_type")
         Registry.before_lookup()

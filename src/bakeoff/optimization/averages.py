@@ -126,13 +126,8 @@ class AveragedConfig(Config):
 
 
 def in_todays_form(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values with `average` in the place of the older key `running_average`, which wins where both are there.
-
-    An average by its name alone has the settings that it has by itself.
-    """
+    """Values with `average` in the place of the older key `running_average`, which wins where both are there."""
     values = dict(values)
-    if isinstance(values.get("average"), str):
-        values["average"] = {"kind": values["average"]}
     if "running_average" in values:
         share = values.pop("running_average")
         values["average"] = {"kind": "ema", "share": share} if share != 0 or isinstance(share, bool) else None
