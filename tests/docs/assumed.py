@@ -167,6 +167,7 @@ COMMANDS: dict[str, str] = {
     "corpora/digits": "bakeoff prepare --source train.de --target train.en --out corpora/digits --vocabulary 60",
     "runs/bert": f"bakeoff pretrain bert-tiny {_MINE} runs/bert",
     "runs/small": f"bakeoff pretrain bert-tiny {_MINE} runs/small",
+    "runs/other": f"bakeoff pretrain bert-tiny {_MINE} runs/other --seed 1",
     "runs/gpt": f"bakeoff pretrain gpt-tiny {_MINE} runs/gpt",
     "runs/gpt2": "bakeoff pretrain gpt2-tiny --corpus corpora/bytes --out runs/gpt2",
     "runs/t5-unigram": "bakeoff pretrain t5-tiny --corpus corpora/unigram --out runs/t5-unigram",

@@ -64,9 +64,9 @@ def smaller(arguments: list[str]) -> list[str]:
         arguments = [SMALL_RECIPES.get(word, word) for word in arguments]
     for option, value in INSTEAD.get(verb, {}).items():
         arguments = _instead(arguments, option, value)
-    if verb in ("pretrain", "distill"):
+    if verb in ("pretrain", "distill") and "--texts" not in arguments:
         return _pretraining(arguments)
-    if verb == "finetune" and "--resume" not in arguments:
+    if verb in ("finetune", "distill") and "--resume" not in arguments:
         options = [f"--option={key}={value}" for key, value in FINE_TUNING.items()]
         return [*arguments, *options]
     if verb == "compare":

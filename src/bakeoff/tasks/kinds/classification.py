@@ -1,9 +1,9 @@
 """Classification: one of several classes for a text, or for a pair of texts."""
 
-import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
@@ -20,24 +20,15 @@ from bakeoff.errors import UserError
 from bakeoff.machine.transfer import sent
 from bakeoff.tasks.baselines.tfidf import METHOD, regressions_of_classes
 from bakeoff.tasks.examples import Example, LeftOut, sides_of
-from bakeoff.tasks.reading.labels import ClassNames, ClassWeights, LabelName, label_text
+from bakeoff.tasks.reading.labels import ClassNames, ClassWeights, LabelName, label_text, on_a_scale
+from bakeoff.tasks.reading.probabilities import in_order, probabilities_of
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.rows.items import Items
 from bakeoff.tasks.scores.jackknife import Vector, of_classes, of_ratios
-from bakeoff.tasks.scores.label_scores import LabelScore, counts_of, label_scores, positive_scores, score
+from bakeoff.tasks.scores.label_scores import OF_ONE_CLASS, LabelScore, counts_of, label_scores, positive_scores, score
 from bakeoff.tasks.table_config import TextsConfig
 from bakeoff.tasks.task import Learned, Task
 from bakeoff.tasks.task_config import Metric, TransformersHead
-
-OF_ONE_CLASS: dict[str, Callable[[NDArray[np.bool_], NDArray[np.bool_]], tuple[Any, Any]]] = {
-    "f1": lambda true, predicted: (2.0 * (true & predicted), true.astype(int) + predicted),
-    "precision": lambda true, predicted: (true & predicted, predicted),
-    "recall": lambda true, predicted: (true & predicted, true),
-}
-"""Functions for the scores of one class: what each row adds to the numerator and to the denominator."""
-
-FEWEST_SCORES = 5
-"""The fewest classes for which a remark is made where all names of classes are numbers."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +37,8 @@ class LabelledText(Example):
 
     label: str | None = None
     """The name of the class; None where it is not known."""
+    probabilities: Mapping[str, float] | None = None
+    """The probability of each class, from which training learns in its place; None: the class alone is known."""
 
     @property
     @override
@@ -90,6 +83,9 @@ class ClassificationConfig(TextsConfig):
     class_weights: Literal["balanced"] | ClassWeights | None = None
     """The weight of each class in the training loss. balanced: N / (C n) for a class with n of the N rows of train, of
     C classes (King and Zeng 2001); or a mapping from classes to numbers, with 1 for classes that it does not name."""
+    probabilities_column: str | None = None
+    """The column of train with a probability for each class, `{"good": 0.9, "bad": 0.1}`, from which training learns in
+    place of the label; `bakeoff distill` writes it. Scores are of labels."""
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
     """The share of the right class's probability that training spreads over all classes (Szegedy et al. 2016)."""
 
@@ -117,8 +113,16 @@ class ClassificationConfig(TextsConfig):
 
     @override
     def read(self, path: Path, labelled: bool = True) -> Iterator[LabelledText | LeftOut]:
-        for row in self.rows(path, labelled):
-            yield row if isinstance(row, LeftOut) else LabelledText(*row)
+        column = self.probabilities_column if labelled and path == self.train else None
+        beside = repeat(None) if column is None else self.records(path, [column])
+        for row, record in zip(self.rows(path, labelled), beside, strict=False):
+            if isinstance(row, LeftOut):
+                yield row
+            elif column is None or record is None or isinstance(record, LeftOut):
+                yield LabelledText(*row)
+            else:
+                line, (cell,) = record
+                yield LabelledText(*row, probabilities_of(cell, f"{path}:{line}", column))
 
     @override
     def example(self, texts: Sequence[str]) -> LabelledText:
@@ -126,7 +130,7 @@ class ClassificationConfig(TextsConfig):
 
     @override
     def learn(self, train: Sequence[LabelledText], origin: str) -> "Classification":
-        classes = sorted({_label_of(each) for each in train})
+        classes = sorted({_label_of(each) for each in train}.union(*(each.probabilities or () for each in train)))
         if len(classes) < 2:
             raise UserError(f"{origin}: the only label is '{classes[0]}'; at least two classes are needed")
         named = [self.positive] if self.positive is not None else []
@@ -152,6 +156,8 @@ class ClassificationConfig(TextsConfig):
     def _f1_of_a_class(self) -> Self:
         if self.metric == "f1" and self.positive is None:
             raise ValueError("metric: f1 is that of one class; name it with positive (or choose macro_f1)")
+        if self.probabilities_column is not None and self.class_weights is not None:
+            raise ValueError("class_weights: classes are weighed where labels are learned, not probabilities")
         return self
 
 
@@ -162,7 +168,7 @@ class Classification(Task):
         self.weights = torch.tensor(weights, dtype=torch.float32) if weights and config.class_weights else None
         self.config, self.labels, self.metric, self.outputs = config, classes, config.metric, len(classes)
         self.indices = {name: index for index, name in enumerate(classes)}
-        if _on_a_scale(classes):
+        if on_a_scale(classes):
             numbers = sorted(map(float, classes))
             self.notes = [
                 f"the {len(classes)} labels are numbers from {numbers[0]:g} to {numbers[-1]:g}, and each is a class of "
@@ -198,12 +204,18 @@ class Classification(Task):
 
     @override
     def encode(self, examples: Sequence[LabelledText], format: InputFormat) -> Items:
-        targets = [None if each.label is None else self.indices[each.label] for each in examples]
+        targets = [self._target(each) for each in examples]
         return Items.one_each(format.encode(*sides_of(examples)), targets)
+
+    def _target(self, example: LabelledText) -> int | NDArray[np.float32] | None:
+        """The index of an example's class, or the probabilities of all classes; None: neither is known."""
+        if example.probabilities is not None:
+            return in_order(example.probabilities, self.labels)
+        return None if example.label is None else self.indices[example.label]
 
     @override
     def loss(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> Tensor:
-        labels = sent(torch.tensor([items.targets[item] for item in chosen]), scores.device)
+        labels = sent(torch.from_numpy(np.array([items.targets[item] for item in chosen])), scores.device)
         weights = None if self.weights is None else sent(self.weights, scores.device)
         return F.cross_entropy(scores, labels, weights, label_smoothing=self.config.label_smoothing)
 
@@ -220,7 +232,8 @@ class Classification(Task):
 
     @override
     def mean_loss(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> float:
-        return float(F.nll_loss(torch.from_numpy(np.stack(outputs)), torch.tensor(items.targets)))
+        logarithms, targets = torch.from_numpy(np.stack(outputs)), torch.from_numpy(np.array(items.targets))
+        return float((F.nll_loss if targets.dim() == 1 else F.cross_entropy)(logarithms, targets))
 
     @override
     def decode(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> list[PredictedClass]:
@@ -285,14 +298,3 @@ class Classification(Task):
 def _label_of(example: LabelledText) -> str:
     assert example.label is not None
     return example.label
-
-
-def _on_a_scale(classes: list[str]) -> bool:
-    """Whether names of classes look like values of a scale: many numbers, or numbers with decimals."""
-    try:
-        numbers = [float(name) for name in classes]
-    except ValueError:
-        return False
-    return all(map(math.isfinite, numbers)) and (
-        len(numbers) >= FEWEST_SCORES or any(not number.is_integer() for number in numbers)
-    )

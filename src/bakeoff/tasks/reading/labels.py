@@ -1,7 +1,7 @@
 """Labels, tags and choices by name: in one form wherever they come from, so that equal ones are equal."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -72,3 +72,17 @@ ClassNames = Annotated[list[Annotated[str, AfterValidator(label_text)]], AfterVa
 
 ClassWeights = Annotated[dict[LabelName, Annotated[float, Field(gt=0)]], BeforeValidator(by_label)]
 """A weight for each of some classes."""
+
+FEWEST_SCORES = 5
+"""The fewest classes for which a remark is made where all names of classes are numbers."""
+
+
+def on_a_scale(classes: Sequence[str]) -> bool:
+    """Whether names of classes look like values of a scale: many numbers, or numbers with decimals."""
+    try:
+        numbers = [float(name) for name in classes]
+    except ValueError:
+        return False
+    return all(map(math.isfinite, numbers)) and (
+        len(numbers) >= FEWEST_SCORES or any(not number.is_integer() for number in numbers)
+    )

@@ -1,12 +1,21 @@
 """Scores of classes and labels: accuracy, macro F1, Matthews correlation; precision, recall and F1 of each label."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from bakeoff.config import Config
+
+OF_ONE_CLASS: dict[str, Callable[[NDArray[np.bool_], NDArray[np.bool_]], tuple[Any, Any]]] = {
+    "f1": lambda true, predicted: (2.0 * (true & predicted), true.astype(int) + predicted),
+    "precision": lambda true, predicted: (true & predicted, predicted),
+    "recall": lambda true, predicted: (true & predicted, true),
+}
+"""Functions for the scores of one class: what each row adds to the numerator and to the denominator."""
 
 
 class LabelScore(Config):
