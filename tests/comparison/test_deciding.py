@@ -5,9 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from synthetic_results import make_results
 
 from bakeoff.comparison.planning.asking import Asking, margin_of
+from bakeoff.comparison.reporting.measures import ShownMetric
+from bakeoff.comparison.reporting.verdict_words import found_in_half, what_would_decide
 from bakeoff.comparison.statistics.deciding import deciding
+from bakeoff.comparison.statistics.families import gain_pairs
 from bakeoff.comparison.statistics.groups import Group
 from bakeoff.comparison.statistics.noise import CAUTION, LEVEL, Noise, in_common, noise_of
 from bakeoff.comparison.statistics.pairs import all_pairs
@@ -151,3 +155,36 @@ def test_seeds_that_are_good_for_all_alike_are_paired():
 )
 def test_a_margin_is_in_points_or_in_the_unit_of_the_metric(margin, task, unit, expected):
     assert margin_of(margin, task, ["one", "two"], unit) == (None if expected is None else pytest.approx(expected))
+
+
+def test_no_difference_is_promised_that_there_cannot_be():
+    """Rows of two clusters say next to nothing: their t distribution has one degree of freedom."""
+    random = np.random.default_rng(0)
+    two = np.repeat([0, 1], 50)
+    better = {"a": 0, "b": 1}  # each on a cluster of its own
+    tables = {
+        name: (random.random((3, 100)) < np.where(two == at, 0.8, 0.4)).astype(float) for name, at in better.items()
+    }
+    made = {
+        name: Group.of({seed: [(float(row.mean()), row)] for seed, row in enumerate(rows)}, two, 1.0)
+        for name, rows in tables.items()
+    }
+    (pair,) = all_pairs(made)
+    assert pair.verdict == "undecided"
+    assert pair.interval == (-1.0, 1.0)
+    assert pair.deciding.detectable is None
+    measure = ShownMetric(make_results().tasks[0])
+    said = what_would_decide(measure, pair, {"SST-2": 100})
+    assert said.startswith("with these seeds and rows no difference would have been found, however large")
+    assert found_in_half(measure, pair) == "none"
+    change = gain_pairs(made, dict.fromkeys(made, made["b"]), False, Asking())[0]
+    assert change.interval == (-2.0, 2.0)  # of two differences
+
+
+@given(noise=NOISES, factor=st.integers(1, 28), widest=st.floats(0.01, 2))
+@settings(max_examples=30, deadline=None)
+def test_what_is_found_in_half_of_all_cases_is_possible(noise, factor, widest):
+    found = deciding(noise, 0.1, factor, widest).detectable
+    assert found == (
+        pytest.approx(noise.quantile(LEVEL / factor)) if noise.quantile(LEVEL / factor) <= widest else None
+    )

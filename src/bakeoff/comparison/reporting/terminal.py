@@ -11,7 +11,7 @@ from bakeoff.comparison.reporting.factor_findings import mean_at
 from bakeoff.comparison.reporting.findings import findings
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.reporting.search_findings import COLUMNS, rows
-from bakeoff.comparison.reporting.verdict_words import verdict, ways_to_decide
+from bakeoff.comparison.reporting.verdict_words import found_in_half, verdict, ways_to_decide
 from bakeoff.comparison.results import Results
 from bakeoff.comparison.statistics.factors import FactorAnalysis
 from bakeoff.comparison.statistics.pairs import Spread
@@ -104,7 +104,7 @@ def _verdicts(measure: ShownMetric, analysis: Analysis) -> Table:
             f"{pair.first} − {pair.second}",
             measure.change(pair.difference),
             verdict(measure, pair),
-            "" if pair.deciding is None else measure.extent(pair.deciding.detectable),
+            found_in_half(measure, pair),
             ways_to_decide(measure, pair, {analysis.task: measure.rows}),
         )
     if (more := len(analysis.pairs) - MOST_PAIRS) > 0:

@@ -38,12 +38,19 @@ def what_would_decide(measure: ShownMetric, difference: Difference, rows: Mappin
     """
     if (found := difference.deciding) is None:
         return ""
-    text = (
-        f"with these seeds and rows a difference of {measure.extent(found.detectable)}{measure.steps} would have been "
-        "found in half of all cases"
-    )
+    text = "with these seeds and rows no difference would have been found, however large"
+    if found.detectable is not None:
+        size = f"{measure.extent(found.detectable)}{measure.steps}"
+        text = f"with these seeds and rows a difference of {size} would have been found in half of all cases"
     ways = ways_to_decide(measure, difference, rows)
     return f"{text}; {ways}" if ways else text
+
+
+def found_in_half(measure: ShownMetric, difference: Difference) -> str:
+    """The difference that would have been found in half of all cases, in a table; empty where it is decided."""
+    if (found := difference.deciding) is None:
+        return ""
+    return "none" if found.detectable is None else measure.extent(found.detectable)
 
 
 def ways_to_decide(measure: ShownMetric, difference: Difference, rows: Mapping[str, int]) -> str:

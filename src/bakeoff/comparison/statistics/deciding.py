@@ -14,8 +14,9 @@ MOST_SEEDS, MOST_TIMES = 100, 100.0
 class Deciding(Config):
     """What would have been found of an undecided difference, and what would decide it."""
 
-    detectable: float
-    """The true difference that would have been found in half of all cases, with these seeds and rows."""
+    detectable: float | None
+    """The true difference that would have been found in half of all cases, with these seeds and rows; None: none would,
+    for no difference can be so large."""
     target: float
     """The difference that is to be found: the margin, or without one the difference as it was measured."""
     seeds: int | None = None
@@ -26,22 +27,24 @@ class Deciding(Config):
     """How many times as many seeds and rows together would find it; None: no number up to a hundred."""
 
 
-def deciding(noise: Noise, target: float, factor: int) -> Deciding:
+def deciding(noise: Noise, target: float, factor: int, widest: float = math.inf) -> Deciding:
     """What would find a difference of `target` in half of all cases.
 
     Args:
         noise: the noise of the difference.
         target: the size of the difference.
         factor: the factor of the correction that its p-value meets.
+        widest: the largest difference that there can be.
     """
 
     def finds(seeds: float, rows: float) -> bool:
         return noise.with_more(seeds, rows).quantile(LEVEL / factor) <= target
 
     numbers = range(noise.seeds + 1, MOST_SEEDS + 1)
+    detectable = noise.quantile(LEVEL / factor)
     first = bisect_left(numbers, True, key=lambda seeds: finds(seeds / noise.seeds, 1))
     return Deciding(
-        detectable=noise.quantile(LEVEL / factor),
+        detectable=detectable if detectable <= widest else None,
         target=target,
         seeds=numbers[first] if first < len(numbers) else None,
         rows=_least(lambda times: finds(1, times)),

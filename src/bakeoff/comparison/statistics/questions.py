@@ -6,6 +6,7 @@ noise is that of the rows alone, by which it is also tested for equivalence: of 
 rows may still differ (`row_noise`), while losses do not agree to the last bit by chance.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -35,7 +36,7 @@ class Difference(Config):
     relative: float | None = None
     """The difference divided by the mean of the second; None: that mean is not above zero."""
     interval: tuple[float, float] | None = None
-    """95 % confidence interval of this difference alone; None below 3 seeds."""
+    """95 % confidence interval of this difference alone, as far as there can be any; None below 3 seeds."""
     p: float | None = None
     """The p-value: the chance of a difference at least as large if the two were equal."""
     adjusted_p: float | None = None
@@ -101,6 +102,14 @@ class Question(NamedTuple):
         return sum(weight * group.mean for weight, group in self.parts)
 
     @property
+    def widest(self) -> float:
+        """The largest value that the sum can have, by the bounds of the metric; infinite where it has none."""
+        reaches = [[each.reach or math.inf for each in group.answers] for _, group in self.parts]
+        return (
+            sum(weight * sum(of) for (weight, _), of in zip(self.parts, reaches, strict=True) if weight > 0) or math.inf
+        )
+
+    @property
     def identical(self) -> bool:
         """Whether the sum is zero in every seed and every row, of which there are two at least."""
         weights, groups = zip(*self.parts, strict=True)
@@ -125,6 +134,8 @@ class Unanswered(NamedTuple):
     """The difference, without a verdict unless it is identical."""
     noise: Noise | None
     """Its noise; None: it is not known, or there is none."""
+    widest: float
+    """The largest difference that there can be."""
 
     def p_within(self, margin: float) -> float:
         """The p-value of the two one-sided tests that the truth is `margin` or more away from zero."""
@@ -143,11 +154,13 @@ def unanswered(question: Question) -> Unanswered:
         "relative": None if question.base is None or question.base <= 0 else value / question.base,
         "verdict": "identical" if identical else None,
     }
+    widest = question.widest
     if noise is not None:
-        figures |= {"interval": noise.around(value), "p": noise.p(value)}
+        low, high = noise.around(value)
+        figures |= {"interval": (max(low, -widest), min(high, widest)), "p": noise.p(value)}
     elif identical and _never_alike(question):
         figures |= {"interval": (0.0, 0.0), "p": 1.0}
-    return Unanswered(Difference(**figures), noise)
+    return Unanswered(Difference(**figures), noise, widest)
 
 
 def _never_alike(question: Question) -> bool:
@@ -185,7 +198,7 @@ def _decided(known: Sequence[Unanswered], factors: Sequence[int], asking: Asking
         within = [each.p_within(margin) for each in known]
         equal = [*stepwise(within, [asking.times * factor for factor in holm(len(known))])]
     left = factors[min(sum(p < LEVEL for p in adjusted), len(factors) - 1)] if factors else 1
-    for (difference, noise), p, equivalence_p in zip(known, adjusted, equal, strict=True):
+    for (difference, noise, widest), p, equivalence_p in zip(known, adjusted, equal, strict=True):
         verdict = "better" if p < LEVEL else "undecided"
         if equivalence_p is not None and equivalence_p < LEVEL:
             verdict = "equivalent"
@@ -198,7 +211,9 @@ def _decided(known: Sequence[Unanswered], factors: Sequence[int], asking: Asking
                 "margin": margin,
                 "equivalence_p": equivalence_p,
                 "verdict": verdict,
-                "deciding": deciding(noise, target, left) if noise is not None and verdict == "undecided" else None,
+                "deciding": deciding(noise, target, left, widest)
+                if noise is not None and verdict == "undecided"
+                else None,
             }
         )
 
