@@ -112,11 +112,11 @@ class _Counted:
             seconds = self._finetuning(name, of_task, finished)
             yield self._work("fine-tuning", name, len(of_task), len(finished), seconds, size)
         for measure in self.plan.measures:
-            those = [each for each in self.measurements if (each.recipe.name, each.measure) == (name, measure)]
-            if those:  # else it cannot be measured
-                ended = [read_json(each.directory / each.marker)["seconds"] for each in those if each.finished]
+            of_measure = [each for each in self.measurements if (each.recipe.name, each.measure) == (name, measure)]
+            if of_measure:  # else it cannot be measured
+                ended = [read_json(each.directory / each.marker)["seconds"] for each in of_measure if each.finished]
                 seconds = fmean(ended) if ended else self._measuring(name, measure)
-                yield self._work("measurement", name, len(those), len(ended), seconds, size.without_files)
+                yield self._work("measurement", name, len(of_measure), len(ended), seconds, size.without_files)
 
     @staticmethod
     def _work(what: str, name: str, jobs: int, done: int, seconds: float, size: Size) -> Work:

@@ -23,7 +23,7 @@ def _parts(measure: ShownMetric, analysis: Analysis, baseline: str) -> dict[str,
         "apart": [],
     }
     for pair in _from(analysis, baseline):
-        word = pair.verdict if pair.verdict in ("equivalent", "identical") else "apart"
+        word: str = pair.verdict if pair.verdict in ("equivalent", "identical") else "apart"
         if pair.better:
             word = "better" if measure.gain(pair.difference) > 0 else "worse"
         parts[word].append((pair.first, pair.difference))
