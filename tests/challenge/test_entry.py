@@ -46,7 +46,6 @@ def small(monkeypatch):
     monkeypatch.setattr(rules, "MILLION", 1000)
     short = [task._replace(epochs=2) for task in TASKS if task.name == "wsc"]
     monkeypatch.setattr(asking, "TASKS", short)
-    monkeypatch.setattr(entry, "TASKS", short)
     recipe = shrink("gpt2-tiny", **{"training.budget": {"steps": 3}, "training.validation_examples": 4})
     return recipe.changed({"tokenizer.size": 300, "training.checkpoint_minutes": 1e-9})
 
@@ -116,7 +115,6 @@ def test_scores_come_while_the_training_goes_on_which_does_not_learn_of_it(
     text, official, small, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(asking, "TASKS", [])
-    monkeypatch.setattr(entry, "TASKS", [])
     monkeypatch.setattr(entry, "export", lambda run, out, to: None)
     folder, lines, results = tmp_path / "evaluation_data", [], []
     (folder / "fast_eval").mkdir(parents=True)

@@ -1,15 +1,21 @@
 """What is asked of `bakeoff babylm`: checked by the rules of the track, and counted, before anything is written."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bakeoff.challenge.evaluation import Evaluation, missing_of, parts_of
-from bakeoff.challenge.folder import EntryFolder, Settings
-from bakeoff.challenge.labelled import FOLDER, TASKS, LabelledTask
-from bakeoff.challenge.rules import MOST_EPOCHS, Track, backend_of, count_words, track_of
+from bakeoff.challenge.evaluation import Evaluation, missing_of, multilingual_parts, parts_of
+from bakeoff.challenge.folder import EntryFolder, MultilingualSettings, Settings
+from bakeoff.challenge.labelled import SEEDS, TASKS, LabelledTask
+from bakeoff.challenge.languages import premiums_of, texts_by_language, words_by_language
+from bakeoff.challenge.multilingual import LABELS, NOT_DONE, ZERO_SHOT, suites_of, tasks_of
+from bakeoff.challenge.multilingual import SEEDS as MULTILINGUAL_SEEDS
+from bakeoff.challenge.rules import MOST_EPOCHS, Track, backend_of, checkpoint_name, count_words, track_of
+from bakeoff.corpus.store import Corpus
 from bakeoff.errors import UserError
 from bakeoff.extras import missing as not_installed
+from bakeoff.optimization.save_points import SavePoint
 from bakeoff.reading.sources import SourceOptions
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
@@ -34,18 +40,65 @@ class Asked(NamedTuple):
         """The words that are read in training, at most."""
         return self.settings.words * self.settings.epochs
 
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages of an entry to the multilingual track."""
+        return tuple(self.settings.languages) if isinstance(self.settings, MultilingualSettings) else ()
+
+    @property
+    def texts(self) -> list[str]:
+        """The files and folders of text."""
+        if not self.languages:
+            return self.settings.data
+        return [path for paths in texts_by_language(self.settings.data).values() for path in paths]
+
+    @property
+    def tasks(self) -> Sequence[LabelledTask]:
+        """The tasks with labels."""
+        return tasks_of(self.languages) if self.languages else TASKS
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seeds of the fine-tunings; predictions of the first one are submitted."""
+        return MULTILINGUAL_SEEDS if self.languages else SEEDS
+
+    def words_per_token(self, corpus: Corpus) -> float:
+        """The words that a token of the corpus counts for."""
+        if not self.languages:
+            return corpus.words_per_token
+        return self.settings.words / max(1, sum(split.tokens for split in corpus.manifest.splits.values()))
+
     def checkpoints(self) -> list[int]:
         """The words after which checkpoints are due."""
         return self.track.checkpoints(self.read * (1 - HELD_OUT) / (1 - MISSED_AT_THE_END))
 
+    def points(self, corpus: Corpus) -> dict[int, SavePoint]:
+        """The points of the training at which its weights are kept, by the words of the checkpoints."""
+        if not self.languages:
+            return {words: SavePoint("words", words) for words in self.checkpoints()}
+        of_token = self.words_per_token(corpus)
+        return {words: SavePoint("tokens", round(words / of_token)) for words in self.checkpoints()}
+
+    def kept(self, corpus: Corpus) -> dict[str, Path]:
+        """The runs of the checkpoints that there are, by the checkpoints' names."""
+        paths = {checkpoint_name(words): self.folder.kept(point) for words, point in self.points(corpus).items()}
+        return {name: path for name, path in paths.items() if path.is_dir()}
+
     def evaluating(self) -> tuple[Evaluation, list[str]]:
         """The zero-shot evaluation, and what is missing of the files of all of the evaluation."""
-        parts = parts_of(self.evaluation, self.checkpoints())
+        if self.languages:
+            parts = multilingual_parts(self.evaluation, self.checkpoints(), suites_of(self.languages))
+        else:
+            parts = parts_of(self.evaluation, self.checkpoints())
         absent = missing_of(parts)
-        for task in TASKS:
+        for task in self.tasks:
             if not self.has_labels(task):
-                absent.append(f"{task.name}: no full_eval/{FOLDER}/{task.name}.train.jsonl and .valid.jsonl")
-        return Evaluation(self.folder, parts, self.settings.backend, self.device), absent
+                file = task.file(Path(), "train").as_posix()
+                absent.append(f"{task.name}: no {file} and .valid.jsonl")
+        if self.languages:
+            absent += NOT_DONE
+        spaced = bool(self.languages)
+        return Evaluation(self.folder, parts, self.settings.backend, self.device, spaced), absent
 
     def has_labels(self, task: LabelledTask) -> bool:
         """Whether the files of a fine-tuning task are there."""
@@ -63,6 +116,7 @@ def ask(
     epochs: int = 10,
     backend: str | None = None,
     document_per_line: bool = False,
+    byte_premiums: str | None = None,
     seed: int = 0,
     device: str = "auto",
 ) -> Asked:
@@ -77,34 +131,40 @@ def ask(
     loaded = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     chosen = backend_of(loaded, backend)
     where = None if evaluation is None else Path(evaluation)
-    if where is not None and not any((where / name).is_dir() for name in ("full_eval", "fast_eval")):
-        raise UserError(
-            f"--evaluation {where}: holds no folder full_eval or fast_eval; give the official evaluation_data"
-        )
+    wanted = (ZERO_SHOT, LABELS) if rules.multilingual else ("full_eval", "fast_eval")
+    if where is not None and not any((where / name).is_dir() for name in wanted):
+        name = "folder multilingual" if rules.multilingual else "evaluation_data"
+        raise UserError(f"--evaluation {where}: holds no folder {' or '.join(wanted)}; give the official {name}")
+    if byte_premiums is not None and not rules.multilingual:
+        raise UserError(f"--byte-premiums: the words of the track {track} have no weights; leave it out")
     try:
         import transformers  # noqa: F401
     except ImportError:
         raise not_installed("babylm exports checkpoints and reads them back with transformers", "hub") from None
     folder = EntryFolder(out)
     texts = [str(each) for each in ([data] if isinstance(data, str | Path) else data)]
+    options = SourceOptions(document_per_line=document_per_line)
+    values = {"track": track, "data": texts, "document_per_line": document_per_line, "epochs": epochs}
+    values |= {"backend": chosen, "seed": seed, "recipe": loaded.model_dump(mode="json")}
     begun = folder.settings()
-    if begun is not None and begun.data == texts and begun.document_per_line == document_per_line:
-        words = begun.words
+    same = begun is not None and begun.data == texts and begun.document_per_line == document_per_line
+    settings: Settings
+    if rules.multilingual:
+        premiums = premiums_of(byte_premiums)
+        if same and isinstance(begun, MultilingualSettings):  # with other premiums it is refused as begun otherwise
+            languages = begun.languages
+        else:
+            languages = words_by_language(texts_by_language(texts), premiums, options)
+        words = math.ceil(sum(languages.values()))
+        settings = MultilingualSettings(**values, words=words, languages=languages, byte_premiums=premiums)
+        counted_as = "words, weighted by language,"
     else:
-        words = count_words(texts, SourceOptions(document_per_line=document_per_line))
+        words = begun.words if same and begun is not None else count_words(texts, options)
+        settings = Settings(**values, words=words)
+        counted_as = "words between white space,"
     if words > rules.words:
         raise UserError(
-            f"{', '.join(texts)}: {words:,} words between white space, and the track {track} allows {rules.words:,}; "
+            f"{', '.join(texts)}: {words:,} {counted_as} and the track {track} allows {rules.words:,}; "
             "leave some of the text out"
         )
-    settings = Settings(
-        track=track,
-        data=texts,
-        document_per_line=document_per_line,
-        words=words,
-        epochs=epochs,
-        backend=chosen,
-        seed=seed,
-        recipe=loaded.model_dump(mode="json"),
-    )
     return Asked(rules, loaded, folder, settings, where, device)

@@ -3,14 +3,17 @@
 import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from bakeoff.challenge.asking import HELD_OUT, Asked, ask
 from bakeoff.challenge.evaluation import Evaluation
-from bakeoff.challenge.folder import MAIN
-from bakeoff.challenge.labelled import SEEDS, TASKS, TaskScores, fine_tune, scores_of, write_tables
+from bakeoff.challenge.folder import MAIN, MultilingualSettings
+from bakeoff.challenge.labelled import TaskScores, fine_tune, scores_of, write_tables
+from bakeoff.challenge.multilingual_results import MultilingualResults
+from bakeoff.challenge.multilingual_submission import write_multilingual
 from bakeoff.challenge.on_the_way import OnTheWay
 from bakeoff.challenge.results import EntryResults, zero_shot_scores
-from bakeoff.challenge.rules import checkpoint_name, words_of
+from bakeoff.challenge.rules import words_of
 from bakeoff.challenge.submission import lacking, submission_of, write_submission
 from bakeoff.corpus.store import Corpus
 from bakeoff.display.progress import Shown
@@ -42,6 +45,7 @@ def babylm(
     epochs: int = 10,
     backend: str | None = None,
     document_per_line: bool = False,
+    byte_premiums: str | None = None,
     seed: int = 0,
     device: str = "auto",
     progress: Shown = True,
@@ -53,15 +57,18 @@ def babylm(
     are scored then.
 
     Args:
-        track: strict or strict-small.
+        track: strict, strict-small or multilingual.
         recipe: a recipe, its name or its file; its budget is replaced.
-        data: files and folders of text, together at most the words of the track.
+        data: files and folders of text, together at most the words of the track; for multilingual with their languages:
+            `eng=PATH`, `nld=PATH`, `zho=PATH`, or folders with folders of these names.
         out: folder of the entry.
-        evaluation: the official folder `evaluation_data`, with `full_eval` and `fast_eval`; None: nothing is scored.
-            What is missing in it is named.
+        evaluation: the official folder `evaluation_data`, with `full_eval` and `fast_eval`, or for multilingual the
+            official folder `multilingual`, with the data sets of lm-eval in `zeroshot`; None: nothing is scored. What
+            is missing in it is named.
         epochs: number of passes over the text, 10 at most.
         backend: causal, mlm or mntp, which is scored as mlm; None: that of the recipe's first objective.
         document_per_line: read each line of a .txt as a document.
+        byte_premiums: for multilingual, byte premiums in place of BabyBabelLM's: zho=0.936,nld=1.05.
         seed: seed of everything that is random in the pre-training.
         device: auto, cpu, cuda or mps.
         progress: show bars, or lines where there is no terminal.
@@ -81,6 +88,7 @@ def babylm(
         epochs=epochs,
         backend=backend,
         document_per_line=document_per_line,
+        byte_premiums=byte_premiums,
         seed=seed,
         device=device,
     )
@@ -99,7 +107,7 @@ def corpus_of(asked: Asked, progress: Shown) -> Corpus:
     if asked.folder.corpus.exists():
         return Corpus.open(asked.folder.corpus)
     return prepare(
-        asked.settings.data,
+        asked.texts,
         asked.folder.corpus,
         tokenizer=asked.recipe.tokenizer,
         seed=asked.settings.seed,
@@ -116,39 +124,50 @@ def _made(asked: Asked, progress: Shown, say: Say) -> EntryResults:
     corpus = corpus_of(asked, progress)
     evaluation, _ = asked.evaluating()
     run = _trained(asked, corpus, evaluation, progress, say)
-    models = _exported(asked, run, say)
+    models = _exported(asked, corpus, run, say)
     evaluation.score(models.get, say)
     labelled = _labelled(asked, progress, say)
-    content = submission_of(folder, evaluation, labelled, asked.recipe.name)
-    write_submission(folder, settings.backend, content)
-    lacks = lacking(content, asked.track.checkpoints(asked.track.most_read))
-    return _written(asked, evaluation, run, [words_of(name) for name in models if name != MAIN], labelled, lacks)
+    if asked.languages:
+        lacks = write_multilingual(asked, evaluation, labelled)
+    else:
+        content = submission_of(folder, evaluation, labelled, asked.recipe.name)
+        write_submission(folder, settings.backend, content)
+        lacks = lacking(content, asked.track.checkpoints(asked.track.most_read))
+    return _written(asked, corpus, evaluation, run, labelled, lacks)
 
 
 def _written(
     asked: Asked,
+    corpus: Corpus,
     evaluation: Evaluation,
     run: Run,
-    checkpoints: list[int],
     labelled: dict[str, TaskScores],
     lacks: list[str],
 ) -> EntryResults:
     """The results so far, of which the last weights are those of `run`; written and returned."""
     folder, settings = asked.folder, asked.settings
-    results = EntryResults(
-        path=folder.path,
-        track=settings.track,
-        recipe=asked.recipe.name,
-        backend=settings.backend,
-        words=settings.words,
-        words_read=int(run.summary["words"]),
-        checkpoints=checkpoints,
-        scores=zero_shot_scores(evaluation),
-        labelled=labelled,
-        missing=asked.evaluating()[1],
-        lacking=lacks,
-        submission=folder.submission(settings.backend).name,
-    )
+    values: dict[str, Any] = {
+        "path": folder.path,
+        "track": settings.track,
+        "recipe": asked.recipe.name,
+        "backend": settings.backend,
+        "words": settings.words,
+        "words_read": int(run.summary["words"]),
+        "checkpoints": [words_of(name) for name in asked.kept(corpus)],
+        "scores": zero_shot_scores(evaluation),
+        "labelled": labelled,
+        "missing": asked.evaluating()[1],
+        "lacking": lacks,
+        "submission": folder.submission(settings.backend).name,
+    }
+    results: EntryResults
+    if isinstance(settings, MultilingualSettings):
+        values["words_read"] = round(run.summary["tokens"] * asked.words_per_token(corpus))
+        values["submission"] = folder.multilingual_submission(asked.recipe.name)[0].name
+        values |= {"languages": settings.languages, "byte_premiums": settings.byte_premiums}
+        results = MultilingualResults(**values)
+    else:
+        results = EntryResults(**values)
     write_atomically(folder.results, results.model_dump_json(indent=2) + "\n")
     write_atomically(folder.report, results.markdown())
     return results
@@ -156,18 +175,18 @@ def _written(
 
 def _trained(asked: Asked, corpus: Corpus, evaluation: Evaluation, progress: Shown, say: Say) -> Run:
     """The pre-trained run, with weights kept after the track's numbers of words and scored on the way."""
-    folder, points = asked.folder, asked.checkpoints()
+    folder, points = asked.folder, list(asked.points(corpus).values())
     if (folder.run / "summary.json").is_file():
         return Run.open_finished(folder.run)
     say(f"pre-training of {asked.recipe.name}, {asked.settings.epochs} passes, {counted(len(points), 'checkpoint')}")
 
-    def write() -> None:
-        there = [words for words in points if folder.kept(words).is_dir()]
-        _written(asked, evaluation, Run.open_finished(folder.kept(there[-1])), there, {}, [UNFINISHED])
-
     def kept_run(model: str) -> Run | None:
-        there = model != MAIN and folder.kept(words_of(model)).is_dir()
-        return Run.open_finished(folder.kept(words_of(model))) if there else None
+        path = asked.kept(corpus).get(model)
+        return None if path is None else Run.open_finished(path)
+
+    def write() -> None:
+        last = [*asked.kept(corpus).values()][-1]
+        _written(asked, corpus, evaluation, Run.open_finished(last), {}, [UNFINISHED])
 
     return pretrain(
         asked.recipe,
@@ -176,18 +195,17 @@ def _trained(asked: Asked, corpus: Corpus, evaluation: Evaluation, progress: Sho
         seed=asked.settings.seed,
         budget=Budget(epochs=asked.settings.epochs),
         device=asked.device,
-        save_at=SavePoints(words=points) if points else None,
+        save_at=SavePoints.parse({points[0].unit: [point.amount for point in points]}, "save_at") if points else None,
         resume=folder.run.exists(),
         progress=progress,
         kept=OnTheWay(evaluation, kept_run, write, say),
     )
 
 
-def _exported(asked: Asked, run: Run, say: Say) -> dict[str, Run]:
+def _exported(asked: Asked, corpus: Corpus, run: Run, say: Say) -> dict[str, Run]:
     """The run of each checkpoint that was kept, and of the last model as main, after each is exported."""
     folder = asked.folder
-    paths = {checkpoint_name(words): folder.kept(words) for words in asked.checkpoints()}
-    paths = {name: path for name, path in paths.items() if path.is_dir()} | {MAIN: run.path}
+    paths = asked.kept(corpus) | {MAIN: run.path}
     for name, path in paths.items():
         if not folder.export(name).exists():
             say(f"export of {name}")
@@ -200,11 +218,11 @@ def _labelled(asked: Asked, progress: Shown, say: Say) -> dict[str, TaskScores]:
     """The scores of the fine-tuning tasks whose files are there."""
     folder = asked.folder
     found: dict[str, TaskScores] = {}
-    for task in TASKS:
+    for task in asked.tasks:
         if not asked.has_labels(task):
             continue
         assert asked.evaluation is not None
-        runs = {seed: folder.finetuned(task.name, seed) for seed in SEEDS}
+        runs = {seed: folder.finetuned(task.name, seed) for seed in asked.seeds}
         waiting = {seed: path for seed, path in runs.items() if not (path / "results.json").is_file()}
         if waiting:
             folder.tables().mkdir(parents=True, exist_ok=True)

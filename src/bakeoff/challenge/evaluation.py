@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bakeoff.challenge.acquisition import FILES, read_contexts, score_words
-from bakeoff.challenge.choosing import SuiteScores, score_choices
+from bakeoff.challenge.choosing import HiddenScores, SuiteScores, score_choices
 from bakeoff.challenge.folder import MAIN, EntryFolder
 from bakeoff.challenge.reading_times import FILE, ReadingScores, read_times, score_reading
 from bakeoff.challenge.rules import READINGS, Backend, checkpoint_name
@@ -43,15 +43,20 @@ class Part(NamedTuple):
     """What the user has to give."""
     suite: Suite | None = None
     """The suite, of parts that are choices."""
+    folder: Path | None = None
+    """The folder of the suite's files."""
 
     @property
     def scores(self) -> type[Config]:
         """The config of its scores."""
-        return SuiteScores if self.suite is not None else ReadingScores if self.key == READING else Surprisals
+        if self.suite is not None:
+            return HiddenScores if self.suite.hidden else SuiteScores
+        return ReadingScores if self.key == READING else Surprisals
 
     def digest(self) -> str:
         """A digest of the files' contents and names."""
-        parts = [f"{path.name} {digest(path)}" for path in self.files]
+        names = [path.name if self.folder is None else path.relative_to(self.folder).as_posix() for path in self.files]
+        parts = [f"{name} {digest(path)}" for name, path in zip(names, self.files, strict=True)]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
@@ -65,7 +70,7 @@ def parts_of(evaluation: Path | None, words: Sequence[int]) -> list[Part]:
             place = suite.folder(folder, fast)
             if place is not None:
                 files = () if evaluation is None else tuple(files_of(place))
-                parts.append(Part(model, suite.key, files, f"{place.relative_to(folder)}/*.jsonl", suite))
+                parts.append(Part(model, suite.key, files, f"{place.relative_to(folder)}/*.jsonl", suite, place))
         place = folder / ("fast_eval" if fast else "full_eval") / FILE
         there = evaluation is not None and place.is_file()
         parts.append(Part(model, READING, (place,) if there else (), str(place.relative_to(folder))))
@@ -73,6 +78,18 @@ def parts_of(evaluation: Path | None, words: Sequence[int]) -> list[Part]:
             places = [folder / "full_eval" / file for file in FILES]
             found = [path for path in places if evaluation is not None and path.is_file()]
             parts.append(Part(model, AOA, tuple(found[:1]), str(places[0].relative_to(folder))))
+    return parts
+
+
+def multilingual_parts(evaluation: Path | None, words: Sequence[int], suites: Sequence[Suite]) -> list[Part]:
+    """The parts of the multilingual track: the same of all checkpoints and of the last model."""
+    folder = Path("multilingual") if evaluation is None else evaluation
+    parts = []
+    for model in [*map(checkpoint_name, words), MAIN]:
+        for suite in suites:
+            place = folder / suite.full
+            files = () if evaluation is None else tuple(files_of(place, tables=True))
+            parts.append(Part(model, suite.key, files, f"table in {suite.full}", suite, place))
     return parts
 
 
@@ -89,10 +106,13 @@ class Evaluation:
         parts: those of `parts_of`.
         backend: how texts are scored.
         device: auto, cpu, cuda or mps.
+        spaced: whether a space stands before whole texts, as in lm-eval.
     """
 
-    def __init__(self, folder: EntryFolder, parts: Sequence[Part], backend: Backend, device: str) -> None:
-        self.folder, self.backend, self.device = folder, backend, device
+    def __init__(
+        self, folder: EntryFolder, parts: Sequence[Part], backend: Backend, device: str, spaced: bool = False
+    ) -> None:
+        self.folder, self.backend, self.device, self.spaced = folder, backend, device, spaced
         self.parts = [part for part in parts if part.files]
         self._read: dict[tuple[Path, ...], Any] = {}
         self._digests: dict[tuple[Path, ...], str] = {}
@@ -145,7 +165,7 @@ class Evaluation:
             if run is None:
                 continue
             say(f"{model}: {', '.join(part.key for part in parts)}")
-            scorer = Completions(run, READINGS[self.backend], device=self.device)
+            scorer = Completions(run, READINGS[self.backend], device=self.device, spaced=self.spaced)
             for part in parts:
                 go_on()
                 self.folder.write_scores(self._scored(part, run, scorer), model, part.key, self._digest(part))
@@ -159,7 +179,8 @@ class Evaluation:
         """
         if part.files not in self._read:
             if part.suite is not None:
-                self._read[part.files] = read_choices(part.suite, part.files[0].parent)
+                assert part.folder is not None
+                self._read[part.files] = read_choices(part.suite, part.folder)
             else:
                 self._read[part.files] = (read_times if part.key == READING else read_contexts)(part.files[0])
         return self._read[part.files]

@@ -39,6 +39,15 @@ class Settings(Config):
     """The complete recipe."""
 
 
+class MultilingualSettings(Settings):
+    """What an entry to the multilingual track is made from; `words` is the sum of those of all languages."""
+
+    languages: dict[str, float]
+    """The words that the text of each language counts for."""
+    byte_premiums: dict[str, float]
+    """The byte premium of each language."""
+
+
 class EntryFolder:
     """The folder of an entry.
 
@@ -61,11 +70,17 @@ class EntryFolder:
         """The file to be submitted, under its official name."""
         return self.path / f"all_full_preds_and_fast_scores_{backend}.json"
 
+    def multilingual_submission(self, model: str) -> tuple[Path, Path]:
+        """The two files that the multilingual track takes: of scores, and of predictions."""
+        return self.path / f"{model}_submission.json", self.path / f"{model}_predictions.json"
+
     def settings(self) -> Settings | None:
         """The settings with which the entry was begun; None: it was not."""
         if not self._settings.is_file():
             return None
-        return Settings.parse(read_json(self._settings), str(self._settings))
+        values = read_json(self._settings)
+        kind = MultilingualSettings if "languages" in values else Settings
+        return kind.parse(values, str(self._settings))
 
     def begin(self, settings: Settings) -> None:
         """Make the folder, or go on in it.
@@ -85,9 +100,9 @@ class EntryFolder:
         without_links(self.path)
         write_atomically(self._settings, settings.model_dump_json(indent=2) + "\n")
 
-    def kept(self, words: int) -> Path:
-        """The run that the training keeps after so many words."""
-        return self.run / "saved" / SavePoint("words", words).folder
+    def kept(self, point: SavePoint) -> Path:
+        """The run that the training keeps at a point."""
+        return self.run / "saved" / point.folder
 
     def export(self, name: str) -> Path:
         """The export of a checkpoint, or of the last model."""

@@ -2,12 +2,13 @@
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from bakeoff.challenge.asking import Asked
-from bakeoff.challenge.labelled import SEEDS, TASKS
+from bakeoff.challenge.folder import MultilingualSettings
+from bakeoff.challenge.languages import BYTES_PER_WORD, LANGUAGES, texts_by_language
 from bakeoff.corpus.store import Corpus
 from bakeoff.display.wording import counted, duration, memory
 from bakeoff.jobs.forecast import Size
@@ -21,7 +22,7 @@ from bakeoff.training.resolution import resolve_recipe
 from bakeoff.training.speed import FORECAST_SECONDS, step_times
 
 SAMPLE = 2_000_000
-"""Characters of the text on which a training is measured where there is no corpus yet."""
+"""Characters (of several languages: bytes) of the text on which a training is measured where there is no corpus yet."""
 
 
 def forecast_entry(asked: Asked) -> dict[str, Any]:
@@ -40,14 +41,17 @@ def forecast_entry(asked: Asked) -> dict[str, Any]:
         if points
         else "none, for too little is read",
     }
+    if isinstance(settings, MultilingualSettings):
+        shares = (f"{LANGUAGES[code].name} {round(words):,}" for code, words in settings.languages.items())
+        found["languages"] = ", ".join(shares)
     found |= _training(asked)
     made = sum(folder.checkpoint(words).is_dir() for words in points)
     found["exports"] = f"{made} of {len(points)} done"
     scored = len(evaluation.parts) - len(waiting)
     found["zero-shot"] = f"{counted(len(waiting), 'part')} of checkpoints and the last model; {scored} done"
-    tasks = [task for task in TASKS if asked.has_labels(task)]
-    tuned = sum((folder.finetuned(task.name, seed) / "results.json").is_file() for task in tasks for seed in SEEDS)
-    found["fine-tunings"] = f"{len(tasks) * len(SEEDS)}; {tuned} done"
+    tasks, seeds = [task for task in asked.tasks if asked.has_labels(task)], asked.seeds
+    tuned = sum((folder.finetuned(task.name, seed) / "results.json").is_file() for task in tasks for seed in seeds)
+    found["fine-tunings"] = f"{len(tasks) * len(seeds)}; {tuned} done"
     found["missing"] = absent
     return found
 
@@ -56,8 +60,10 @@ def _training(asked: Asked) -> dict[str, str]:
     if (asked.folder.run / "summary.json").is_file():
         return {"training": f"done, in {duration(Run.open_finished(asked.folder.run).summary['seconds'])}"}
     with tempfile.TemporaryDirectory() as scratch:
-        corpus = Corpus.open(asked.folder.corpus) if asked.folder.corpus.exists() else _sampled(asked, Path(scratch))
-        budget = Budget(tokens=max(1, round(asked.read / max(corpus.words_per_token, 1e-9))))
+        there = asked.folder.corpus.exists()
+        corpus, share = (Corpus.open(asked.folder.corpus), 1.0) if there else _sampled(asked, Path(scratch))
+        words = asked.words_per_token(corpus) * (share if asked.languages else 1.0)
+        budget = Budget(tokens=max(1, round(asked.read / max(words, 1e-9))))
         steps = resolve_recipe(asked.recipe, corpus, budget, asked.device).training.budget.steps or 1
         (time,) = step_times([asked.recipe], corpus, asked.device, FORECAST_SECONDS)
         size = Size.of(asked.recipe, corpus.tokenizer.size, asked.device)
@@ -69,18 +75,26 @@ def _training(asked: Asked) -> dict[str, str]:
     }
 
 
-def _sampled(asked: Asked, scratch: Path) -> Corpus:
-    """A corpus of the first part of the text, with a tokenizer of its own."""
-    text = scratch / "text.txt"
-    text.write_text("".join(_beginning(asked)), encoding="utf-8")
-    return prepare(text, scratch / "corpus", tokenizer=asked.recipe.tokenizer, validation=0.1, workers=0)
+def _sampled(asked: Asked, scratch: Path) -> tuple[Corpus, float]:
+    """A corpus of the first part of the text, of each language's, with a tokenizer; and the share of that part."""
+    text, settings = scratch / "text.txt", asked.settings
+    parts, share = [(settings.data, SAMPLE)], 1.0
+    if isinstance(settings, MultilingualSettings):
+        sizes = {code: words * settings.byte_premiums[code] for code, words in settings.languages.items()}
+        share = min(1.0, SAMPLE / (BYTES_PER_WORD * sum(sizes.values())))
+        texts = texts_by_language(settings.data)
+        parts = [(texts[code], max(1, round(BYTES_PER_WORD * size * share))) for code, size in sizes.items()]
+    made = "".join(piece for files, size in parts for piece in _beginning(asked, files, size))
+    text.write_text(made, encoding="utf-8")
+    return prepare(text, scratch / "corpus", tokenizer=asked.recipe.tokenizer, validation=0.1, workers=0), share
 
 
-def _beginning(asked: Asked) -> Iterator[str]:
+def _beginning(asked: Asked, files: Sequence[str], size: int) -> Iterator[str]:
+    """The first pieces of files up to a size: characters, or bytes where several languages are compared."""
     options = SourceOptions(document_per_line=asked.settings.document_per_line)
-    characters = 0
-    for piece in TextReader(find_files(list(asked.settings.data), Counter()), options):
+    done = 0
+    for piece in TextReader(find_files(list(files), Counter()), options):
         yield ("\n" if piece.opens >= PARAGRAPH else "") + piece.text
-        characters += len(piece.text)
-        if characters > SAMPLE:
+        done += len(piece.text.encode()) if asked.languages else len(piece.text)
+        if done > size:
             return

@@ -33,17 +33,26 @@ class LabelledTask(NamedTuple):
     """A task of texts with labels."""
 
     name: str
-    texts: Callable[[Mapping[str, Any]], tuple[str, str]]
-    """The two texts of a row."""
+    texts: Callable[[Mapping[str, Any]], tuple[str, str | None]]
+    """The text of a row, and the second one, where there are two."""
     rows: int
     """The official number of rows that are predicted."""
     metric: str = "accuracy"
     batch: int = 32
     epochs: int = 10
+    place: str | None = None
+    """The official files' common path; None: that of the strict tracks."""
+    settings: "Callable[[LabelledTask, Recipe], FinetuneConfig] | None" = None
+    """Makes the settings; None: those of the strict tracks."""
+    whole_batches: int = 1
+    """Rows at the end that do not fill so many are not predicted."""
+    named_labels: bool = False
+    """Whether labels are texts."""
 
     def file(self, evaluation: Path, split: str) -> Path:
         """The official file of a split, train or valid."""
-        return evaluation / "full_eval" / FOLDER / f"{self.name}.{split}.jsonl"
+        place = f"full_eval/{FOLDER}/{self.name}" if self.place is None else self.place
+        return evaluation / f"{place}.{split}.jsonl"
 
 
 def _columns(first: str, second: str) -> Callable[[Mapping[str, Any]], tuple[str, str]]:
@@ -79,7 +88,7 @@ class TaskScores(Config):
     """The score of each seed in percent, on the file by which the best epoch was chosen, as officially."""
     collapsed: list[int]
     """The seeds whose model gave every row the same label."""
-    predictions: list[int]
+    predictions: list[int] | list[str]
     """The labels that the first seed's model gave."""
 
     @property
@@ -95,6 +104,8 @@ class TaskScores(Config):
 
 def settings_of(task: LabelledTask, recipe: Recipe) -> FinetuneConfig:
     """The official settings: an evaluation after each epoch; a head at the first token, or a causal model's last."""
+    if task.settings is not None:
+        return task.settings(task, recipe)
     longest = recipe.model.longest_input
     return FinetuneConfig.parse(
         {
@@ -114,17 +125,19 @@ def settings_of(task: LabelledTask, recipe: Recipe) -> FinetuneConfig:
 
 
 def write_tables(task: LabelledTask, evaluation: Path, folder: Path) -> tuple[Path, Path]:
-    """Write a task's rows with the columns text, pair and label, for train and for what is predicted.
+    """Write a task's rows with the columns text, pair (if there is one) and label, for train and what is predicted.
 
     Raises:
         UserError: a file cannot be read, or a row lacks a column or a label.
     """
     paths = folder / f"{task.name}.train.jsonl", folder / f"{task.name}.valid.jsonl"
     for path, split in zip(paths, ("train", "valid"), strict=True):
-        rows = json_lines(_rows(task, task.file(evaluation, split)))
+        rows = list(_rows(task, task.file(evaluation, split)))
         if not rows:
             raise UserError(f"{task.file(evaluation, split)}: the file holds no rows")
-        write_atomically(path, rows)
+        if split == "valid" and len(rows) >= task.whole_batches:
+            rows = rows[: len(rows) // task.whole_batches * task.whole_batches]
+        write_atomically(path, json_lines(rows))
     return paths
 
 
@@ -132,14 +145,14 @@ def _rows(task: LabelledTask, path: Path) -> Iterator[dict[str, str]]:
     for number, row in rows_of(path):
         try:
             text, pair = task.texts(row)
-            label = int(row["label"])
+            label = str(row["label"]) if task.named_labels else str(int(row["label"]))
         except KeyError as error:
             raise UserError(f"{path}:{number}: no row of {task.name}: it has no {error}") from None
         except (TypeError, ValueError):
             raise UserError(f"{path}:{number}: the label {row['label']!r} is not a whole number") from None
-        if not (isinstance(text, str) and isinstance(pair, str)):
+        if not (isinstance(text, str) and isinstance(pair, str | None)):
             raise UserError(f"{path}:{number}: a text is no text")
-        yield {"text": text, "pair": pair, "label": str(label)}
+        yield {"text": text, **({} if pair is None else {"pair": pair}), "label": label}
 
 
 def fine_tune(
@@ -153,7 +166,9 @@ def fine_tune(
     """
     train, valid = tables
     values: dict[str, Any] = {"kind": "classification", "name": task.name, "train": train, "dev": valid, "test": valid}
-    values |= {"text_column": "text", "pair_column": "pair", "label_column": "label", "metric": task.metric}
+    values |= {"text_column": "text", "label_column": "label", "metric": task.metric}
+    if "pair" in next(iter(rows_of(train)))[1]:
+        values["pair_column"] = "pair"
     if task.metric == "f1":
         values["positive"] = "1"
     config = parse_task(values, task.name)
@@ -169,7 +184,7 @@ def scores_of(task: LabelledTask, runs: Mapping[int, Path]) -> TaskScores:
         metric=task.metric,
         scores={seed: 100 * run.results.scores["test"][task.metric] for seed, run in opened.items()},
         collapsed=[seed for seed, labels in predicted.items() if len(set(labels)) == 1],
-        predictions=[int(label) for label in next(iter(predicted.values()))],
+        predictions=[label if task.named_labels else int(label) for label in next(iter(predicted.values()))],
     )
 
 

@@ -10,7 +10,7 @@ from bakeoff.challenge.evaluation import AOA, READING, Evaluation
 from bakeoff.challenge.folder import MAIN
 from bakeoff.challenge.labelled import TASKS, TaskScores
 from bakeoff.challenge.reading_times import ReadingScores
-from bakeoff.challenge.rules import TRACKS, checkpoint_name
+from bakeoff.challenge.rules import TRACKS, Published, checkpoint_name
 from bakeoff.challenge.suites import SUITES
 from bakeoff.config import Config
 from bakeoff.display import markdown
@@ -58,33 +58,66 @@ class EntryResults(Config):
     submission: str
     """The name of the file to be submitted."""
 
+    @property
+    def text(self) -> str:
+        """What is to be said of the text."""
+        return ""
+
+    @property
+    def note(self) -> str:
+        """What is to be said of the scores."""
+        return (
+            "Reading is the mean of both kinds of times. Fine-tuning: mean and deviation over seeds, on the rows by "
+            "which the best epoch was chosen, as officially."
+        )
+
     def titles(self) -> tuple[str, ...]:
         """The titles of the columns of `rows`."""
-        return ("", "official", "ties shared", "ties", *(each.name for each in TRACKS[self.track].published))
+        return ("", "official", "ties shared", "ties", *(each.name for each in self.others))
+
+    @property
+    def submitted(self) -> tuple[str, ...]:
+        """The names of all files to be submitted."""
+        return (self.submission,)
+
+    @property
+    def others(self) -> tuple[Published, ...]:
+        """Models of others, whose scores stand beside the own ones."""
+        return TRACKS[self.track].published
+
+    @property
+    def curves(self) -> tuple[str, ...]:
+        """The parts that are scored of each checkpoint."""
+        return (*(suite.key for suite in SUITES), READING)
 
     def rows(self) -> list[tuple[str, ...]]:
         """A row for each part: its name, the official score, the tie-safe one, the ties, and what others reached."""
         found = self.scores.get(MAIN, {})
         rows: list[tuple[str, ...]] = []
         for key, title in [*((suite.key, suite.title) for suite in SUITES), (READING, READING)]:
-            score = found.get(key)
-            own = ["-", "-", "-"] if score is None else [_shown(score.official), _shown(score.tie_safe), "-"]
-            if score is not None and score.tie_safe is not None:
-                own[-1] = f"{score.ties:,} of {score.items:,}"
-            rows.append((title, *own, *self._published(key)))
+            rows.append(self._row(key, title, found.get(key)))
         piqa = [score.official for key, score in found.items() if key.startswith("global_piqa")]
         if len(piqa) == 2:
-            rows.append(("GlobalPIQA, mean", _shown(fmean(piqa)), "-", "-", *self._published("global_piqa")))
-        for name, scores in self.labelled.items():
-            shown = f"{scores.mean:.2f} ± {scores.deviation:.2f}"
-            rows.append((f"{name}, {scores.metric}", shown, "-", "-", *self._published(name)))
+            rows.append(("GlobalPIQA, mean", shown(fmean(piqa)), "-", "-", *self._published("global_piqa")))
+        rows += [self._labelled_row(name) for name in self.labelled]
         if len(self.labelled) == len(TASKS):
             mean = fmean(scores.mean for scores in self.labelled.values())
-            rows.append(("fine-tuning, mean", _shown(mean), "-", "-", *self._published("glue")))
+            rows.append(("fine-tuning, mean", shown(mean), "-", "-", *self._published("glue")))
         return rows
 
+    def _row(self, key: str, title: str, score: Score | None) -> tuple[str, ...]:
+        own = ["-", "-", "-"] if score is None else [shown(score.official), shown(score.tie_safe), "-"]
+        if score is not None and score.tie_safe is not None:
+            own[-1] = f"{score.ties:,} of {score.items:,}"
+        return (title, *own, *self._published(key))
+
+    def _labelled_row(self, name: str) -> tuple[str, ...]:
+        scores = self.labelled[name]
+        own = f"{scores.mean:.2f} ± {scores.deviation:.2f}"
+        return (f"{name}, {scores.metric}", own, "-", "-", *self._published(name))
+
     def _published(self, key: str) -> list[str]:
-        return [_shown(each.scores.get(key)) for each in TRACKS[self.track].published]
+        return [shown(each.scores.get(key)) for each in self.others]
 
     def remarks(self) -> list[str]:
         """Sentences on what readers have to know of the numbers."""
@@ -98,32 +131,31 @@ class EntryResults(Config):
 
     def markdown(self) -> str:
         """The report."""
-        sources = "; ".join(f"{each.name}: {each.source}" for each in TRACKS[self.track].published)
+        sources = "; ".join(f"{each.name}: {each.source}" for each in self.others)
         title = f"# BabyLM {self.track}: {markdown.text(self.recipe)}"
         lines = [
             title,
             "",
-            f"{self.words:,} words of text, {self.words_read:,} words read, "
+            f"{self.words:,} words of text{self.text}, {self.words_read:,} words read, "
             f"{counted(len(self.checkpoints), 'checkpoint')}; scored as {self.backend}.",
             "",
             f"| {' | '.join(self.titles())} |",
             f"|{'---|' * len(self.titles())}",
             *(f"| {' | '.join(map(markdown.cell, row))} |" for row in self.rows()),
             "",
-            f"Of others: {sources}. Reading is the mean of both kinds of times. Fine-tuning: mean and "
-            "deviation over seeds, on the rows by which the best epoch was chosen, as officially.",
+            f"Of others: {sources}. {self.note}",
             "",
         ]
         keys = [
             key
-            for key in (*(suite.key for suite in SUITES), READING)
+            for key in self.curves
             if any(key in self.scores.get(checkpoint_name(words), {}) for words in self.checkpoints)
         ]
         if keys:
             lines += [f"| fast | {' | '.join(keys)} |", f"|---|{'---|' * len(keys)}"]
             for words in self.checkpoints:
                 found = self.scores.get(checkpoint_name(words), {})
-                cells = [_shown(found[key].official) if key in found else "-" for key in keys]
+                cells = [shown(found[key].official) if key in found else "-" for key in keys]
                 lines.append(f"| {checkpoint_name(words)} | {' | '.join(cells)} |")
             lines.append("")
         lines += [f"- {markdown.sentence(each)}" for each in self.remarks()]
@@ -145,5 +177,6 @@ def zero_shot_scores(evaluation: Evaluation) -> dict[str, dict[str, Score]]:
     return found
 
 
-def _shown(value: float | None) -> str:
+def shown(value: float | None) -> str:
+    """A score in words; a dash where there is none."""
     return "-" if value is None else number(value, 2)

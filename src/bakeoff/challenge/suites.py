@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from bakeoff import checksums
 from bakeoff.errors import UserError
 from bakeoff.json_files import MOST_OF_LINES, parse_json
+from bakeoff.reading.files import TEXT, kind_of
+from bakeoff.reading.tables import open_table
 
 
 class Choice(NamedTuple):
@@ -22,6 +24,8 @@ class Choice(NamedTuple):
     """What a prediction gives for each text."""
     right: int = 0
     """The index of the right text."""
+    digest: str = ""
+    """A digest of the item, where it is submitted by it."""
 
 
 class Sizes(NamedTuple):
@@ -51,6 +55,16 @@ class Suite(NamedTuple):
     """The sizes of the fast one."""
     groups: tuple[str, ...] = ()
     """Beginnings of the names of fields; the accuracy is the mean over these of means over fields. Empty: over all."""
+    over_items: bool = False
+    """Whether the accuracy is the mean over items instead."""
+    ties: Literal["first", "shared", "wrong"] = "first"
+    """Of texts with equal scores, officially: the first is taken, or they share the point, or none is right."""
+    per_token: bool = False
+    """Whether sums of log-probabilities are divided by the number of their tokens."""
+    hidden: bool = False
+    """Whether the organisers make the score of the sums, which are submitted."""
+    tables: bool = False
+    """Whether its files may be any tables, in folders, too: those that the Hub has of it."""
 
     def folder(self, evaluation: Path, fast: bool) -> Path | None:
         """The folder of the suite's files below the official `evaluation_data`."""
@@ -120,23 +134,29 @@ SUITES = (
 """The suites of choices. Sizes are those of babylm-org/babylm-eval, April 2026; GlobalPIQA came later."""
 
 
-def files_of(folder: Path) -> list[Path]:
+def files_of(folder: Path, tables: bool = False) -> list[Path]:
     """The files of a suite, in the order of their names; empty: there are none."""
-    return sorted(folder.glob("*.jsonl")) if folder.is_dir() else []
+    if not folder.is_dir():
+        return []
+    if tables:
+        return sorted(each for each in folder.rglob("*") if each.is_file() and kind_of(each) not in (None, TEXT))
+    return sorted(folder.glob("*.jsonl"))
 
 
 def read_choices(suite: Suite, folder: Path) -> list[Choice]:
-    """All items of a suite, file by file.
+    """All items of a suite, file by file; a file of tables is a field, named after its folder if it has one.
 
     Raises:
         UserError: a file cannot be read, holds no rows, or a row lacks what the suite's rows have.
     """
     choices: list[Choice] = []
-    for path in files_of(folder):
+    for path in files_of(folder, suite.tables):
         before = len(choices)
-        for number, row in rows_of(path):
+        inside = suite.tables and path.parent != folder
+        name = path.relative_to(folder).parts[0] if inside else path.name.split(".")[0] if suite.tables else path.stem
+        for number, row in open_table(path).whole() if suite.tables else rows_of(path):
             try:
-                choice = suite.read(row, path.stem)
+                choice = suite.read(row, name)
             except (KeyError, TypeError, ValueError) as error:
                 raise UserError(f"{path}:{number}: no row of {suite.title}: {_lack(error)}") from None
             texts = [*choice.texts, *choice.answers]

@@ -19,15 +19,18 @@ from bakeoff.unread_keys import require_effect
 @taking(
     options=options_from(
         "bakeoff.challenge.entry.babylm",
-        *("evaluation", "epochs", "backend", "document_per_line", "seed"),
+        *("evaluation", "epochs", "backend", "document_per_line", "byte_premiums", "seed"),
         evaluation={"metavar": "DIR"},
         backend={"metavar": "causal|mlm|mntp"},
+        byte_premiums={"metavar": "LANGUAGE=NUMBER,..."},
     )
 )
 def babylm(
-    track: Annotated[str, typer.Argument(help="strict or strict-small.")],
+    track: Annotated[str, typer.Argument(help="strict, strict-small or multilingual.")],
     recipe: Annotated[str, typer.Argument(help="A recipe's name or file.", autocompletion=complete_recipe)],
-    data: Annotated[list[str], typer.Option(help="Text: a file or a folder. May be repeated.")],
+    data: Annotated[
+        list[str], typer.Option(help="Text: a file or a folder; of multilingual LANGUAGE=PATH. May be repeated.")
+    ],
     out: Annotated[Path, typer.Option(help="Folder of the entry.")],
     *,
     options: dict[str, Any],
@@ -46,6 +49,8 @@ def babylm(
     Example: bakeoff babylm strict-small laptop-decoder-mini --data text --evaluation evaluation_data --out entry
 
     Example: bakeoff babylm strict-small laptop-decoder-mini --data text --out entry --dry-run
+
+    Example: bakeoff babylm multilingual laptop-decoder-mini --data eng=english --data zho=chinese --out entry
     """
     from bakeoff.challenge.asking import ask
     from bakeoff.challenge.entry import babylm as make
@@ -71,4 +76,5 @@ def babylm(
         return
     for line in [*aligned([results.titles(), *results.rows()]), *results.remarks()]:
         show(line)
-    show(f"{out / results.submission}: to be submitted; {out}/babylm.md has all scores")
+    submitted = " and ".join(str(out / file) for file in results.submitted)
+    show(f"{submitted}: to be submitted; {out}/babylm.md has all scores")

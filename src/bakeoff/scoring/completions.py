@@ -26,14 +26,23 @@ class Completions:
         reading: one of `methods.readings(run)`.
         device: auto, cpu, cuda or mps.
         processes: those that score the texts together.
+        spaced: read texts that are scored whole with a space before them, as lm-eval does.
 
     Raises:
         UserError: the run cannot score in this way.
     """
 
-    def __init__(self, run: Run, reading: Reading, *, device: str = "auto", processes: Processes = ALONE) -> None:
+    def __init__(
+        self,
+        run: Run,
+        reading: Reading,
+        *,
+        device: str = "auto",
+        processes: Processes = ALONE,
+        spaced: bool = False,
+    ) -> None:
         known = require_reading(run, reading)
-        self.run, self.tokenizer = run, run.tokenizer
+        self.run, self.tokenizer, self.spaced = run, run.tokenizer, spaced
         self._words = WordStarts(self.tokenizer) if reading == "pseudo_words" else None
         self._scorer = scorer_of(run, known[reading], False, device, self._words is not None, processes=processes)
         self._end = self.tokenizer.end_of_line if reading == "forwards" else None
@@ -65,13 +74,22 @@ class Completions:
                     raise UserError(f"{self.run.path}: the score of {key[0]!r} is {found[key]}, not a finite number")
         return np.array([found[key] for key in keys], np.float64)
 
+    def sizes(self, texts: Sequence[str], begins: Sequence[int]) -> list[int]:
+        """(N,) the number of tokens that `score` scores in each text."""
+        return [len(row.ids) - row.first for row in self._rows(list(zip(texts, begins, strict=True)))]
+
+    def unknown(self, texts: Sequence[str]) -> list[bool]:
+        """(N,) whether a token of each text is the unknown one."""
+        return [bool((ids == self.tokenizer.unknown).any()) for ids, _ in self._encoded([(text, 0) for text in texts])]
+
+    def _encoded(self, keys: Sequence[tuple[str, int]]) -> list[tuple[NDArray[np.int64], NDArray[np.bool_]]]:
+        return self.tokenizer.encode([" " * (self.spaced and not begin) + clean(text) for text, begin in keys])
+
     def _rows(self, keys: Sequence[tuple[str, int]]) -> list[ScoredText]:
         rows = []
         begun = [text for text, begin in keys if begin]
         placed = iter(self.tokenizer.encode_placed(begun) if begun else [])
-        for (_, begin), (ids, starts) in zip(
-            keys, self.tokenizer.encode([clean(text) for text, _ in keys]), strict=True
-        ):
+        for (_, begin), (ids, starts) in zip(keys, self._encoded(keys), strict=True):
             first = int((next(placed).end <= begin).sum()) if begin else 0
             if self._end is not None and len(ids):  # a text is a line, whose end is a token
                 ids = np.append(ids, self._end)
