@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -158,15 +159,17 @@ def test_an_interruption_waits_for_what_was_begun(monkeypatch):
 
     def work(begin, end):
         time.sleep(0.05)
-        done.append(begin.value)
+        done.append(begin)
+
+    setattr(work, "argtypes", ())  # noqa: B010
 
     class Pool(ThreadPoolExecutor):
         def submit(self, *given):
-            if given[1].value == 2:
+            if given[1] == 2:
                 raise KeyboardInterrupt
             return super().submit(*given)
 
-    monkeypatch.setattr(compiled_kernels, "kernels", lambda: Compiled({"work": work}, ""))
+    monkeypatch.setattr(compiled_kernels, "kernels", lambda: Compiled(SimpleNamespace(work=work), ""))
     with using_threads(3), Pool(2) as pool:
         monkeypatch.setattr(compiled_kernels, "_pool", lambda *_: pool)
         with pytest.raises(KeyboardInterrupt):

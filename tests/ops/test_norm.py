@@ -10,7 +10,7 @@ from bakeoff.models.norms import RMSNorm
 from bakeoff.ops import norm as ops
 from bakeoff.ops.cpu.compiled_kernels import kernels
 from bakeoff.ops.dropout import dropout
-from bakeoff.ops.norm import norm_beside, norm_of_sum
+from bakeoff.ops.norm import norm_alone, norm_beside, norm_of_sum, residual, rounded
 
 needs_kernels = pytest.mark.skipif(kernels().library is None, reason=kernels().origin)
 ROUNDING = 2.0**-6
@@ -80,6 +80,47 @@ def test_values_and_gradients_are_those_of_the_single_operations(kind, shape, ro
         made = list(norm_beside(x, norm))
         wanted = [exact_leaves[0] * 1, exact(exact_leaves[0])]
     assert compared(made, wanted, leaves, exact_leaves) < ROUNDING
+
+
+@needs_kernels
+@given(
+    kind=KINDS, summed=st.booleans(), uses=st.sampled_from(["both", "function", "residual"]), seed=st.integers(0, 99)
+)
+@settings(max_examples=30, deadline=None)
+def test_gradients_of_both_ways_after_a_norm_are_summed(kind, summed, uses, seed):
+    torch.manual_seed(seed)
+    x, branch = (torch.randn(3, 41, 40).bfloat16().requires_grad_() for _ in range(2))
+    norm, exact = a_norm(kind, 40), a_norm(kind, 40).double()
+    exact.load_state_dict(norm.state_dict())
+    y = norm_of_sum(x, branch, 0.5, False, norm) if summed else norm_alone(x, norm)
+    past = residual(y)
+    assert past is not y
+    assert torch.equal(past, y)
+    leaves = [x, *([branch] if summed else []), *norm.parameters()]
+    exact_leaves = [*(leaf.detach().double().requires_grad_() for leaf in leaves[: 1 + summed]), *exact.parameters()]
+    total = sum(exact_leaves[: 1 + summed])
+    rounding = ((x + branch).double() - total).detach() if summed else 0.0
+    wanted = exact(total + rounding)
+    ways = {"both": [0, 1], "function": [0], "residual": [1]}[uses]
+    made, expected = [[y, past][way] for way in ways], [wanted * 1 for _ in ways]
+    assert compared(made, expected, leaves, exact_leaves) < ROUNDING
+
+
+def test_what_no_kernel_made_goes_past_a_function_as_it_is():
+    x, norm = torch.randn(2, 8, requires_grad=True), nn.LayerNorm(8)
+    y = norm_of_sum(x, x, 0.0, False, norm)
+    assert residual(y) is y
+    assert torch.equal(norm_alone(x, norm), norm(x))
+
+
+@needs_kernels
+def test_states_are_rounded_where_a_model_is_trained_in_bfloat16():
+    x = torch.randn(2, 8)
+    assert rounded(x) is x
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(rounded(x), x.bfloat16())
+        with torch.no_grad():
+            assert rounded(x) is x
 
 
 @needs_kernels

@@ -23,19 +23,20 @@ needs_kernel = pytest.mark.skipif(
     height=st.sampled_from([32, 64, 96, 288]),
     width=st.sampled_from([32, 96, 256, 320]),
     turned=st.booleans(),
+    factor=st.sampled_from([1.0, 0.37]),
     seed=st.integers(0, 2**31),
 )
 @settings(max_examples=30, deadline=None)
-def test_product_and_sums_are_those_of_float64(rows, height, width, turned, seed):
+def test_product_and_sums_are_those_of_float64(rows, height, width, turned, factor, seed):
     torch.manual_seed(seed)
     one, other = torch.randn(rows, height).bfloat16(), torch.randn(rows, width).bfloat16()
     if turned:  # not contiguous
         one = one.t().contiguous().t()
-    product, sums = transposed_product(one, other)
+    product, sums = transposed_product(one, other, factor)
     assert product.dtype == sums.dtype == torch.float32
-    expected = one.double().t() @ other.double()
+    expected = factor * (one.double().t() @ other.double())
     assert (product - expected).norm() < 1e-5 * expected.norm()
-    assert (sums - one.double().sum(0)).norm() < 1e-5 * rows**0.5 * height**0.5
+    assert (sums - factor * one.double().sum(0)).norm() < 1e-5 * rows**0.5 * height**0.5
 
 
 @needs_kernel

@@ -91,6 +91,8 @@ class Context(NamedTuple):
     """
     wanted: Tensor | None = None
     """(B, M) positions of each row whose states are wanted; None: all positions."""
+    beside: Tensor | None = None
+    """(B, T, D) the residual connection, which a part that `adds` adds to its output. None: it is added elsewhere."""
     source: Tensor | None = None
     """(B, U, D) output of the encoder, for attention to the source."""
     source_mask: Tensor | None = None

@@ -12,6 +12,7 @@ from bakeoff.config import Config
 from bakeoff.models.context import BuildContext
 from bakeoff.models.initialisation import InitialConfig, initialise
 from bakeoff.ops.dropout import dropout
+from bakeoff.ops.norm import norm_alone, rounded
 from bakeoff.row import Row
 
 
@@ -139,7 +140,7 @@ class Embedding(nn.Module):
             x = x * math.sqrt(x.shape[-1]) + made(positions + self.first_wave, x.shape[-1])
         if self.segments is not None:
             x = x + (self.segments.weight[0] if row.segments is None else self.segments(row.segments))
-        return dropout(self.norm(x), self.dropout, self.training)
+        return dropout(norm_alone(rounded(x), self.norm), self.dropout, self.training)
 
     def flops_per_token(self, length: int) -> int:
         """Floating-point operations of one token's forward pass: the factorisation's linear layer."""

@@ -8,6 +8,6 @@ from bakeoff.ops.linear import linear
 class Linear(nn.Linear):
     """torch's linear layer, by `bakeoff.ops.linear`."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """(..., I) to (..., O)."""
-        return linear(x, self.weight, self.bias)
+    def forward(self, x: Tensor, beside: Tensor | None = None) -> Tensor:
+        """(..., I) to (..., O), added to `beside` where there is such."""
+        return linear(x, self.weight, self.bias, beside)

@@ -40,6 +40,8 @@ class Part(nn.Module):
     dimensions (`matrices.py`). Parameters of modules inside the part are declared by these modules."""
     counts_tokens: ClassVar[bool] = False
     """The part's output depends on the number of tokens before, which neither its state nor its config tells."""
+    adds: ClassVar[bool] = False
+    """The part adds `context.beside` to its output, within its last product; parts without this get none."""
     chooses: ClassVar[bool] = False
     """The part computes the states at the positions `context.wanted` alone; parts without this get no positions."""
 

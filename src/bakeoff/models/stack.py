@@ -2,6 +2,7 @@
 
 from typing import ClassVar, Literal, cast
 
+import torch
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -17,6 +18,7 @@ from bakeoff.models.packing import at_positions, packing_of, worth_packing
 from bakeoff.models.part import Part, State
 from bakeoff.ops.cpu.bfloat16 import autocast_to_bfloat16
 from bakeoff.ops.dropout import dropout
+from bakeoff.ops.norm import norm_alone
 
 MOST_LAYERS = 1024
 """Largest number of layers; the deepest published transformer has 1,000 (Wang et al. 2022, arXiv:2203.00555)."""
@@ -196,7 +198,8 @@ class Stack(nn.Module):
 
     def output(self, x: Tensor) -> Tensor:
         """(B, T, D) states of a layer after the stack's final norm and dropout, as for the last layer."""
-        return dropout(self.norm(x), self.dropout, self.training)
+        normed = norm_alone(x, self.norm) if torch.is_grad_enabled() else self.norm(x)
+        return dropout(normed, self.dropout, self.training)
 
     def outputs(self, x: Tensor, context: Context) -> list[Tensor]:
         """(B, T, D) the input of the first layer and the output of each layer, before the final norm."""

@@ -76,9 +76,15 @@ def attention(
     )
 
 
-def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """W x + b of (..., I) states, an (O, I) weight and an (O,) bias."""
-    return F.linear(x, weight, bias)
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None, beside: Tensor | None = None) -> Tensor:
+    """W x + b of (..., I) states, an (O, I) weight and an (O,) bias, added to (..., O) `beside` if there is such."""
+    y = F.linear(x, weight, bias)
+    return y if beside is None else beside + y
+
+
+def adds_within_products(x: Tensor) -> bool:
+    """Whether `linear` is to add what stands beside the states."""
+    return False
 
 
 def rotate(x: Tensor, start: int = 0, base: float = 10_000.0) -> Tensor:
@@ -108,6 +114,22 @@ def gelu(x: Tensor, by_tanh: bool = False, gate: Tensor | None = None) -> Tensor
 def norm_beside(x: Tensor, norm: nn.Module) -> tuple[Tensor, Tensor]:
     """States and their norm."""
     return x, norm(x)
+
+
+def norm_alone(x: Tensor, norm: nn.Module) -> Tensor:
+    """The norm of states."""
+    normed: Tensor = norm(x)
+    return normed
+
+
+def rounded(x: Tensor) -> Tensor:
+    """States of the type in which a model has them."""
+    return x
+
+
+def residual(x: Tensor) -> Tensor:
+    """States as what goes past a function of them."""
+    return x
 
 
 def norm_of_sum(x: Tensor, branch: Tensor, rate: float, training: bool, norm: nn.Module) -> Tensor:

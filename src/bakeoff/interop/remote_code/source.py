@@ -22,12 +22,16 @@ IN_THEIR_PLACE = {
     ("bakeoff.ops.attention_heads", "attention_heads"): "attention_heads",
     ("bakeoff.ops.self_attention", "self_attention_at_once"): "self_attention_at_once",
     ("bakeoff.ops.linear", "linear"): "linear",
+    ("bakeoff.ops.linear", "adds_within_products"): "adds_within_products",
     ("bakeoff.ops.rotary", "rotate"): "rotate",
     ("bakeoff.ops.head_norm", "head_norm"): "head_norm",
     ("bakeoff.ops.short_convolution", "short_convolution"): "short_convolution",
     ("bakeoff.ops.gelu", "gelu"): "gelu",
     ("bakeoff.ops.norm", "norm_beside"): "norm_beside",
     ("bakeoff.ops.norm", "norm_of_sum"): "norm_of_sum",
+    ("bakeoff.ops.norm", "norm_alone"): "norm_alone",
+    ("bakeoff.ops.norm", "rounded"): "rounded",
+    ("bakeoff.ops.norm", "residual"): "residual",
 }
 """Replacements in `plain.py` for definitions that need more than torch, or serve training speed alone."""
 ALWAYS = frozenset({"forward", "backward"})

@@ -53,6 +53,7 @@ class FeedForward(Part):
     """
 
     skips_padding = True
+    adds = True
 
     def __init__(self, config: FeedForwardConfig, context: BuildContext) -> None:
         super().__init__()
@@ -71,7 +72,7 @@ class FeedForward(Part):
         if self.convolution is not None:
             x, state = self.convolution(x, context, cast(Tensor | None, state))
         inner = activate(self.input(x), self.activation, None if self.gate is None else self.gate(x))
-        return self.output(dropout(self.norm(inner), self.dropout, self.training)), state
+        return self.output(dropout(self.norm(inner), self.dropout, self.training), context.beside), state
 
     @property
     @override

@@ -15,7 +15,8 @@ from bakeoff.models.mixers.cross_attention import CrossAttentionConfig
 from bakeoff.models.packing import at_positions
 from bakeoff.models.part import Part, State, Wrapper, apply_part
 from bakeoff.ops.dropout import dropout
-from bakeoff.ops.norm import norm_beside, norm_of_sum
+from bakeoff.ops.linear import adds_within_products
+from bakeoff.ops.norm import norm_beside, norm_of_sum, residual
 
 Norm = Literal["post", "pre", "branch"]
 
@@ -48,6 +49,10 @@ class Sublayer(Wrapper):
         given = x
         if self.placement == "pre":
             x, given = norm_beside(x, self.norm)
+            if self._adds_within(x, context):
+                return apply_part(self.function, given, context._replace(beside=x), state)
+        elif self.residual and self.placement == "post":
+            x = residual(x)
         y, state = apply_part(self.function, given, context, state)
         if self.residual and context.wanted is not None:
             x = at_positions(x, context.wanted, context.packing)
@@ -57,6 +62,12 @@ class Sublayer(Wrapper):
         if not self.residual:
             return y if self.placement == "pre" else self.norm(y), state
         return x + (self.norm(y) if self.placement == "branch" else y), state
+
+    def _adds_within(self, x: Tensor, context: Context) -> bool:
+        """Whether the function itself adds x to its output, all of it as it is."""
+        dropped = self.training and self.dropout > 0.0
+        all_of_it = context.wanted is None and context.packing is None
+        return self.residual and self.function.adds and not dropped and all_of_it and adds_within_products(x)
 
     @property
     def chooses(self) -> bool:  # type: ignore[override]

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self, cast
 
 import torch
-import torch.nn.functional as F
 from pydantic import Field, model_validator
 from torch import Tensor
 from typing_extensions import override
@@ -21,6 +20,7 @@ from bakeoff.models.part import Part, State
 from bakeoff.ops.attention import attention
 from bakeoff.ops.attention_heads import attention_heads
 from bakeoff.ops.document_attention import document_attention
+from bakeoff.ops.gelu import gelu
 from bakeoff.ops.projected_heads import ProjectedHeads
 from bakeoff.ops.rotary import BASE
 from bakeoff.ops.self_attention import self_attention_at_once
@@ -129,6 +129,7 @@ class Attention(Part):
     """
 
     skips_padding = True
+    adds = True
 
     def __init__(self, config: AttentionConfig, context: BuildContext) -> None:
         super().__init__()
@@ -191,8 +192,8 @@ class Attention(Part):
         elif context.packing is not None:
             mixed = context.packing.packed(mixed)
         if self.gate is not None:
-            mixed = mixed * F.gelu(self.gate(x))
-        return self.output(mixed), state
+            mixed = gelu(self.gate(x), gate=mixed)
+        return self.output(mixed, context.beside), state
 
     def _attended(
         self, query: Tensor, key: Tensor, value: Tensor, context: Context, settings: dict[str, Any]

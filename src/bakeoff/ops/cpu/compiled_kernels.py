@@ -2,11 +2,12 @@
 
 import ctypes
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache, lru_cache
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -77,15 +78,14 @@ def run(name: str, items: int, size: int, *arguments: Argument) -> None:
         size: numbers that an item has.
         arguments: the kernel's further arguments; tensors are contiguous.
     """
-    library = kernels().library
-    assert library is not None
-    kernel, values = library[name], [_value(each) for each in arguments]
+    kernel, values = _kernel(name, arguments), [_value(each) for each in arguments]
     most = 1 if size == 0 else items * size // LEAST_NUMBERS
     threads = min(torch.get_num_threads(), items, most)
     if threads <= 1:
-        kernel(ctypes.c_int64(0), ctypes.c_int64(items), *values)
+        kernel(0, items, *values)
         return
-    first, *others = _ranges(items, threads)
+    bounds = [items * number // threads for number in range(threads + 1)]
+    first, *others = pairwise(bounds)
     pool = _pool(torch.get_num_threads(), os.getpid())
     running: list[Future[None]] = []
     try:
@@ -95,19 +95,27 @@ def run(name: str, items: int, size: int, *arguments: Argument) -> None:
         wait(running)
 
 
-def _value(argument: Argument) -> ctypes.c_void_p | ctypes.c_int64 | ctypes.c_float:
+def _kernel(name: str, arguments: Sequence[Argument]) -> Callable[..., None]:
+    """The function of C, with the types of its arguments, which every call of it has."""
+    kernel: Any = getattr(kernels().library, name)
+    if kernel.argtypes is None:
+        kernel.argtypes = (ctypes.c_int64, ctypes.c_int64, *map(_type, arguments))
+        kernel.restype = None
+    return kernel  # type: ignore[no-any-return]
+
+
+def _type(argument: Argument) -> type[ctypes.c_void_p | ctypes.c_int64 | ctypes.c_float]:
+    if argument is None or isinstance(argument, Tensor):
+        return ctypes.c_void_p
+    return ctypes.c_int64 if isinstance(argument, int) else ctypes.c_float
+
+
+def _value(argument: Argument) -> int | float | None:
     if isinstance(argument, Tensor):
         assert type(argument) in IN_MEMORY
         assert argument.is_contiguous()
-        return ctypes.c_void_p(argument.data_ptr())
-    if argument is None:
-        return ctypes.c_void_p(None)
-    return ctypes.c_int64(argument) if isinstance(argument, int) else ctypes.c_float(argument)
-
-
-def _ranges(items: int, threads: int) -> Iterator[tuple[ctypes.c_int64, ctypes.c_int64]]:
-    bounds = [items * number // threads for number in range(threads + 1)]
-    return ((ctypes.c_int64(begin), ctypes.c_int64(end)) for begin, end in pairwise(bounds))
+        return argument.data_ptr()
+    return argument
 
 
 @lru_cache(maxsize=1)

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from bakeoff.ops.cpu.compiled_kernels import run, runs_kernels
+from bakeoff.ops.cpu.linear import multiplies_by_onednn
 from bakeoff.ops.cpu.transposed_product import multiplies_transposed, transposed_product
 
 HALF = 0.5
@@ -58,7 +59,11 @@ class LinearCrossEntropy(torch.autograd.Function):
     def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor) -> Tensor:
         """The sum in nats, of (N, E) rows, a (V, E) weight, a (V,) bias and (N,) labels."""
         rows, weight = rows.bfloat16(), weight.bfloat16()
-        scores = F.linear(rows, weight, None if bias is None else bias.bfloat16())
+        bias = None if bias is None else bias.bfloat16()
+        if rows.numel() and multiplies_by_onednn() and runs_kernels(rows):  # torch's would copy the bias into all rows
+            scores = torch.ops.mkldnn._linear_pointwise(rows, weight, bias, "none", [], "")
+        else:
+            scores = F.linear(rows, weight, bias)
         losses, gradient = _by_kernel(scores, labels) if runs_kernels(scores) else _by_torch(scores, labels)
         ctx.save_for_backward(rows, weight, gradient)
         return losses.sum()
@@ -72,16 +77,12 @@ class LinearCrossEntropy(torch.autograd.Function):
         for_weight: Tensor | None = None
         for_bias: Tensor | None = None
         if of_weight and multiplies_transposed(gradient, rows.shape[1]):
-            for_weight, for_bias = transposed_product(gradient, rows)
+            for_weight, for_bias = transposed_product(gradient, rows, float(upstream[0]))
         else:
-            for_weight = (gradient.t() @ rows).float() if of_weight else None
-            for_bias = gradient.sum(0).float() if of_bias else None
-        return (
-            (gradient @ weight).mul_(upstream[0]) if of_rows else None,
-            None if for_weight is None else for_weight.mul_(upstream[0]),
-            None if for_bias is None or not of_bias else for_bias.mul_(upstream[0]),
-            None,
-        )
+            for_weight = (gradient.t() @ rows).float().mul_(upstream[0]) if of_weight else None
+            for_bias = gradient.sum(0).float().mul_(upstream[0]) if of_bias else None
+        for_rows = (gradient @ weight).mul_(upstream[0]) if of_rows else None
+        return for_rows, for_weight, for_bias if of_bias else None, None
 
 
 def _by_kernel(scores: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:

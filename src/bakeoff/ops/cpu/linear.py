@@ -17,31 +17,36 @@ LEAST_ROWS = 4096
 
 
 class Linear(torch.autograd.Function):
-    """(..., I) states, an (O, I) weight and an (O,) bias, or None, to (..., O); see `bakeoff.ops.linear`.
+    """(..., I) states, an (O, I) weight, an (O,) bias and (..., O) r, or None, to (..., O); see `bakeoff.ops.linear`.
 
     States are bfloat16. A weight and a bias in float32 are rounded, and where a kernel makes their gradients these are
     not.
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, beside: Tensor | None) -> Tensor:
         """The product; torch's would first copy the bias into all of its rows."""
         ctx.type = weight.dtype
         weight, bias = weight.bfloat16(), None if bias is None else bias.bfloat16()
         ctx.save_for_backward(x, weight)
-        y: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+        multiply, y = torch.ops.mkldnn._linear_pointwise, x
+        if beside is None:
+            y = multiply(x, weight, bias, "none", [], "")
+        else:
+            y = multiply.binary(x, beside.contiguous(), weight, bias, "add")
         return y
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
-        """The gradients of x, weight and bias."""
+        """The gradients of x, weight, bias and r."""
         x, weight = ctx.saved_tensors
+        of_beside = upstream[0] if ctx.needs_input_grad[3] else None
         of_x = (upstream[0] @ weight) if ctx.needs_input_grad[0] else None
-        if not any(ctx.needs_input_grad[1:]):
-            return of_x, None, None
+        if not any(ctx.needs_input_grad[1:3]):
+            return of_x, None, None, of_beside
         of_weight, of_bias = _of_parameters(upstream[0].flatten(0, -2), x.flatten(0, -2), weight)
-        return of_x, of_weight.to(ctx.type), of_bias.to(ctx.type) if ctx.needs_input_grad[2] else None
+        return of_x, of_weight.to(ctx.type), of_bias.to(ctx.type) if ctx.needs_input_grad[2] else None, of_beside
 
 
 def _of_parameters(above: Tensor, rows: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:

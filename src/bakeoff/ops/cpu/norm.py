@@ -14,7 +14,10 @@ WIDEST = 1 << 14
 
 
 class Norm(torch.autograd.Function):
-    """s = x + dropout(branch), and norm(s), of (..., D) states; without a branch s is x. See `bakeoff.ops.norm`."""
+    """s = x + dropout(branch), and norm(s) twice, of (..., D) states; without a branch s is x. See `bakeoff.ops.norm`.
+
+    What uses the norm twice may take the one and the other: their gradients are summed where they are read.
+    """
 
     @staticmethod
     def forward(
@@ -26,7 +29,7 @@ class Norm(torch.autograd.Function):
         bias: Tensor | None,
         epsilon: float,
         centred: bool,
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Weight and bias are (D,) float32; the norm subtracts the mean if it is `centred`."""
         width = x.shape[-1]
         x = x.contiguous()
@@ -40,14 +43,16 @@ class Norm(torch.autograd.Function):
         ctx.save_for_backward(total, weight, bias)
         ctx.settings, ctx.branches = settings, branch is not None
         ctx.set_materialize_grads(False)
-        return total, normed
+        return total, normed, normed.detach()
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *upstream: Tensor | None) -> tuple[Tensor | None, ...]:
         """The gradients of x, branch, weight and bias."""
         total, weight, bias = ctx.saved_tensors
-        beside, above = upstream
+        beside, above, other = upstream
+        if above is None:
+            above, other = other, None
         if above is None:
             above = torch.zeros_like(total)
         width, drops = total.shape[-1], ctx.settings[-1] > 0
@@ -55,7 +60,7 @@ class Norm(torch.autograd.Function):
         blocks = -(-rows // BLOCK)
         of_total, of_both = torch.empty_like(total), total.new_empty(blocks, 2, width, dtype=torch.float32)
         of_branch = torch.empty_like(total) if drops else None
-        beside = None if beside is None else beside.contiguous()
+        other, beside = (None if each is None else each.contiguous() for each in (other, beside))
         run(
             "norm_gradient",
             blocks,
@@ -63,6 +68,7 @@ class Norm(torch.autograd.Function):
             rows,
             total,
             above.contiguous(),
+            other,
             beside,
             of_total,
             of_branch,

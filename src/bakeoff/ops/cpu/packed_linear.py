@@ -23,8 +23,12 @@ class PackedLinear:
         self.weight, self.bias = layer.weight, layer.bias
         self.packed: Tensor = torch.ops.mkldnn._reorder_linear_weight(layer.weight.detach(), None)
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """The product; where gradients are asked for, torch's, because oneDNN's has none."""
+    def __call__(self, x: Tensor, beside: Tensor | None = None) -> Tensor:
+        """The product, added to `beside`; where gradients are asked for, torch's, because oneDNN's has none."""
+        y = self._product(x)
+        return y if beside is None else beside + y
+
+    def _product(self, x: Tensor) -> Tensor:
         if torch.is_grad_enabled():
             return F.linear(x.to(self.weight.dtype), self.weight, self.bias)
         y: Tensor = torch.ops.mkldnn._linear_pointwise(x.to(self.weight.dtype), self.packed, self.bias, "none", [], "")

@@ -18,12 +18,13 @@ def multiplies_transposed(one: Tensor, columns: int) -> bool:
     return fits and multiplies_matrices(one)
 
 
-def transposed_product(one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
-    """The product one^T other and the sums over the rows of `one`, summed in float32 and not rounded.
+def transposed_product(one: Tensor, other: Tensor, factor: float = 1.0) -> tuple[Tensor, Tensor]:
+    """The product one^T other and the sums over the rows of `one`, times a factor, in float32 and not rounded.
 
     Args:
         one: (N, A) bfloat16.
         other: (N, C) bfloat16, where `multiplies_transposed(one, C)`.
+        factor: of product and sums.
 
     Returns:
         (A, C) and (A,) float32.
@@ -33,7 +34,8 @@ def transposed_product(one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
     product, sums = (one.new_empty(shape, dtype=torch.float32) for shape in ((height, width), (height,)))
     items = -(-max(height, width) // COLUMNS)
     if height <= width:
-        run("transposed_product", items, rows * COLUMNS, one, other, rows, height, width, product, 0, sums, None)
+        given = one, other, rows, height, width, product, 0, sums, None
     else:
-        run("transposed_product", items, rows * COLUMNS, other, one, rows, width, height, product, 1, None, sums)
+        given = other, one, rows, width, height, product, 1, None, sums
+    run("transposed_product", items, rows * COLUMNS, *given, factor)
     return product, sums

@@ -37,17 +37,6 @@ struct call {
 #define LOG2E 1.44269504088896341f
 #define UNSEEN -1e30f /* a score whose power of two is zero; that of minus infinity would be no number */
 
-/* Powers of two, to a part in 2^17. */
-static inline __m512 power_of_two(__m512 x) {
-    const __m512 whole = _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    const __m512 rest = _mm512_sub_ps(x, whole);
-    __m512 y = _mm512_fmadd_ps(_mm512_set1_ps(9.6184373e-3f), rest, _mm512_set1_ps(5.5826318e-2f));
-    y = _mm512_fmadd_ps(y, rest, _mm512_set1_ps(2.4022651e-1f));
-    y = _mm512_fmadd_ps(y, rest, _mm512_set1_ps(6.9314718e-1f));
-    y = _mm512_fmadd_ps(y, rest, _mm512_set1_ps(1.0f));
-    return _mm512_scalef_ps(y, whole);
-}
-
 static inline __mmask16 first_lanes(int64_t count) {
     return count >= 16 ? 0xffff : count <= 0 ? 0 : (__mmask16)((1u << count) - 1);
 }

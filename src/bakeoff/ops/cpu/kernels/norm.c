@@ -56,13 +56,19 @@ KERNEL norm(int64_t begin, int64_t end, const bfloat16 *x, const bfloat16 *y, bf
     }
 }
 
+/* The gradient of normed states, which is in two parts where they were used twice; `other` may be null. */
+static inline floats slope_of(const bfloat16 *upstream, const bfloat16 *other, int64_t at, int64_t left) {
+    floats slope = load_some(upstream + at, left);
+    return other ? slope + load_some(other + at, left) : slope;
+}
+
 /* The gradient of the sum, that of its norm plus `beside`, which may be null; that of the branch, where asked for; and
    those of weight and bias, summed over each block of rows: (blocks, 2, width).
 
    With n = (s - mean) scale and u = weight above, it is scale (u - mean(u) - n mean(u n)). items: blocks. */
 KERNEL norm_gradient(int64_t begin, int64_t end, int64_t rows, const bfloat16 *sum, const bfloat16 *upstream,
-                     const bfloat16 *beside, bfloat16 *of_sum, bfloat16 *of_branch, float *of_both, const float *weight,
-                     int64_t width, float epsilon, int64_t centred, int64_t seed, int64_t threshold) {
+                     const bfloat16 *other, const bfloat16 *beside, bfloat16 *of_sum, bfloat16 *of_branch,
+                     float *of_both, const float *weight, int64_t width, float epsilon, int64_t centred, int64_t seed, int64_t threshold) {
     float row[width + LANES];
     mask_of drawn = mask(seed, threshold);
     int64_t halves_of_a_row = (width + 2 * LANES - 1) / (2 * LANES);
@@ -76,7 +82,7 @@ KERNEL norm_gradient(int64_t begin, int64_t end, int64_t rows, const bfloat16 *s
             floats along = all(0.0f), across = all(0.0f);
             for (int64_t place = 0; place < width; place += LANES) {
                 int64_t left = width - place;
-                floats above = load_some(upstream + at + place, left), n = load_float32(row + place) * scale;
+                floats above = slope_of(upstream, other, at + place, left), n = load_float32(row + place) * scale;
                 store_some_float32(of_weight + place, load_some_float32(of_weight + place, left) + above * n, left);
                 store_some_float32(of_bias + place, load_some_float32(of_bias + place, left) + above, left);
                 floats u = weight ? above * load_some_float32(weight + place, left) : above;
@@ -89,7 +95,7 @@ KERNEL norm_gradient(int64_t begin, int64_t end, int64_t rows, const bfloat16 *s
                 for (int second = 0; second < 2; second++) {
                     int64_t place = (2 * part + second) * LANES, left = width - place;
                     if (left <= 0) break;
-                    floats u = load_some(upstream + at + place, left);
+                    floats u = slope_of(upstream, other, at + place, left);
                     if (weight) u *= load_some_float32(weight + place, left);
                     floats of = (u - mean - load_float32(row + place) * (scale * product)) * scale;
                     if (beside) of += load_some(beside + at + place, left);

@@ -68,13 +68,20 @@ static void add_pass(const char *left, const char *right, int64_t steps, int64_t
                             sums + row * COLUMNS + column * SIDE, SIDE, begun || step);
 }
 
-/* Writes an item's blocks into (height, width) numbers from a column on, or into (width, height) from a row on. */
-static void write_blocks(const float *sums, int64_t height, int64_t columns, int64_t at, int64_t width, int64_t turned,
-                         float *result) {
+/* Multiplies numbers, a multiple of LANES. */
+static void scale(float *numbers, int64_t count, float factor) {
+    for (int64_t at = 0; at < count; at += LANES)
+        store_float32(numbers + at, load_float32(numbers + at) * factor);
+}
+
+/* Writes an item's blocks, times a factor, into (height, width) numbers from a column on, or into (width, height) from a row on. */
+static void write_blocks(float *sums, int64_t height, int64_t columns, int64_t at, int64_t width, int64_t turned,
+                         float factor, float *result) {
     const int64_t line = SIDE * (int64_t)sizeof(float);
     for (int64_t row = 0; row < height; row += SIDE)
         for (int64_t column = 0; column < columns; column += SIDE) {
-            const float *from = sums + row * COLUMNS + column * SIDE;
+            float *from = sums + row * COLUMNS + column * SIDE;
+            if (factor != 1.0f) scale(from, SIDE * SIDE, factor);
             if (!turned)
                 for (int64_t each = 0; each < SIDE; each++)
                     memcpy(result + (row + each) * width + at + column, from + each * SIDE, (size_t)line);
@@ -87,15 +94,15 @@ static void write_blocks(const float *sums, int64_t height, int64_t columns, int
         }
 }
 
-/* narrow^T wide of (tokens, height) and (tokens, width) numbers, in float32: (height, width), or turned (width,
-   height).
+/* narrow^T wide, times a factor, of (tokens, height) and (tokens, width) numbers, in float32: (height, width), or
+   turned (width, height).
 
    items: 256 columns each of the wide matrix, or the rest. height and width are multiples of 32. The columns' sums of
    the one matrix or the other go to where they are asked for. Where memory is short, the first number of the result is
    NaN. */
 KERNEL transposed_product(int64_t begin, int64_t end, const bfloat16 *narrow, const bfloat16 *wide, int64_t tokens,
                           int64_t height, int64_t width, float *result, int64_t turned, float *narrow_sums,
-                          float *wide_sums) {
+                          float *wide_sums, float factor) {
     const int64_t passes = (tokens + MOST_DEPTH - 1) / MOST_DEPTH,
                   depth = rounded_up((tokens + passes - 1) / passes, SIDE);
     const int64_t steps = depth / SIDE, block = height * COLUMNS, kept = passes == 1 ? 1 : end - begin;
@@ -116,11 +123,12 @@ KERNEL transposed_product(int64_t begin, int64_t end, const bfloat16 *narrow, co
             float *of_item = sums + (passes == 1 ? 0 : item - begin) * block;
             pack_right(wide + first * width + at, count, steps, width, columns, right, widths + at - begin * COLUMNS);
             add_pass(left, right, steps, height, columns, pass > 0, of_item);
-            if (pass == passes - 1) write_blocks(of_item, height, columns, at, width, turned, result);
+            if (pass == passes - 1) write_blocks(of_item, height, columns, at, width, turned, factor, result);
         }
     }
     end_tiles();
     const int64_t own = lesser((end - begin) * COLUMNS, width - begin * COLUMNS);
+    if (factor != 1.0f) scale(heights, height, factor), scale(widths, rounded_up(own, LANES), factor);
     if (narrow_sums && begin == 0) memcpy(narrow_sums, heights, (size_t)height * sizeof(float));
     if (wide_sums) memcpy(wide_sums + begin * COLUMNS, widths, (size_t)own * sizeof(float));
     free(left);

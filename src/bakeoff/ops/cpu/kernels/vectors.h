@@ -98,9 +98,13 @@ static inline void store_some_float32(float *to, floats x, int64_t count) {
 static inline floats chosen(ints mask, floats a, floats b) { return (floats)(((ints)a & mask) | ((ints)b & ~mask)); }
 
 static inline float sum_of(floats x) {
+#ifdef __AVX512F__
+    return _mm512_reduce_add_ps((__m512)x); /* in the order of what follows */
+#else
     for (int half = LANES / 2; half; half /= 2)
         for (int lane = 0; lane < half; lane++) x[lane] += x[lane + half];
     return x[0];
+#endif
 }
 
 static inline float largest_of(floats x) {
@@ -109,8 +113,24 @@ static inline float largest_of(floats x) {
     return x[0];
 }
 
-/* e^x to 2e-7 of it, for x up to 88; 0 below -87; NaN stays NaN. */
+#ifdef __AVX512F__
+/* Powers of two, to a part in 2^17. */
+static inline __m512 power_of_two(__m512 x) {
+    const __m512 whole = _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    const __m512 rest = _mm512_sub_ps(x, whole);
+    __m512 y = _mm512_fmadd_ps(_mm512_set1_ps(9.6184373e-3f), rest, _mm512_set1_ps(5.5826318e-2f));
+    y = _mm512_fmadd_ps(y, rest, _mm512_set1_ps(2.4022651e-1f));
+    y = _mm512_fmadd_ps(y, rest, _mm512_set1_ps(6.9314718e-1f));
+    y = _mm512_fmadd_ps(y, rest, _mm512_set1_ps(1.0f));
+    return _mm512_scalef_ps(y, whole);
+}
+#endif
+
+/* e^x to 8e-6 of it, for x up to 88; 0 far below -87; NaN stays NaN. */
 static inline floats exponential(floats x) {
+#ifdef __AVX512F__
+    return (floats)power_of_two(_mm512_max_ps(_mm512_set1_ps(-150.0f), (__m512)(x * 1.44269504f)));
+#else
     floats within = chosen(x < -87.0f, all(-87.0f), x);
     floats shifted = within * 1.44269504f + 12582912.0f; /* 1.5 * 2^23: the whole number in the lowest bits */
     floats whole = shifted - 12582912.0f;
@@ -124,6 +144,7 @@ static inline floats exponential(floats x) {
     series = series * rest * rest + rest + 1.0f;
     ints powers = (ints)series + ((ints)shifted << 23); /* the shift leaves nothing of a NaN's bits */
     return (floats)(powers & ((x >= -87.0f) | (x != x)));
+#endif
 }
 
 #endif

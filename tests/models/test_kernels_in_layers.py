@@ -1,0 +1,75 @@
+"""Layers that learn in bfloat16 on a CPU have, with kernels, the loss and gradients that they have without them."""
+
+import pytest
+import torch
+from tests.conftest import shrink
+
+from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.machine.compiler import Compiled
+from bakeoff.ops import linear as products
+from bakeoff.ops import norm as norms
+from bakeoff.ops.cpu import compiled_kernels
+from bakeoff.resources.device import autocast
+from bakeoff.training.stages import make_batches
+
+pytestmark = pytest.mark.skipif(compiled_kernels.kernels().library is None, reason=compiled_kernels.kernels().origin)
+CPU = torch.device("cpu")
+CASES = {
+    "after the sum": ("bert-tiny", {}),
+    "before the function": ("laptop-encoder-tiny", {}),
+    "on the branch": ("bert-tiny", {"model.encoder.block.norm": "branch"}),
+    "no residual": ("bert-tiny", {"model.encoder.block.residual": False}),
+    "convolution": ("laptop-conv-tiny", {}),
+    "narrower tokens": ("albert-tiny", {}),
+    "causal": ("laptop-decoder-tiny", {}),
+    "gates of attention": ("laptop-encoder-tiny", {"model.encoder.block.mixer.gate": "gelu"}),
+}
+
+
+def loss_and_gradients(corpus, name, changes, precision):
+    recipe = shrink(name, **{"model.dropout": 0.0, **changes})
+    torch.manual_seed(0)
+    module = PretrainingModel(recipe, corpus.tokenizer.size).train()
+    with torch.no_grad():
+        for parameter in module.parameters():  # no branch may be zero
+            parameter.add_(torch.randn_like(parameter), alpha=0.05)
+    (batch,) = make_batches(recipe, module, corpus, seed=0).step(0)
+    with autocast(CPU, precision):
+        losses, _ = module(batch)
+    loss = sum(losses.values())
+    loss.backward()
+    return float(loss.detach()), torch.cat([p.grad.flatten() for p in module.parameters() if p.grad is not None])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_losses_and_gradients_are_those_without_kernels(corpus, case, monkeypatch):
+    exact_loss, exact = loss_and_gradients(corpus, *CASES[case], "float32")
+    by_kernels, gradient = loss_and_gradients(corpus, *CASES[case], "bfloat16")
+    monkeypatch.setattr(compiled_kernels, "kernels", lambda: Compiled(None, "left out"))
+    by_torch, other = loss_and_gradients(corpus, *CASES[case], "bfloat16")
+    noise = float((other - exact).norm())
+    assert abs(by_kernels - exact_loss) < 3 * abs(by_torch - exact_loss) + 2e-3 * exact_loss
+    assert float((gradient - exact).norm()) < 1.3 * noise + 2e-3 * float(exact.norm())
+
+
+@pytest.mark.parametrize(
+    ("case", "second", "within"), [("after the sum", True, False), ("before the function", False, True)]
+)
+def test_residual_connections_are_summed_by_kernels(corpus, case, second, within, monkeypatch):
+    """And not by torch: the gradients of two ways after a norm, and states and the output of a function."""
+    seen = set()
+
+    def residual(x, then=norms.residual):
+        if then(x) is not x:
+            seen.add("second")
+        return then(x)
+
+    def forward(layer, x, beside=None, then=products.linear):
+        if beside is not None:
+            seen.add("within")
+        return then(x, layer.weight, layer.bias, beside)
+
+    monkeypatch.setattr("bakeoff.models.blocks.transformer.residual", residual)
+    monkeypatch.setattr("bakeoff.models.linear.Linear.forward", forward)
+    loss_and_gradients(corpus, *CASES[case], "bfloat16")
+    assert ("second" in seen, "within" in seen) == (second, within)
