@@ -50,7 +50,10 @@ def norm_alone(x: Tensor, norm: nn.Module) -> Tensor:
     Returns:
         (..., D).
     """
-    return _with_second(_by_kernel(x, None, 0.0, norm)) if _takes(x, norm) else norm(x)  # type: ignore[no-any-return]
+    if _takes(x, norm):
+        return _with_second(_by_kernel(x, None, 0.0, norm))
+    normed: Tensor = norm(x)
+    return normed
 
 
 def rounded(x: Tensor) -> Tensor:

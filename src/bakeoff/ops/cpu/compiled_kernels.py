@@ -97,11 +97,12 @@ def run(name: str, items: int, size: int, *arguments: Argument) -> None:
 
 def _kernel(name: str, arguments: Sequence[Argument]) -> Callable[..., None]:
     """The function of C, with the types of its arguments, which every call of it has."""
-    kernel: Any = getattr(kernels().library, name)
-    if kernel.argtypes is None:
-        kernel.argtypes = (ctypes.c_int64, ctypes.c_int64, *map(_type, arguments))
-        kernel.restype = None
-    return kernel  # type: ignore[no-any-return]
+    function: Any = getattr(kernels().library, name)
+    if function.argtypes is None:
+        function.argtypes = (ctypes.c_int64, ctypes.c_int64, *map(_type, arguments))
+        function.restype = None
+    kernel: Callable[..., None] = function
+    return kernel
 
 
 def _type(argument: Argument) -> type[ctypes.c_void_p | ctypes.c_int64 | ctypes.c_float]:

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from bakeoff.ops.cpu.compiled_kernels import multiplies_matrices, run
+from bakeoff.ops.cpu.compiled_kernels import Argument, multiplies_matrices, run
 
 SIDE = 32
 """A number of which the kernel's counts of columns are multiples."""
@@ -34,8 +34,8 @@ def transposed_product(one: Tensor, other: Tensor, factor: float = 1.0) -> tuple
     product, sums = (one.new_empty(shape, dtype=torch.float32) for shape in ((height, width), (height,)))
     items = -(-max(height, width) // COLUMNS)
     if height <= width:
-        given = one, other, rows, height, width, product, 0, sums, None
+        given: tuple[Argument, ...] = (one, other, rows, height, width, product, 0, sums, None)
     else:
-        given = other, one, rows, width, height, product, 1, None, sums
+        given = (other, one, rows, width, height, product, 1, None, sums)
     run("transposed_product", items, rows * COLUMNS, *given, factor)
     return product, sums
