@@ -79,7 +79,7 @@ class Inputs:
         self.states, self.matrix = torch.randn(97, 32).bfloat16().requires_grad_(), torch.randn(64, 32).requires_grad_()
         self.bias = torch.randn(64).requires_grad_()
         self.labels = torch.randint(1003, (97,))
-        self.norms = nn.LayerNorm(48), nn.RMSNorm(48)
+        self.norms = nn.LayerNorm(48), nn.RMSNorm(48, 1e-6)
 
 
 OPERATIONS = {

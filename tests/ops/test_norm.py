@@ -159,6 +159,7 @@ def test_rows_that_are_not_there_and_modules_with_listeners_are_torchs():
     norm_beside(x, norm)
     assert heard
     assert norm_beside(x, nn.Identity())[1] is x
+    assert not ops._takes(x, nn.RMSNorm(8))  # whose epsilon depends on the type
 
 
 @needs_kernels

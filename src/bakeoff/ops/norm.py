@@ -95,7 +95,7 @@ def _with_second(made: tuple[Tensor, Tensor, Tensor]) -> Tensor:
 
 def _takes(x: Tensor, norm: nn.Module) -> bool:
     """Whether a kernel can do the norm's work: weights in float32 and in memory, and nobody listens to the module."""
-    if not isinstance(norm, nn.LayerNorm | nn.RMSNorm) or norm.normalized_shape != (x.shape[-1],):
+    if not isinstance(norm, nn.LayerNorm | nn.RMSNorm) or norm.normalized_shape != (x.shape[-1],) or norm.eps is None:
         return False
     whole = all(type(each) in IN_MEMORY and each.dtype == torch.float32 for each in norm.parameters())
     heard = norm._forward_hooks or norm._forward_pre_hooks or norm._backward_hooks or norm._backward_pre_hooks
