@@ -36,7 +36,7 @@ def loss_and_gradients(corpus, name, changes, precision):
     (batch,) = make_batches(recipe, module, corpus, seed=0).step(0)
     with autocast(CPU, precision):
         losses, _ = module(batch)
-    loss = sum(losses.values())
+    loss = sum(losses.values()) / 3  # as of a mean
     loss.backward()
     return float(loss.detach()), torch.cat([p.grad.flatten() for p in module.parameters() if p.grad is not None])
 
@@ -73,3 +73,25 @@ def test_residual_connections_are_summed_by_kernels(corpus, case, second, within
     monkeypatch.setattr("bakeoff.models.linear.Linear.forward", forward)
     loss_and_gradients(corpus, *CASES[case], "bfloat16")
     assert ("second" in seen, "within" in seen) == (second, within)
+
+
+def test_dropout_of_a_function_that_could_add_states_itself_is_kept(corpus):
+    """Losses of two seeds differ where there is dropout, and where there is none they are one."""
+    case, losses = CASES["before the function"], {}
+    for rate in (0.0, 0.3):
+        found = []
+        for seed in (1, 2):
+            recipe = shrink(case[0], **{"model.dropout": rate, "model.encoder.block.mixer.dropout": 0.0})
+            torch.manual_seed(0)
+            module = PretrainingModel(recipe, corpus.tokenizer.size).train()
+            module.model.embedding.dropout = module.model.encoder.dropout = 0.0
+            with torch.no_grad():
+                for parameter in module.parameters():
+                    parameter.add_(torch.randn_like(parameter), alpha=0.05)
+            (batch,) = make_batches(recipe, module, corpus, seed=0).step(0)
+            torch.manual_seed(seed)
+            with autocast(CPU, "bfloat16"):
+                found.append(float(sum(module(batch)[0].values()).detach()))
+        losses[rate] = found
+    assert losses[0.0][0] == losses[0.0][1]
+    assert losses[0.3][0] != losses[0.3][1]
