@@ -10,7 +10,7 @@ import pytest
 from bakeoff.challenge import asking, entry, evaluation, labelled, rules
 from bakeoff.challenge.entry import babylm
 from bakeoff.challenge.labelled import SEEDS, TASKS
-from bakeoff.challenge.submission import lacking
+from bakeoff.challenge.submission import lacking, official_key
 from bakeoff.challenge.suites import SUITES
 from bakeoff.cli import run as command
 from bakeoff.display.wording import number
@@ -174,12 +174,12 @@ def of_official_sizes():
     for suite in SUITES:
         fields = suite.sizes.fields or 1
         counts = [1] * (fields - 1) + [(suite.sizes.items or fields) - fields + 1]
-        made[suite.key] = {str(at): {"predictions": [{}] * count} for at, count in enumerate(counts)}
+        made[official_key(suite.key)] = {str(at): {"predictions": [{}] * count} for at, count in enumerate(counts)}
     made["reading"] = {"reading": {"predictions": [{}] * 1726}}
     made["glue"] = {task.name: {"predictions": [{}] * task.rows} for task in TASKS}
-    made["aoa"] = {"results": [{"step": name} for name in names for _ in range(8005)]}
+    made["aoa_surprisals"] = {"results": [{"step": name} for name in names for _ in range(8005)]}
     fast = [suite.key for suite in SUITES if suite.fast is not None]
-    made["fast_eval_results"] = {key: [{}] * len(names) for key in [*fast, "reading"]}
+    made["fast_eval_results"] = {official_key(key): [{}] * len(names) for key in [*fast, "reading"]}
     return made, [rules.words_of(name) for name in names]
 
 
@@ -188,7 +188,7 @@ def test_a_submission_of_the_official_sizes_lacks_nothing_and_each_difference_is
     assert lacking(made, words) == []
     del made["glue"]["rte"], made["comps"]
     made["blimp"]["0"]["predictions"] = [{}] * 3
-    made["aoa"]["results"] = made["aoa"]["results"][8005:-1]
+    made["aoa_surprisals"]["results"] = made["aoa_surprisals"]["results"][8005:-1]
     made["fast_eval_results"]["ewok"].pop()
     assert lacking(made, words) == [
         "blimp: 59,877 predictions, officially 59,875",

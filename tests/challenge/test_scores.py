@@ -58,6 +58,9 @@ class Official:
         rows = torch.tensor(ids)
         return torch.log_softmax(self.model(input_ids=rows, attention_mask=torch.ones_like(rows)).logits, -1)
 
+    def size(self, text, begin):
+        return sum(end > begin for _, end in self.tokenizer(text, return_offsets_mapping=True)["offset_mapping"])
+
     def score(self, text, begin):
         read = self.tokenizer(text, return_offsets_mapping=True)
         ids = read["input_ids"]
@@ -106,6 +109,9 @@ def test_scores_are_those_of_transformers_on_the_export(name, corpus, evaluation
         )
         assert found == pytest.approx(np.concatenate(expected), abs=2e-3), suite.key
         scores = score_choices(scorer, suite, choices)
+        if suite.per_token:
+            sizes = [[official.size(*each) for each in zip(c.texts, c.begins, strict=True)] for c in choices]
+            expected = [np.divide(*each) for each in zip(expected, sizes, strict=True)]
         chosen = [c.answers[int(np.argmax(each))] for c, each in zip(choices, expected, strict=True)]
         fields = [c.field for c in choices]
         for field, rows in official_predictions(scores).items():
@@ -160,13 +166,29 @@ class Fixed:
         return np.array(self.scores)
 
 
-def test_ties_count_as_right_officially_and_are_shared_beside_it(tmp_path):
+def test_equal_scores_share_the_point_officially_and_nearly_equal_ones_beside_it(tmp_path):
     pairs = [{"sentence_good": f"good {at}", "sentence_bad": f"bad {at}"} for at in range(4)]
     write(tmp_path, "field.jsonl", pairs)
     suite = next(each for each in SUITES if each.key == "blimp_supplement")
-    scores = score_choices(Fixed([-1, -1, -2, -1, -1, -2, -3, -3]), suite, read_choices(suite, tmp_path))
-    assert (scores.accuracy, scores.tie_safe, scores.ties, scores.items) == (75, 50, 2, 4)
-    assert scores.fields == {"field": 0.75}
+    scores = score_choices(Fixed([-1, -1, -2, -1, -1, -2, -3, -3.00001]), suite, read_choices(suite, tmp_path))
+    assert (scores.accuracy, scores.tie_safe, scores.ties, scores.items) == (62.5, 50, 2, 4)
+    assert scores.fields == {"field": 0.625}
+    pairs = [{"sentence_good": f"good {at}", "sentence_bad": f"bad {at}"} for at in range(400)]
+    write(tmp_path, "field.jsonl", pairs)
+    drawn = score_choices(Fixed([-1.0] * 800), suite, read_choices(suite, tmp_path))
+    assert 150 < sum(each.startswith("good") for each in drawn.predictions["field"]) < 250
+
+
+def test_ewok_asks_which_context_makes_the_target_likelier_and_nothing_is_in_no_box(tmp_path):
+    suite = next(each for each in SUITES if each.key == "ewok")
+    row = {"Domain": "social", "Context1": "A a.", "Context2": "Bb b.", "Target1": "Yes.", "Target2": "No."}
+    write(tmp_path, "social.jsonl", [row])
+    (choice,) = read_choices(suite, tmp_path)
+    assert (choice.texts, choice.begins, choice.right) == (("A a. Yes.", "Bb b. Yes."), (4, 5), 0)
+    suite = next(each for each in SUITES if each.key == "entity_tracking")
+    boxes = [{"input_prefix": "It has", "options": [" a", last], "numops": 0} for last in (" b", " nothing")]
+    write(tmp_path / "boxes", "regular.jsonl", boxes)
+    assert [choice.answers for choice in read_choices(suite, tmp_path / "boxes")] == [(" a", " b")]
 
 
 def test_entity_tracking_is_a_mean_over_kinds_of_stories(tmp_path):

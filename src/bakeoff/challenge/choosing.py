@@ -1,4 +1,4 @@
-"""Which of several texts a run finds likeliest: the official way, in which ties count as right, and one without."""
+"""Which of several texts a run finds likeliest: the official way, and one in which texts tie that nearly do."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,9 +16,9 @@ class SuiteScores(Config):
     """The scores of a run on a suite."""
 
     accuracy: float
-    """The mean over fields, in percent; of texts that tie the first one is taken, as officially: mostly the right."""
+    """The official mean over fields or items, in percent; texts of equal scores share the point, see `Suite.ties`."""
     tie_safe: float
-    """The same where a right text that ties with others counts as 1 / their number."""
+    """The same where texts within 1e-4 nats share it: rounding could change their order."""
     ties: int
     """The number of items whose right text ties for the first place."""
     items: int
@@ -55,7 +55,7 @@ def score_choices(scorer: Completions, suite: Suite, choices: Sequence[Choice]) 
     official: dict[str, list[float]] = {}
     safe: dict[str, list[float]] = {}
     predictions: dict[str, list[str]] = {}
-    ties, lost = 0, []
+    ties, lost, draw = 0, [], np.random.default_rng(0)
     for number, (choice, own, not_read) in enumerate(zip(choices, values, unknown, strict=True)):
         chosen = int(own.argmax())  # the first of equal ones
         first = own >= own.max() - TIE
@@ -65,7 +65,9 @@ def score_choices(scorer: Completions, suite: Suite, choices: Sequence[Choice]) 
             lost.append(number)
         official.setdefault(choice.field, []).append(credit)
         safe.setdefault(choice.field, []).append(0.0 if not_read else _credit(first, choice.right))
-        predictions.setdefault(choice.field, []).append(choice.answers[chosen])
+        equal = np.flatnonzero(own == own.max())
+        drawn = chosen if suite.ties == "first" or len(equal) == 1 else int(draw.choice(equal))
+        predictions.setdefault(choice.field, []).append(choice.answers[drawn])
     found: dict[str, Any] = {
         "accuracy": 100 * _mean(suite, official),
         "tie_safe": 100 * _mean(suite, safe),

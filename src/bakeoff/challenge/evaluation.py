@@ -57,6 +57,8 @@ class Part(NamedTuple):
         """A digest of the files' contents and names."""
         names = [path.name if self.folder is None else path.relative_to(self.folder).as_posix() for path in self.files]
         parts = [f"{name} {digest(path)}" for name, path in zip(names, self.files, strict=True)]
+        if self.suite is not None and self.suite.version > 1:
+            parts.append(f"version {self.suite.version}")
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

@@ -79,9 +79,7 @@ def _suite(
 ) -> Suite:
     """A zero-shot task, which is scored on all of its items in every checkpoint."""
     place = f"{ZERO_SHOT}/{folder or key}"
-    return Suite(
-        key, key, place, place, read, sizes, **{"over_items": True, "ties": "shared", "tables": True, **others}
-    )
+    return Suite(key, key, place, place, read, sizes, **{"over_items": True, "tables": True, **others})
 
 
 _BLIMP = _pair("sentence_good", "sentence_bad")

@@ -7,13 +7,18 @@ from typing import Any
 from bakeoff.challenge.acquisition import ROWS as WORDS
 from bakeoff.challenge.acquisition import official_surprisals
 from bakeoff.challenge.choosing import SuiteScores, official_predictions
-from bakeoff.challenge.evaluation import AOA, READING, Evaluation
+from bakeoff.challenge.evaluation import AOA, READING, Evaluation, Part
 from bakeoff.challenge.folder import MAIN, EntryFolder
 from bakeoff.challenge.labelled import TASKS, TaskScores, official_labels
 from bakeoff.challenge.reading_times import ROWS, ReadingScores, official_reading
 from bakeoff.challenge.rules import checkpoint_name
 from bakeoff.challenge.suites import SUITES, Sizes
 from bakeoff.durable import write_atomically
+
+
+def official_key(key: str) -> str:
+    """The name of a part in a submission."""
+    return {"entity_tracking": "entity_tracking_filtered", AOA: "aoa_surprisals"}.get(key, key)
 
 
 def submission_of(
@@ -34,15 +39,16 @@ def submission_of(
         scores = evaluation.scores(part)
         if scores is None:
             continue
+        key = official_key(part.key)
         if part.key == AOA:
             surprisals[part.model] = scores.surprisals
         elif part.model == MAIN:
-            content[part.key] = official_reading(scores) if part.key == READING else official_predictions(scores)
+            content[key] = official_reading(scores) if part.key == READING else official_predictions(scores)
         else:
-            fast.setdefault(part.key, []).append(_fast(scores))
+            fast.setdefault(key, []).append(_fast(part, scores))
     if surprisals:
         words = next(evaluation.content(part) for part in evaluation.parts if part.key == AOA)
-        content["aoa"] = official_surprisals(words, surprisals, model)
+        content[official_key(AOA)] = official_surprisals(words, surprisals, model)
     if labelled:
         content["glue"] = {
             key: rows for name, scores in labelled.items() for key, rows in official_labels(name, scores).items()
@@ -69,7 +75,7 @@ def lacking(content: Mapping[str, Any], checkpoints: Sequence[int]) -> list[str]
 
 def _lacking_predictions(content: Mapping[str, Any]) -> Iterator[str]:
     for suite in SUITES:
-        yield from _compared(suite.key, content.get(suite.key), suite.sizes)
+        yield from _compared(suite.key, content.get(official_key(suite.key)), suite.sizes)
     yield from _compared(READING, content.get(READING), Sizes(1, ROWS))
     glue = content.get("glue", {})
     for task in TASKS:
@@ -92,9 +98,9 @@ def _lacking_checkpoints(content: Mapping[str, Any], names: Sequence[str]) -> It
     fast = content.get("fast_eval_results", {})
     wanted = [*(suite.key for suite in SUITES if suite.fast is not None), READING]
     for key in wanted:
-        if (found := len(fast.get(key, []))) != len(names):
+        if (found := len(fast.get(official_key(key), []))) != len(names):
             yield f"fast {key}: scores of {found} checkpoints, the track has {len(names)}"
-    rows = content.get("aoa", {}).get("results", [])
+    rows = content.get(official_key(AOA), {}).get("results", [])
     steps: dict[str, int] = {}
     for row in rows:
         steps[row["step"]] = steps.get(row["step"], 0) + 1
@@ -105,7 +111,9 @@ def _lacking_checkpoints(content: Mapping[str, Any], names: Sequence[str]) -> It
         yield f"aoa: {count:,} surprisals of {name}, officially {WORDS:,}"
 
 
-def _fast(scores: SuiteScores | ReadingScores) -> dict[str, float]:
+def _fast(part: Part, scores: SuiteScores | ReadingScores) -> dict[str, float]:
     if isinstance(scores, ReadingScores):
         return {"spr": scores.self_paced / 100, "rt": scores.eye_tracking / 100}
+    if part.suite is not None and part.suite.per_token:  # whose fields are single items
+        return {part.key: scores.accuracy / 100}
     return scores.fields

@@ -47,8 +47,8 @@ class Suite(NamedTuple):
     """The folder of its files in `full_eval`."""
     fast: str | None
     """The folder of its files in `fast_eval`; None: the last model alone is scored."""
-    read: Callable[[Mapping[str, Any], str], Choice]
-    """The item of a row of a file with a name without its ending."""
+    read: Callable[[Mapping[str, Any], str], Choice | None]
+    """The item of a row of a file with a name without its ending; None: the row is left out."""
     sizes: Sizes
     """The sizes of the whole suite."""
     fast_sizes: Sizes | None = None
@@ -57,12 +57,15 @@ class Suite(NamedTuple):
     """Beginnings of the names of fields; the accuracy is the mean over these of means over fields. Empty: over all."""
     over_items: bool = False
     """Whether the accuracy is the mean over items instead."""
-    ties: Literal["first", "shared", "wrong"] = "first"
-    """Of texts with equal scores, officially: the first is taken, or they share the point, or none is right."""
+    ties: Literal["first", "shared", "wrong"] = "shared"
+    """Of texts with equal scores, officially: the first is taken, or they share the point (in the strict tracks one is
+    drawn, which comes to the same on average), or none is right."""
     per_token: bool = False
     """Whether sums of log-probabilities are divided by the number of their tokens."""
     hidden: bool = False
     """Whether the organisers make the score of the sums, which are submitted."""
+    version: int = 1
+    """The version of the rules; scores by an older one are made anew."""
     tables: bool = False
     """Whether its files may be any tables, in folders, too: those that the Hub has of it."""
 
@@ -79,12 +82,15 @@ def _blimp(row: Mapping[str, Any], name: str) -> Choice:
 
 
 def _ewok(row: Mapping[str, Any], name: str) -> Choice:
-    context, answers = row["Context1"], (f" {row['Target1']}", f" {row['Target2']}")
-    return Choice(row["Domain"], tuple(context + each for each in answers), (len(context),) * 2, answers)
+    contexts = row["Context1"], row["Context2"]
+    texts = tuple(f"{each} {row['Target1']}" for each in contexts)
+    return Choice(row["Domain"], texts, tuple(map(len, contexts)), texts)
 
 
-def _entity_tracking(row: Mapping[str, Any], name: str) -> Choice:
+def _entity_tracking(row: Mapping[str, Any], name: str) -> Choice | None:
     before, options = row["input_prefix"], tuple(row["options"])
+    if any("nothing" in option for option in options):
+        return None
     texts = tuple(before + each for each in options)
     return Choice(f"{name}_{row['numops']}_ops", texts, (len(before),) * len(options), options)
 
@@ -123,15 +129,35 @@ SUITES = (
         "entity_tracking",
         "entity_tracking_fast",
         _entity_tracking,
-        Sizes(18, None),  # it became smaller after April 2026
-        Sizes(6, None),
+        Sizes(18, 6_780),
+        Sizes(6, 2_238),
         ("regular", "ambiref", "move_contents"),
     ),
     Suite("comps", "COMPS", "comps", None, _comps, Sizes(4, 91_028)),
-    Suite(_PIQA[0], "GlobalPIQA, parallel", _PIQA[0], _PIQA[0], _global_piqa, Sizes(None, 103), Sizes(None, 103)),
-    Suite(_PIQA[1], "GlobalPIQA, nonparallel", _PIQA[1], _PIQA[1], _global_piqa, Sizes(None, 100), Sizes(None, 100)),
+    Suite(
+        _PIQA[0],
+        "GlobalPIQA, parallel",
+        _PIQA[0],
+        _PIQA[0],
+        _global_piqa,
+        Sizes(103, 103),
+        Sizes(103, 103),
+        per_token=True,
+    ),
+    Suite(
+        _PIQA[1],
+        "GlobalPIQA, nonparallel",
+        _PIQA[1],
+        _PIQA[1],
+        _global_piqa,
+        Sizes(100, 100),
+        Sizes(100, 100),
+        per_token=True,
+    ),
 )
-"""The suites of choices. Sizes are those of babylm-org/babylm-eval, April 2026; GlobalPIQA came later."""
+"""The suites of choices, as babylm-org/babylm-eval has them in July 2026."""
+
+SUITES = tuple(suite._replace(version=2) for suite in SUITES)
 
 
 def files_of(folder: Path, tables: bool = False) -> list[Path]:
@@ -159,6 +185,8 @@ def read_choices(suite: Suite, folder: Path) -> list[Choice]:
                 choice = suite.read(row, name)
             except (KeyError, TypeError, ValueError) as error:
                 raise UserError(f"{path}:{number}: no row of {suite.title}: {_lack(error)}") from None
+            if choice is None:
+                continue
             texts = [*choice.texts, *choice.answers]
             if not all(isinstance(text, str) and text.strip() for text in texts):
                 raise UserError(f"{path}:{number}: a text is blank, or is no text")
