@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from bakeoff.runs.run import Run
     from bakeoff.tasks.checks.examine import check_task
     from bakeoff.tasks.datasets.named import dataset_task
+    from bakeoff.tasks.distill import distill_classifier
     from bakeoff.tasks.evaluate import evaluate
     from bakeoff.tasks.finetune import finetune
     from bakeoff.tasks.finetune_config import FinetuneConfig
@@ -77,6 +78,7 @@ _HOMES = {
     "check_task": "bakeoff.tasks.checks.examine",
     "compare": "bakeoff.comparison.execution",
     "dataset_task": "bakeoff.tasks.datasets.named",
+    "distill_classifier": "bakeoff.tasks.distill",
     "embed": "bakeoff.vectors.embed",
     "evaluate": "bakeoff.tasks.evaluate",
     "export": "bakeoff.interop.export",
@@ -134,6 +136,7 @@ __all__ = [
     "check_task",
     "compare",
     "dataset_task",
+    "distill_classifier",
     "embed",
     "evaluate",
     "export",

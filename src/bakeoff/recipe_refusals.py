@@ -262,12 +262,20 @@ def _untaught(recipe: "Recipe") -> list[str]:
     if recipe.training.distillation is None:
         return []
     if recipe.input.continues:
-        return ["training.distillation: rows continue each other, and teachers read each row by itself; leave it out"]
+        return [
+            "training.distillation: rows continue each other, and teachers read each by itself; give a recipe whose "
+            "rows stand alone"
+        ]
     generating = [part.kind for part in recipe.objective if part.generator_learns]
     if generating:
-        return [f"training.distillation: a generator fills the rows of {generating[0]}, not teachers; leave it out"]
+        return [
+            f"training.distillation: a generator fills the rows of {generating[0]}, where teachers have no part; "
+            "give a recipe without a generator"
+        ]
     if not any(part.token_targets for part in recipe.objective):
-        return ["training.distillation: no objective predicts tokens, which teachers teach; leave it out"]
+        return [
+            "training.distillation: no objective predicts tokens, which is what teachers teach; give a recipe with one"
+        ]
     return []
 
 

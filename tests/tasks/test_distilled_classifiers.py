@@ -153,8 +153,12 @@ def test_a_stopped_one_goes_on_exactly_and_not_from_other_teachers(fitted, secon
         distilled([second], run.path, texts, tmp_path / "student", resume=True)
     result = distilled([fitted], run.path, texts, tmp_path / "student", resume=True)
     assert result.scores == whole.scores
-    with pytest.raises(UserError, match="already"):
+    with pytest.raises(UserError, match="holds a fine-tuned run"):
         distilled([fitted], run.path, texts, tmp_path / "student")
+    (tmp_path / "other-taught.jsonl").write_text("mine", encoding="utf-8")
+    with pytest.raises(UserError, match=r"other-taught.jsonl: is there already"):
+        distilled([fitted], run.path, texts, tmp_path / "other")
+    assert (tmp_path / "other-taught.jsonl").read_text(encoding="utf-8") == "mine"
 
 
 def test_what_cannot_teach_is_refused(fitted, run, texts, files, corpus, recipe, tmp_path):

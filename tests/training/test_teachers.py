@@ -14,6 +14,7 @@ from bakeoff import checksums
 from bakeoff.cli import run as command_line
 from bakeoff.conformance.narrow import REGISTRY
 from bakeoff.errors import Interrupted, UserError
+from bakeoff.interop.remote_code.settings import settings_of
 from bakeoff.optimization.budget import Budget
 from bakeoff.resources.device import Placement
 from bakeoff.runs.checkpoint import list_checkpoints
@@ -211,6 +212,13 @@ def test_any_architecture_teaches_any_other(student, teachers, corpus, tmp_path)
     assert evaluate(run.path, corpus=corpus.path, device="cpu")["loss"] > 0
     further = train(None, corpus, tmp_path / "further", start=Start(run=run.path), budget=Budget(steps=2))
     assert [each["run"] for each in further.environment["teachers"]] == [str(each.path) for each in opened]
+
+
+def test_teachers_are_no_part_of_an_export(corpus, teacher, tmp_path):
+    recipe = taught("laptop-conv-tiny", teacher)
+    run = untrained_of(recipe, corpus, tmp_path / "student")
+    written = settings_of(run.recipe, run.tokenizer, run.load().model, 32)
+    assert written["recipe"] == recipe.changed({"training.distillation": None}).model_dump(mode="json")
 
 
 def refused(recipe, corpus, tmp_path, match):

@@ -23,6 +23,7 @@ from bakeoff.tasks.finetune_results import FinetuneResult
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.predict import predict_parts
 from bakeoff.tasks.table_config import TextsConfig
+from bakeoff.tasks.unfinished_run import require_no_run
 from bakeoff.unfinished import ELSEWHERE
 
 PROBABILITIES = "probabilities"
@@ -35,11 +36,11 @@ LEARNED = "probabilities_column"
 def distill_classifier(
     teachers: Sequence[str | Path],
     source: str | Path | Run | Recipe,
-    texts: Path,
+    texts: str | Path,
     out: str | Path,
     *,
     text_column: str | None = None,
-    test: Path | None = None,
+    test: str | Path | None = None,
     config: FinetuneConfig | None = None,
     seed: int = 0,
     device: str = "auto",
@@ -71,7 +72,9 @@ def distill_classifier(
         UserError: a run is no fine-tuned classifier, or of other classes; there are no texts; or as `finetune`.
     """
     require_no_torchrun("distill RUN... --texts FILE")
-    out = Path(out)
+    out, texts = Path(out), Path(texts)
+    if not resume:
+        require_no_run(out)
     opened = [FinetunedRun.open(path) for path in teachers]
     first = _require_alike(opened)
     columns = [text_column, *first.text_columns[1:]] if text_column else first.text_columns
@@ -81,7 +84,9 @@ def distill_classifier(
     taught = out.with_name(f"{out.name}-taught.jsonl")
     content = json_lines(_rows(first, opened[0].learned.classes, found, _means(opened, found, device)))
     _write(taught, content, resume)
-    task = first.model_copy(update={"train": taught, "dev": None, "test": test}).model_dump()
+    task = first.model_copy(
+        update={"train": taught, "dev": None, "test": None if test is None else Path(test)}
+    ).model_dump()
     task |= {"name": first.title, "train_rows": None, LEARNED: PROBABILITIES, "class_weights": None}
     task |= {name: field.default for name, field in TextsConfig.model_fields.items() if name in _FORM}
     what = listed([str(each.path) for each in opened], "and")

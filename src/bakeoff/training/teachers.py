@@ -138,10 +138,8 @@ class Teachers:
         config = recipe.training.distillation
         if config is None:
             return None
-        with torch.random.fork_rng(devices=[]):  # the student's weights are those that it has without teachers
-            models = [
-                (each.run.load(device).requires_grad_(False), each.subjects) for each in teachers_of(recipe, corpus)
-            ]
+        taught = teachers_of(recipe, corpus)
+        models = [(each.run.load(device).requires_grad_(False), each.subjects) for each in taught]
         return cls(config, models)
 
     @torch.no_grad()

@@ -20,7 +20,8 @@ from bakeoff.tasks.task_config import TaskConfig
 KEY = "bakeoff"
 """The key in config.json."""
 OF_FILES = frozenset(
-    {"train", "dev", "test", "train_rows", "dev_share", "test_share", "split_seed", "cluster_column", "remark"},
+    {"train", "dev", "test", "train_rows", "dev_share", "test_share", "split_seed", "cluster_column", "remark"}
+    | {"probabilities_column"},
 )
 """Settings of a task that name its training data, which are files of the model's author; they are left out."""
 OF_ROWS = ("length", "truncate")

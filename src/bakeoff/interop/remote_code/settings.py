@@ -17,7 +17,7 @@ def settings_of(recipe: Recipe, tokenizer: Tokenizer, model: Model, longest: int
     mixers = config.mixers
     values: dict[str, Any] = {
         "architecture": config.model_dump(mode="json"),
-        RECIPE: recipe.model_dump(mode="json"),
+        RECIPE: without_teachers(recipe).model_dump(mode="json"),
         "vocab_size": model.vocabulary,
         "uses_segments": config.embedding.segments >= 2 or any(mixer.reads_segments for mixer in mixers),
         "start_token": start,
@@ -39,6 +39,11 @@ def settings_of(recipe: Recipe, tokenizer: Tokenizer, model: Model, longest: int
     if config.sequence_to_sequence:
         values["decoder_start_token_id"] = tokenizer.start
     return values
+
+
+def without_teachers(recipe: Recipe) -> Recipe:
+    """The recipe without the runs that it learned from, which are folders of the model's author."""
+    return recipe if recipe.training.distillation is None else recipe.changed({"training.distillation": None})
 
 
 def head_settings(head: Head, model: Model) -> dict[str, Any] | None:
