@@ -54,7 +54,26 @@ def write_multilingual_files(folder, languages=("eng", "nld", "zho"), rows=9):
             for task in ("hanzi_structure", "hanzi_pinyin"):
                 write(place / task, "train.jsonl", [{"id": at, **pair} for at, pair in enumerate(pairs[:3])])
         write_labels(folder / "finetune" / "data" / "multilingual" / two, two, texts, rows)
+    write_passages(folder / "meco" / "data")
     return folder
+
+
+def write_passages(folder):
+    """Words of passages at their places, the last of each twice."""
+    folder.mkdir(parents=True)
+    lines = {"meco_l1": ["lang\titemid\twordnum\tword\tFullTextMarked"]}
+    lines["meco_l2"] = ["itemid\twordnum\tword\tFullTextMarked"]
+    passages = {"en": SENTENCES[3].split()[:4], "du": SENTENCES[4].split()[:4], "ch_s": ["老师", "在", "学校", "里"]}
+    for code, words in passages.items():
+        for at in [*range(len(words)), len(words) - 1]:
+            space = "" if code == "ch_s" else " "
+            before = space.join(words[:at]) + space * (at > 0)
+            line = f"1\t{at + 1}.0\t{words[at]}\t{before}*{words[at]}*"
+            lines["meco_l1"].append(f"{code}\t{line}")
+            if code == "en":
+                lines["meco_l2"].append(line)
+    for name, each in lines.items():
+        (folder / f"{name}_stims.tsv").write_text("\n".join(each) + "\n", encoding="utf-8")
 
 
 def write_labels(folder, code, texts, rows):

@@ -13,13 +13,16 @@ from bakeoff.challenge import asking, entry, rules
 from bakeoff.challenge.choosing import score_choices
 from bakeoff.challenge.entry import babylm
 from bakeoff.challenge.languages import LANGUAGES, texts_by_language, words_by_language
+from bakeoff.challenge.meco import meco_keys, read_words, surprisals_of
 from bakeoff.challenge.multilingual import SUITES, suites_of, tasks_of
 from bakeoff.challenge.multilingual_baselines import baselines_of
 from bakeoff.challenge.rules import TRACKS
 from bakeoff.challenge.suites import Choice, read_choices
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.interop.export import export
+from bakeoff.preparation.prepare import prepare
 from bakeoff.reading.sources import SourceOptions
+from bakeoff.recipe_files import load_recipe
 from bakeoff.scoring.completions import Completions
 from tests.challenge.multilingual_files import CHINESE, write_multilingual_files
 from tests.challenge.test_scores import Fixed
@@ -118,10 +121,13 @@ class LmEval:
 @pytest.mark.parametrize(
     "name", ["gpt2-tiny", *(pytest.param(name, marks=pytest.mark.slow) for name in ("gpt-tiny", "conv-light-lm-tiny"))]
 )
-def test_scores_are_those_of_lm_eval_on_the_export(name, corpus, official, tmp_path):
-    run = untrained(name, corpus, tmp_path / "run")
+def test_scores_are_those_of_lm_eval_on_the_export(name, official, tmp_path):
+    (tmp_path / "text.txt").write_text("\n".join(sentences(200)), encoding="utf-8")
+    tokenizer = load_recipe(name).changed({"tokenizer.size": 300}).tokenizer  # of bytes, a first word has other tokens
+    corpus = prepare(tmp_path / "text.txt", tmp_path / "corpus", tokenizer=tokenizer, workers=0)
+    run = untrained(name, corpus, tmp_path / "run", **{"input.length": 128})
     export(run.path, tmp_path / "export")
-    lm_eval, scorer = LmEval(tmp_path / "export"), Completions(run, "forwards", device="cpu", spaced=True)
+    lm_eval, scorer = LmEval(tmp_path / "export"), Completions(run, "forwards", device="cpu")
     for suite in suites_of(["eng"]):
         choices = read_choices(suite, official / suite.full)
         found = score_choices(scorer, suite, choices)
@@ -130,18 +136,29 @@ def test_scores_are_those_of_lm_eval_on_the_export(name, corpus, official, tmp_p
             contexts = [text[:begin] for text, begin in zip(choice.texts, choice.begins, strict=True)]
             pairs = [lm_eval.score(*each) for each in zip(contexts, choice.answers, strict=True)]
             sums = np.array([total / (count if suite.per_token else 1) for total, count in pairs])
-            own = scorer.score(choice.texts, choice.begins)
-            own = own / scorer.sizes(choice.texts, choice.begins) if suite.per_token else own
+            own = scorer.score(choice.texts, choice.begins, as_lm_eval=True)
+            own = own / scorer.sizes(choice.texts, choice.begins, as_lm_eval=True) if suite.per_token else own
             assert own == pytest.approx(sums, abs=2e-3), suite.key
             credits.append(sums.argmax() == choice.right)
         assert found.accuracy == pytest.approx(100 * np.mean(credits)), suite.key
+    words = read_words(official / "meco" / "data" / "meco_l1_stims.tsv", "meco_l1_eng")
+    assert [each.name for each in words] == ["1:1", "1:2", "1:3", "1:4"]
+    surprisals = surprisals_of(scorer, words).surprisals
+    for each in words:
+        ids = lm_eval.tokens(each.text)
+        read = lm_eval.tokenizer(each.text, add_special_tokens=False, return_offsets_mapping=True)
+        chosen = [at for at, (_, end) in enumerate(read["offset_mapping"]) if end > each.begin]
+        logits = lm_eval.model(input_ids=torch.tensor([[lm_eval.tokenizer.bos_token_id, *ids]])).logits[0].double()
+        found = torch.log_softmax(logits, -1)
+        expected = -float(sum(found[at, ids[at]] for at in chosen).detach())
+        assert surprisals[each.name] == pytest.approx(expected, abs=2e-3)
 
 
 def test_equal_scores_share_the_point_but_not_of_hanzi_and_of_global_piqa(tmp_path):
     choices = [Choice("a", ("x", "y"), (0, 0), ("x", "y")), Choice("a", ("x", "y", "z"), (0, 0, 0), ("x", "y", "z"), 1)]
 
     class Known(Fixed):
-        def sizes(self, texts, begins):
+        def sizes(self, texts, begins, as_lm_eval=False):
             return [1] * len(texts)
 
         def unknown(self, texts):
@@ -183,6 +200,16 @@ def test_each_language_has_the_official_tasks_and_a_baseline():
         public = [suite.key for suite in SUITES[code] if not suite.key.startswith(("global_", "hanzi_"))]
         mean = np.mean([same.scores[key] for key in public])
         assert same.scores[f"mean_{code}"] == pytest.approx(mean, abs=0.006)
+
+
+def test_words_that_are_read_have_their_language_and_stand_between_asterisks(official, tmp_path):
+    assert meco_keys(["nld"]) == ["meco_l1_nld"]
+    assert meco_keys(["eng", "nld", "zho"]) == ["meco_l1_eng", "meco_l1_nld", "meco_l1_zho", "meco_l2"]
+    path = official / "meco" / "data" / "meco_l1_stims.tsv"
+    assert [(each.text, each.begin) for each in read_words(path, "meco_l1_zho")[:2]] == [("老师", 0), ("老师在", 2)]
+    (tmp_path / "meco_l2_stims.tsv").write_text("itemid\twordnum\tFullTextMarked\n1\t1\tno word\n")
+    with pytest.raises(UserError, match=r"meco_l2_stims.tsv:2: no word between asterisks in 'no word'$"):
+        read_words(tmp_path / "meco_l2_stims.tsv", "meco_l2")
 
 
 @pytest.fixture
@@ -253,6 +280,8 @@ def test_an_entry_in_two_languages_is_the_same_after_stops_and_its_files_have_th
     hidden = predictions["fast_eval_hidden"][1]
     assert hidden["revision"] == "chck_2M"
     assert [len(each["scores"]) for each in hidden["hidden"]["hanzi_pinyin"].values()] == [2, 2, 2]
+    assert [*hidden["hidden"]["meco_l1"]] == ["eng", "zho"]
+    assert [*hidden["hidden"]["meco_l2"]["zho"]] == ["1:1", "1:2", "1:3", "1:4"]
     assert "blimp: 6 items, officially 59,875" in found.lacking
     report = (tmp_path / "stopped" / "babylm.md").read_text()
     assert "| zh: hanzi_structure |" in report

@@ -162,7 +162,7 @@ class Fixed:
     def __init__(self, scores):
         self.scores = scores
 
-    def score(self, texts, begins):
+    def score(self, texts, begins, as_lm_eval=False):
         return np.array(self.scores)
 
 

@@ -87,7 +87,7 @@ class Asked(NamedTuple):
     def evaluating(self) -> tuple[Evaluation, list[str]]:
         """The zero-shot evaluation, and what is missing of the files of all of the evaluation."""
         if self.languages:
-            parts = multilingual_parts(self.evaluation, self.checkpoints(), suites_of(self.languages))
+            parts = multilingual_parts(self.evaluation, self.checkpoints(), suites_of(self.languages), self.languages)
         else:
             parts = parts_of(self.evaluation, self.checkpoints())
         absent = missing_of(parts)
@@ -97,8 +97,7 @@ class Asked(NamedTuple):
                 absent.append(f"{task.name}: no {file} and .valid.jsonl")
         if self.languages:
             absent += NOT_DONE
-        spaced = bool(self.languages)
-        return Evaluation(self.folder, parts, self.settings.backend, self.device, spaced), absent
+        return Evaluation(self.folder, parts, self.settings.backend, self.device), absent
 
     def has_labels(self, task: LabelledTask) -> bool:
         """Whether the files of a fine-tuning task are there."""

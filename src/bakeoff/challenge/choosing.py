@@ -46,9 +46,9 @@ def score_choices(scorer: Completions, suite: Suite, choices: Sequence[Choice]) 
     """
     texts = [text for choice in choices for text in choice.texts]
     begins = [begin for choice in choices for begin in choice.begins]
-    scores = scorer.score(texts, begins)
+    scores = scorer.score(texts, begins, as_lm_eval=suite.as_lm_eval)
     if suite.per_token:
-        scores = scores / np.maximum(scorer.sizes(texts, begins), 1)
+        scores = scores / np.maximum(scorer.sizes(texts, begins, as_lm_eval=suite.as_lm_eval), 1)
     ends = np.cumsum([len(choice.texts) for choice in choices])[:-1]
     values = np.split(scores, ends)
     unknown = [any(each) for each in np.split(scorer.unknown(texts), ends)] if suite.hidden else [False] * len(values)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from bakeoff.challenge.acquisition import FILES, read_contexts, score_words
 from bakeoff.challenge.choosing import HiddenScores, SuiteScores, score_choices
 from bakeoff.challenge.folder import MAIN, EntryFolder
+from bakeoff.challenge.meco import WordSurprisals, file_of, meco_keys, read_words, surprisals_of
 from bakeoff.challenge.reading_times import FILE, ReadingScores, read_times, score_reading
 from bakeoff.challenge.rules import READINGS, Backend, checkpoint_name
 from bakeoff.challenge.suites import SUITES, Suite, files_of, read_choices
@@ -51,6 +52,8 @@ class Part(NamedTuple):
         """The config of its scores."""
         if self.suite is not None:
             return HiddenScores if self.suite.hidden else SuiteScores
+        if self.key.startswith("meco_"):
+            return WordSurprisals
         return ReadingScores if self.key == READING else Surprisals
 
     def digest(self) -> str:
@@ -83,7 +86,9 @@ def parts_of(evaluation: Path | None, words: Sequence[int]) -> list[Part]:
     return parts
 
 
-def multilingual_parts(evaluation: Path | None, words: Sequence[int], suites: Sequence[Suite]) -> list[Part]:
+def multilingual_parts(
+    evaluation: Path | None, words: Sequence[int], suites: Sequence[Suite], languages: Sequence[str]
+) -> list[Part]:
     """The parts of the multilingual track: the same of all checkpoints and of the last model."""
     folder = Path("multilingual") if evaluation is None else evaluation
     parts = []
@@ -92,6 +97,10 @@ def multilingual_parts(evaluation: Path | None, words: Sequence[int], suites: Se
             place = folder / suite.full
             files = () if evaluation is None else tuple(files_of(place, tables=True))
             parts.append(Part(model, suite.key, files, f"table in {suite.full}", suite, place))
+        for key in meco_keys(languages):
+            path = folder / file_of(key)
+            there = evaluation is not None and path.is_file()
+            parts.append(Part(model, key, (path,) if there else (), file_of(key)))
     return parts
 
 
@@ -108,15 +117,12 @@ class Evaluation:
         parts: those of `parts_of`.
         backend: how texts are scored.
         device: auto, cpu, cuda or mps.
-        spaced: whether a space stands before whole texts, as in lm-eval.
     """
 
-    def __init__(
-        self, folder: EntryFolder, parts: Sequence[Part], backend: Backend, device: str, spaced: bool = False
-    ) -> None:
-        self.folder, self.backend, self.device, self.spaced = folder, backend, device, spaced
+    def __init__(self, folder: EntryFolder, parts: Sequence[Part], backend: Backend, device: str) -> None:
+        self.folder, self.backend, self.device = folder, backend, device
         self.parts = [part for part in parts if part.files]
-        self._read: dict[tuple[Path, ...], Any] = {}
+        self._read: dict[tuple[str, tuple[Path, ...]], Any] = {}
         self._digests: dict[tuple[Path, ...], str] = {}
 
     def scores(self, part: Part) -> Any:
@@ -125,11 +131,11 @@ class Evaluation:
 
     def shown(self, model: str) -> str:
         """The scores of a model in words, in percent, the official way."""
-        found = [(part.key, self.scores(part)) for part in self.parts if part.model == model and part.key != AOA]
+        found = [(part.key, self.scores(part)) for part in self.parts if part.model == model]
         values = [
             (key, scores.accuracy if isinstance(scores, SuiteScores) else scores.score)
             for key, scores in found
-            if scores is not None
+            if isinstance(scores, SuiteScores | ReadingScores)
         ]
         return ", ".join(f"{key} {number(value, 2)}" for key, value in values) or "scored"
 
@@ -167,7 +173,7 @@ class Evaluation:
             if run is None:
                 continue
             say(f"{model}: {', '.join(part.key for part in parts)}")
-            scorer = Completions(run, READINGS[self.backend], device=self.device, spaced=self.spaced)
+            scorer = Completions(run, READINGS[self.backend], device=self.device)
             for part in parts:
                 go_on()
                 self.folder.write_scores(self._scored(part, run, scorer), model, part.key, self._digest(part))
@@ -179,13 +185,16 @@ class Evaluation:
         Raises:
             UserError: there is a mistake in a file.
         """
-        if part.files not in self._read:
+        where = part.key, part.files
+        if where not in self._read:
             if part.suite is not None:
                 assert part.folder is not None
-                self._read[part.files] = read_choices(part.suite, part.folder)
+                self._read[where] = read_choices(part.suite, part.folder)
+            elif part.scores is WordSurprisals:
+                self._read[where] = read_words(part.files[0], part.key)
             else:
-                self._read[part.files] = (read_times if part.key == READING else read_contexts)(part.files[0])
-        return self._read[part.files]
+                self._read[where] = (read_times if part.key == READING else read_contexts)(part.files[0])
+        return self._read[where]
 
     def _scored(self, part: Part, run: Run, scorer: Completions) -> Config:
         content = self.content(part)
@@ -193,4 +202,6 @@ class Evaluation:
             return score_choices(scorer, part.suite, content)
         if part.key == READING:
             return score_reading(run, scorer, self.backend == "mlm", content, self.device)
+        if part.scores is WordSurprisals:
+            return surprisals_of(scorer, content)
         return Surprisals(surprisals=score_words(scorer, content))

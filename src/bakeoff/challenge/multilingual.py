@@ -32,7 +32,6 @@ LONGEST = 128
 """The most tokens of a row with labels."""
 
 NOT_DONE = [
-    "meco_l1, meco_l2 (reading times): not made here; the organisers' meco/ makes them of the exports",
     "pos (tagging): not made here; the organisers' finetune_token_classification.py makes it of the exports",
 ]
 """Parts of the official evaluation that are not made here."""
@@ -41,7 +40,7 @@ NOT_DONE = [
 def _pair(good: str, bad: str) -> Callable[[Mapping[str, Any], str], Choice]:
     def read(row: Mapping[str, Any], name: str) -> Choice:
         texts = row[good], row[bad]
-        return Choice(name, texts, (0, 0), texts)
+        return Choice(row.get("UID", name), texts, (0, 0), texts)
 
     return read
 
@@ -79,7 +78,9 @@ def _suite(
 ) -> Suite:
     """A zero-shot task, which is scored on all of its items in every checkpoint."""
     place = f"{ZERO_SHOT}/{folder or key}"
-    return Suite(key, key, place, place, read, sizes, **{"over_items": True, "tables": True, **others})
+    return Suite(
+        key, key, place, place, read, sizes, **{"over_items": True, "as_lm_eval": True, "tables": True, **others}
+    )
 
 
 _BLIMP = _pair("sentence_good", "sentence_bad")

@@ -1,7 +1,7 @@
 """The two files that BabyLM's multilingual track takes: scores, and the predictions behind them."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bakeoff.challenge.asking import Asked
@@ -9,6 +9,7 @@ from bakeoff.challenge.choosing import HiddenScores, SuiteScores
 from bakeoff.challenge.evaluation import Evaluation, Part
 from bakeoff.challenge.folder import MAIN
 from bakeoff.challenge.labelled import TaskScores
+from bakeoff.challenge.meco import SECOND, meco_keys
 from bakeoff.challenge.multilingual import suites_of
 from bakeoff.challenge.rules import checkpoint_name
 from bakeoff.challenge.suites import Suite
@@ -29,6 +30,7 @@ def write_multilingual(asked: Asked, evaluation: Evaluation, labelled: Mapping[s
     suites = {suite.key: suite for suite in suites_of(asked.languages)}
     names = [checkpoint_name(words) for words in asked.track.checkpoints(asked.track.most_read)]
     scored = {model: _scores_of(evaluation, model) for model in [*names, MAIN]}
+    read = {model: _read_by(evaluation, model, asked.languages) for model in [*names, MAIN]}
     scores = {key: {key: each.accuracy / 100} for key, each in scored[MAIN].items() if not suites[key].hidden}
     for name, task in labelled.items():
         key, _, language = name.rpartition("_")
@@ -39,15 +41,17 @@ def write_multilingual(asked: Asked, evaluation: Evaluation, labelled: Mapping[s
             name: [{"index": number, "prediction": str(label)} for number, label in enumerate(task.predictions)]
             for name, task in labelled.items()
         },
-        "hidden": _hidden(scored[MAIN]),
+        "hidden": _hidden(scored[MAIN], read[MAIN]),
         "fast_eval_results": [{key: each.accuracy / 100 for key, each in scored[name].items()} for name in names],
-        "fast_eval_hidden": [{"revision": name, "hidden": _hidden(scored[name])} for name in names],
+        "fast_eval_hidden": [{"revision": name, "hidden": _hidden(scored[name], read[name])} for name in names],
     }
     for path, content in zip(
         asked.folder.multilingual_submission(asked.recipe.name), (scores, predictions), strict=True
     ):
         write_atomically(path, json.dumps(content, ensure_ascii=False, indent=2) + "\n")
-    return [*_lacking(asked, suites, scored[MAIN], labelled), *_lacking_checkpoints(suites, scored, names)]
+    absent = [key for key in meco_keys(asked.languages) if key not in {part.key for part in evaluation.parts}]
+    unread = [f"{key}: no surprisals, which count as 0" for key in absent]
+    return [*_lacking(asked, suites, scored[MAIN], labelled), *unread, *_lacking_checkpoints(suites, scored, names)]
 
 
 def _scores_of(evaluation: Evaluation, model: str) -> dict[str, SuiteScores]:
@@ -68,12 +72,26 @@ def _rows(suite: Suite, scores: SuiteScores) -> Iterator[tuple[str, dict[str, An
             yield f"{suite.key}_{field}", {"alias": f"  - {suite.key}_{field}", metric: accuracy}
 
 
-def _hidden(scored: Scored) -> dict[str, Any]:
-    """The sums that the organisers make scores of."""
+def _read_by(evaluation: Evaluation, model: str, languages: Sequence[str]) -> dict[str, dict[str, dict[str, float]]]:
+    """The surprisals of words that people read, by the readers' languages."""
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for part in evaluation.parts:
+        scores = evaluation.scores(part) if part.model == model and part.key.startswith("meco_") else None
+        if scores is not None:
+            readers = [code for code in languages if code != "eng"] if part.key == SECOND else [part.key[-3:]]
+            found.setdefault(part.key[: len(SECOND)], {}).update(dict.fromkeys(readers, scores.surprisals))
+    return found
+
+
+def _hidden(scored: Scored, read: Mapping[str, Any]) -> dict[str, Any]:
+    """The sums and surprisals that the organisers make scores of."""
     return {
-        key: {name: {"scores": sums, "has_unk": name in each.unknown} for name, sums in each.sums.items()}
-        for key, each in scored.items()
-        if isinstance(each, HiddenScores)
+        **read,
+        **{
+            key: {name: {"scores": sums, "has_unk": name in each.unknown} for name, sums in each.sums.items()}
+            for key, each in scored.items()
+            if isinstance(each, HiddenScores)
+        },
     }
 
 

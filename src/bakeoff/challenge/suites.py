@@ -62,6 +62,8 @@ class Suite(NamedTuple):
     drawn, which comes to the same on average), or none is right."""
     per_token: bool = False
     """Whether sums of log-probabilities are divided by the number of their tokens."""
+    as_lm_eval: bool = False
+    """Whether texts are read and cut as lm-eval does, see `Completions.score`."""
     hidden: bool = False
     """Whether the organisers make the score of the sums, which are submitted."""
     version: int = 1
