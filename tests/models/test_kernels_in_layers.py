@@ -6,6 +6,7 @@ from tests.conftest import shrink
 
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.machine.compiler import Compiled
+from bakeoff.models.context import Context
 from bakeoff.ops import linear as products
 from bakeoff.ops import norm as norms
 from bakeoff.ops.cpu import compiled_kernels
@@ -95,3 +96,27 @@ def test_dropout_of_a_function_that_could_add_states_itself_is_kept(corpus):
         losses[rate] = found
     assert losses[0.0][0] == losses[0.0][1]
     assert losses[0.3][0] != losses[0.3][1]
+
+
+@pytest.mark.parametrize("how", ["subclass", "hook"])
+def test_what_others_do_to_the_output_of_a_function_is_not_done_to_the_residual(corpus, how):
+    """Functions whose output becomes zero leave the states as they are."""
+    recipe = shrink("laptop-encoder-tiny", **{"model.dropout": 0.0})
+    torch.manual_seed(0)
+    module = PretrainingModel(recipe, corpus.tokenizer.size).train()
+    for sublayer in (each for layer in module.model.encoder.layers for each in layer):
+        function = sublayer.function
+        if how == "hook":
+            function.register_forward_hook(lambda part, given, made: (0 * made[0], made[1]))
+        else:
+            kind = type(function)
+
+            def forward(self, x, context, state=None, kind=kind):
+                made, after = kind.forward(self, x, context, state)
+                return 0 * made, after
+
+            function.__class__ = type("Other", (kind,), {"forward": forward})
+    x = torch.randn(2, 8, recipe.model.encoder.width).bfloat16()
+    with autocast(CPU, "bfloat16"):
+        states = module.model.encoder.outputs(x, Context())
+    assert all(torch.equal(each, x) for each in states)

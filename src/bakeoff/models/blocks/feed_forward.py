@@ -53,7 +53,6 @@ class FeedForward(Part):
     """
 
     skips_padding = True
-    adds = True
 
     def __init__(self, config: FeedForwardConfig, context: BuildContext) -> None:
         super().__init__()
@@ -73,6 +72,11 @@ class FeedForward(Part):
             x, state = self.convolution(x, context, cast(Tensor | None, state))
         inner = activate(self.input(x), self.activation, None if self.gate is None else self.gate(x))
         return self.output(dropout(self.norm(inner), self.dropout, self.training), context.beside), state
+
+    @property
+    def adds(self) -> bool:  # type: ignore[override]
+        """Whether the residual connection is added within; a subclass may do more to what comes out."""
+        return type(self) is FeedForward
 
     @property
     @override

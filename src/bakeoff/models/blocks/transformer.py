@@ -66,7 +66,7 @@ class Sublayer(Wrapper):
     def _adds_within(self, x: Tensor, context: Context) -> bool:
         """Whether the function itself adds x to its output, all of it as it is."""
         dropped = self.training and self.dropout > 0.0
-        all_of_it = context.wanted is None and context.packing is None
+        all_of_it = context.wanted is None and context.packing is None and not self.function._forward_hooks
         return self.residual and self.function.adds and not dropped and all_of_it and adds_within_products(x)
 
     @property

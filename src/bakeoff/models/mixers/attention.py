@@ -129,7 +129,6 @@ class Attention(Part):
     """
 
     skips_padding = True
-    adds = True
 
     def __init__(self, config: AttentionConfig, context: BuildContext) -> None:
         super().__init__()
@@ -211,6 +210,11 @@ class Attention(Part):
         if context.gaps is not None and mask is not None:
             mask = mask[..., mask.shape[-1] - key.shape[-2] :]
         return windowed_attention(query, key, value, self.window, mask=mask, bias=bias, **settings)
+
+    @property
+    def adds(self) -> bool:  # type: ignore[override]
+        """Whether the residual connection is added within; a subclass may do more to what comes out."""
+        return type(self) is Attention
 
     @property
     @override
