@@ -64,8 +64,8 @@ def texts_by_language(data: Sequence[str]) -> dict[str, list[str]]:
         others = [path.name for path in sorted(folder.iterdir()) if path not in inside and path.name[0] != "."]
         if others:
             raise UserError(f"--data {each}: the language of {listed(others[:3])} is not said; {_FORM}")
-        for path in inside:
-            found.setdefault(_NAMES[path.name], []).append(str(path))
+        for part in inside:
+            found.setdefault(_NAMES[part.name], []).append(str(part))
     return {code: found[code] for code in LANGUAGES if code in found}
 
 

@@ -113,7 +113,7 @@ def _global_piqa(row: Mapping[str, Any], name: str) -> Choice:
 
 _PIQA = "global_piqa_parallel", "global_piqa_nonparallel"
 
-SUITES = (
+_SUITES = (
     Suite("blimp", "BLiMP", "blimp_filtered", "blimp_fast", _blimp, Sizes(67, 59_875), Sizes(67, 67 * 200)),
     Suite(
         "blimp_supplement",
@@ -157,9 +157,9 @@ SUITES = (
         per_token=True,
     ),
 )
-"""The suites of choices, as babylm-org/babylm-eval has them in July 2026."""
 
-SUITES = tuple(suite._replace(version=2) for suite in SUITES)
+SUITES = tuple(suite._replace(version=2) for suite in _SUITES)
+"""The suites of choices, as babylm-org/babylm-eval has them in July 2026."""
 
 
 def files_of(folder: Path, tables: bool = False) -> list[Path]:

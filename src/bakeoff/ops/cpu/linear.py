@@ -29,7 +29,8 @@ class Linear(torch.autograd.Function):
         ctx.type = weight.dtype
         weight, bias = weight.bfloat16(), None if bias is None else bias.bfloat16()
         ctx.save_for_backward(x, weight)
-        multiply, y = torch.ops.mkldnn._linear_pointwise, x
+        multiply = torch.ops.mkldnn._linear_pointwise
+        y: Tensor
         if beside is None:
             y = multiply(x, weight, bias, "none", [], "")
         else:
