@@ -1,19 +1,20 @@
 """An ensemble distilled into one model beside other uses of the same operations.
 
-    python benchmarks/distill.py CORPUS OUT [--recipe laptop-hybrid-tiny] [--wider laptop-hybrid-mini] [--epochs 16]
-        [--members 4] [--seeds 1] [--settings 0.9:1 0.5:2] [--only NAME...]
+    python benchmarks/distill.py CORPUS OUT [--recipe laptop-hybrid-tiny] [--epochs 16] [--members 4] [--seeds 1]
+        [--dropout 0.2] [--settings 0.9:1 0.5:2] [--only NAME...]
 
 For each seed: members, each trained for the same number of epochs; their mean probabilities; a student of the same size
 that learns from all of them for as many epochs; and, with the operations of all of these (the members' training, the
-student's, the teachers' passes), one model of the same recipe and one of a wider recipe. All are measured on the same
-held-out rows with the same masks. Finished trainings are not repeated, stopped ones go on; --only trains a part of them
-(member, student, longer, wider). Each process uses one thread.
+student's, the teachers' passes), one model, as the recipe ships and with dropout, of which the best weights on the way
+are kept. All are measured on the same held-out rows with the same masks. Finished trainings are not repeated, stopped
+ones go on; --only trains a part of them. Each process uses one thread.
 """
 
 import argparse
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -32,11 +33,10 @@ ROWS = 4096
 
 
 def trained(
-    recipe: str, corpus: str, path: Path, budget: Budget, seed: int, teachers: dict[str, Any] | None = None
+    recipe: str, corpus: str, path: Path, budget: Budget, seed: int, changes: Mapping[str, Any] = MappingProxyType({})
 ) -> Run:
     """The run of one training, made or gone on with where it is not finished."""
     if not (path / "summary.json").is_file():
-        changes = {} if teachers is None else {"training.distillation": teachers}
         bakeoff.pretrain(
             load_recipe(recipe, changes), corpus, path, seed=seed, budget=budget, resume=True, progress=False
         )
@@ -84,21 +84,30 @@ class Experiment:
         settings = {"weight": weight, "temperature": temperature}
         name = "student" if settings == {"weight": 0.5, "temperature": 1.0} else f"student-{weight:g}-{temperature:g}"
         budget, place = Budget(epochs=self.given.epochs), self.path(name, self.seed)
-        return trained(self.given.recipe, self.given.corpus, place, budget, 1000 + self.seed, distillation | settings)
+        return trained(
+            self.given.recipe,
+            self.given.corpus,
+            place,
+            budget,
+            1000 + self.seed,
+            {"training.distillation": distillation | settings},
+        )
 
     def operations(self) -> float:
         """The operations of the members, the student and the teachers' passes."""
         return sum(float(run.summary["flops"]) for run in [*self.member(), self.student()])
 
-    def longer(self) -> Run:
-        """One model of the same recipe with the operations of all."""
-        flops = Budget(flops=self.operations())
-        return trained(self.given.recipe, self.given.corpus, self.path("longer", self.seed), flops, 2000 + self.seed)
+    def longer(self, dropout: float | None = None) -> Run:
+        """One model with the operations of all, and the best of its weights; with dropout where it is given."""
+        name = "longer" if dropout is None else "regularised"
+        changes: dict[str, Any] = {"training.early_stopping": {"patience": 1000, "keep_best": True}}
+        changes |= {} if dropout is None else {"model.dropout": dropout}
+        flops, seed = Budget(flops=self.operations()), 2000 + self.seed
+        return trained(self.given.recipe, self.given.corpus, self.path(name, self.seed), flops, seed, changes)
 
-    def wider(self) -> Run:
-        """One model of a wider recipe with the operations of all."""
-        flops = Budget(flops=self.operations())
-        return trained(self.given.wider, self.given.corpus, self.path("wider", self.seed), flops, 2000 + self.seed)
+    def regularised(self) -> Run:
+        """The same with dropout."""
+        return self.longer(self.given.dropout)
 
     def figures(self) -> dict[str, tuple[float, float, float]]:
         """Held-out loss, operations and processor seconds by name."""
@@ -112,7 +121,7 @@ class Experiment:
             "the members' mean probabilities": (held_out(members, corpus), *of(*members)),
             "distilled from them": (held_out([student], corpus), *of(*members, student)),
             "one model, as many operations": (held_out([self.longer()], corpus), *of(self.longer())),
-            "one wider model, as many operations": (held_out([self.wider()], corpus), *of(self.wider())),
+            "the same with dropout": (held_out([self.regularised()], corpus), *of(self.regularised())),
         }
         for setting in self.given.settings:
             run = self.student(*map(float, setting.split(":")))
@@ -126,12 +135,12 @@ def main() -> None:
     parser.add_argument("corpus")
     parser.add_argument("out", type=Path)
     parser.add_argument("--recipe", default="laptop-hybrid-tiny")
-    parser.add_argument("--wider", default="laptop-hybrid-mini")
     parser.add_argument("--epochs", type=float, default=16)
     parser.add_argument("--members", type=int, default=4)
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--dropout", type=float, default=0.2)
     parser.add_argument("--settings", nargs="*", default=[])
-    parser.add_argument("--only", nargs="*", choices=["member", "student", "longer", "wider"])
+    parser.add_argument("--only", nargs="*", choices=["member", "student", "longer", "regularised"])
     given = parser.parse_args()
     torch.set_num_threads(1)
     experiments = [Experiment(given, seed) for seed in range(given.seeds)]

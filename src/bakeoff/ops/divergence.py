@@ -5,7 +5,7 @@ Shapes: N rows, V vocabulary.
 
 from typing import Any
 
-import torch.nn.functional as F
+import torch
 from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
@@ -35,7 +35,9 @@ class _Divergence(Function):
         """The sum in nats."""
         scaled = scores if temperature == 1 else scores / temperature
         logarithms = scaled.log_softmax(-1)
-        losses = F.kl_div(logarithms, taught, reduction="none").sum(-1)
+        # torch's kl_div and xlogy take five times as long on a CPU; where p is 0, so is its product with any number.
+        least = torch.finfo(taught.dtype).tiny
+        losses = taught.clamp_min(least).log_().sub_(logarithms).mul_(taught).sum(-1)
         ctx.gradient, ctx.temperature, ctx.weights = logarithms.exp_().sub_(taught), temperature, weights
         return temperature**2 * (losses if weights is None else losses * weights).sum()
 
