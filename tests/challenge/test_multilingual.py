@@ -23,6 +23,7 @@ from bakeoff.interop.export import export
 from bakeoff.preparation.prepare import prepare
 from bakeoff.reading.sources import SourceOptions
 from bakeoff.recipe_files import load_recipe
+from bakeoff.runs.run import Run
 from bakeoff.scoring.completions import Completions
 from tests.challenge.multilingual_files import CHINESE, write_multilingual_files
 from tests.challenge.test_scores import Fixed
@@ -131,13 +132,13 @@ def test_scores_are_those_of_lm_eval_on_the_export(name, official, tmp_path):
     for suite in suites_of(["eng"]):
         choices = read_choices(suite, official / suite.full)
         found = score_choices(scorer, suite, choices)
-        credits = []
+        credits, by_token = [], suite.key.startswith("global_piqa")
         for choice in choices:
             contexts = [text[:begin] for text, begin in zip(choice.texts, choice.begins, strict=True)]
             pairs = [lm_eval.score(*each) for each in zip(contexts, choice.answers, strict=True)]
-            sums = np.array([total / (count if suite.per_token else 1) for total, count in pairs])
+            sums = np.array([total / (count if by_token else 1) for total, count in pairs])
             own = scorer.score(choice.texts, choice.begins, as_lm_eval=True)
-            own = own / scorer.sizes(choice.texts, choice.begins, as_lm_eval=True) if suite.per_token else own
+            own = own / scorer.sizes(choice.texts, choice.begins, as_lm_eval=True) if by_token else own
             assert own == pytest.approx(sums, abs=2e-3), suite.key
             credits.append(sums.argmax() == choice.right)
         assert found.accuracy == pytest.approx(100 * np.mean(credits)), suite.key
@@ -263,6 +264,10 @@ def test_an_entry_in_two_languages_is_the_same_after_stops_and_its_files_have_th
     assert {**done} == {"prepare": 1, "pretrain": 1, "export": 3, "write_multilingual": 2}
     assert found.checkpoints == [1000, 2000]
     assert found.words_read == pytest.approx(2 * found.words, rel=0.02)
+    saved = [Run(path).summary for path in sorted((tmp_path / "stopped" / "run" / "saved").iterdir())]
+    of_token = found.words_read / Run(tmp_path / "stopped" / "run").summary["tokens"]
+    step = of_token * saved[0]["tokens"] / saved[0]["steps"]
+    assert 999 < of_token * min(each["tokens"] for each in saved) < 1001 + step  # the first step by which it is reached
     assert sum(found.languages.values()) == pytest.approx(found.words, abs=1)
     assert found.submitted == ("gpt2-tiny_submission.json", "gpt2-tiny_predictions.json")
     scores, predictions = (json.loads((tmp_path / "stopped" / name).read_text()) for name in found.submitted)
@@ -283,6 +288,7 @@ def test_an_entry_in_two_languages_is_the_same_after_stops_and_its_files_have_th
     assert [*hidden["hidden"]["meco_l1"]] == ["eng", "zho"]
     assert [*hidden["hidden"]["meco_l2"]["zho"]] == ["1:1", "1:2", "1:3", "1:4"]
     assert "blimp: 6 items, officially 59,875" in found.lacking
+    assert found.lacking[-1] == "blimp and 15 more: scores of 2 checkpoints, the track has 11"
     report = (tmp_path / "stopped" / "babylm.md").read_text()
     assert "| zh: hanzi_structure |" in report
     assert "(English" in report

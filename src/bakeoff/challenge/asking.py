@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bakeoff.challenge.evaluation import Evaluation, missing_of, multilingual_parts, parts_of
 from bakeoff.challenge.folder import EntryFolder, MultilingualSettings, Settings
@@ -143,7 +143,7 @@ def ask(
     folder = EntryFolder(out)
     texts = [str(each) for each in ([data] if isinstance(data, str | Path) else data)]
     options = SourceOptions(document_per_line=document_per_line)
-    values = {"track": track, "data": texts, "document_per_line": document_per_line, "epochs": epochs}
+    values: dict[str, Any] = {"track": track, "data": texts, "document_per_line": document_per_line, "epochs": epochs}
     values |= {"backend": chosen, "seed": seed, "recipe": loaded.model_dump(mode="json")}
     begun = folder.settings()
     same = begun is not None and begun.data == texts and begun.document_per_line == document_per_line

@@ -55,7 +55,8 @@ def score_choices(scorer: Completions, suite: Suite, choices: Sequence[Choice]) 
     official: dict[str, list[float]] = {}
     safe: dict[str, list[float]] = {}
     predictions: dict[str, list[str]] = {}
-    ties, lost, draw = 0, [], np.random.default_rng(0)
+    lost: list[int] = []
+    ties, draw = 0, np.random.default_rng(0)
     for number, (choice, own, not_read) in enumerate(zip(choices, values, unknown, strict=True)):
         chosen = int(own.argmax())  # the first of equal ones
         first = own >= own.max() - TIE

@@ -15,7 +15,7 @@ from bakeoff.challenge.rules import READINGS, Backend, checkpoint_name
 from bakeoff.challenge.suites import SUITES, Suite, files_of, read_choices
 from bakeoff.config import Config
 from bakeoff.digests import digest
-from bakeoff.display.wording import number
+from bakeoff.display.wording import counted, number
 from bakeoff.runs.run import Run
 from bakeoff.scoring.completions import Completions
 from bakeoff.signals import go_on
@@ -172,7 +172,7 @@ class Evaluation:
             run = run_of(model)
             if run is None:
                 continue
-            say(f"{model}: {', '.join(part.key for part in parts)}")
+            say(f"{model}: scoring {counted(len(parts), 'part')} of the evaluation")
             scorer = Completions(run, READINGS[self.backend], device=self.device)
             for part in parts:
                 go_on()

@@ -88,7 +88,7 @@ class TaskScores(Config):
     """The score of each seed in percent, on the file by which the best epoch was chosen, as officially."""
     collapsed: list[int]
     """The seeds whose model gave every row the same label."""
-    predictions: list[int] | list[str]
+    predictions: list[int | str]
     """The labels that the first seed's model gave."""
 
     @property

@@ -78,9 +78,8 @@ def _suite(
 ) -> Suite:
     """A zero-shot task, which is scored on all of its items in every checkpoint."""
     place = f"{ZERO_SHOT}/{folder or key}"
-    return Suite(
-        key, key, place, place, read, sizes, **{"over_items": True, "as_lm_eval": True, "tables": True, **others}
-    )
+    settings: dict[str, Any] = {"over_items": True, "as_lm_eval": True, "tables": True, **others}
+    return Suite(key, key, place, place, read, sizes, **settings)
 
 
 _BLIMP = _pair("sentence_good", "sentence_bad")

@@ -115,6 +115,11 @@ def _lacking(
 
 
 def _lacking_checkpoints(suites: Mapping[str, Suite], scored: Mapping[str, Scored], names: list[str]) -> Iterator[str]:
+    """A line for all tasks that are scored of equally many checkpoints."""
+    tasks: dict[int, list[str]] = {}
     for key in suites:
-        if (found := sum(key in scored[name] for name in names)) != len(names):
-            yield f"{key}: scores of {found} checkpoints, the track has {len(names)}"
+        tasks.setdefault(sum(key in scored[name] for name in names), []).append(key)
+    for found, keys in tasks.items():
+        if found != len(names):
+            shown = keys[0] + (f" and {len(keys) - 1} more" if len(keys) > 1 else "")
+            yield f"{shown}: scores of {found} checkpoints, the track has {len(names)}"
