@@ -13,6 +13,7 @@ from pydantic_core import PydanticUndefined
 
 from bakeoff.comparison.planning.plan import Plan
 from bakeoff.config import Config, configs_of
+from bakeoff.contrastive.config import ContrastConfig
 from bakeoff.formats.registry import FORMATS
 from bakeoff.models.blocks import BLOCKS
 from bakeoff.models.mixers import MIXERS
@@ -26,6 +27,7 @@ ROOTS: dict[str, type[Config]] = {
     "recipe": Recipe,
     "plan": Plan,
     "finetune": FinetuneConfig,
+    "contrast": ContrastConfig,
 }
 """Configs with all that they contain, by the name that a page says."""
 

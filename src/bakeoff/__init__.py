@@ -7,6 +7,8 @@ if TYPE_CHECKING:
     from bakeoff.challenge.entry import babylm
     from bakeoff.checking import check
     from bakeoff.comparison.execution import compare
+    from bakeoff.contrastive.config import ContrastConfig
+    from bakeoff.contrastive.contrast import contrast
     from bakeoff.generation.config import GenerationConfig
     from bakeoff.generation.generate import generate
     from bakeoff.inspection.inspect import inspect
@@ -58,6 +60,7 @@ _HOMES = {
     "ChoiceConfig": "bakeoff.tasks.kinds.choice",
     "ClassificationConfig": "bakeoff.tasks.kinds.classification",
     "Context": "bakeoff.models.context",
+    "ContrastConfig": "bakeoff.contrastive.config",
     "EarlyStopping": "bakeoff.optimization.early_stopping",
     "FinetuneConfig": "bakeoff.tasks.finetune_config",
     "GenerationConfig": "bakeoff.generation.config",
@@ -77,6 +80,7 @@ _HOMES = {
     "check": "bakeoff.checking",
     "check_task": "bakeoff.tasks.checks.examine",
     "compare": "bakeoff.comparison.execution",
+    "contrast": "bakeoff.contrastive.contrast",
     "dataset_task": "bakeoff.tasks.datasets.named",
     "distill_classifier": "bakeoff.tasks.distill",
     "embed": "bakeoff.vectors.embed",
@@ -116,6 +120,7 @@ __all__ = [
     "ChoiceConfig",
     "ClassificationConfig",
     "Context",
+    "ContrastConfig",
     "EarlyStopping",
     "FinetuneConfig",
     "GenerationConfig",
@@ -135,6 +140,7 @@ __all__ = [
     "check",
     "check_task",
     "compare",
+    "contrast",
     "dataset_task",
     "distill_classifier",
     "embed",

@@ -13,6 +13,8 @@ from unittest.mock import patch
 import pytest
 import torch
 
+from bakeoff.contrastive.config import ContrastConfig
+from bakeoff.contrastive.contrast import contrast
 from bakeoff.corpus.store import Corpus
 from bakeoff.distributed.launch import together
 from bakeoff.distributed.processes import ALONE
@@ -175,7 +177,12 @@ def run_of(folder, each, rank=0):
 
 
 def _run_of(folder, each):
-    recipe, out, options = Recipe.parse(each["recipe"], "test"), folder / each["out"], dict(each["options"])
+    out, options = folder / each["out"], dict(each["options"])
+    if "views_of" in each:
+        config = ContrastConfig.parse(each["config"], "test")
+        contrast(each["source"], out, texts=each["views_of"], config=config, device="cpu", progress=False, **options)
+        return
+    recipe = Recipe.parse(each["recipe"], "test")
     if "task" in each:
         task, config = parse_task(each["task"], "test"), FinetuneConfig.parse(each["config"], "test")
         finetune(recipe, task, out, config=config, device="cpu", progress=False, **options)

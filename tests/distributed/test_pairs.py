@@ -9,7 +9,7 @@ import sys
 import pytest
 import torch
 from safetensors.torch import load_file
-from tests.conftest import crossed, shrink
+from tests.conftest import crossed, sentences, shrink
 from tests.distributed.pair import run_of
 from tests.untrained_runs import untrained
 
@@ -113,11 +113,20 @@ def planned(corpus, folder):
             pretraining(*each, f"divided-{each[0]}", {"shard": True, "until": 4}, **changes)
             for each, changes in divided
         ),
+        vectors(corpus, folder),
         {**finetuning, "out": "finetuned", "options": {"tokenizer": str(corpus.path)}},
         {**finetuning, "out": "divided", "options": {"tokenizer": str(corpus.path), "shard": True}},
         {**writing, "out": "writing", "options": {"tokenizer": str(corpus.path)}},
         {**writing, "out": "writing-divided", "options": {"tokenizer": str(corpus.path), "shard": True}},
     ]
+
+
+def vectors(corpus, folder):
+    """The vectors of a run, taught in micro-batches, of which each process has some."""
+    source = untrained("bert-tiny", corpus, folder / "to-be-taught", **{"training.precision": "float32"})
+    texts = [f"{one} {other}" for one, other in zip(sentences(40, seed=1), sentences(40, seed=2), strict=True)]
+    config = {"budget": {"steps": 4}, "batch": 7, "micro_batch": 2, "dropout": 0.1, "evaluations": 2}
+    return {"source": str(source.path), "views_of": texts, "config": config, "out": "vectors", "options": {}}
 
 
 SCORED = ["of-sgd", "one-transformer-xl-tiny", "shards-gpt-tiny"]
@@ -290,6 +299,13 @@ def test_fine_tuning_and_evaluation_are_those_of_one(runs):
     (corpus, labels, *_), (text, data, *_) = runs["evaluations"], [options for _, options in runs["asked"]]
     assert corpus["losses"] == pytest.approx(evaluate(ours / "of-sgd", device="cpu", **text)["losses"], rel=1e-6)
     assert labels["loss"] == pytest.approx(evaluate(ours / "finetuned", device="cpu", **data)["loss"], rel=1e-6)
+
+
+@pytest.mark.slow
+def test_vectors_are_taught_as_by_one(runs):
+    ours, alone = (folder / "vectors" for folder in (runs["folder"], runs["folder"] / "alone"))
+    require_alike(ours, alone, 2e-4)
+    assert [Run(run).environment["processes"] for run in (ours, alone)] == [2, 1]
 
 
 @pytest.mark.slow

@@ -23,6 +23,7 @@ INSTEAD: dict[str, dict[str, str]] = {
     "tune": {"--budget": "steps=3", "--trials": "2", "--jobs": "1"},
     "speed": {"--lengths": "16,32", "--seconds": "0.01", "--batch-tokens": "64", "--vocabulary": "300"},
     "compare": {"--jobs": "1"},
+    "contrast": {"--budget": "steps=3"},
 }
 """Options that stand in place of the page's, by verb."""
 
@@ -51,6 +52,7 @@ SERVED = "127.0.0.1:8000"
 
 PYTHON = [  # patterns, and what stands in their place
     (r"Budget\([^)]*\)", "Budget(steps=3)"),
+    (r"ContrastConfig\(batch=32\)", "ContrastConfig(batch=8, budget=bakeoff.Budget(steps=3))"),
     (r"\bover=", "trials=2, jobs=1, over="),
     (r"\[128, 1024\], vocabulary=8192", "[16, 32], vocabulary=300, seconds=0.01, batch_tokens=64"),
     (r'"bert-mini", 1024\)', '"bert-mini", 32)'),

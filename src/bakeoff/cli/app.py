@@ -30,6 +30,7 @@ VERBS = {
     "score": "Say how probable texts are",
     "generate": "Continue texts, or translate them",
     "embed": "Give each text a vector",
+    "contrast": "Teach a model vectors of your texts, without labels",
     "similarity": "Measure how alike texts are, without training",
     "inspect": "See what each layer of a model does",
     "compare": "Find out which recipe is better, and by how much",
@@ -44,7 +45,7 @@ VERBS = {
 }
 """What each verb is for; its function stands in the file of its name."""
 
-TOGETHER = frozenset({"pretrain", "distill", "finetune", "evaluate"})
+TOGETHER = frozenset({"pretrain", "distill", "finetune", "contrast", "evaluate"})
 """Verbs that several processes of torchrun do together."""
 
 _NO_NAMES = {"import": "import_model"}

@@ -69,6 +69,8 @@ def embed(
     require_out(out, (".npy", ".jsonl", ".parquet"))
     named = text_column is not None
     inputs = texts_of([list(text or [])], texts, [text_column or "text"], named, errors, ["--text-column"])
+    if per is not None and pooled["pooling"] is None:
+        pooled["pooling"] = "mean"
     embedder = Embedder(run, VectorConfig.parse(pooled, "embed"), device, precision=precision)
     if per is not None:
         _print_words(embedder, inputs, per, out)

@@ -11,7 +11,7 @@ _NO_SETTINGS = {"kind", "weight"}
 
 def at_most(name: str) -> str:
     """The words before figures of an objective whose loss is a bound; else none."""
-    return "at most " if OBJECTIVES[name].bounds else ""
+    return "at most " if name in OBJECTIVES and OBJECTIVES[name].bounds else ""
 
 
 def what_differs(settings: Mapping[str, Any], among: Sequence[Mapping[str, Any]]) -> list[str]:

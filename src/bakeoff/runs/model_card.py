@@ -30,6 +30,8 @@ def model_card(path: Path, recipe: Recipe, environment: dict[str, Any], summary:
         start += (
             f"| cut short | at step {summary['steps']:,} of {planned:,}: its learning rate did not fall to the end |\n"
         )
+    if vectors := environment.get("vectors"):
+        start += f"| vectors of texts | taught without labels: the {vectors['pooling']} of the last layer's states |\n"
     for change in environment.get("budgets", []):
         start += f"| budget changed | at step {change['from_step']:,}, to {change['steps']:,} steps |\n"
     if stop.get("kept_best"):
@@ -39,6 +41,7 @@ def model_card(path: Path, recipe: Recipe, environment: dict[str, Any], summary:
         f"| {markdown.text(name)} | {at_most(name)}{number(loss)} | {number(validation['accuracy'][name])} |"
         for name, loss in validation["losses"].items()
     )
+    commands = _commands_of_vectors(path) if vectors else _commands(path, recipe, corpus["path"])
     return f"""# {markdown.text(recipe.name)}
 
 Pre-trained with Bakeoff {environment["versions"]["bakeoff"]}; {markdown.text(recipe.paper)}
@@ -60,7 +63,7 @@ Held-out text:
 `recipe.yaml` is the complete recipe, `metrics.jsonl` the course of the training, `environment.json` the machine.
 What it can be used for:
 
-{markdown.block(chr(10).join(_commands(path, recipe, corpus["path"])))}
+{markdown.block(chr(10).join(commands))}
 """
 
 
@@ -84,6 +87,15 @@ What it can be used for:
 
 {markdown.block(chr(10).join(_commands(path, recipe, "CORPUS")))}
 """
+
+
+def _commands_of_vectors(path: Path) -> Iterator[str]:
+    """Commands that use a run with vectors that it was taught."""
+    run = shlex.quote(str(path))
+    yield f"bakeoff embed {run} --texts FILE --out vectors.npy"
+    yield f"bakeoff similarity {run} --data FILE --text-column COLUMN --pair-column COLUMN"
+    yield f"bakeoff export {run} --to sentence-transformers --out DIRECTORY"
+    yield f"bakeoff finetune {run} --train FILE --text-column COLUMN --label-column COLUMN --out DIRECTORY"
 
 
 def _commands(path: Path, recipe: Recipe, corpus: str) -> Iterator[str]:

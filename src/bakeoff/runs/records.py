@@ -59,6 +59,15 @@ class MicroBatchChange(Record):
     """Their size, in rows or as `{tokens: N}`."""
 
 
+class Vectors(Record):
+    """The vectors of texts that `contrast` has taught a run."""
+
+    pooling: Literal["cls", "mean", "max", "last"]
+    """How token vectors become one vector."""
+    layers: list[int]
+    """The layers whose states are pooled."""
+
+
 class Environment(Record):
     """Machine, versions and settings; environment.json of a run or a fine-tuned run."""
 
@@ -86,6 +95,8 @@ class Environment(Record):
     """Facts about the imported model; None: the run was trained by Bakeoff."""
     micro_batches: list[MicroBatchChange] = Field(default=[])
     """Smaller micro-batches after the memory ran out, in their order."""
+    vectors: Vectors | None = None
+    """The vectors that the run was taught without labels; None: it was not."""
 
 
 class TeacherRecord(Record):

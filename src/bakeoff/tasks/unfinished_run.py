@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff import checksums
-from bakeoff.config import with_defaults
+from bakeoff.config import Config, with_defaults
 from bakeoff.durable import own_folder, remove, sync, write_atomically
 from bakeoff.errors import Diverged, Interrupted, UserError
 from bakeoff.json_files import read_json
@@ -38,12 +38,14 @@ ASKED = "asked.json"
 """The file with the inputs of a fine-tuning, by which --resume recognises it."""
 
 
-UNNAMED = ("run to start from", "set of labels", "content of the files")
+UNNAMED = ("run to start from", "set of labels", "content of the files", "texts")
 """Inputs that are compared by a digest, or too long for a message."""
 
 
 @contextmanager
-def resumable(out: Path, asked: dict[str, Any], resume: bool = False) -> Iterator[Path]:
+def resumable(
+    out: Path, asked: dict[str, Any], resume: bool = False, config: type[Config] = FinetuneConfig
+) -> Iterator[Path]:
     """A folder beside `out` that takes its place at the end.
 
     After a stop by a signal or a kill the folder stays and can be resumed. After an error it stays if it has a
@@ -53,6 +55,7 @@ def resumable(out: Path, asked: dict[str, Any], resume: bool = False) -> Iterato
         out: the directory of the finished run.
         asked: all inputs on which the result depends.
         resume: go on with the folder that is there, if any, provided that its inputs were the same.
+        config: the config of the settings among the inputs.
 
     Raises:
         UserError: `out` holds something, its folder cannot be written to, or the folder to be resumed had other inputs.
@@ -69,7 +72,7 @@ def resumable(out: Path, asked: dict[str, Any], resume: bool = False) -> Iterato
         with unfinished(out, resume=begun, keeps=keeps, last=_finish) as folder:
             if begun:
                 _require_current(out, folder)
-                require_same_inputs(out, folder, asked, "leave --resume out to begin anew")
+                require_same_inputs(out, folder, asked, "leave --resume out to begin anew", config)
                 refused = False
                 remove(_aside(folder))  # a kill came as the folder was to get its name
                 for left in (folder / checksums.NAME, *folder.glob(".*.partial")):
@@ -129,14 +132,16 @@ def done_already(out: Path) -> bool:
     return FinetunedRun.at(out) and (out / ASKED).is_file()
 
 
-def what_is_kept(out: Path, given: str = "with more space, ") -> str:
+def what_is_kept(out: Path, given: str = "with more space, ", what: str = "fine-tuning") -> str:
     """A sentence for an error: what is left of the fine-tuning of `out`, and what to type where it is `given`."""
     if _has_checkpoint(out):
         return f"a checkpoint is kept: {given}the same command with --resume goes on"
-    return "nothing of this fine-tuning was kept"
+    return f"nothing of this {what} was kept"
 
 
-def require_same_inputs(out: Path, folder: Path, asked: dict[str, Any], advice: str) -> None:
+def require_same_inputs(
+    out: Path, folder: Path, asked: dict[str, Any], advice: str, config: type[Config] = FinetuneConfig
+) -> None:
     """Refuse to go on with a fine-tuning, finished or not, that was begun with other inputs.
 
     Args:
@@ -144,19 +149,20 @@ def require_same_inputs(out: Path, folder: Path, asked: dict[str, Any], advice: 
         folder: its folder.
         asked: the inputs that are asked for now.
         advice: the end of the error.
+        config: the config of the settings among the inputs.
 
     Raises:
         UserError: an input differs; the message names the first one.
     """
-    before, now = (_readable(inputs) for inputs in (read_json(folder / ASKED), asked))
+    before, now = (_readable(inputs, config) for inputs in (read_json(folder / ASKED), asked))
     require_same(out, before, now, advice, UNNAMED)
 
 
-def _readable(inputs: dict[str, Any]) -> dict[str, Any]:
+def _readable(inputs: dict[str, Any], config: type[Config]) -> dict[str, Any]:
     """Inputs by the words with which an error names them, with defaults for keys that configs have got since."""
     named = {key.replace("_", " "): value for key, value in inputs.items()}
     if isinstance(named.get("recipe"), str):  # as older versions wrote it
         named["recipe"] = parse_yaml(named["recipe"], ASKED)
-    for key, config in (("recipe", Recipe), ("setting of the training", FinetuneConfig)):
-        named[key] = with_defaults(named.get(key), config)
+    for key, made_by in (("recipe", Recipe), ("setting of the training", config)):
+        named[key] = with_defaults(named.get(key), made_by)
     return named

@@ -90,7 +90,7 @@ class LoadedStates(LoadedWeights):
     def embed(
         self,
         texts: Sequence[str],
-        pooling: Literal["mean", "cls", "last", "max"] = "mean",
+        pooling: Literal["mean", "cls", "last", "max"] | None = None,
         *,
         layers: Sequence[int] = (-1,),
         length: int | None = None,
@@ -99,7 +99,8 @@ class LoadedStates(LoadedWeights):
 
         Args:
             texts: N texts.
-            pooling: mean or max over all tokens of a row; cls for the state at [CLS]; last for that at the last token.
+            pooling: mean or max over all tokens of a row; cls for the state at [CLS]; last for that at the last token;
+                None: that for which `contrast` has taught the run, else mean.
             layers: the layers whose outputs are pooled; those of several layers are averaged.
             length: the largest length of a row in tokens; None: as in pre-training, or in fine-tuning.
 
@@ -127,5 +128,5 @@ class LoadedStates(LoadedWeights):
         Raises:
             UserError: there is no such layer.
         """
-        config = VectorConfig.parse({"layers": layers, "length": length}, "embed_words")
+        config = VectorConfig.parse({"pooling": "mean", "layers": layers, "length": length}, "embed_words")
         return word_vectors(self.embedder(config), [text for (text,) in in_memory(several(texts))], per)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bakeoff.errors import UserError
-from bakeoff.models.model import Model
+from bakeoff.models.model import Model, ModelConfig
 from bakeoff.resources.device import Placement, Precision, resolve_precision
 from bakeoff.resources.inference import for_inference
 from bakeoff.row import Row
@@ -20,10 +20,23 @@ from bakeoff.runs.run import Run
 from bakeoff.scoring.token_scores import batches
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.heads.heads import pooled
+from bakeoff.tasks.pooling import Pooling
 from bakeoff.tasks.rows.batches import collate
 from bakeoff.tasks.rows.inputs import InputFormat
-from bakeoff.vectors.layer_states import layer_index, layer_states
+from bakeoff.vectors.layer_states import common_width, layer_index, layer_width, pooled_stack, text_states
 from bakeoff.vectors.options import VectorConfig
+from bakeoff.vectors.taught import Taught
+
+
+def require_poolable(model: ModelConfig, pooling: Pooling, where: str) -> None:
+    """Refuse a pooling for which rows of a model have no state.
+
+    Raises:
+        UserError: it is one; the message names `where`.
+    """
+    if pooling == "cls" and (model.encoder is None or model.sequence_to_sequence):
+        kind = "sequence-to-sequence" if model.sequence_to_sequence else "causal"
+        raise UserError(f"{where}: rows of a {kind} model have no [CLS]; pool by mean, max or last")
 
 
 class Embedder:
@@ -42,6 +55,9 @@ class Embedder:
 
     Attributes:
         width: D, the width of the vectors.
+        pooling: how token vectors become one vector: the config's, else that of the run's vectors, else mean.
+        taught: how states become vectors: as `contrast` has taught the run, unless the config names another pooling or
+            other layers.
         model: the model.
         device: the device of the weights.
         hides_first: whether rows are read without their first token, [CLS], as those of an encoder with a decoder are.
@@ -61,7 +77,11 @@ class Embedder:
     ) -> None:
         if not isinstance(run, Run | FinetunedRun):
             run = FinetunedRun.open(run) if FinetunedRun.at(run) else Run.open_trained(run)
+        self.taught = Taught(config.pooling or "mean", config.layers)
+        if config.pooling is None and config.layers == VectorConfig().layers:
+            self.taught = Taught.of(run) or self.taught
         self.path, self.config, opened = run.path, config, run
+        self.pooling: Pooling = self.taught.pooling
         finetuned = run if isinstance(run, FinetunedRun) else None
         recipe = opened.recipe
         length = config.length
@@ -71,35 +91,20 @@ class Embedder:
         model = recipe.model
         self.hides_first = model.sequence_to_sequence
         self._reads_both_sides = recipe.reads_both_sides
-        stack = model.encoder if self.hides_first else model.stack
-        assert stack is not None
-        self._depth = stack.layers
-        self._layers = sorted({layer_index(layer, stack.layers, str(self.path)) for layer in config.layers})
+        self._depth = pooled_stack(model).layers
+        layers = self.taught.layers if config.pooling is None else config.layers
+        self._layers = sorted({layer_index(layer, self._depth, str(self.path)) for layer in layers})
         if not self._layers:
             raise UserError("layers: give at least one")
-        if config.pooling == "cls" and (model.encoder is None or self.hides_first):
-            kind = "sequence-to-sequence" if self.hides_first else "causal"
-            raise UserError(f"{self.path}: rows of a {kind} model have no [CLS]; pool by mean, max or last")
+        require_poolable(model, self.pooling, str(self.path))
         if loaded is None:
             placement = Placement.of(device, precision)
             loaded = for_inference(opened.load(placement.device).model, placement)
         self.model: Model = loaded
         self.device = self.model.device
         self._placement = Placement(self.device, resolve_precision(precision, self.device))
-        widths = {self._width(layer) for layer in self._layers}
-        if len(widths) > 1:
-            raise UserError(f"{self.path}: layers {config.layers} have different widths, which cannot be averaged")
-        self.width = widths.pop()
-
-    def _width(self, layer: int) -> int:
-        """D, the width of vectors of a layer."""
-        config = self.model.config
-        stack = config.encoder if self.hides_first else config.stack
-        assert stack is not None
-        width = stack.width
-        for index, block in enumerate(stack.layer_blocks()[:layer]):
-            width = block.output_width(width, index)
-        return self.model.config.directions * width
+        self.width = common_width(model, self._layers, str(self.path))
+        self.taught = self.taught.to(self.device)
 
     def __call__(self, texts: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """(N, D) vectors, and (N,) True for texts that were cut; texts of similar length share a batch.
@@ -122,7 +127,7 @@ class Embedder:
             UserError: a vector has a number that is not finite.
         """
         layers = range(self._depth + 1)
-        vectors = [np.empty((len(texts), self._width(layer)), np.float32) for layer in layers]
+        vectors = [np.empty((len(texts), layer_width(self.model.config, layer)), np.float32) for layer in layers]
         for rows, batch in self._batches(self.format.ids(texts)):
             states, padding_mask = self._states(batch, layers)
             for of_layer, state in zip(vectors, states, strict=True):
@@ -148,11 +153,13 @@ class Embedder:
 
     def _embed(self, batch: Row[Tensor]) -> Tensor:
         """(B, D) vectors of a batch."""
-        return self._pooled(*self.states(batch))
+        ids = batch.ids[:, 1:] if self.hides_first else batch.ids
+        states, padding_mask = self.states(batch)
+        return self.taught.vectors(states, ids, padding_mask, self.format.start_last)
 
     def _pooled(self, states: Tensor, padding_mask: Tensor) -> Tensor:
         """(B, D) vectors of (B, T, D) states."""
-        return pooled(states, padding_mask, self.config.pooling, self.format.start_last)
+        return pooled(states, padding_mask, self.pooling, self.format.start_last)
 
     def states(self, batch: Row[Tensor]) -> tuple[Tensor, Tensor]:
         """(B, T, D) states of a batch, the mean of the config's layers, and (B, T) True where no padding is."""
@@ -162,12 +169,5 @@ class Embedder:
     @torch.inference_mode()
     def _states(self, batch: Row[Tensor], layers: Sequence[int]) -> tuple[list[Tensor], Tensor]:
         """(B, T, D) states of a batch after each of some layers, and (B, T) True where no padding is."""
-        if self.hides_first:  # its sources begin without [CLS]
-            batch = Row(batch.ids[:, 1:], None, None if batch.padding_mask is None else batch.padding_mask[:, 1:])
-        padding_mask = (
-            torch.ones_like(batch.ids, dtype=torch.bool) if batch.padding_mask is None else batch.padding_mask
-        )
-        prefix = padding_mask.sum(1) if self._reads_both_sides else None  # the whole row is the prefix
-        inputs = Row(batch.ids, batch.segments, batch.padding_mask, prefix=prefix)
         with self._placement.autocast():
-            return layer_states(self.model, inputs, layers), padding_mask
+            return text_states(self.model, batch, layers, self._reads_both_sides)

@@ -7,8 +7,8 @@ from torch import Tensor
 
 from bakeoff.errors import UserError
 from bakeoff.models.context import Context
-from bakeoff.models.model import Model
-from bakeoff.models.stack import Stack
+from bakeoff.models.model import Model, ModelConfig
+from bakeoff.models.stack import Stack, StackConfig
 from bakeoff.row import Row, Source
 
 
@@ -28,13 +28,60 @@ def layer_index(layer: int, layers: int, where: str) -> int:
     return layer if layer >= 0 else layers + 1 + layer
 
 
+def pooled_stack(model: ModelConfig) -> StackConfig:
+    """The stack whose states are pooled: the encoder of an encoder with a decoder, else the only one."""
+    stack = model.encoder if model.sequence_to_sequence else model.stack
+    assert stack is not None
+    return stack
+
+
+def layer_width(model: ModelConfig, layer: int) -> int:
+    """D, the width of the states of a layer, counted as from `layer_index`."""
+    stack = pooled_stack(model)
+    width = stack.width
+    for index, block in enumerate(stack.layer_blocks()[:layer]):
+        width = block.output_width(width, index)
+    return model.directions * width
+
+
+def common_width(model: ModelConfig, layers: Sequence[int], where: str) -> int:
+    """D, the width that some layers have in common, which are counted as from `layer_index`.
+
+    Raises:
+        UserError: they differ, and cannot be averaged.
+    """
+    widths = {layer_width(model, layer) for layer in layers}
+    if len(widths) > 1:
+        raise UserError(f"{where}: layers {tuple(layers)} have different widths, which cannot be averaged")
+    return widths.pop()
+
+
+def text_states(
+    model: Model, batch: Row[Tensor], layers: Sequence[int], reads_both_sides: bool
+) -> tuple[list[Tensor], Tensor]:
+    """The (B, T, D) states of rows of single texts after each of some layers, and (B, T) True where no padding is.
+
+    Args:
+        model: the model.
+        batch: the rows, as `InputFormat` makes them.
+        layers: numbers of layers as from `layer_index`, in rising order.
+        reads_both_sides: whether a decoder has learnt to read rows from both sides.
+    """
+    if model.config.sequence_to_sequence:  # its sources begin without [CLS]
+        batch = Row(batch.ids[:, 1:], None, None if batch.padding_mask is None else batch.padding_mask[:, 1:])
+    padding_mask = torch.ones_like(batch.ids, dtype=torch.bool) if batch.padding_mask is None else batch.padding_mask
+    prefix = padding_mask.sum(1) if reads_both_sides else None  # the whole row is the prefix
+    inputs = Row(batch.ids, batch.segments, batch.padding_mask, prefix=prefix)
+    return layer_states(model, inputs, layers), padding_mask
+
+
 def layer_states(model: Model, row: Row[Tensor], layers: Sequence[int]) -> list[Tensor]:
     """The (B, T, D) output of each layer in `layers`, of the encoder if there is an encoder and a decoder.
 
     For a model with two directions, both are concatenated, (B, T, 2 D).
 
     Args:
-        model: the model, in evaluation mode.
+        model: the model.
         row: rows of tokens.
         layers: numbers of layers as from `layer_index`, in rising order.
     """

@@ -19,9 +19,7 @@ from bakeoff.vectors.embed import vectors_of
 from bakeoff.vectors.embedder import Embedder
 from bakeoff.vectors.options import SimilarityOptions
 from bakeoff.vectors.retrieval import retrieve, rows_at_once
-
-FLAT = 1e-9
-"""Share of the largest variance below which a variance counts as rounding."""
+from bakeoff.vectors.whitening import whitening
 
 
 def similarity(run: str | Path, data: str | Path, *, device: str = "auto", **options: Any) -> dict[str, Any]:
@@ -61,7 +59,7 @@ def similarity(run: str | Path, data: str | Path, *, device: str = "auto", **opt
     return {
         "run": str(run),
         "data": str(data),
-        "pooling": asked.pooling,
+        "pooling": embedder.pooling,
         "layers": list(asked.layers),
         "whiten": asked.whiten,
         "width": embedder.width,
@@ -143,10 +141,7 @@ class Cosines:
 
 
 def whitened(vectors: NDArray[np.float32], where: str) -> NDArray[np.float32]:
-    """(N, D) whitened vectors (x - m) U S^(-1/2), with m the mean and U S U^T the covariance of the vectors.
-
-    Su et al. 2021, arXiv:2103.15316, section 3. The states of language models differ most along a few directions that
-    say little about the meaning; whitened, all directions have the same variance. Constant directions become 0.
+    """(N, D) whitened vectors, see `whitening`.
 
     Args:
         vectors: (N, D) vectors of different texts.
@@ -160,11 +155,8 @@ def whitened(vectors: NDArray[np.float32], where: str) -> NDArray[np.float32]:
         raise UserError(
             f"{where}: {count:,} different texts; whitening vectors of {width} numbers needs more than {width}"
         )
-    apart = vectors - vectors.mean(0, dtype=np.float64)
-    variances, directions = np.linalg.eigh(apart.T @ apart / (count - 1))
-    vary = variances > variances[-1] * FLAT
-    scale = np.where(vary, 1 / np.sqrt(np.where(vary, variances, 1)), 0)
-    turned: NDArray[np.float32] = (apart @ (directions * scale)).astype(np.float32)
+    mean, matrix = whitening(vectors)
+    turned: NDArray[np.float32] = ((vectors - mean) @ matrix).astype(np.float32)
     return turned
 
 

@@ -94,8 +94,8 @@ def require_mean(embedder: Embedder) -> None:
     Raises:
         UserError: the pooling is another.
     """
-    if embedder.config.pooling != "mean":
-        raise UserError(f"pooling {embedder.config.pooling}: a word's vector is the mean of its tokens; leave it out")
+    if embedder.pooling != "mean":
+        raise UserError(f"pooling {embedder.pooling}: a word's vector is the mean of its tokens; leave it out")
 
 
 def _states(embedder: Embedder, placed: Sequence[PlacedTokens]) -> list[NDArray[np.float32]]:

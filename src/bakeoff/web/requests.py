@@ -133,9 +133,9 @@ class Embed(Request):
     does = "A vector of each text"
     gives = "its D numbers"
 
-    pooling: Literal["mean", "cls", "last", "max"] = "mean"
+    pooling: Literal["mean", "cls", "last", "max"] | None = None
     """Pooling of tokens to one vector: mean or max over all tokens; cls or last for the state at [CLS] or the last
-    token."""
+    token; null: that for which `bakeoff contrast` has taught the run, else mean."""
 
     def answer(self, model: Servable, items: Sequence[Any]) -> Sequence[Any]:  # noqa: D102
         return list(model.embed(list(items), pooling=self.pooling))

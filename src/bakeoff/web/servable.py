@@ -30,7 +30,7 @@ class Servable(Protocol):
         """The log-probability of each text in nats, or of each target in `pairs` given its source in `texts`."""
         ...
 
-    def embed(self, texts: Sequence[str], pooling: Literal["mean", "cls", "last", "max"] = "mean") -> Any:
+    def embed(self, texts: Sequence[str], pooling: Literal["mean", "cls", "last", "max"] | None = None) -> Any:
         """(N, D) vectors of N texts."""
         ...
 

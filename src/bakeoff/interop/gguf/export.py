@@ -20,11 +20,22 @@ from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tensors import load_tensors
 from bakeoff.tokenizer.long_words import LONGEST_WORD
 from bakeoff.unfinished import require_free, unfinished
+from bakeoff.vectors.taught import Taught
 
 MODEL = "model.gguf"
 """The name of the model's file."""
 POOLINGS = {"mean": "MEAN", "cls": "CLS"}
 """Names of poolings in `gguf.PoolingType` by their names in `bakeoff embed`."""
+
+
+def _require_known(pooling: str | None) -> None:
+    """Refuse a pooling that a GGUF file cannot say.
+
+    Raises:
+        UserError: it is one.
+    """
+    if pooling is not None and pooling not in POOLINGS:
+        raise UserError(f"--pooling {pooling}: a GGUF file says {' or '.join(POOLINGS)}")
 
 
 def export(run: Path, out: Path, *, pooling: str | None = None) -> Exported:
@@ -33,14 +44,14 @@ def export(run: Path, out: Path, *, pooling: str | None = None) -> Exported:
     Args:
         run: a pre-trained run of the family bert, gpt2 or t5.
         out: the folder to make.
-        pooling: how token vectors become one vector: mean or cls; None: mean.
+        pooling: how token vectors become one vector: mean or cls; None: that for which `contrast` has taught the run,
+            else mean.
 
     Raises:
         UserError: there is no such run; gguf is not installed; llama.cpp cannot express the run, or computes other
             numbers; a tensor differs after writing.
     """
-    if pooling is not None and pooling not in POOLINGS:
-        raise UserError(f"--pooling {pooling}: a GGUF file says {' or '.join(POOLINGS)}")
+    _require_known(pooling)
     require_free(out)
     gguf = library("gguf", "gguf")
     if FinetunedRun.at(run):
@@ -50,6 +61,13 @@ def export(run: Path, out: Path, *, pooling: str | None = None) -> Exported:
     architecture = ARCHITECTURES[chosen.family.model_types[0]]
     if pooling is not None and architecture.name != "bert":
         raise UserError(f"--pooling: {run} writes texts; vectors are those of encoders")
+    if architecture.name == "bert":
+        taught = Taught.of(opened)
+        if pooling is None and taught is not None and (taught.weight is not None or taught.token_weights is not None):
+            lacks = "weights of tokens or a linear layer, which GGUF lacks"
+            raise UserError(f"{run}: its vectors have {lacks}; give --pooling mean or cls")
+        pooling = pooling or (None if taught is None else taught.pooling)
+        _require_known(pooling)
     if reason := architecture.other_numbers(opened.recipe, opened.tokenizer):
         raise UserError(f"{run}: {reason}; use --to hf")
     vocabulary = vocabulary_of(opened, architecture.name, str(run))
