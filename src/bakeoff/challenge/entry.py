@@ -62,9 +62,9 @@ def babylm(
         data: files and folders of text, together at most the words of the track; for multilingual with their languages:
             `eng=PATH`, `nld=PATH`, `zho=PATH`, or folders with folders of these names.
         out: folder of the entry.
-        evaluation: the official folder `evaluation_data`, with `full_eval` and `fast_eval`, or for multilingual the
-            official folder `multilingual`, with the data sets of lm-eval in `zeroshot`; None: nothing is scored. What
-            is missing in it is named.
+        evaluation: the official folder evaluation_data, with full_eval and fast_eval, or for multilingual the official
+            folder multilingual, with the data sets of lm-eval in zeroshot; None: nothing is scored. What is missing in
+            it is named.
         epochs: number of passes over the text, 10 at most.
         backend: causal, mlm or mntp, which is scored as mlm; None: that of the recipe's first objective.
         document_per_line: read each line of a .txt as a document.
