@@ -96,6 +96,7 @@ def test_an_entry_is_the_same_wherever_it_was_stopped_and_nothing_is_done_twice(
         calls.stop = stop
         with pytest.raises(Interrupted):
             babylm("strict-small", small, text, out, evaluation=official, **OPTIONS)
+        assert stop or calls.done["score_choices"] == 2  # the signal ended the scoring, too
     calls.stop = {}
     found = babylm("strict-small", small, text, out, evaluation=official, **OPTIONS)
     suites = len(NAMES) * sum(suite.fast is not None for suite in SUITES) + len(SUITES)
