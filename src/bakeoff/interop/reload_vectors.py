@@ -6,6 +6,7 @@ vectors.safetensors, from sentence-transformers where that is installed, else fr
 
 import json
 import sys
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,9 @@ def main(folder: Path, results: Path) -> None:
 
     texts = json.loads((results / "texts.json").read_text(encoding="utf-8"))
     if find_spec("sentence_transformers"):
-        from sentence_transformers import SentenceTransformer
-
-        library = SentenceTransformer(str(folder), device="cpu", trust_remote_code=True)
+        library: Any = import_module("sentence_transformers").SentenceTransformer(
+            str(folder), device="cpu", trust_remote_code=True
+        )
         vectors = torch.from_numpy(library.encode(texts, show_progress_bar=False))
     else:
         vectors = by_hand(folder, texts)
