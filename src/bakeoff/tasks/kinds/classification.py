@@ -114,7 +114,7 @@ class ClassificationConfig(TextsConfig):
     @override
     def read(self, path: Path, labelled: bool = True) -> Iterator[LabelledText | LeftOut]:
         column = self.probabilities_column if labelled and path == self.train else None
-        beside = repeat(None) if column is None else self.records(path, [column])
+        beside: Iterator[Any] = repeat(None) if column is None else self.records(path, [column])
         for row, record in zip(self.rows(path, labelled), beside, strict=False):
             if isinstance(row, LeftOut):
                 yield row
@@ -232,8 +232,8 @@ class Classification(Task):
 
     @override
     def mean_loss(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> float:
-        logarithms, targets = torch.from_numpy(np.stack(outputs)), torch.from_numpy(np.array(items.targets))
-        return float((F.nll_loss if targets.dim() == 1 else F.cross_entropy)(logarithms, targets))
+        values, targets = torch.from_numpy(np.stack(outputs)), torch.from_numpy(np.array(items.targets))
+        return float(F.nll_loss(values, targets) if targets.dim() == 1 else F.cross_entropy(values, targets))
 
     @override
     def decode(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> list[PredictedClass]:
