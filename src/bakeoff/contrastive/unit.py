@@ -260,8 +260,8 @@ class Contrast(Unit[ViewBatch]):
             row = collate(encoded, np.array(rows), self.setting.format)
             vectors[rows] = self.vectors(row).cpu().numpy()
         mean, matrix = whitening(vectors)
-        layer = {"weight": torch.from_numpy(matrix.T).float(), "bias": torch.from_numpy(-mean @ matrix).float()}
-        return self.taught._replace(**{name: tensor.contiguous() for name, tensor in layer.items()})
+        weight, bias = (torch.from_numpy(each).float().contiguous() for each in (matrix.T, -mean @ matrix))
+        return self.taught._replace(weight=weight, bias=bias)
 
     @override
     def diverged(self, name: str, step: int) -> str:

@@ -167,8 +167,8 @@ def _compared(run: Path, folder: Path, pooling: Any) -> float:
 
 
 def _readme(name: str, length: int, code: str, taught: Taught, asked: str | None) -> str:
-    pooling, options = taught.pooling, "" if asked is None else f" --pooling {asked}"
-    pooling = f"weighted {pooling}" if taught.token_weights is not None else pooling
+    options = "" if asked is None else f" --pooling {asked}"
+    pooling = f"{'weighted ' * (taught.token_weights is not None)}{taught.pooling}"
     then = "" if taught.weight is None else ", through a linear layer"
     return f"""# Vectors of {markdown.text(name)}
 

@@ -7,7 +7,8 @@ from torch import Tensor
 
 from bakeoff.errors import UserError
 from bakeoff.models.context import Context
-from bakeoff.models.model import Model, ModelConfig
+from bakeoff.models.model import Model
+from bakeoff.models.model_config import ModelBaseConfig
 from bakeoff.models.stack import Stack, StackConfig
 from bakeoff.row import Row, Source
 
@@ -28,14 +29,14 @@ def layer_index(layer: int, layers: int, where: str) -> int:
     return layer if layer >= 0 else layers + 1 + layer
 
 
-def pooled_stack(model: ModelConfig) -> StackConfig:
+def pooled_stack(model: ModelBaseConfig) -> StackConfig:
     """The stack whose states are pooled: the encoder of an encoder with a decoder, else the only one."""
     stack = model.encoder if model.sequence_to_sequence else model.stack
     assert stack is not None
     return stack
 
 
-def layer_width(model: ModelConfig, layer: int) -> int:
+def layer_width(model: ModelBaseConfig, layer: int) -> int:
     """D, the width of the states of a layer, counted as from `layer_index`."""
     stack = pooled_stack(model)
     width = stack.width
@@ -44,7 +45,7 @@ def layer_width(model: ModelConfig, layer: int) -> int:
     return model.directions * width
 
 
-def common_width(model: ModelConfig, layers: Sequence[int], where: str) -> int:
+def common_width(model: ModelBaseConfig, layers: Sequence[int], where: str) -> int:
     """D, the width that some layers have in common, which are counted as from `layer_index`.
 
     Raises:

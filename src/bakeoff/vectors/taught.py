@@ -66,7 +66,8 @@ class Taught(NamedTuple):
 
     def to(self, device: torch.device) -> Self:
         """The same with its tensors on a device."""
-        return self._replace(**{n: t.to(device) for n, t in self._asdict().items() if isinstance(t, Tensor)})
+        tensors = (None if each is None else each.to(device) for each in (self.token_weights, self.weight, self.bias))
+        return type(self)(self.pooling, self.layers, *tensors)
 
     def vectors(self, states: Tensor, ids: Tensor, padding_mask: Tensor, start_last: bool) -> Tensor:
         """(B, D) vectors of rows.
