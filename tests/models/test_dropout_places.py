@@ -73,6 +73,8 @@ def zero(*parameters):
 class Constant(nn.Module):
     """A function whose value is one everywhere."""
 
+    adds = False
+
     def forward(self, x, context, state=None):
         return torch.ones_like(x), state
 

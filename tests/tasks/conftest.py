@@ -19,6 +19,7 @@ SMALL = {
     "model.encoder.block.ffn.width": 64,
     "input.length": 32,
     "training.batch": 8,
+    "training.precision": "float32",  # on every machine: what such a small model learns depends on roundings
 }
 
 
