@@ -129,7 +129,9 @@ def test_what_counts_the_text_stands_beside_the_losses(texts, tmp_path):
     assert len(worse) == 1
     assert "“held-out text: next token (clm), bits per byte”" in worse[0]
     write_report(results, tmp_path / "report.html")
-    assert '"trigram"' in (tmp_path / "report.html").read_text(encoding="utf-8")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert '"trigram"' in page
+    assert "The line “trigram” is" in page
 
 
 def test_stretches_of_a_text_are_the_same_whatever_the_rows(texts, tmp_path):

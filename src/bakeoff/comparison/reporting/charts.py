@@ -116,6 +116,12 @@ def _reference_lines(results: Results, panel: ComparableLosses) -> Iterator[tupl
                     return
 
 
+def trigram_note(results: Results) -> str:
+    """What the line of the trigram model says; empty where no panel has it."""
+    there = any(panel.trigram(results) is not None for panel in comparable_losses(results))
+    return " The line “trigram” is what a model reaches that counts three tokens at a time." * there
+
+
 def _rule(value: float, text: str) -> list[altair.Chart]:
     """A dashed line across the panel with its name."""
     data = altair.Chart(altair.Data(values=[{"y": value, "text": text}]))

@@ -8,7 +8,7 @@ import vl_convert
 
 from bakeoff.comparison.reporting import tables
 from bakeoff.comparison.reporting.cautions import MOST, cautions
-from bakeoff.comparison.reporting.charts import colours, curves, dots
+from bakeoff.comparison.reporting.charts import colours, curves, dots, trigram_note
 from bakeoff.comparison.reporting.cut_texts import cut_notes
 from bakeoff.comparison.reporting.decision import decisions
 from bakeoff.comparison.reporting.decision_section import decision_figures, decision_section
@@ -186,7 +186,7 @@ def _losses(results: Results, figures: list[Figure]) -> str:
         note(
             "Validation loss; a panel holds only losses that can be compared: the same objective and tokenizer, causal "
             "models in bits per byte. Thick: mean over seeds; thin: each seed. A curve that stays at the line “unigram "
-            "entropy” has learned how frequent each token is, and nothing else."
+            f"entropy” has learned how frequent each token is, and nothing else.{trigram_note(results)}"
         ),
         legend(colours(results)),
         '<div class="panels">',
