@@ -24,7 +24,7 @@ from bakeoff.machine.launch import require_torchrun, started_again
 from bakeoff.models.dropouts import with_dropout
 from bakeoff.reading.text_files import TextFile, in_memory
 from bakeoff.recipe import Recipe
-from bakeoff.resources.device import Placement, peak_memory, resolve_device, resolve_precision
+from bakeoff.resources.device import Placement, resolve_device, resolve_precision
 from bakeoff.resources.first_line import first_line
 from bakeoff.resources.thread_choice import Asked as AskedThreads
 from bakeoff.resources.thread_choice import resolve_threads
@@ -37,6 +37,7 @@ from bakeoff.tasks.rows.inputs import InputFormat, check_length
 from bakeoff.tasks.unfinished_run import require_same_inputs, resumable, what_is_kept
 from bakeoff.trainer.loop import Trainer
 from bakeoff.trainer.save_plan import SavePlan
+from bakeoff.training.summary import spent
 from bakeoff.unfinished import ELSEWHERE, unfinished_folder
 from bakeoff.vectors.embedder import require_poolable
 from bakeoff.vectors.layer_states import common_width, layer_index, pooled_stack
@@ -250,20 +251,10 @@ def _fit(opened: Opened, folder: Path, out: Path, shown: Shown) -> None:
 
 def _finish(run: Run, unit: Contrast, trainer: Trainer[Any], out: Path) -> None:
     """Write the weights, the model card and the summary."""
-    position = trainer.position
     summary = {
         "name": unit.title,
         "seed": unit.seed,
-        "steps": position.step,
-        "planned_steps": unit.steps,
-        "tokens": position.tokens,
-        "seconds": round(position.seconds, 3),
-        "work_seconds": round(position.work_seconds, 3),
-        "flops": position.flops,
-        "parameters": unit.module.parameter_count(),
-        "flops_per_token": unit.module.flops_per_token(),
-        "tokens_per_second": round(position.tokens / position.seconds, 1),
-        "peak_memory_bytes": peak_memory(unit.placement.device),
+        **spent(unit.module, trainer.position, unit.steps, unit.placement.device),
         "unigram_entropy": None,
         "validation": {key: value for key, value in unit.last.items() if key != "steps"},
     }
