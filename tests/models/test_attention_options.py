@@ -38,16 +38,19 @@ def states(seed=1, length=T):
     return torch.randn(B, length, D, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
-def naive(part, x, documents=None):
+def naive(part, x, documents=None, first=None, share=0.0):
     """What attention gives for (B, T, D), by loops over rows, places and heads.
 
     Of tokens of the same document, and where the part is causal of none after, in (B, T) `documents`, 0 for padding.
+    Values are mixed with (B, T, H d_v) `first` ones, of which they become this share.
     """
     length = x.shape[1]
     window = length if part.window is None else part.window
     documents = torch.ones(len(x), length, dtype=torch.long) if documents is None else documents
     projected = x @ part.query_key_value.weight.T + part.query_key_value.bias
     widths = [H * KEY, H * KEY, H * VALUE]
+    if first is not None:
+        projected[..., -H * VALUE :] = (1 - share) * projected[..., -H * VALUE :] + share * first
     result = torch.zeros(len(x), length, H * VALUE, dtype=x.dtype)
     if part.convolution is not None:
         projected = convolved(projected, part.convolution, documents)

@@ -152,6 +152,13 @@ RULES = [
         None,
         "google-research, primer/t5_models.py, causal_depthwise_conv: see the test of Primer's taps",
     ),
+    Rule(
+        "*",
+        "value_residual.shares",
+        "unmeasured",
+        None,
+        "KellerJordan/modded-nanogpt, 2024-11: see the test of shares",
+    ),
     # Relative attention
     Rule(
         "xlnet-* transformer-xl-*",
@@ -333,3 +340,9 @@ def test_primers_taps_begin_near_the_identity():
             taps = torch.full((3 * 32, 4), 0.125)
             taps[:, place] = 0.5
             assert torch.equal(part.function.convolution.taps, taps)
+
+
+def test_values_begin_as_half_the_first_layers():
+    for name in ("bert-base with options", "albert-base with values"):
+        connections = PretrainingModel(narrow(name), 160).model.stack.value_residual
+        assert [(layer, share.item()) for layer, share in connections.shares.items()] == [("1", 0.5)]

@@ -29,8 +29,11 @@ def built(name, **changes):
     return recipe, PretrainingModel(recipe, 160).train()
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_gradients_have_the_same_bits_and_layers_are_applied_twice(name, corpus, monkeypatch):
+MIXED = {"model.encoder.block.mixer.value_residual": True}
+
+
+@pytest.mark.parametrize(("name", "changes"), [*((name, {}) for name in NAMES), ("bert-tiny", MIXED)])
+def test_gradients_have_the_same_bits_and_layers_are_applied_twice(name, changes, corpus, monkeypatch):
     applied, gradients = [], []
 
     def noted(layer, *arguments):
@@ -39,7 +42,7 @@ def test_gradients_have_the_same_bits_and_layers_are_applied_twice(name, corpus,
 
     monkeypatch.setattr("bakeoff.models.layer.apply_layer", noted)
     for wanted in (False, True):
-        recipe, module = built(name, **{"training.activation_checkpointing": wanted})
+        recipe, module = built(name, **{"training.activation_checkpointing": wanted, **changes})
         (batch,) = make_batches(recipe, module, corpus, seed=0).step(0)
         state = module.model.start(len(batch.row.ids)) if recipe.input.continues else None
         applied.clear()

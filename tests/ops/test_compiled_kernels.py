@@ -22,6 +22,7 @@ from bakeoff.ops.cpu.compiled_kernels import VARIABLE, kernels, runs_kernels
 from bakeoff.ops.dropout import dropout
 from bakeoff.ops.gelu import gelu
 from bakeoff.ops.linear import linear
+from bakeoff.ops.mixed_values import given_values, mixed_values
 from bakeoff.ops.norm import norm_beside, norm_of_sum
 from bakeoff.ops.projected_heads import ProjectedHeads
 from bakeoff.ops.self_attention import self_attention_at_once
@@ -82,6 +83,11 @@ class Inputs:
         self.norms = nn.LayerNorm(48), nn.RMSNorm(48, 1e-6)
 
 
+def values_given_and_mixed(of):
+    first, values = given_values(of.wide, 48)
+    return first, mixed_values(of.wide * 1, values, of.taps.flatten()[:1])
+
+
 OPERATIONS = {
     "norm of a sum": lambda of: (norm_of_sum(of.x, of.y, 0.3, True, of.norms[0]),),
     "norm beside": lambda of: norm_beside(of.x, of.norms[1]),
@@ -95,6 +101,7 @@ OPERATIONS = {
         attention(*split_heads(of.wide, 4, (12, 12, 12)), dropout=0.3),
         self_attention_at_once(of.wide, of.heads),
     ),
+    "values": values_given_and_mixed,
     "linear": lambda of: (linear(of.states, of.matrix, of.bias),),
     "cross-entropy": lambda of: (ops.linear_cross_entropy(of.rows, of.weight, None, of.labels),),
 }

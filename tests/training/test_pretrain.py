@@ -418,7 +418,6 @@ def test_a_run_that_says_keys_which_are_no_more_is_read_and_resumes(corpus, tmp_
     with environment_of_an_older_run(recipe, corpus, path) as begun:
         written = read_yaml(path / "recipe.yaml")
         for values in (begun, written):
-            values["model"]["decoder"]["block"]["mixer"]["value_residual"] = False
             values["objective"][0]["logit_cap"] = None
         (path / "recipe.yaml").write_text(dump_yaml(written))
     assert_goes_on_as_if_never_stopped(recipe, corpus, path)

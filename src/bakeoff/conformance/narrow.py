@@ -46,16 +46,19 @@ OPTIONS = {
     "mixer.query_key_norm": True,
     "mixer.convolution": 4,
     "mixer.gate": "gelu",
+    "mixer.value_residual": True,
 }
 """Settings of a block that no registered recipe has, by their keys within it."""
-WINDOW = {"mixer.window": 5, "mixer.positions": "rotary", "mixer.rotary_base": 500.0}
-"""Settings of a decoder's block that no registered recipe has: attention within a window."""
+WINDOW = {"mixer.window": 5, "mixer.positions": "rotary", "mixer.rotary_base": 500.0, "mixer.value_residual": True}
+"""Settings of a decoder's block that no registered recipe has: attention within a window, of values mixed
+with the first layer's."""
 WITHOUT_RESIDUAL = ("bert-base", "t5-base", "bart-tiny", "tcn-tiny", "conv-light-encoder-tiny")
 """Recipes that are tested without residual connections, too: with each position of the norm, a source, convolutions."""
 NORMALISERS = {"conv-dynamic-encoder-tiny": "none", "conv-dynamic-lm-tiny": "l2", "conv-light-lm-tiny": "sigmoid"}
 """Recipes that are tested with another normaliser of kernels, too."""
 VARIANTS = {f"{name} with options": OPTIONS for name in ("bert-base", "gpt2-base", "t5-base") if name in REGISTRY}
 VARIANTS |= {f"{name} with a window": WINDOW for name in ("gpt2-base",) if name in REGISTRY}
+VARIANTS |= {f"{name} with values": {"mixer.value_residual": True} for name in ("albert-base",) if name in REGISTRY}
 VARIANTS |= {f"{name} with no residual": {"residual": False} for name in WITHOUT_RESIDUAL if name in REGISTRY}
 VARIANTS |= {
     f"{name} with a normaliser": {"mixer.normaliser": each} for name, each in NORMALISERS.items() if name in REGISTRY

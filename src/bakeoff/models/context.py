@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from bakeoff.models.first_values import FirstValues
 from bakeoff.models.norms import RMSNorm
 from bakeoff.models.packing import Packing
 from bakeoff.row import Row
@@ -72,6 +73,10 @@ class Context(NamedTuple):
     """(1, H, T, S) bias added to the scores of attention; made by the stack, whose layers share it."""
     distances: Tensor | None = None
     """(N, D) vectors of N buckets of distances, shared by the layers of `disentangled_attention`."""
+    first_values: FirstValues | None = None
+    """The values of the first layer that has `value_residual`, in all layers that have it."""
+    value_share: Tensor | None = None
+    """(1,) the share of these in the layer's values; None in the first of these layers."""
     positions: Tensor | None = None
     """(B, T + N) positions of the tokens, followed by those of the second stream's rows."""
     remembered: int | None = None

@@ -101,9 +101,14 @@ def stack_sources(old: Stack, new: Stack, side: str, by: GrowBy | None = None) -
             f"layer_weights: each layer of the {side} mixes the outputs of all layers before it, which {target} layers "
             f"have otherwise than {depth}; set it to false in the deeper model's recipe"
         )
-    parts = _part_sources(old, new, source_layers(depth, target, by or "repeat"))
+    layers = source_layers(depth, target, by or "repeat")
+    parts = _part_sources(old, new, layers)
     names = {}
     for name in new.state_dict():
+        if name.startswith("value_residual.") and old.value_residual is not None:
+            *path, layer = name.split(".")
+            names[name] = ".".join([*path, str(old.value_residual.share_from(layers[int(layer)]))])
+            continue
         if not name.startswith("parts."):
             names[name] = name
             continue

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
+from bakeoff.errors import UserError
 from bakeoff.models.context import Context
 
 State: TypeAlias = "Tensor | tuple[State, ...] | None"
@@ -175,6 +176,19 @@ def last_inputs(left: Tensor | None, x: Tensor) -> Tensor | None:
     It is None where nothing is remembered.
     """
     return None if left is None else torch.cat([left, x], dim=1)[:, x.shape[1] :]
+
+
+def require_same_shapes(name: str, first: int, first_part: nn.Module, second: int, second_part: nn.Module) -> None:
+    """Refuse parts of two layers that are to be one, and differ in the shapes of their tensors, as a `UserError`."""
+    shapes = {key: tuple(value.shape) for key, value in first_part.state_dict().items()}
+    others = {key: tuple(value.shape) for key, value in second_part.state_dict().items()}
+    if shapes == others:
+        return
+    key = next(key for key in sorted(shapes | others) if shapes.get(key) != others.get(key))
+    raise UserError(
+        f"share: layers {first + 1} and {second + 1} cannot share their {name}, because {key} is "
+        f"{shapes.get(key, 'absent')} in one and {others.get(key, 'absent')} in the other; share less or use groups"
+    )
 
 
 class ModelState(NamedTuple):

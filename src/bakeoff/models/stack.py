@@ -15,7 +15,8 @@ from bakeoff.models.distances import DistanceTable, RelativeBias, distance_table
 from bakeoff.models.layer import apply_layer, apply_layer_at, applying
 from bakeoff.models.layer_weighting import LayerWeighting
 from bakeoff.models.packing import at_positions, packing_of, worth_packing
-from bakeoff.models.part import Part, State
+from bakeoff.models.part import Part, State, require_same_shapes
+from bakeoff.models.value_residual import ValueResidual, value_residual
 from bakeoff.ops.cpu.bfloat16 import autocast_to_bfloat16
 from bakeoff.ops.dropout import dropout
 from bakeoff.ops.norm import norm_alone
@@ -135,7 +136,7 @@ class Stack(nn.Module):
                 key = (name, config.group_of(layer))
                 if config.shares(name) and key in shared:
                     index, first = shared[key]
-                    _require_same_shapes(name, first, distinct[index], layer, part)
+                    require_same_shapes(name, first, distinct[index], layer, part)
                 else:
                     index = len(distinct)
                     distinct.append(part)
@@ -156,6 +157,7 @@ class Stack(nn.Module):
         self.attention_needs = AttentionNeeds.of(mixers, contexts, [block.cross_config for block in blocks])
         self.bias: RelativeBias | None = relative_bias(mixers, context.causal)
         self.distances: DistanceTable | None = distance_table(mixers, contexts)
+        self.value_residual: ValueResidual | None = value_residual(mixers, contexts)
         self.weighting = LayerWeighting(sum(map(len, self.layers))) if config.layer_weights else None
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
@@ -176,7 +178,8 @@ class Stack(nn.Module):
         before = (None,) * len(self.layers) if state is None else cast(tuple[State, ...], state)
         states: list[State] = []
         outputs = [x]  # of all parts so far, where they are mixed
-        for number, (layer, remembered) in enumerate(zip(self.layers, before, strict=True), 1):
+        contexts = self._contexts(context)
+        for number, (layer, context, remembered) in enumerate(zip(self.layers, contexts, before, strict=True), 1):
             previous = cast(tuple[State, ...] | None, remembered)
             if self.weighting is None:
                 if wanted is not None and previous is None and number == len(self.layers) and eager:
@@ -215,10 +218,10 @@ class Stack(nn.Module):
         context = self._with_bias(x, context)
         steps: list[list[Tensor]] = []
         outputs = [x]
-        for layer in self.layers:
+        for layer, of_layer in zip(self.layers, self._contexts(context), strict=True):
             states = [x]
             for part in layer:
-                x, _ = part(x, context)
+                x, _ = part(x, of_layer)
                 if self.weighting is not None:
                     outputs.append(x)
                     x = self.weighting(outputs)
@@ -230,6 +233,11 @@ class Stack(nn.Module):
         if self.bias is not None:
             context = context._replace(attention_bias=self.bias(context.start, x.shape[1]))
         return context if self.distances is None else context._replace(distances=self.distances())
+
+    def _contexts(self, context: Context) -> list[Context]:
+        """The context of each layer."""
+        layers = len(self.layers)
+        return [context] * layers if self.value_residual is None else self.value_residual.contexts(context, layers)
 
     def start(self, rows: int, like: Tensor) -> State:
         """The state before the first token: an entry for each layer, with an entry for each part."""
@@ -286,15 +294,3 @@ def parts_in(module: nn.Module) -> list[Part]:
     """The distinct parts of the layers of all stacks in a module."""
     stacks = [each for each in module.modules() if isinstance(each, Stack)]
     return [part for stack in stacks for name in stack.parts for part in stack.parts_named(name)]
-
-
-def _require_same_shapes(name: str, first: int, first_part: nn.Module, second: int, second_part: nn.Module) -> None:
-    shapes = {key: tuple(value.shape) for key, value in first_part.state_dict().items()}
-    others = {key: tuple(value.shape) for key, value in second_part.state_dict().items()}
-    if shapes == others:
-        return
-    key = next(key for key in sorted(shapes | others) if shapes.get(key) != others.get(key))
-    raise UserError(
-        f"share: layers {first + 1} and {second + 1} cannot share their {name}, because {key} is "
-        f"{shapes.get(key, 'absent')} in one and {others.get(key, 'absent')} in the other; share less or use groups"
-    )

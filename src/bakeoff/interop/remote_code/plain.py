@@ -138,6 +138,12 @@ def norm_of_sum(x: Tensor, branch: Tensor, rate: float, training: bool, norm: nn
     return normed
 
 
+def mixed_values(projected: Tensor, first: Tensor, share: Tensor) -> Tensor:
+    """The projection with (1 - a) v + a v_1 in the place of the values v, its last channels."""
+    others, values = projected.tensor_split([projected.shape[-1] - first.shape[-1]], dim=-1)
+    return torch.cat([others, torch.lerp(values, first, share.to(values.dtype))], dim=-1)
+
+
 def short_convolution(
     x: Tensor,
     weight: Tensor,

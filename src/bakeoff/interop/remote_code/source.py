@@ -7,6 +7,7 @@ from typing import Any
 from bakeoff.config import Config
 from bakeoff.interop.remote_code.emission import Emission, Kept
 from bakeoff.interop.remote_code.modules import DROPPED_DECORATORS, Definition, Module, names
+from bakeoff.models.mixers.attention import AttentionConfig
 from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.model import ModelConfig
 from bakeoff.models.stack import StackConfig
@@ -27,6 +28,7 @@ IN_THEIR_PLACE = {
     ("bakeoff.ops.head_norm", "head_norm"): "head_norm",
     ("bakeoff.ops.short_convolution", "short_convolution"): "short_convolution",
     ("bakeoff.ops.gelu", "gelu"): "gelu",
+    ("bakeoff.ops.mixed_values", "mixed_values"): "mixed_values",
     ("bakeoff.ops.norm", "norm_beside"): "norm_beside",
     ("bakeoff.ops.norm", "norm_of_sum"): "norm_of_sum",
     ("bakeoff.ops.norm", "norm_alone"): "norm_alone",
@@ -86,6 +88,8 @@ class _Collector:
             self._absent.add("distance_table")
         if not any(stack.layer_weights for stack in config.stacks().values()):
             self._absent.add("LayerWeighting")
+        if not any(isinstance(mixer, AttentionConfig) and mixer.value_residual for mixer in mixers):
+            self._absent.add("value_residual")
         self._attributes: set[str] = set()
         self._reached: dict[QualifiedName, None] = {}
 

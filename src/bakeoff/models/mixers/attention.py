@@ -1,6 +1,5 @@
 """Multi-head attention of a text to itself."""
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self, cast
 
 import torch
@@ -61,9 +60,12 @@ class AttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
     """Factor of each element of the heads' output before the output layer: none, or gelu of a further linear layer of
     the input, as in GPT-BERT (Charpentier and Samuel 2024, arXiv:2410.24159).
     """
+    value_residual: bool = False
+    """Values are mixed with those of the first layer that has this, before a convolution, in a share that each layer
+    learns, half and half at first (Zhou et al. 2024, arXiv:2410.17897, learned as in modded-nanogpt).
+    """
     attends: ClassVar[bool] = True
     hides_ahead: ClassVar[bool] = True
-    retired: ClassVar[Mapping[str, Any]] = {"value_residual": False}
 
     @property
     def forgets(self) -> bool:
@@ -123,7 +125,8 @@ class Attention(Part):
 
     With `convolution`, Q, K and V are each convolved over time first. With `query_key_norm`, each head's queries and
     keys are normalised: q <- g_q q / rms(q), k <- g_k k / rms(k). With a `gate`, the input of the output layer W_O is
-    multiplied by gelu(W_G x). With a `window`, the softmax is over the tokens within it.
+    multiplied by gelu(W_G x). With a `window`, the softmax is over the tokens within it. With `value_residual`, V is
+    mixed with that of an earlier layer, before a convolution.
 
     Shapes: B batch, T length, S keys, D width, H heads, d_k and d_v the widths of a head's keys and values.
     """
@@ -138,7 +141,7 @@ class Attention(Part):
         self.dropout = config.rate(context)
         self.scale = None if config.scaled else 1.0
         self.positions, self.rotary_base = config.positions, config.rotary_base
-        self.window = config.window
+        self.window, self.value_residual = config.window, config.value_residual
         self.query_key_value = Linear(
             context.width, self.heads * (2 * self.widths.key + self.widths.value), bias=context.bias
         )
@@ -158,6 +161,9 @@ class Attention(Part):
         """
         earlier, left = self._parted(state)
         projected = self.query_key_value(x)
+        if self.value_residual and context.first_values is not None:
+            channels = self.heads * self.widths.value
+            projected = context.first_values.mixed(projected, channels, context.value_share, context.packing)
         if self.convolution is not None:
             projected, left = self.convolution(projected, context, left)
         if context.packing is not None:
