@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from bakeoff.conformance.narrow import narrow
 from bakeoff.generation.config import GenerationConfig
 from bakeoff.generation.generate import never_written
 from bakeoff.generation.generator import Generator
@@ -17,7 +18,7 @@ from bakeoff.interop.remote_code.comparison import difference, prepare, read_bac
 from bakeoff.interop.remote_code.export import written
 from bakeoff.interop.remote_code.pretrained import describe_pretrained
 from bakeoff.interop.remote_code.source import model_source
-from bakeoff.recipe_files import load_recipe, recipe_names
+from bakeoff.recipe_files import recipe_names
 from bakeoff.runs.run import Run
 from tests.untrained_runs import untrained
 
@@ -126,6 +127,7 @@ CLASSES = ("BakeoffForMaskedLM", "BakeoffForCausalLM", "BakeoffForSeq2SeqLM", "B
 SOURCES = [
     "gcnn-8",
     "light-wmt",
+    "albert-base with values",
     *(
         pytest.param(each, marks=pytest.mark.slow)
         for each in ("bert-base", "lstm-lm", "gencnn", "ltg-bert-base", "t5-base")
@@ -135,7 +137,7 @@ SOURCES = [
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_the_file_needs_torch_and_transformers_alone(name):
-    text = model_source(load_recipe(name).model, CLASSES, ["tied", "adaptive", "untied"], "A model.")
+    text = model_source(narrow(name).model, CLASSES, ["tied", "adaptive", "untied"], "A model.")
     roots = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
@@ -143,6 +145,8 @@ def test_the_file_needs_torch_and_transformers_alone(name):
         elif isinstance(node, ast.ImportFrom):
             roots.add(node.module.split(".")[0])
     assert roots - set(sys.stdlib_module_names) == {"torch", "transformers"}
+    assert not roots & {"ctypes", "subprocess"}  # which kernels need
+    assert ("class FirstValues" in text) == name.endswith("with values")
 
 
 def test_of_several_heads_the_file_holds_one_that_was_trained_until_the_end(corpus, tmp_path):

@@ -138,6 +138,11 @@ def norm_of_sum(x: Tensor, branch: Tensor, rate: float, training: bool, norm: nn
     return normed
 
 
+def given_values(projected: Tensor, channels: int) -> tuple[Tensor, Tensor]:
+    """The projection, and its values, the last channels."""
+    return projected, projected[..., -channels:]
+
+
 def mixed_values(projected: Tensor, first: Tensor, share: Tensor) -> Tensor:
     """The projection with (1 - a) v + a v_1 in the place of the values v, its last channels."""
     others, values = projected.tensor_split([projected.shape[-1] - first.shape[-1]], dim=-1)

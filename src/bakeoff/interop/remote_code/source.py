@@ -28,6 +28,7 @@ IN_THEIR_PLACE = {
     ("bakeoff.ops.head_norm", "head_norm"): "head_norm",
     ("bakeoff.ops.short_convolution", "short_convolution"): "short_convolution",
     ("bakeoff.ops.gelu", "gelu"): "gelu",
+    ("bakeoff.ops.mixed_values", "given_values"): "given_values",
     ("bakeoff.ops.mixed_values", "mixed_values"): "mixed_values",
     ("bakeoff.ops.norm", "norm_beside"): "norm_beside",
     ("bakeoff.ops.norm", "norm_of_sum"): "norm_of_sum",
