@@ -78,6 +78,17 @@ def test_the_list_is_one_that_sha256sum_reads(folder):
     assert (done.returncode, done.stdout) == (0, "a.bin: OK\nb.txt: OK\n"), done.stderr
 
 
+@pytest.mark.parametrize("name", ["ไทย-x.json", "比較 🎉", "naïve.txt", "a\u2028b", "a\u0085b"])
+def test_names_in_any_script_are_listed(name, folder):
+    write(folder / name, "text")
+    assert (read(folder / name), sorted(listed(folder))) == (b"text", sorted(["a.bin", "b.txt", name]))
+    if shutil.which("sha256sum") is not None:
+        subprocess.run(["sha256sum", "--check", "--strict", NAME], cwd=folder, capture_output=True, check=True)
+    (folder / name).write_bytes(b"other")
+    with pytest.raises(Damaged, match="damaged"):
+        verify(folder / name)
+
+
 def test_a_folder_without_a_list_makes_no_claims(folder):
     (folder / NAME).unlink()
     (folder / "a.bin").write_bytes(b"other")

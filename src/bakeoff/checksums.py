@@ -49,7 +49,7 @@ def listed(folder: Path) -> dict[str, str]:
     """
     path = folder / NAME
     try:
-        text = read_regular(path, MOST_OF_LIST).decode("ascii")
+        text = read_regular(path, MOST_OF_LIST).decode()
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:

@@ -118,7 +118,7 @@ def parse_any_json(content: bytes, where: str) -> Any:
     if not content.strip():
         raise UserError(f"{where}: this file is empty, it should hold JSON")
     try:
-        return json_value(content.decode())
+        return json_value(content.decode().removeprefix("\ufeff"))  # the mark that some editors put first
     except UnicodeDecodeError as error:
         raise UserError(f"{where}: not UTF-8 text (byte {error.start})") from None
     except JsonError as error:

@@ -111,6 +111,19 @@ def test_a_mistake_of_the_plan_is_refused_as_in_the_comparison(write, tmp_path):
     assert str(here.value) == str(there.value)
 
 
+@pytest.mark.parametrize(
+    ("rows", "message"), [([5, 50], "50 are more than the 20 rows"), ([20, "all"], "2 of them are")]
+)
+def test_numbers_of_rows_are_refused_as_in_the_comparison(rows, message, write, tmp_path):
+    columns = {"text_column": "text", "label_column": "label", "train_rows": rows}
+    plan = write(tasks=[{"name": "mood", **columns, **dict.fromkeys(("train", "dev", "test"), "rows.tsv")}])
+    with pytest.raises(UserError, match=f"^task “mood”: train_rows: {message}") as here:
+        forecast_comparison(plan, tmp_path / "out")
+    with pytest.raises(UserError) as there:
+        compare(plan, tmp_path / "out", jobs=1)
+    assert str(here.value) == str(there.value)
+
+
 def test_the_command_line_prints_rows_or_json(write, tmp_path):
     arguments = ["compare", str(write()), "--out", str(tmp_path / "out"), "--jobs", "1", "--dry-run"]
     printed = CliRunner().invoke(app, arguments)

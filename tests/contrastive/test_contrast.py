@@ -29,6 +29,7 @@ from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.trainer.step import NORM, add_gradients, optimize
 from bakeoff.vectors.embedder import Embedder
 from bakeoff.vectors.options import VectorConfig
+from bakeoff.yaml_files import parse_value
 
 FAMILIES = [
     *("bert-tiny", "gpt2-tiny", "conv-light-encoder-tiny", "laptop-hybrid-tiny", "xlnet-tiny", "gpt-bert-tiny"),
@@ -225,6 +226,32 @@ def test_blank_and_repeated_texts_are_left_out(bert):
     assert (read.train.count, read.held_out.count) == (2, 2)
     held = {part[index].tobytes() for part in (read.train, read.held_out) for index in range(2)}
     assert held == {ids.tobytes() for ids in format.ids(["river stone", "the old river", "stone", "the stone"])}
+
+
+def test_what_the_tokenizer_does_not_know_is_said_and_texts_of_it_alone_are_refused(bert):
+    format = InputFormat(bert.tokenizer, bert.recipe, 32)
+    known = ["river stone", "the old river", "stone", "the stone"]
+    (note,) = texts_of([(text,) for text in [*known, "river ไทย"]], "F", format, 0).notes
+    assert "1 of 10 tokens (10.0 %) are unknown and hide 3 of 42 characters (7.1 %), such as 'ไทย'" in note
+    unknown = ["ไทย", "ไทย ไทย", "ไทย ไทย ไทย", "ไทย ไทย ไทย ไทย"]
+    with pytest.raises(UserError, match=r"F: 10 of 10 tokens .* unknown and hide .*; give a run whose tokenizer knows"):
+        texts_of([(text,) for text in unknown], "F", format, 0)
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "value"),
+    [
+        ("layers", "1,-1", (1, -1)),
+        ("layers", "-1", (-1,)),
+        ("layers", "[0, -1]", (0, -1)),
+        ("crop", "0.1,0.5", (0.1, 0.5)),
+    ],
+)
+def test_several_numbers_are_given_as_embed_takes_them(key, text, value):
+    config = ContrastConfig.parse({key: parse_value(text, key)}, "--option")
+    assert getattr(config, key) == value
+    with pytest.raises(UserError, match=f"^--option: {key}"):
+        ContrastConfig.parse({key: "1,a"}, "--option")
 
 
 def test_few_texts_fewer_than_a_batch_are_learned_from(bert, tmp_path):

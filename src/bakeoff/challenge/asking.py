@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from bakeoff.challenge.evaluation import Evaluation, missing_of, multilingual_parts, parts_of
 from bakeoff.challenge.folder import EntryFolder, MultilingualSettings, Settings
-from bakeoff.challenge.labelled import SEEDS, TASKS, LabelledTask
+from bakeoff.challenge.labelled import SEEDS, TASKS, LabelledTask, check_labels
 from bakeoff.challenge.languages import premiums_of, texts_by_language, words_by_language
 from bakeoff.challenge.multilingual import LABELS, NOT_DONE, ZERO_SHOT, suites_of, tasks_of
 from bakeoff.challenge.multilingual import SEEDS as MULTILINGUAL_SEEDS
@@ -99,6 +99,17 @@ class Asked(NamedTuple):
             absent += NOT_DONE
         return Evaluation(self.folder, parts, self.settings.backend, self.device), absent
 
+    def check(self) -> None:
+        """Read all files of the evaluation, so that a mistake in one is told before a training.
+
+        Raises:
+            UserError: there is a mistake in a file.
+        """
+        self.evaluating()[0].check()
+        for task in self.tasks:
+            if self.evaluation is not None and self.has_labels(task):
+                check_labels(task, self.evaluation)
+
     def has_labels(self, task: LabelledTask) -> bool:
         """Whether the files of a fine-tuning task are there."""
         where = self.evaluation
@@ -147,6 +158,7 @@ def ask(
     values |= {"backend": chosen, "seed": seed, "recipe": loaded.model_dump(mode="json")}
     begun = folder.settings()
     same = begun is not None and begun.data == texts and begun.document_per_line == document_per_line
+    same = same and folder.corpus.exists()  # before, the text may have changed
     settings: Settings
     if rules.multilingual:
         premiums = premiums_of(byte_premiums)
@@ -161,6 +173,8 @@ def ask(
         words = begun.words if same and begun is not None else count_words(texts, options)
         settings = Settings(**values, words=words)
         counted_as = "words between white space,"
+    if not words:
+        raise UserError(f"{', '.join(texts)}: holds no words")
     if words > rules.words:
         raise UserError(
             f"{', '.join(texts)}: {words:,} {counted_as} and the track {track} allows {rules.words:,}; "

@@ -8,7 +8,7 @@ from typing import Any
 from bakeoff.challenge.asking import HELD_OUT, Asked, ask
 from bakeoff.challenge.evaluation import Evaluation
 from bakeoff.challenge.folder import MAIN, MultilingualSettings
-from bakeoff.challenge.labelled import TaskScores, fine_tune, scores_of, write_tables
+from bakeoff.challenge.labelled import TaskScores, digests_of, fine_tune, scores_of, write_tables
 from bakeoff.challenge.multilingual_results import MultilingualResults
 from bakeoff.challenge.multilingual_submission import write_multilingual
 from bakeoff.challenge.on_the_way import OnTheWay
@@ -18,7 +18,7 @@ from bakeoff.challenge.submission import lacking, submission_of, write_submissio
 from bakeoff.corpus.store import Corpus
 from bakeoff.display.progress import Shown
 from bakeoff.display.wording import counted
-from bakeoff.durable import held, write_atomically
+from bakeoff.durable import held, remove, write_atomically
 from bakeoff.errors import Interrupted
 from bakeoff.full_disk import full_disk
 from bakeoff.interop.export import export
@@ -28,6 +28,7 @@ from bakeoff.preparation.prepare import prepare
 from bakeoff.recipe import Recipe
 from bakeoff.runs.run import Run
 from bakeoff.training.pretrain import pretrain
+from bakeoff.unfinished import unfinished_folder
 
 Say = Callable[[str], None]
 
@@ -92,7 +93,7 @@ def babylm(
         seed=seed,
         device=device,
     )
-    asked.evaluating()[0].check()
+    asked.check()
     asked.folder.begin(asked.settings)
     try:
         with held(asked.folder.path), full_disk(asked.folder.path, lambda: "what is done is kept"):
@@ -223,11 +224,16 @@ def _labelled(asked: Asked, progress: Shown, say: Say) -> dict[str, TaskScores]:
             continue
         assert asked.evaluation is not None
         runs = {seed: folder.finetuned(task.name, seed) for seed in asked.seeds}
-        waiting = {seed: path for seed, path in runs.items() if not (path / "results.json").is_file()}
-        if waiting:
-            folder.tables().mkdir(parents=True, exist_ok=True)
-            tables = write_tables(task, asked.evaluation, folder.tables())
-            for seed, path in waiting.items():
+        folder.tables().mkdir(parents=True, exist_ok=True)
+        before = digests_of(task, folder.tables())
+        tables = write_tables(task, asked.evaluation, folder.tables())
+        if before not in (None, digests_of(task, folder.tables())):
+            say(f"{task.name}: its files have changed, and what was fine-tuned on them is made anew")
+            for path in runs.values():
+                remove(path)
+                remove(unfinished_folder(path))
+        for seed, path in runs.items():
+            if not (path / "results.json").is_file():
                 say(f"fine-tuning on {task.name}, seed {seed}")
                 fine_tune(task, folder.run, tables, path, seed, asked.device, progress)
         found[task.name] = scores_of(task, runs)

@@ -33,7 +33,7 @@ def forecast_entry(asked: Asked) -> dict[str, Any]:
     """
     folder, settings, points = asked.folder, asked.settings, asked.checkpoints()
     evaluation, absent = asked.evaluating()
-    evaluation.check()
+    asked.check()
     waiting = evaluation.waiting()
     found: dict[str, Any] = {
         "words": f"{settings.words:,} of {asked.track.words:,} allowed; {asked.read:,} are read",

@@ -3,27 +3,34 @@
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from statistics import fmean, stdev
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from bakeoff.challenge.suites import rows_of
 from bakeoff.config import Config
+from bakeoff.digests import digest
 from bakeoff.display.progress import Shown
 from bakeoff.durable import write_atomically
 from bakeoff.errors import UserError
 from bakeoff.json_files import json_lines
 from bakeoff.recipe import Recipe
 from bakeoff.runs.run import Run
+from bakeoff.tasks.data import load_task
 from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.pooling import natural_pooling
 from bakeoff.tasks.registry import parse_task
+from bakeoff.tasks.task_config import TaskConfig
 
 FOLDER = "glue_filtered"
 """The folder of the files in `full_eval`."""
 
 SEEDS = (42, 43, 44)
 """The seeds of the fine-tunings; 42 is the official one, whose predictions are submitted."""
+
+SPLITS = ("train", "valid")
+"""The official names of what is learned from, and of what is predicted."""
 
 LONGEST = 512
 """The most tokens of a row."""
@@ -130,8 +137,8 @@ def write_tables(task: LabelledTask, evaluation: Path, folder: Path) -> tuple[Pa
     Raises:
         UserError: a file cannot be read, or a row lacks a column or a label.
     """
-    paths = folder / f"{task.name}.train.jsonl", folder / f"{task.name}.valid.jsonl"
-    for path, split in zip(paths, ("train", "valid"), strict=True):
+    paths = _tables(task, folder)
+    for path, split in zip(paths, SPLITS, strict=True):
         rows = list(_rows(task, task.file(evaluation, split)))
         if not rows:
             raise UserError(f"{task.file(evaluation, split)}: the file holds no rows")
@@ -139,6 +146,33 @@ def write_tables(task: LabelledTask, evaluation: Path, folder: Path) -> tuple[Pa
             rows = rows[: len(rows) // task.whole_batches * task.whole_batches]
         write_atomically(path, json_lines(rows))
     return paths
+
+
+def check_labels(task: LabelledTask, evaluation: Path) -> None:
+    """Read a task's files as a fine-tuning does.
+
+    Raises:
+        UserError: there is a mistake in them, such as a label that is never learned.
+    """
+    with TemporaryDirectory() as scratch:
+        tables = write_tables(task, evaluation, Path(scratch))
+        try:
+            load_task(_config(task, tables))
+        except UserError as error:
+            message = str(error)
+            for table, split in zip(tables, SPLITS, strict=True):
+                message = message.replace(str(table), str(task.file(evaluation, split)))
+            raise UserError(message) from None
+
+
+def digests_of(task: LabelledTask, folder: Path) -> list[str] | None:
+    """Digests of the tables that `write_tables` has written; None: it has not."""
+    paths = _tables(task, folder)
+    return [digest(path) for path in paths] if all(path.is_file() for path in paths) else None
+
+
+def _tables(task: LabelledTask, folder: Path) -> tuple[Path, Path]:
+    return folder / f"{task.name}.train.jsonl", folder / f"{task.name}.valid.jsonl"
 
 
 def _rows(task: LabelledTask, path: Path) -> Iterator[dict[str, str]]:
@@ -164,6 +198,12 @@ def fine_tune(
         UserError: a mistake in the data.
         Interrupted: a signal came; it can be gone on with.
     """
+    config = _config(task, tables)
+    settings = settings_of(task, Run.open_finished(run).recipe)
+    finetune(run, config, out, config=settings, seed=seed, device=device, resume=True, progress=progress)
+
+
+def _config(task: LabelledTask, tables: tuple[Path, Path]) -> TaskConfig:
     train, valid = tables
     values: dict[str, Any] = {"kind": "classification", "name": task.name, "train": train, "dev": valid, "test": valid}
     values |= {"text_column": "text", "label_column": "label", "metric": task.metric}
@@ -171,9 +211,7 @@ def fine_tune(
         values["pair_column"] = "pair"
     if task.metric == "f1":
         values["positive"] = "1"
-    config = parse_task(values, task.name)
-    settings = settings_of(task, Run.open_finished(run).recipe)
-    finetune(run, config, out, config=settings, seed=seed, device=device, resume=True, progress=progress)
+    return parse_task(values, task.name)
 
 
 def scores_of(task: LabelledTask, runs: Mapping[int, Path]) -> TaskScores:

@@ -1,6 +1,7 @@
 """Suites of sentences of which one is right, in the files of the official pipeline, and how these are read."""
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -113,9 +114,11 @@ def _global_piqa(row: Mapping[str, Any], name: str) -> Choice:
 
 _PIQA = "global_piqa_parallel", "global_piqa_nonparallel"
 
-_SUITES = (
-    Suite("blimp", "BLiMP", "blimp_filtered", "blimp_fast", _blimp, Sizes(67, 59_875), Sizes(67, 67 * 200)),
-    Suite(
+_suite = partial(Suite, version=2)
+
+SUITES = (
+    _suite("blimp", "BLiMP", "blimp_filtered", "blimp_fast", _blimp, Sizes(67, 59_875), Sizes(67, 67 * 200)),
+    _suite(
         "blimp_supplement",
         "supplement",
         "supplement_filtered",
@@ -124,8 +127,8 @@ _SUITES = (
         Sizes(5, 5_218),
         Sizes(5, 5 * 50),
     ),
-    Suite("ewok", "EWoK", "ewok_filtered", "ewok_fast", _ewok, Sizes(11, 7_618), Sizes(11, 11 * 100)),
-    Suite(
+    _suite("ewok", "EWoK", "ewok_filtered", "ewok_fast", _ewok, Sizes(11, 7_618), Sizes(11, 11 * 100)),
+    _suite(
         "entity_tracking",
         "entity tracking",
         "entity_tracking",
@@ -135,8 +138,8 @@ _SUITES = (
         Sizes(6, 2_238),
         ("regular", "ambiref", "move_contents"),
     ),
-    Suite("comps", "COMPS", "comps", None, _comps, Sizes(4, 91_028)),
-    Suite(
+    _suite("comps", "COMPS", "comps", None, _comps, Sizes(4, 91_028)),
+    _suite(
         _PIQA[0],
         "GlobalPIQA, parallel",
         _PIQA[0],
@@ -146,7 +149,7 @@ _SUITES = (
         Sizes(103, 103),
         per_token=True,
     ),
-    Suite(
+    _suite(
         _PIQA[1],
         "GlobalPIQA, nonparallel",
         _PIQA[1],
@@ -157,8 +160,6 @@ _SUITES = (
         per_token=True,
     ),
 )
-
-SUITES = tuple(suite._replace(version=2) for suite in _SUITES)
 """The suites of choices, as babylm-org/babylm-eval has them in July 2026."""
 
 

@@ -154,7 +154,7 @@ class _Comparison(Opened):
             self.environment = self.engine.environment(self.plan.device)
             circumstances = self.plan.latency.circumstances(*self.environment)
             self.tasks = read_tasks(tasks, self.plan.corpus, self.out, circumstances, self.engine, self.say)
-            require_different_rows(self.plan.tasks, self.tasks.facts)
+            require_different_rows(self.plan.tasks, [facts.rows["train"] for facts in self.tasks.facts])
             self.searches.run(workers)
             self.recipes |= self.searches.chosen
             self.require_finetunable()

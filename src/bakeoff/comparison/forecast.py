@@ -6,6 +6,7 @@ from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Literal
 
+from bakeoff.comparison.label_curves import require_different_rows
 from bakeoff.comparison.planning.plan import Plan
 from bakeoff.comparison.running.engine import Engine
 from bakeoff.comparison.running.growth import grown, require_number
@@ -66,6 +67,8 @@ def forecast_comparison(
         opened = Opened(plan, Path(out), asked, Engine(), None, say, imported, only)
         with using_threads(None if opened.shared is None else opened.shared.threads):
             opened.searches.require_possible()
+            curves = [task for task in opened.plan.tasks if task.point is not None]
+            require_different_rows(curves, [len(opened.engine.task(task).train) for task in curves])
             opened.recipes |= opened.searches.chosen
             counted = _Counted(opened)
             works = [work for name in opened.recipes for work in counted.of(name)]

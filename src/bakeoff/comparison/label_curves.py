@@ -49,23 +49,27 @@ def without_curves(plans: Sequence[TaskPlan], groups: Sequence[TaskGroups]) -> l
     return list(most.values())
 
 
-def require_different_rows(plans: Sequence[TaskPlan], tasks: Sequence[TaskFacts]) -> None:
+def require_different_rows(plans: Sequence[TaskPlan], rows: Sequence[int]) -> None:
     """Refuse numbers of rows on a curve that are more than train has, or come to the same.
+
+    Args:
+        plans: the tasks of the plan, one for each number of rows.
+        rows: the rows that each learns from.
 
     Raises:
         UserError: a point of a curve has too many rows, or two have the same.
     """
     curves: dict[str, list[int]] = {}
-    for plan, facts in zip(plans, tasks, strict=True):
+    for plan, there in zip(plans, rows, strict=True):
         if plan.point is not None:
-            if plan.point.rows is not None and plan.point.rows > facts.rows["train"]:
+            if plan.point.rows is not None and plan.point.rows > there:
                 raise UserError(
                     f"task {quoted(plan.point.curve)}: train_rows: {plan.point.rows:,} are more than the "
-                    f"{counted(facts.rows['train'], 'row')} that can be learned from; `all` stands for these"
+                    f"{counted(there, 'row')} that can be learned from; `all` stands for these"
                 )
-            curves.setdefault(plan.point.curve, []).append(facts.rows["train"])
-    for name, rows in curves.items():
-        for number, times in Counter(rows).items():
+            curves.setdefault(plan.point.curve, []).append(there)
+    for name, of_curve in curves.items():
+        for number, times in Counter(of_curve).items():
             if times > 1:
                 raise UserError(
                     f"task {quoted(name)}: train_rows: {times} of them are the same {counted(number, 'row')}, all that "

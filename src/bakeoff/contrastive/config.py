@@ -1,8 +1,8 @@
 """The settings with which a run is taught vectors; without torch, for the command line."""
 
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from bakeoff.optimization.averages import AveragedConfig
 from bakeoff.optimization.budget import Budget
@@ -19,7 +19,7 @@ class ContrastConfig(AveragedConfig):
     mean."""
     layers: tuple[int, ...] = (-1,)
     """The layers whose states are pooled, averaged if several: `[0, -1]` is the input of the first layer and the output
-    of the last. sentence-transformers reads the last alone."""
+    of the last; `0,-1` says the same. sentence-transformers reads the last alone."""
     views: Literal["crops", "whole"] = "crops"
     """What the two views of a text are: two crops of it, each of another place and length (Izacard et al. 2022,
     Contriever, arXiv:2112.09118, section 3.1), or twice the whole text (SimCSE), which deletion and dropout alone make
@@ -63,6 +63,12 @@ class ContrastConfig(AveragedConfig):
     """The number of measurements on held-out texts, beside the one before the first step."""
     length: int | None = Field(default=None, gt=0)
     """The most tokens of a row with a view; None: as in pre-training."""
+
+    @field_validator("layers", "crop", mode="before")
+    @classmethod
+    def _several(cls, value: Any) -> Any:
+        """Numbers between commas, as `embed --layers` takes them, and one alone."""
+        return value.split(",") if isinstance(value, str) else value if isinstance(value, list | tuple) else [value]
 
     @model_validator(mode="after")
     def _possible(self) -> Self:

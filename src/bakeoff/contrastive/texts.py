@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -16,9 +17,11 @@ from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
 from bakeoff.randomness.draws import key_of
 from bakeoff.randomness.order import shuffle
+from bakeoff.reading.aligned import clean
 from bakeoff.reading.text_files import Texts
 from bakeoff.runs.run import Run
 from bakeoff.tasks.rows.inputs import InputFormat
+from bakeoff.tokenizer.hidden import HiddenText
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 HELD_OUT, MOST_HELD_OUT = 0.05, 512
@@ -85,13 +88,14 @@ def texts_of(texts: Texts, name: str, format: InputFormat, seed: int) -> ReadTex
     """The texts of a file or in memory; a share is held out, by the seed.
 
     Raises:
-        UserError: there are too few different texts, or the file has a mistake.
+        UserError: there are too few different texts, the tokenizer knows nothing of them, or the file has a mistake.
     """
     parts: list[NDArray[np.int32]] = []
     lengths: list[int] = []
     seen: set[bytes] = set()
     read = blank = repeated = 0
-    for ids in _encoded((text for (text,) in texts), format):
+    encoded = _Encoded((text for (text,) in texts), format)
+    for ids in encoded:
         read += 1
         known = hashlib.blake2b(ids.tobytes(), digest_size=16).digest()
         if not len(ids):
@@ -105,12 +109,15 @@ def texts_of(texts: Texts, name: str, format: InputFormat, seed: int) -> ReadTex
     if len(lengths) < FEWEST:
         different = counted(len(lengths), "different text")
         raise UserError(f"{name}: {different} with words; telling texts apart needs {FEWEST} at least")
+    if encoded.hidden.all_unknown:
+        raise UserError(f"{name}: {encoded.hidden}; give a run whose tokenizer knows this writing")
     tokens, sizes = np.concatenate(parts), np.array(lengths, np.int64)
     whole = TokenTexts(tokens, np.cumsum(sizes) - sizes, sizes)
     order = shuffle(whole.count, key_of(seed, 0, "held-out texts"))
     count = min(MOST_HELD_OUT, max(2, round(HELD_OUT * whole.count)))
     notes = [f"{blank:,} of {read:,} texts blank: left out"] if blank else []
     notes += [f"{repeated:,} of {read:,} texts repeat others: each is read once"] if repeated else []
+    notes += [str(encoded.hidden)] if str(encoded.hidden) else []
     digest = hashlib.sha256(tokens.tobytes() + sizes.tobytes()).hexdigest()
     train, held_out = (whole.chosen(np.sort(part)) for part in (order[count:], order[:count]))
     return ReadTexts(train, held_out, name, digest, notes, train)
@@ -160,15 +167,23 @@ def _documents(split: Split) -> TokenTexts:
     return whole.chosen(np.flatnonzero(lengths > 0))
 
 
-def _encoded(texts: Iterable[str], format: InputFormat) -> Iterator[NDArray[np.int64]]:
-    """The token ids of each text."""
-    held: list[str] = []
-    for text in texts:
-        held.append(text)
-        if len(held) == _ENCODED:
-            yield from format.ids(held)
-            held.clear()
-    yield from format.ids(held)
+class _Encoded:
+    """The token ids of texts, one after the other.
+
+    Attributes:
+        hidden: what the tokenizer does not know of the texts that were read, of the first `COUNTED` at most.
+    """
+
+    def __init__(self, texts: Iterable[str], format: InputFormat) -> None:
+        self._texts, self._format, self.hidden = texts, format, HiddenText()
+
+    def __iter__(self) -> Iterator[NDArray[np.int64]]:
+        texts, read = iter(self._texts), 0
+        while part := list(islice(texts, _ENCODED)):
+            if read < COUNTED:
+                self.hidden += self._format.tokenizer.hidden([clean(text) for text in part])
+            read += len(part)
+            yield from self._format.ids(part)
 
 
 def joined(learned: ReadTexts, meant: ReadTexts) -> ReadTexts:

@@ -1,0 +1,111 @@
+"""Files of an entry as people have them: mistakes, which are told before the training, marks of editors, changes."""
+
+import json
+import re
+from pathlib import Path
+from tempfile import gettempdir
+
+import pytest
+
+from bakeoff.challenge import asking, entry
+from bakeoff.challenge.asking import ask
+from bakeoff.challenge.entry import babylm
+from bakeoff.challenge.folder import EntryFolder
+from bakeoff.challenge.labelled import TASKS, check_labels
+from bakeoff.errors import UserError
+from tests.challenge.official_files import write_labels, write_official_files
+
+PLACE = "full_eval/glue_filtered"
+
+
+@pytest.fixture
+def text(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("four words are here", encoding="utf-8")
+    return path
+
+
+def asked(text, out, evaluation=None):
+    return ask("strict-small", "gpt-tiny", text, out, evaluation=evaluation)
+
+
+@pytest.mark.parametrize(
+    ("split", "content", "message"),
+    [
+        ("train", "", ": the file holds no rows"),
+        ("train", '{"sentence1": "a"\n', ":1: not valid JSON"),
+        ("valid", '{"sentence1": "a", "sentence2": "b", "label": "x"}\n', ":1: the label 'x' is not a whole number"),
+        ("valid", '{"sentence1": "a", "sentence2": "b", "label": 7}\n', ":1: the label '7' does not occur in "),
+    ],
+)
+def test_a_mistake_in_labels_is_told_before_the_training_and_leaves_nothing(
+    split, content, message, text, tmp_path, monkeypatch
+):
+    write_labels(tmp_path / "evaluation" / PLACE)
+    file = tmp_path / "evaluation" / PLACE / f"rte.{split}.jsonl"
+    asked(text, tmp_path / "out", tmp_path / "evaluation").check()
+    file.write_text(content, encoding="utf-8")
+    monkeypatch.setattr(entry, "prepare", None)
+    with pytest.raises(UserError, match=f"^{re.escape(f'{file}{message}')}") as error:
+        babylm("strict-small", "gpt-tiny", text, tmp_path / "out", evaluation=tmp_path / "evaluation")
+    assert gettempdir() not in str(error.value).replace(str(tmp_path), "")  # names no table of ours
+    assert not (tmp_path / "out").exists()
+
+
+def test_files_may_begin_with_the_mark_of_utf_8_and_end_their_lines_as_on_windows(text, tmp_path):
+    for folder in ("plain", "windows"):
+        write_official_files(tmp_path / folder)
+    for path in (tmp_path / "windows").rglob("*.*"):
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"))
+    read = []
+    for folder in ("plain", "windows"):
+        evaluation, _ = asked(text, tmp_path / "out", tmp_path / folder).evaluating()
+        read.append([evaluation.content(part) for part in evaluation.parts])
+        for task in TASKS:
+            check_labels(task, tmp_path / folder)
+    assert read[0] == read[1]
+    assert len(read[0]) == 8
+
+
+def test_a_text_without_words_is_refused_and_leaves_nothing(text, tmp_path):
+    text.write_text("\n \n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"text\.txt: holds no words$"):
+        babylm("strict-small", "gpt-tiny", text, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_words_are_counted_anew_until_there_is_a_corpus_of_them(text, tmp_path):
+    folder = EntryFolder(tmp_path / "out")
+    folder.begin(asked(text, tmp_path / "out").settings)
+    text.write_text("now five words are here", encoding="utf-8")
+    again = asked(text, tmp_path / "out").settings
+    assert again.words == 5
+    with pytest.raises(UserError, match="out: begun with words 4, not 5"):
+        folder.begin(again)
+    folder.corpus.mkdir()
+    assert asked(text, tmp_path / "out").settings.words == 4
+
+
+def test_labels_that_have_changed_are_fine_tuned_on_anew(text, tmp_path, monkeypatch):
+    write_labels(tmp_path / "evaluation" / PLACE)
+    monkeypatch.setattr(asking, "TASKS", [task for task in TASKS if task.name == "rte"])
+    monkeypatch.setattr(
+        entry, "scores_of", lambda task, runs: [(path / "results.json").read_text() for path in runs.values()]
+    )
+    tuned = []
+
+    def fine_tune(task, run, tables, out: Path, *others):
+        out.mkdir(parents=True)
+        (out / "results.json").write_text(json.dumps(len(tables[1].read_text(encoding="utf-8").splitlines())))
+        tuned.append(out.name)
+
+    monkeypatch.setattr(entry, "fine_tune", fine_tune)
+    entered = asked(text, tmp_path / "out", tmp_path / "evaluation")
+    lines = []
+    assert entry._labelled(entered, False, lines.append) == {"rte": ["12"] * 3}
+    assert entry._labelled(entered, False, lines.append) == {"rte": ["12"] * 3}
+    assert tuned == ["rte-42", "rte-43", "rte-44"]
+    write_labels(tmp_path / "evaluation" / PLACE, rows=14)
+    assert entry._labelled(entered, False, lines.append) == {"rte": ["14"] * 3}
+    assert tuned == 2 * ["rte-42", "rte-43", "rte-44"]
+    assert "rte: its files have changed, and what was fine-tuned on them is made anew" in lines
