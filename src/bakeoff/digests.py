@@ -2,16 +2,14 @@
 
 import contextlib
 import hashlib
-import json
 import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from bakeoff.display.terminal import tell
 from bakeoff.regular_files import open_regular
-from bakeoff.user_cache import user_cache
+from bakeoff.user_cache import cache, cached
 
 REMEMBERED_FROM = 1 << 20
 """Bytes. A smaller file is read every time, which takes less than a millisecond."""
@@ -67,9 +65,9 @@ def _key(path: Path) -> tuple[str, int, int, int]:
     return os.path.abspath(path), status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def _store(path: str) -> Path:
-    """The file of the user's cache that remembers the files of one folder."""
-    return user_cache("digests") / f"{hashlib.sha256(os.path.dirname(path).encode()).hexdigest()[:32]}.json"
+def _store(path: str) -> str:
+    """The name under which the user's cache remembers the files of one folder."""
+    return hashlib.sha256(os.path.dirname(path).encode()).hexdigest()[:32]
 
 
 def _recall(key: tuple[str, int, int, int]) -> tuple[str, list[str]] | None:
@@ -77,31 +75,18 @@ def _recall(key: tuple[str, int, int, int]) -> tuple[str, list[str]] | None:
     if key[1] < REMEMBERED_FROM:
         return None
     if key not in _here:
-        with contextlib.suppress(OSError, ValueError, RuntimeError, TypeError):
-            size, modified, changed, checksum, checks = _entries(_store(key[0])).get(os.path.basename(key[0]), ())
+        with contextlib.suppress(ValueError, TypeError):
+            entry = cached("digests", _store(key[0])).get(os.path.basename(key[0]), ())
+            size, modified, changed, checksum, checks = entry
             if (size, modified, changed) == key[1:] and isinstance(checksum, str) and isinstance(checks, list):
                 _here[key] = checksum, checks
     return _here.get(key)
 
 
 def _remember(key: tuple[str, int, int, int], checksum: str, checks: list[str]) -> None:
-    """Keep a digest in the user's cache, if it can be written; two processes at a time may lose one of two digests."""
+    """Keep a digest in the user's cache; two processes at a time may lose one of two digests."""
     if key[1] < REMEMBERED_FROM or time.time() - max(key[2:]) / 1e9 < SETTLED:
         return
     _here[key] = checksum, checks
-    with contextlib.suppress(OSError, RuntimeError):
-        store = _store(key[0])
-        entries = {**_entries(store), os.path.basename(key[0]): [*key[1:], checksum, checks]}
-        store.parent.mkdir(parents=True, exist_ok=True)
-        partial = store.with_name(f".{store.name}.{os.getpid()}")
-        partial.write_text(json.dumps(entries), encoding="utf-8")
-        partial.replace(store)
-
-
-def _entries(store: Path) -> dict[str, Any]:
-    """The remembered digests of a folder's files; empty where the cache cannot be read."""
-    try:
-        entries = json.loads(store.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return entries if isinstance(entries, dict) else {}
+    store = _store(key[0])
+    cache("digests", store, {**cached("digests", store), os.path.basename(key[0]): [*key[1:], checksum, checks]})

@@ -1,5 +1,6 @@
 """Files of an entry as people have them: mistakes, which are told before the training, marks of editors, changes."""
 
+import csv
 import json
 import re
 from pathlib import Path
@@ -65,6 +66,36 @@ def test_files_may_begin_with_the_mark_of_utf_8_and_end_their_lines_as_on_window
             check_labels(task, tmp_path / folder)
     assert read[0] == read[1]
     assert len(read[0]) == 8
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        (
+            "entity_tracking/regular.jsonl",
+            '{"input_prefix": "a", "options": "abc", "numops": 1}',
+            ":1: no row of entity",
+        ),
+        ("entity_tracking/regular.jsonl", '{"input_prefix": "a", "options": [1, 2], "numops": 1}', ":1: "),
+        ("aoa/cdi_childes.json", '["a"]', ": expected a JSON object with keys and values, found a list"),
+        ("aoa/cdi_childes.json", '{"word": "a context"}', ": word: not a list of objects with a context"),
+        ("global_piqa_parallel/eng_latn.jsonl", '{"prompt": "a", "example_id": 1, "label": 0}', ":1: 0 answers"),
+        ("reading/reading_data.csv", "item,word\na,b\n", ": has no column prev_item"),
+        ("reading/reading_data.csv", "RTfirstfix", ": row 3, column RTfirstfix: 'soon' is not a number"),
+    ],
+)
+def test_a_file_of_another_form_is_told_before_the_training(file, content, message, text, tmp_path, monkeypatch):
+    path = write_official_files(tmp_path / "evaluation") / "full_eval" / file
+    if content == "RTfirstfix":
+        rows = list(csv.reader(path.read_text(encoding="utf-8").splitlines()))
+        rows[3][rows[0].index(content)] = "soon"
+        content = "".join(",".join(row) + "\n" for row in rows)
+    path.write_text(content, encoding="utf-8")
+    monkeypatch.setattr(entry, "prepare", None)
+    monkeypatch.setattr(asking, "HELD_OUT", -1e9)  # all checkpoints are due
+    with pytest.raises(UserError, match=f"^{re.escape(f'{path}{message}')}"):
+        babylm("strict-small", "gpt-tiny", text, tmp_path / "out", evaluation=tmp_path / "evaluation")
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_text_without_words_is_refused_and_leaves_nothing(text, tmp_path):

@@ -1,6 +1,7 @@
 """Options that are made of configs and of functions: type, default and help are those of what declares them."""
 
 import inspect
+import re
 import subprocess
 import sys
 
@@ -155,3 +156,14 @@ def test_what_belongs_to_other_data_is_refused(capsys):
     assert "--text-column belongs" in refused(capsys, "evaluate", "run", "--corpus", "c", "--text-column", "b")
     assert "--keep-best" in refused(capsys, "pretrain", "bert-tiny", "--corpus", "c", "--out", "o", "--keep-best")
     assert call(capsys, "evaluate", "run", "--corpus", "c", "--examples", "0")[0] == 2
+
+
+def test_helps_name_options_that_the_verb_has():
+    """A word between backticks in the docstring of a field or parameter becomes an option, which it has to be."""
+    commands = typer.main.get_command(app)
+    for verb in VERBS:
+        parameters = commands.commands[verb].params
+        options = {"--plugin", *(name for each in parameters for name in each.opts)}
+        for each in parameters:
+            named = set(re.findall(r"--[a-z][a-z-]*", getattr(each, "help", None) or ""))
+            assert named <= options, (verb, each.name, named - options)

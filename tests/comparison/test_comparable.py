@@ -42,10 +42,26 @@ def test_bounds_likelihoods_and_texts_with_other_separators_stand_apart():
 
 
 @pytest.mark.parametrize(
-    "setting", [{"causal": 0.5}, {"first_rate": 0.4}, {"z_loss": 1e-4}, {"masking": "static", "copies": 2}]
+    ("name", "setting"),
+    [
+        *(("roberta-tiny", each) for each in ({"causal": 0.5}, {"first_rate": 0.4}, {"z_loss": 1e-4})),
+        ("roberta-tiny", {"masking": "static", "copies": 2}),
+        ("roberta-tiny", {"activation": "relu", "map_bias": False}),
+        ("t5-tiny", {"head": "untied", "bias": True}),
+        ("electra-tiny", {"activation": "relu"}),
+        ("transformer-translation-tiny", {"label_smoothing": 0.0}),
+    ],
 )
-def test_what_matters_in_training_alone_keeps_no_losses_apart(setting):
+def test_what_matters_in_training_alone_and_the_head_keep_no_losses_apart(name, setting):
+    place = len(shrink(name).objective) - 1
+    changes = {f"objective.{place}.{key}": value for key, value in setting.items()}
+    recipes = [entry("plain", name), entry("other", name, **changes)]
+    for panel in comparable_losses(SimpleNamespace(recipes=recipes, corpus=TEXT)):
+        assert [each.label for each in panel.entries] == ["plain", "other"]
+
+
+@pytest.mark.parametrize("setting", [{"held_out_rate": 0.4}, {"mask": 1.0, "random": 0.0}, {"whole_word": True}])
+def test_what_is_predicted_keeps_losses_apart(setting):
     changes = {f"objective.0.{key}": value for key, value in setting.items()}
     recipes = [entry("plain", "roberta-tiny"), entry("other", "roberta-tiny", **changes)]
-    (panel,) = comparable_losses(SimpleNamespace(recipes=recipes, corpus=TEXT))
-    assert [each.label for each in panel.entries] == ["plain", "other"]
+    assert len(comparable_losses(SimpleNamespace(recipes=recipes, corpus=TEXT))) == 2

@@ -75,3 +75,27 @@ def test_only_so_much_of_a_long_text_is_counted(monkeypatch):
     assert trigram_loss(whole, held_out, VOCABULARY) != trigram_loss(split([[0, 1, 2]]), held_out, VOCABULARY)
     monkeypatch.setattr(trigram, "MOST_TOKENS", 3)
     assert trigram_loss(whole, held_out, VOCABULARY) == trigram_loss(split([[0, 1, 2]]), held_out, VOCABULARY)
+
+
+def test_a_loss_is_counted_once_for_all_processes(corpus, other, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(trigram, "KEPT_FROM", 1)
+    counts, exact = [], trigram.trigram_loss
+    monkeypatch.setattr(trigram, "trigram_loss", lambda *of: counts.append(of) or exact(*of))
+
+    def in_another_process(corpus):
+        monkeypatch.setattr(trigram, "_KEPT", {})
+        return trigram.trigram_bits(corpus)
+
+    first = in_another_process(corpus)
+    assert [in_another_process(corpus), trigram.trigram_bits(corpus), len(counts)] == [first, first, 1]
+    assert in_another_process(other) != first
+    assert len(counts) == 2
+    for file in (tmp_path / "bakeoff" / "trigrams").iterdir():
+        file.write_bytes(b'{"loss": nothing')
+    assert (in_another_process(corpus), len(counts)) == (first, 3)
+    monkeypatch.setattr(trigram, "MOST_TOKENS", 100)
+    assert in_another_process(corpus) != first
+    monkeypatch.setattr(trigram, "KEPT_FROM", 1 << 60)
+    in_another_process(corpus)
+    assert len(counts) == 5

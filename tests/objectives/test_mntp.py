@@ -147,16 +147,15 @@ def test_one_head_learns_both_and_each_mean_counts_with_its_weight(corpus):
         torch.testing.assert_close(before[name] - parameter.detach(), expected[name], atol=1e-5, rtol=1e-4)
 
 
-def test_where_one_of_the_two_rests_the_other_keeps_its_rows(corpus):
-    """Without mntp all rows are clm's; without clm the rows that are left to it are not read for anything."""
+def test_where_mntp_rests_all_rows_are_those_of_clm(corpus):
+    """The other way round is refused: rows that are left to clm would be read for nothing."""
     module, _ = built(half(), corpus)
-    (alone,) = make_batches(half(), module, corpus, 0, idle={"mntp"}).step(0)
+    (alone,) = make_batches(half().changed({"objective.0.weight": 0}), module, corpus, 0).step(0)
     assert alone.row.prefix is None
     assert len(alone.targets["mntp"][0]) == 0
     assert len(alone.targets["clm"][0]) == 8 * 20
-    (masked,) = make_batches(half(), module, corpus, 0, idle={"clm"}).step(0)
-    assert len(masked.targets["clm"][0]) == 0
-    assert torch.equal(masked.row.prefix, built(half(), corpus)[1].row.prefix)
+    with pytest.raises(UserError, match="mntp leaves rows to clm, whose weight is 0"):
+        half().changed({"objective.1.weight": 0})
 
 
 def test_flops_and_targets_count_what_the_rows_have(corpus):
@@ -167,8 +166,8 @@ def test_flops_and_targets_count_what_the_rows_have(corpus):
     assert expected == {"mntp": pytest.approx(0.15 * 0.75), "clm": 0.25}
     for kind, share in expected.items():
         assert len(batch.targets[kind][0]) / batch.tokens == pytest.approx(share, rel=0.2)
-    assert module.targets_per_token({"mntp"}) == {"clm": 1.0}
-    assert module.targets_per_token({"clm"}) == {"mntp": expected["mntp"]}
+    without = build_on_meta(recipe.changed({"objective.0.weight": 0}), corpus.tokenizer.size)
+    assert without.targets_per_token() == {"clm": 1.0}
     pairs = (batch.row.prefix * (batch.row.prefix - 1) / 2).double()
     mntp = module.objectives[0]
     assert abs(float(pairs.mean()) - mntp.pairs_ahead(20)) < 5 * float(pairs.std()) / len(pairs) ** 0.5

@@ -3,12 +3,16 @@
 import pytest
 import torch
 from tests.conftest import PLAIN, shrink
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from bakeoff.batching.token_batches import TokenBatch
 from bakeoff.errors import UserError
 from bakeoff.ops.linear_cross_entropy import MOST_SCORES
 from bakeoff.recipe_files import load_recipe
 from bakeoff.resources import micro_batch as sizes
+from bakeoff.resources.full_batch import full_batch
 from bakeoff.resources.memory_need import MemoryCount
 from bakeoff.resources.micro_batch import SHARE, fitting_micro_batch, halved, rows_that_fit
 
@@ -40,6 +44,51 @@ def test_processes_get_as_many_parts_each(memory, processes, fitting, expected):
     recipe = shrink("bert-tiny", **PLAIN, **{"training.batch": 64})
     memory(MemoryCount(recipe, 160, CPU).need(fitting).total / SHARE + 1)
     assert fitting_micro_batch(recipe, 160, CPU, processes) == expected
+
+
+def test_teachers_take_memory_for_their_weights_and_for_what_they_read(memory):
+    """A wide teacher of a small student decides: it reads the rows, whatever it was trained on."""
+    student = shrink("bert-tiny", **PLAIN, **{"training.batch": 64})
+    wide = {"model.embedding.width": 512, "model.encoder.block.ffn.width": 8192}
+    stage = {"training.curriculum": [{"until": 0.5, "length": 8}], "training.batch": {"tokens": 4000}}
+    teacher = shrink("roberta-tiny", **PLAIN, **wide, **stage)
+    weights = 4 * MemoryCount(teacher, 160, CPU).module.parameter_count()
+    memory((MemoryCount(student, 160, CPU).need(64).total + weights) / SHARE + 1)
+    assert fitting_micro_batch(student, 160, CPU) is None
+    assert fitting_micro_batch(student, 160, CPU, 1, [student]) is None
+    assert fitting_micro_batch(student, 160, CPU, 1, [teacher]) < 32
+    assert fitting_micro_batch(student, 160, CPU, 1, [student, teacher]) < 32
+
+
+@pytest.mark.parametrize("name", ["bert-tiny", "gpt-tiny", "laptop-hybrid-tiny"])
+def test_reading_takes_about_what_one_layer_holds(name):
+    """The most memory that a forward pass without gradients has at once, operation by operation, is the oracle."""
+
+    class Peak(TorchDispatchMode):
+        held, most = {}, 0
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            result = func(*args, **(kwargs or {}))
+            given, made = (
+                {
+                    each.untyped_storage()._cdata: each.untyped_storage()
+                    for each in tree_leaves(of)
+                    if torch.is_tensor(each)
+                }
+                for of in ((args, kwargs), result)
+            )
+            self.held = {key: each for key, each in self.held.items() if not each[0].expired()}
+            for key in made.keys() - given.keys() - self.held.keys():
+                self.held[key] = StorageWeakRef(made[key]), made[key].nbytes()
+            self.most = max(self.most, sum(size for _, size in self.held.values()))
+            return result
+
+    count, rows = MemoryCount(shrink(name), 160, CPU, "float32"), 16
+    batch = full_batch(count.recipe, count._placed, rows, CPU)
+    with count._there(), Peak() as peak, torch.no_grad():
+        count._placed(batch, None, lambda head, states, labels, table: states)
+    assert 1 < count.reading(rows) / peak.most < 2
+    assert count.reading(2 * rows) / count.reading(rows) == pytest.approx(2, rel=0.1)
 
 
 def test_batches_by_tokens_are_cut_by_tokens(memory):

@@ -11,7 +11,7 @@ from typing import Any
 
 from bakeoff.challenge.labelled import LabelledTask
 from bakeoff.challenge.languages import LANGUAGES
-from bakeoff.challenge.suites import Choice, Sizes, Suite
+from bakeoff.challenge.suites import Choice, Sizes, Suite, several
 from bakeoff.recipe import Recipe
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.pooling import natural_pooling
@@ -52,7 +52,7 @@ def _hidden(row: Mapping[str, Any], name: str) -> Choice:
 
 
 def _mubench(row: Mapping[str, Any], name: str) -> Choice:
-    answers, label = tuple(row["choices"]), row["label"]
+    answers, label = several(row["choices"]), row["label"]
     right = answers.index(label) if label in answers else int(label)
     return _after(row["prompt"], answers, right, name)
 

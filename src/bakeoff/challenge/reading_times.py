@@ -36,6 +36,7 @@ SELF_PACED = "self_paced_reading_time"
 """The column with times between presses of a key."""
 _BASE = ("Subtlex_log10", "length", "context_length")
 _SPILLED = (*_BASE, "prev_length")
+_NUMBERS = (*EYES, SELF_PACED, *_SPILLED)
 _MASKS = 3
 _MISSING = {"", "#n/a", "n/a", "na", "nan", "null", "none", "<na>", "-nan"}
 
@@ -69,19 +70,26 @@ def read_times(path: Path) -> list[dict[str, str]]:
     """The rows of the file.
 
     Raises:
-        UserError: the file cannot be read, or lacks a column.
+        UserError: the file cannot be read, lacks a column, or a column of numbers holds something else.
     """
     try:
         text = checksums.read(path, MOST_OF_LINES).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UserError(f"{path}: is not in UTF-8") from None
     reader = csv.DictReader(io.StringIO(text, newline=""), restval="")
-    wanted = ("item", "word", "prev_item", "prev_word", *EYES, SELF_PACED, *_SPILLED)
+    wanted = ("item", "word", "prev_item", "prev_word", *_NUMBERS)
     if lacking := [name for name in wanted if name not in (reader.fieldnames or ())]:
         raise UserError(f"{path}: has no column {lacking[0]}")
     rows = list(reader)
     if len(rows) < 2 * len(wanted):
         raise UserError(f"{path}: {len(rows)} rows are too few for a regression")
+    for number, row in enumerate(rows, 1):
+        for name in _NUMBERS:
+            try:
+                _number(row[name])
+            except ValueError:
+                where = f"{path}: row {number}, column {name}"
+                raise UserError(f"{where}: {row[name]!r} is not a number") from None
     return rows
 
 
@@ -99,7 +107,7 @@ def score_reading(
         device: auto, cpu, cuda or mps.
 
     Raises:
-        UserError: a surprisal is not a finite number, or a column holds something else than numbers.
+        UserError: a surprisal is not a finite number.
     """
     words = [WordToRead(row["item"] or "None", row["word"]) for row in rows]
     has_before = [not _missing(row["prev_item"]) for row in rows]
@@ -107,7 +115,7 @@ def score_reading(
     values = _before_masks(run, words, device) if masked else _forwards(scorer, words)
     own, others = values[: len(rows)], iter(values[len(rows) :].tolist())
     before = [next(others) if has else None for has in has_before]
-    columns = {name: np.array([_number(row[name], name) for row in rows]) for name in (*EYES, SELF_PACED, *_SPILLED)}
+    columns = {name: np.array([_number(row[name]) for row in rows]) for name in _NUMBERS}
     columns["pred"] = own
     columns["prev_pred"] = np.array([math.nan if each is None else each for each in before])
     eyes = [_gain(columns, name, _BASE) for name in EYES]
@@ -133,11 +141,8 @@ def _missing(cell: str) -> bool:
     return cell.strip().lower() in _MISSING
 
 
-def _number(cell: str, name: str) -> float:
-    try:
-        return math.nan if _missing(cell) else float(cell)
-    except ValueError:
-        raise UserError(f"{FILE}: column {name}: {cell!r} is not a number") from None
+def _number(cell: str) -> float:
+    return math.nan if _missing(cell) else float(cell)
 
 
 def _forwards(scorer: Completions, words: Sequence[WordToRead]) -> NDArray[np.float64]:

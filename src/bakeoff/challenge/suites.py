@@ -91,11 +91,22 @@ def _ewok(row: Mapping[str, Any], name: str) -> Choice:
 
 
 def _entity_tracking(row: Mapping[str, Any], name: str) -> Choice | None:
-    before, options = row["input_prefix"], tuple(row["options"])
+    before, options = row["input_prefix"], several(row["options"])
     if any("nothing" in option for option in options):
         return None
     texts = tuple(before + each for each in options)
     return Choice(f"{name}_{row['numops']}_ops", texts, (len(before),) * len(options), options)
+
+
+def several(texts: Any) -> tuple[str, ...]:
+    """The texts of a list.
+
+    Raises:
+        TypeError: it is none, such as one text.
+    """
+    if isinstance(texts, str | Mapping):
+        raise TypeError(f"{texts!r} is no list of texts")
+    return tuple(texts)
 
 
 def _comps(row: Mapping[str, Any], name: str) -> Choice:

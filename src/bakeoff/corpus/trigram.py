@@ -8,6 +8,12 @@ from numpy.typing import NDArray
 
 from bakeoff.corpus.split import Split
 from bakeoff.corpus.store import Corpus
+from bakeoff.user_cache import cache, cached
+
+KEPT_FROM = 1_000_000
+"""Tokens of a training text whose counting takes so long, some tenths of a second, that it is kept."""
+
+_VERSION = 1  # of the counting: another one gives other losses
 
 MOST_TOKENS = 20_000_000
 """Tokens of the training text that are counted, from its beginning; more would not fit a laptop's memory beside a
@@ -23,13 +29,21 @@ def trigram_bits(corpus: Corpus) -> float | None:
 
 
 _KEPT: dict[str, float] = {}
-"""Losses by the fingerprint of the corpus, each counted once by a process."""
+"""Losses by the name of the count, each counted once by a process."""
 
 
 def _loss_of(corpus: Corpus) -> float:
-    if corpus.fingerprint not in _KEPT:
-        _KEPT[corpus.fingerprint] = trigram_loss(corpus.train, corpus.validation, corpus.tokenizer.size)
-    return _KEPT[corpus.fingerprint]
+    """The loss, counted once; of a corpus of some size the user's cache keeps it for other processes."""
+    name = f"{corpus.fingerprint}-{corpus.tokenizer.size}-{MOST_TOKENS}-{_VERSION}"
+    if name not in _KEPT:
+        large = len(corpus.train.tokens) >= KEPT_FROM
+        loss = cached("trigrams", name).get("loss") if large else None
+        if not isinstance(loss, float):
+            loss = trigram_loss(corpus.train, corpus.validation, corpus.tokenizer.size)
+            if large:
+                cache("trigrams", name, {"loss": loss})
+        _KEPT[name] = loss
+    return _KEPT[name]
 
 
 def trigram_loss(train: Split, held_out: Split, vocabulary: int) -> float:

@@ -53,7 +53,7 @@ def export(run: Path, out: Path, *, pooling: str | None = None) -> Exported:
         run: a pre-trained run, of an encoder or a decoder.
         out: the folder to make.
         pooling: how token vectors become one vector: mean, max, cls or last (gguf: mean or cls); None: that for which
-            `contrast` has taught the run, else mean.
+            `bakeoff contrast` has taught the run, else mean.
 
     Raises:
         UserError: there is no such run or pooling; the run is an encoder with a decoder, has rows that end with [CLS],

@@ -1,6 +1,6 @@
 """The trained module of a pre-training: the model and the heads of its objectives."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -173,34 +173,35 @@ class PretrainingModel(nn.Module):
         """Number of parameters, heads included, tied and shared ones once."""
         return sum(parameter.numel() for parameter in self.parameters())
 
-    def targets_per_token(self, idle: Collection[str] = ()) -> dict[str, float]:
-        """Expected number of targets of each objective for each token of a row; `idle` objectives have none.
+    @property
+    def _trained(self) -> list[Objective]:
+        """The objectives that have targets: those whose weight is not 0."""
+        return [objective for objective in self.objectives if self.weights[objective.name] > 0]
+
+    def targets_per_token(self) -> dict[str, float]:
+        """Expected number of targets of each objective for each token of a row; one whose weight is 0 has none.
 
         An objective that takes a share of the rows for itself leaves only the rest to the other objectives.
         """
-        trained = [objective for objective in self.objectives if objective.name not in idle]
+        trained = self._trained
         left = next((each.rows_left for each in trained if isinstance(each, Sharing)), 1.0)
         return {each.name: each.targets_per_token * (1.0 if isinstance(each, Sharing) else left) for each in trained}
 
-    def flops_per_token(self, idle: Collection[str] = ()) -> int:
-        """Floating-point operations of one token in training: forward, and twice as much backward.
-
-        Objectives that are `idle` have no targets.
-        """
-        row = self._row_flops(self, idle)
+    def flops_per_token(self) -> int:
+        """Floating-point operations of one token in training: forward, and twice as much backward."""
+        row = self._row_flops(self)
         if self.generator is not None:
             row += self.generator.row_flops(self.row_lengths[1])
         return round(3 * row / sum(self.row_lengths))
 
-    def flops_of_reader(self, reader: "PretrainingModel", idle: Collection[str] = ()) -> int:
+    def flops_of_reader(self, reader: "PretrainingModel") -> int:
         """Floating-point operations of a token where another model reads these rows, forward, with its heads."""
-        return round(self._row_flops(reader, idle) / sum(self.row_lengths))
+        return round(self._row_flops(reader) / sum(self.row_lengths))
 
-    def _row_flops(self, reader: "PretrainingModel", idle: Collection[str]) -> float:
+    def _row_flops(self, reader: "PretrainingModel") -> float:
         """Operations of a full row of this model, forward, in a reader and in its heads at this model's targets."""
         source_length, length = self.row_lengths
-        trained = [objective for objective in self.objectives if objective.name not in idle]
-        targets = self.targets_per_token(idle)
+        trained, targets = self._trained, self.targets_per_token()
         heads_of = {each.name: each.head for each in reader.objectives}
         heads = sum(heads_of[each.name].flops_per_row * targets[each.name] for each in trained if each.name in heads_of)
         queries = sum(each.queries_per_token for each in trained if isinstance(each, TwoStream))

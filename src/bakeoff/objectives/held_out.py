@@ -64,13 +64,13 @@ def held_out_settings(recipe: Mapping[str, Any], name: str) -> dict[str, Any]:
     """The settings of a recipe's objective of this name, as far as they say what its held-out loss is measured on.
 
     Its weight leaves the loss itself unchanged; held-out text is masked at one rate, whatever training's are, with the
-    same masks, whether training draws others in every epoch or has some sets of them, and read from both sides. Of an
-    objective that predicts each token of the text once the settings say nothing, but the separators that it predicts
-    besides do.
+    same masks, whether training draws others in every epoch or has some sets of them, and read from both sides, and
+    whatever the head is made of, its loss is that of the same targets. Of an objective that predicts each token of the
+    text once the settings say nothing, but the separators that it predicts besides do.
     """
     if OBJECTIVES[name].whole_text:
         return {"separators": separators_of(recipe.get("input") or {})}
-    without = _NO_SETTINGS | OBJECTIVES[name].of_training
+    without = _NO_SETTINGS | OBJECTIVES[name].of_training | OBJECTIVES[name].of_head
     objectives = recipe.get("objective") or []
     for objective in objectives if isinstance(objectives, list) else [objectives]:
         if objective.get("kind") == name:

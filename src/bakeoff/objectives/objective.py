@@ -94,6 +94,10 @@ class ObjectiveConfig(PartConfig):
     """The fields that matter in training alone, of its rows and its loss; what is measured on held-out text, and what a
     text scores, are the same measure with any value.
     """
+    of_head: ClassVar[frozenset[str]] = frozenset(("head", "cutoffs", "bias", "activation", "map_bias"))
+    """The fields that say how the head makes its predictions, and not what is predicted: with any value the held-out
+    loss is the same measure.
+    """
     whole_text: ClassVar[bool] = False
     """Each token of the text is predicted once, from those before it, so that losses can be compared between settings,
     and in bits per byte also between tokenizers.

@@ -29,6 +29,7 @@ class TranslationConfig(SequenceToSequenceBaseConfig):
     """The objective's name."""
     title: ClassVar[str] = "A target for its source (translation)"
     refused: ClassVar[Mapping[str, str]] = {**has_a_source("translation"), **_NO_PAIRS, **starts_anew("translation")}
+    of_training: ClassVar[frozenset[str]] = SequenceToSequenceBaseConfig.of_training | {"label_smoothing"}
     label_smoothing: float = Field(default=0.1, ge=0, lt=1)
     """In training, the share of the target's probability that is spread evenly over the vocabulary (Szegedy et al.
     2016, arXiv:1512.00567, section 7); held-out losses are without it."""

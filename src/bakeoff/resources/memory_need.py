@@ -128,6 +128,13 @@ class MemoryCount:
         """The largest number of rows at once, up to `most`, with which a training takes at most `limit` bytes."""
         return largest(most, lambda rows: self.need(rows).total <= limit)
 
+    def reading(self, rows: int) -> int:
+        """Bytes of the activations where `rows` rows are only read: those of one layer, which the next one replaces."""
+        models = [each for each in (self.module.model, self.module.generator) if each is not None]
+        return self._of_activations(rows) // sum(
+            len(stack.layers) for each in models for stack in each.stacks().values()
+        )
+
     @cached_property
     def _placed(self) -> PretrainingModel:
         """The module where it is counted."""

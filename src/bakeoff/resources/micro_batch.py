@@ -1,6 +1,7 @@
 """How many rows go through a model at once: as many as fit into the memory of a device, by count."""
 
 import math
+from collections.abc import Sequence
 
 import torch
 
@@ -9,7 +10,7 @@ from bakeoff.errors import UserError
 from bakeoff.machine.capacity import free_memory
 from bakeoff.recipe import Recipe
 from bakeoff.resources.enough_memory import memory_of
-from bakeoff.resources.memory_need import MemoryCount
+from bakeoff.resources.memory_need import BYTES_PER_NUMBER, MemoryCount, largest
 
 SHARE = 0.9
 """The share of a device's memory that counted memory may take; the rest is for temporary memory of operations, for
@@ -31,7 +32,7 @@ def rows_that_fit(recipe: Recipe, vocabulary: int) -> dict[int, int]:
 
 
 def fitting_micro_batch(
-    recipe: Recipe, vocabulary: int, device: torch.device, processes: int = 1, beside: int = 0
+    recipe: Recipe, vocabulary: int, device: torch.device, processes: int = 1, teachers: Sequence[Recipe] = ()
 ) -> Size | None:
     """The largest `micro_batch` with which each stage of a training fits, in equal parts of the batch.
 
@@ -42,7 +43,7 @@ def fitting_micro_batch(
         vocabulary: the number of tokens.
         device: the device of each process.
         processes: the number of processes that share the parts of a batch evenly.
-        beside: bytes of what stands in the device's memory beside the model, such as its teachers.
+        teachers: the recipes of the models that read the same rows before the model does, without a backward pass.
 
     Raises:
         UserError: a single row does not fit.
@@ -50,7 +51,6 @@ def fitting_micro_batch(
     limit = memory_to_fit(device)
     if limit is None:
         return None
-    limit -= beside
     sizes: list[Size] = []
     for stage in recipe.stages():
         whole, length = stage.training.batch, stage.input.length
@@ -58,9 +58,10 @@ def fitting_micro_batch(
         count = MemoryCount(stage, vocabulary, device)
         if not count.module.model.independent_rows:
             return None
-        rows = count.most_rows(limit, most)
+        readers = [MemoryCount(_reading(each, length), vocabulary, device) for each in teachers]
+        rows = largest(most, lambda rows, of=(count, readers): _needed(*of, rows) <= limit)
         if rows == 0:
-            need = count.need(1).total
+            need = _needed(count, readers, 1)
             raise UserError(
                 f"{recipe.name}: a single row of {length:,} tokens takes {need / 1e9:,.1f} GB, and {device} has "
                 f"{limit / SHARE / 1e9:,.1f} GB; try training.activation_checkpointing=true, a smaller input.length "
@@ -69,6 +70,26 @@ def fitting_micro_batch(
         if rows < most or processes > 1:
             sizes.append(equal_parts(whole, math.ceil(most / rows), processes))
     return min(sizes, key=_number, default=None)
+
+
+def _needed(count: MemoryCount, readers: Sequence[MemoryCount], rows: int) -> int:
+    """Bytes of a training with `rows` rows at once and of its teachers, which read the rows first, one after another.
+
+    Of what a teacher reads, its states at the targets stay until the student's backward pass.
+    """
+    need, length = count.need(rows), count.module.row_lengths[1]
+    targets = rows * length * sum(count.module.targets_per_token().values())
+    weights = sum(each.module.parameter_count() for each in readers)
+    states = round(targets * sum(each.recipe.model.stack.output_width for each in readers))
+    beside = BYTES_PER_NUMBER * (weights + states)
+    without = need.total - max(need.activations, need.update)
+    return beside + max([need.total, *(without + each.reading(rows) for each in readers)])
+
+
+def _reading(teacher: Recipe, length: int) -> Recipe:
+    """The recipe of a teacher with a student's rows, without what was said of the rows that it learned from."""
+    rows = {"curriculum": [], "batch": 1, "micro_batch": None, "first_batch": 1.0}
+    return teacher.changed({"input.length": length, **{f"training.{key}": value for key, value in rows.items()}})
 
 
 def halved(size: Size) -> Size | None:

@@ -14,7 +14,7 @@ from bakeoff.resources.micro_batch import fitting_micro_batch, plain_size
 from bakeoff.resources.replays import require_replays
 from bakeoff.training.speed import step_times
 from bakeoff.training.stages import Stages
-from bakeoff.training.teachers import bytes_of_teachers
+from bakeoff.training.teachers import teachers_of
 
 COMPILE_FROM_FLOPS = {"cuda": 2e16}
 """Floating-point operations of a training from which on compilation pays, by device. On a CPU it does not: code that
@@ -47,8 +47,8 @@ def resolve_recipe(
     require_replays(recipe, on, processes)
     if recipe.training.micro_batch == "auto":
         vocabulary, parts = corpus.tokenizer.size, processes.size
-        beside = bytes_of_teachers(recipe, corpus)
-        fitting = processes.once(lambda: plain_size(fitting_micro_batch(recipe, vocabulary, on, parts, beside)))
+        teachers = [each.run.recipe for each in teachers_of(recipe, corpus)]
+        fitting = processes.once(lambda: plain_size(fitting_micro_batch(recipe, vocabulary, on, parts, teachers)))
         recipe = recipe.changed({"training.micro_batch": fitting})
     module = build_on_meta(recipe, corpus.tokenizer.size)
     require_memory(recipe, module.parameter_count(), on)

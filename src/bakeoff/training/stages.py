@@ -1,7 +1,5 @@
 """The batches of a training whose rows change on the way, and the floating-point operations of their tokens."""
 
-from collections.abc import Collection
-
 import torch
 
 from bakeoff.batching.batch import Batch
@@ -41,12 +39,9 @@ def make_batches(
     corpus: AnyCorpus,
     seed: int,
     split: str = "train",
-    idle: Collection[str] | None = None,
     processes: Processes = ALONE,
 ) -> Batches:
-    """The batches of a recipe over a split of a corpus, without targets for the objectives in `idle`.
-
-    None: those whose weight is 0.
+    """The batches of a recipe over a split of a corpus, without targets for the objectives whose weight is 0.
 
     Of each step's batch they hold the micro-batches of this one of the processes.
 
@@ -58,7 +53,7 @@ def make_batches(
     training = recipe.training
     steps = training.budget.steps if split == "train" else None
     sizes = BatchSizes(training.batch, training.at_once, steps, training.first_batch)
-    drawing = TargetDrawing(recipe.objective, module.objectives, recipe.idle if idle is None else idle)
+    drawing = TargetDrawing(recipe.objective, module.objectives, recipe.idle)
     mixture = corpus if isinstance(corpus, Mixture) else None
     seeds = [seed] if mixture is None else [_seed_of(seed, number) for number in range(len(mixture.corpora))]
     texts = [
@@ -132,7 +127,6 @@ class Stages:
         self.steps = recipe.training.budget.steps
         self.words_per_token = corpus.words_per_token
         recipes = recipe.stages()
-        idle = [each.idle for each in recipes]
         others = [build_on_meta(each, corpus.tokenizer.size) for each in recipes[:-1]]  # the last is the recipe's
         self.modules = [*others, module]
         """The model and heads of each stage, all but the last without memory."""
@@ -144,22 +138,19 @@ class Stages:
         # The last one anew, for the module in training may have the dropout of another stage by now.
         self.dropouts = Dropouts([*others, build_on_meta(recipes[-1], corpus.tokenizer.size)]) if changing else None
         """The dropout of each stage; None: all have one."""
-        self.flops_per_token = [each.flops_per_token(names) for each, names in zip(self.modules, idle, strict=True)]
+        self.flops_per_token = [each.flops_per_token() for each in self.modules]
         """Floating-point operations of a token in each stage; if they change from step to step, those at its middle."""
         teachers = [*teachers_on_meta(recipe, corpus)]
         if teachers:
             self.flops_per_token = [
-                flops + sum(each.flops_of_reader(teacher, names) for teacher in teachers)
-                for flops, each, names in zip(self.flops_per_token, self.modules, idle, strict=True)
+                flops + sum(each.flops_of_reader(teacher) for teacher in teachers)
+                for flops, each in zip(self.flops_per_token, self.modules, strict=True)
             ]
         self._rise = [0] * len(recipes)  # change of each stage's operations, from its first step to its last
         if any(each.at(0.0).objective != each.objective for each in recipes):
             ends = [
-                [
-                    build_on_meta(each.at(progress), corpus.tokenizer.size).flops_per_token(names)
-                    for progress in (0.0, 1.0)
-                ]
-                for each, names in zip(recipes, idle, strict=True)
+                [build_on_meta(each.at(progress), corpus.tokenizer.size).flops_per_token() for progress in (0.0, 1.0)]
+                for each in recipes
             ]
             self._rise = [last - first for first, last in ends]
         self._share = recipe.training.batch_share

@@ -156,8 +156,3 @@ class Teachers:
     def scores(self, batch: Batch) -> dict[str, Distilled]:
         """The losses of the objectives that the teachers teach in a batch, for the student's `forward`."""
         return {name: Distilled(self.config, each) for name, each in self.knowledge(batch).items()}
-
-
-def bytes_of_teachers(recipe: Recipe, corpus: AnyCorpus) -> int:
-    """Bytes of the weights of a recipe's teachers."""
-    return sum(4 * each.parameter_count() for each in teachers_on_meta(recipe, corpus))

@@ -66,7 +66,7 @@ def embed(
         run: a pre-trained or a fine-tuned run; it is not trained further.
         texts: N texts; a blank text has the vector of a row of special tokens alone.
         pooling: mean or max over all tokens, special ones included; cls for the state at [CLS]; last for that at the
-            last token; None: that for which `contrast` has taught the run, else mean.
+            last token; None: that for which `bakeoff contrast` has taught the run, else mean.
         layers: the layers whose outputs are pooled, averaged if several: 0 for the input of the first layer, -1 for the
             output of the last.
         length: the largest length of a row in tokens; longer texts are cut; None: as in pre-training, or in

@@ -14,8 +14,8 @@ class VectorConfig(Config):
     pooling: Pooling | None = None
     """How token vectors become one vector: mean or max over all tokens of the row, special ones included, as in
     Sentence-BERT (Reimers and Gurevych 2019, arXiv:1908.10084, section 3); cls for the state at [CLS]; last for the
-    state at the row's last token; None: that for which `contrast` has taught the run, with the linear layer that it
-    has made, else mean."""
+    state at the row's last token; None: that for which `bakeoff contrast` has taught the run, with the linear layer
+    that it has made, else mean."""
     layers: tuple[int, ...] = (-1,)
     """The layers whose outputs are pooled, averaged if several: 0 for the input of the first layer, 1 for its output,
     -1 for the output of the last layer with the final norm. 1,-1 averages the first and the last layer (Li et al.

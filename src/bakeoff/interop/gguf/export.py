@@ -44,8 +44,8 @@ def export(run: Path, out: Path, *, pooling: str | None = None) -> Exported:
     Args:
         run: a pre-trained run of the family bert, gpt2 or t5.
         out: the folder to make.
-        pooling: how token vectors become one vector: mean or cls; None: that for which `contrast` has taught the run,
-            else mean.
+        pooling: how token vectors become one vector: mean or cls; None: that for which `bakeoff contrast` has taught
+            the run, else mean.
 
     Raises:
         UserError: there is no such run; gguf is not installed; llama.cpp cannot express the run, or computes other

@@ -197,24 +197,7 @@ class SequenceToSequence(Task):
         prefix = self.config.prefix
         sources = [f"{prefix} {each.texts[0]}" if prefix else each.texts[0] for each in examples]
         items = WritingFormat(format, self.config.longest).encode(sources, [each.target for each in examples])
-        return replace(items, notes=list(self._remarks(items)))
-
-    def _remarks(self, items: WritingItems) -> Iterator[str]:
-        """Remarks on sources and targets that were cut or cannot be written."""
-        rows = len(items.owners)
-        counts = {
-            f"sources were cut to {items.room} tokens": items.sources_cut,
-            f"targets were cut to {items.longest} tokens, and have no end": items.targets_cut,
-            "targets hold what is unknown to the tokenizer, so that it cannot write them": items.unknown,
-        }
-        yield from (f"{count:,} of the {rows:,} {text}" for text, count in counts.items() if count)
-        if items.changed:
-            text, back = items.changed[0]
-            first = "first " if items.looked_at < rows else ""
-            yield (
-                f"{len(items.changed):,} of the {first}{items.looked_at:,} targets can be written with other spaces, "
-                f"case or signs only, such as '{back[:60]}' for '{text[:60]}': exact and BLEU stay below 1"
-            )
+        return replace(items, notes=list(items.remarks()))
 
     @override
     def build_head(self, recipe: Recipe, vocabulary: int, config: FinetuneConfig) -> WritingHead:

@@ -3,7 +3,7 @@
 Shapes: R rows, B rows of a batch, T length, U length of the source, N tokens that are predicted, V vocabulary.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -80,6 +80,23 @@ class WritingItems(Items):
         """(R,) the number of tokens of each source together with its target."""
         targets = [0 if target is None else len(target) for target in self.targets]
         return self.encoded.lengths + np.array(targets, np.int64)
+
+    def remarks(self) -> Iterator[str]:
+        """Remarks on sources and targets that were cut or cannot be written."""
+        rows = len(self.owners)
+        counts = {
+            f"sources were cut to {self.room} tokens": self.sources_cut,
+            f"targets were cut to {self.longest} tokens, and have no end": self.targets_cut,
+            "targets hold what is unknown to the tokenizer, so that it cannot write them": self.unknown,
+        }
+        yield from (f"{count:,} of the {rows:,} {text}" for text, count in counts.items() if count)
+        if self.changed:
+            text, back = self.changed[0]
+            first = "first " if self.looked_at < rows else ""
+            yield (
+                f"{len(self.changed):,} of the {first}{self.looked_at:,} targets can be written with other spaces, "
+                f"case or signs only, such as '{back[:60]}' for '{text[:60]}': exact and BLEU stay below 1"
+            )
 
 
 class WritingFormat:
