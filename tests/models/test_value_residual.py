@@ -139,6 +139,17 @@ def test_layers_that_share_all_parts_mix_in_shares_of_their_own_and_keep_them_wh
     assert not torch.equal(new(Row(IDS))[0], old(Row(IDS))[0])
 
 
+@pytest.mark.parametrize("mixed", [False, True])
+def test_a_model_that_mixes_values_starts_from_none_that_does_not_and_the_other_way_round(mixed):
+    changes = MIXED, {**MIXED, "model.encoder.block.mixer.value_residual": False}
+    new, old = (shrink("bert-tiny", **changes[number]).model.build(100) for number in (mixed, not mixed))
+    whose = "the run's" if mixed else "this model's"
+    with pytest.raises(
+        UserError, match=rf"{whose} encoder mixes values .* set it to {str(mixed).lower()} in the recipe"
+    ):
+        model_sources(old, new)
+
+
 def test_attention_by_itself_has_values_of_its_own():
     assert torch.equal(
         mixer(value_residual=True)(states(), Context())[0], mixer(value_residual=False)(states(), Context())[0]

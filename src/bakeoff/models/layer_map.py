@@ -101,11 +101,18 @@ def stack_sources(old: Stack, new: Stack, side: str, by: GrowBy | None = None) -
             f"layer_weights: each layer of the {side} mixes the outputs of all layers before it, which {target} layers "
             f"have otherwise than {depth}; set it to false in the deeper model's recipe"
         )
+    mixed = old.value_residual is not None
+    if mixed != (new.value_residual is not None):
+        one, other = ("the run's", "this model's") if mixed else ("this model's", "the run's")
+        raise UserError(
+            f"mixer.value_residual: {one} {side} mixes values with those of its first layer, and {other} does not; set "
+            f"it to {str(mixed).lower()} in the recipe"
+        )
     layers = source_layers(depth, target, by or "repeat")
     parts = _part_sources(old, new, layers)
     names = {}
     for name in new.state_dict():
-        if name.startswith("value_residual.") and old.value_residual is not None:
+        if old.value_residual is not None and name.startswith("value_residual."):
             *path, layer = name.split(".")
             names[name] = ".".join([*path, str(old.value_residual.share_from(layers[int(layer)]))])
             continue
