@@ -1,11 +1,11 @@
 """Little text, read many times: what each setting for many epochs is worth beside the recipe as it is.
 
-    python benchmarks/many_epochs.py CORPUS OUT [--recipe laptop-hybrid-tiny] [--epochs 16] [--seeds 3] [--ways NAME]
+    python benchmarks/many_epochs.py CORPUS OUT [--recipe NAME] [--epochs 4 16 64] [--seeds 3] [--ways NAME]
 
-Every way is trained on all of CORPUS for the same number of epochs, with the same seeds, and measured on the same
-held-out rows, all masked alike. The last column is the mean difference from the recipe as it is, over the seeds, and
-its standard error. Finished trainings are not repeated; several of these commands may share OUT. Each uses one thread:
-give every process a core of its own.
+Every way is trained on all of CORPUS for each number of epochs, with the same seeds, and measured on the same held-out
+rows, all masked alike. The first table has the mean held-out losses; the second the mean differences from the recipe as
+it is after as many epochs, over the seeds, and their standard errors. Finished trainings are not repeated; several of
+these commands may share OUT. Each uses one thread: give every process a core of its own.
 """
 
 import argparse
@@ -26,6 +26,11 @@ WAYS: dict[str, dict[str, Any]] = {
     AS_IT_IS: {},
     "rows cut anew": {"input.cut_anew": True},
     "decay 0.05": {"training.optimizer.weight_decay": 0.05},
+    "decay 0.2": {"training.optimizer.weight_decay": 0.2},
+    "decay 0.8": {"training.optimizer.weight_decay": 0.8},
+    "dropout 0.1": {"model.dropout": 0.1},
+    "dropout 0.1, decay 0.2": {"model.dropout": 0.1, "training.optimizer.weight_decay": 0.2},
+    "dropout 0.3, decay 0.2": {"model.dropout": 0.3, "training.optimizer.weight_decay": 0.2},
     "decay 0.05 with a course": {"training.optimizer.weight_decay": 0.05, "training.decay_schedule": COURSE},
     "causal, then masked": {"training.curriculum": [{"until": 0.5, "settings": {"mlm": {"causal": 1.0}}}]},
     "one row in four causal": {"objective.0.causal": 0.25},
@@ -45,40 +50,62 @@ def trained(recipe: str, corpus: str, out: Path, way: str, epochs: float, seed: 
     return measured(load_recipe(recipe, WAYS[way]), corpus, path, Budget(epochs=epochs), seed)
 
 
-def table(results: dict[str, dict[int, dict[str, float]]]) -> str:
-    """The means in Markdown, from the results of each way by seed; a way without results is left out."""
-    lines = ["| way | held-out loss | seconds | against as it is |", "|---|---|---|---|"]
-    usual = results[AS_IT_IS]
-    for way, of_seeds in results.items():
-        if not of_seeds:
-            continue
-        gains = [each["loss"] - usual[seed]["loss"] for seed, each in of_seeds.items() if seed in usual]
-        against = ""
-        if way != AS_IT_IS and len(gains) > 1:
-            against = f"{statistics.mean(gains):+.3f} ± {statistics.stdev(gains) / len(gains) ** 0.5:.3f}"
-        loss, seconds = (statistics.mean(each[key] for each in of_seeds.values()) for key in ("loss", "seconds"))
-        lines.append(f"| {way} | {loss:.3f} | {seconds:.0f} | {against} |")
-    return "\n".join(lines)
+Figures = dict[int, dict[str, float]]
+"""The figures of a way's trainings, by seed."""
+
+
+def difference(figures: Figures, usual: Figures) -> str:
+    """The mean difference in held-out loss over the seeds of both, in nats, and its standard error."""
+    gains = [each["loss"] - usual[seed]["loss"] for seed, each in figures.items() if seed in usual]
+    if not gains:
+        return ""
+    error = f" ± {statistics.stdev(gains) / len(gains) ** 0.5:.3f}" if len(gains) > 1 else ""
+    return f"{statistics.mean(gains):+.3f}{error}"
+
+
+def mean(figures: Figures, key: str) -> str:
+    """The mean of one figure over the seeds, and their number."""
+    if not figures:
+        return ""
+    value = statistics.mean(each[key] for each in figures.values())
+    return f"{value:.3f} ({len(figures)})" if key == "loss" else f"{value:.0f}"
+
+
+def tables(results: dict[str, dict[float, Figures]]) -> str:
+    """Two tables in Markdown, of losses with the number of seeds and of differences, from each way's by epochs."""
+    numbers = list(results[AS_IT_IS])
+    heading = f"| way | {' | '.join(f'{number:g}' for number in numbers)} |\n|---{'|---' * len(numbers)}|"
+    losses, differences = [heading], [heading]
+    for way, of_epochs in results.items():
+        losses.append(f"| {way} | {' | '.join(mean(of_epochs[number], 'loss') for number in numbers)} |")
+        if way != AS_IT_IS:
+            against = (difference(of_epochs[number], results[AS_IT_IS][number]) for number in numbers)
+            differences.append(f"| {way} | {' | '.join(against)} |")
+    seconds = f"| seconds, as it is | {' | '.join(mean(results[AS_IT_IS][number], 'seconds') for number in numbers)} |"
+    return "\n".join([*losses, seconds, "", *differences])
 
 
 def main() -> None:
-    """Train the missing models, and print the table as Markdown."""
+    """Train the missing models, and print the tables as Markdown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus")
     parser.add_argument("out", type=Path)
     parser.add_argument("--recipe", default="laptop-hybrid-tiny")
-    parser.add_argument("--epochs", type=float, default=16)
+    parser.add_argument("--epochs", type=float, nargs="+", default=[16])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--ways", nargs="*", choices=[*WAYS], default=[*WAYS])
     given = parser.parse_args()
     torch.set_num_threads(1)
-    results: dict[str, dict[int, dict[str, float]]] = {way: {} for way in dict.fromkeys([AS_IT_IS, *given.ways])}
+    results: dict[str, dict[float, Figures]] = {
+        way: {number: {} for number in given.epochs} for way in dict.fromkeys([AS_IT_IS, *given.ways])
+    }
     for seed in range(given.seeds):
-        for way, of_seeds in results.items():
-            known = trained(given.recipe, given.corpus, given.out, way, given.epochs, seed)
-            if known is not None:
-                of_seeds[seed] = known
-    print(table(results))
+        for number in given.epochs:
+            for way, of_epochs in results.items():
+                known = trained(given.recipe, given.corpus, given.out, way, number, seed)
+                if known is not None:
+                    of_epochs[number][seed] = known
+    print(tables(results))
 
 
 if __name__ == "__main__":

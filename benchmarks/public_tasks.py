@@ -32,6 +32,29 @@ TASKS: dict[str, dict[str, Any]] = {
         "label_column": "label",
         "metric": "matthews",
     },
+    **{
+        f"SIB-200, {language}": {
+            "train": f"sib200/{code}_train.jsonl.gz",
+            "test": f"sib200/{code}_valid.jsonl.gz",  # as BabyLM's multilingual track has it
+            "text_column": "sentence",
+            "label_column": "label",
+        }
+        for language, code in {"English": "en", "Dutch": "nl", "Chinese": "zh"}.items()
+    },
+    "MultiNLI": {
+        "train": "mnli_10k/train.jsonl.gz",
+        "test": "mnli_10k/valid.jsonl.gz",  # as BabyLM's multilingual track has it
+        "text_column": "premise",
+        "pair_column": "hypothesis",
+        "label_column": "label",
+    },
+    "EWT": {
+        "kind": "tagging",
+        "train": "ewt/en_ewt-ud-train.conllu",
+        "dev": "ewt/en_ewt-ud-dev.conllu",
+        "test": "ewt/en_ewt-ud-test.conllu",
+        "metric": "accuracy",
+    },
 }
 """Tasks by name; paths of files are relative to DATA; several files without headers are one split."""
 
@@ -44,7 +67,15 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "RTE": {"finetune": {"epochs": 5}},
     "CoLA": {"finetune": {"epochs": 5, "length": 64, "learning_rate": [1.0e-4, 3.0e-4, 1.0e-3, 3.0e-3]}},
 }
-"""What each of the tasks is given besides, there."""
+"""What each of the four tasks is given besides, there."""
+
+PAYING: dict[str, dict[str, Any]] = {
+    **{f"SIB-200, {each}": {"finetune": {"epochs": 20, "length": 96}} for each in ("English", "Dutch", "Chinese")},
+    "TREC": {"train_rows": 2000, "finetune": {"epochs": 10, "length": 64}},
+    "MultiNLI": {"finetune": {"epochs": 4, "length": 96}},
+    "EWT": {"train_rows": 2000, "finetune": {"epochs": 10, "length": 96}},
+}
+"""Tasks on which pre-training of minutes pays, and what each is given."""
 
 HEADERS = {"CoLA": ["source", "label", "star", "sentence"]}
 """Columns of files without a header, by name of the task."""
