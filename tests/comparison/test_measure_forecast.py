@@ -15,7 +15,7 @@ from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
 from bakeoff.scoring.completions import Completions
 from bakeoff.tasks.measures import expected, fresh_heads, held_out_text
-from bakeoff.tasks.measures.expected import FIRST, seconds_of_rows
+from bakeoff.tasks.measures.expected import seconds_of_rows, seconds_of_steps
 from bakeoff.tasks.measures.fresh_heads import FreshHeadsConfig
 from bakeoff.tasks.measures.held_out_text import HeldOutTextConfig
 from bakeoff.tasks.measures.minimal_pairs import MinimalPairsConfig
@@ -40,7 +40,7 @@ def pairs(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("count", [1, 3, FIRST, 100, 4096])
+@pytest.mark.parametrize("count", [1, 3, 4, 100, 4096])
 def test_rows_are_read_until_their_time_is_known_and_no_further(count, monkeypatch):
     clock, read = [0.0], []
     monkeypatch.setattr(expected, "SECONDS", 0.5)
@@ -52,6 +52,25 @@ def test_rows_are_read_until_their_time_is_known_and_no_further(count, monkeypat
 
     assert seconds_of_rows(reading, count) == pytest.approx(0.02 * count)
     assert max(read) == min(count, 32)
+
+
+def test_a_model_that_is_slow_for_the_machine_reads_one_row(monkeypatch):
+    clock, done = [0.0], []
+    monkeypatch.setattr(expected, "SECONDS", 0.5)
+    monkeypatch.setattr(expected.time, "perf_counter", lambda: clock[0])
+
+    def taking(seconds, kind):
+        def work(count):
+            clock[0] += seconds * count
+            done.append((kind, count))
+
+        return work
+
+    assert seconds_of_rows(taking(5.0, "row"), 100) == pytest.approx(500)
+    assert done == [("row", 1)]
+    assert seconds_of_steps(taking(1.0, "row"), taking(1e6, "whole"), 10, 16) == pytest.approx(160)
+    assert "whole" not in dict(done)
+    assert seconds_of_steps(taking(0.01, "row"), taking(0.1, "whole"), 100, 16) == pytest.approx(10)
 
 
 def test_what_is_timed_is_what_the_measure_does(corpus, pairs, tmp_path, monkeypatch):

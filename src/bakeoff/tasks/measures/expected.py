@@ -15,8 +15,8 @@ from bakeoff.tokenizer.tokenizer import Tokenizer
 SECONDS = 0.5
 """Seconds that the last part takes at least, unless it is the whole."""
 
-FIRST = 4
-"""The number of rows of the first part, which are read twice, because the first time is slower."""
+LONG = 4.0
+"""Seconds after which the first reading of a row, which is slower than later ones, is not repeated."""
 
 
 class UntrainedRun(Run):
@@ -45,12 +45,24 @@ def seconds_of_rows(read: Callable[[int], object], count: int) -> float:
         read: a function that reads so many of the rows, spread evenly over all.
         count: the number of all rows.
     """
-    size = min(FIRST, count)
-    read(size)
+    size, first = min(1, count), True
     while True:
         began = time.perf_counter()
         read(size)
         seconds = time.perf_counter() - began
-        if size == count or seconds >= SECONDS:
+        if seconds >= LONG if first else size == count or seconds >= SECONDS:
             return seconds * count / max(1, size)
-        size = min(count, 2 * size)
+        size, first = size if first else min(count, 2 * size), False
+
+
+def seconds_of_steps(of_row: Callable[[int], object], whole: Callable[[int], object], steps: int, batch: int) -> float:
+    """Seconds of a training's steps; a step of a model that is large for the machine takes minutes, and is not tried.
+
+    Args:
+        of_row: a function that takes so many steps with one row each.
+        whole: a function that takes so many whole steps.
+        steps: the number of steps.
+        batch: rows of a step.
+    """
+    row = seconds_of_rows(of_row, 1)
+    return row * batch * steps if row >= SECONDS else seconds_of_rows(whole, steps)

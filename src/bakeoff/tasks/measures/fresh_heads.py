@@ -22,7 +22,7 @@ from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement, resolve_device
 from bakeoff.runs.run import Run
-from bakeoff.tasks.measures.expected import seconds_of_rows
+from bakeoff.tasks.measures.expected import seconds_of_rows, seconds_of_steps
 from bakeoff.tasks.measures.held_out_text import (
     STRETCHES,
     documents_of,
@@ -54,7 +54,9 @@ class FreshHeadsConfig(MeasureConfig):
     objectives: list[Annotated[ObjectiveConfig, OBJECTIVES]] = Field(min_length=1)
     """The objectives, by name (`[mlm, nsp, sop]`) or with settings; a run that cannot do one is left out of it."""
     steps: int = Field(default=1000, gt=0)
-    """Number of steps for which each head is trained, in batches of the run's recipe."""
+    """Number of steps for which each head is trained."""
+    batch: int = Field(default=16, gt=0)
+    """Rows of a step, the same for every run, so that heads are compared after equal training."""
     learning_rate: float = Field(default=1e-3, gt=0)
     """Learning rate of the heads (AdamW), falling evenly to 0."""
     rows: int = Field(default=1024, gt=1)
@@ -72,7 +74,7 @@ class FreshHeadsConfig(MeasureConfig):
         reasons = []
         for objective in self.objectives:
             try:
-                _asked(recipe, objective, self.steps)
+                _asked(recipe, objective, self.steps, self.batch)
             except UserError as error:
                 reasons.append(str(error))
         return f"can do none of these objectives ({reasons[0]})" if len(reasons) == len(self.objectives) else None
@@ -84,7 +86,7 @@ class FreshHeadsConfig(MeasureConfig):
         lines: list[dict[str, Any]] = []
         for objective in self.objectives:
             try:
-                recipe = _asked(run.recipe, objective, self.steps)
+                recipe = _asked(run.recipe, objective, self.steps, self.batch)
             except UserError:
                 continue
             rows = self._rows(run, recipe, text, device)
@@ -110,11 +112,14 @@ class FreshHeadsConfig(MeasureConfig):
         seconds = 0.0
         for objective in self.objectives:
             try:
-                asked = _asked(recipe.with_tokenizer(tokenizer.config), objective, self.steps)
+                asked = _asked(recipe.with_tokenizer(tokenizer.config), objective, self.steps, self.batch)
             except UserError:
                 continue
-            head = _FreshHead(asked, open_corpus(text), resolve_device(device))
-            seconds += seconds_of_rows(partial(_steps, head), self.steps)
+            row, head = (
+                _FreshHead(asked.changed({"training.batch": rows}), open_corpus(text), resolve_device(device))
+                for rows in (1, self.batch)
+            )
+            seconds += seconds_of_steps(partial(_steps, row), partial(_steps, head), self.steps, self.batch)
             seconds += seconds_of_rows(head.rows, min(self.rows, head.held_out.rows_an_epoch))
         return seconds
 
@@ -174,8 +179,14 @@ def _steps(head: _FreshHead, count: int) -> None:
         head.step(step, 0.0)
 
 
-def _asked(recipe: Recipe, objective: ObjectiveConfig, steps: int) -> Recipe:
+def _asked(recipe: Recipe, objective: ObjectiveConfig, steps: int, batch: int) -> Recipe:
     """A recipe that learns an objective in place of its own, in pairs of segments where the objective needs them.
+
+    Args:
+        recipe: the recipe.
+        objective: the objective.
+        steps: the number of steps.
+        batch: rows of a step.
 
     Raises:
         UserError: the model cannot.
@@ -183,6 +194,9 @@ def _asked(recipe: Recipe, objective: ObjectiveConfig, steps: int) -> Recipe:
     changes = {
         "objective": [objective.model_dump(mode="json")],
         "training.budget": {"steps": steps},
+        "training.batch": batch,
+        "training.micro_batch": None,
+        "training.first_batch": 1.0,
         "training.curriculum": [],
     }
     try:
