@@ -125,6 +125,13 @@ def test_latex_takes_the_tables_and_none_is_wider_than_the_text(results, tmp_pat
     assert "Overfull" not in made.stdout
 
 
+@pytest.mark.parametrize(("name", "needs"), [("naïve Ωx", True), ("naïve – “x”", False), ("比較", True), ("😀", True)])
+def test_latex_says_what_names_in_other_scripts_need(name, needs, tmp_path):
+    write_latex(make_results(names=[name, "plain"]), tmp_path / "tables.tex")
+    opening = (tmp_path / "tables.tex").read_text(encoding="utf-8").splitlines()[:4]
+    assert any("fontspec" in line for line in opening) == needs
+
+
 def test_cells_are_the_same_in_markdown(results, tmp_path):
     write_markdown(results, tmp_path / "report.md")
     page = (tmp_path / "report.md").read_text(encoding="utf-8")

@@ -160,7 +160,7 @@ def test_one_recipe_alone(tmp_path):
 
 def test_cautions():
     found = "\n".join(cautions(make_results()))
-    assert "no better than the unigram entropy for albert-tiny (seeds 0, 1 and 2)" in found
+    assert "less than 5 % below the unigram entropy for albert-tiny (seeds 0, 1 and 2)" in found
     assert "bert-mini (seed" not in found
     assert "No gain from pre-training could be shown for albert-tiny on SST-2 and TREC." in found
     assert "TF-IDF" not in found
@@ -210,6 +210,12 @@ def test_the_interval_of_a_distance_is_that_of_the_mean():
     headline = findings(below).headline
     assert "What needs no model (“most frequent class”) (51.0 %) is" in headline
     assert f"(95 % interval {low:+.1f} to {high:+.1f} points)" in headline
+    wide = {
+        label: each.model_copy(update={"interval": (-5.0, 6.5)}) for label, each in below.analyses[0].pretrained.items()
+    }
+    analysis = below.analyses[0].model_copy(update={"pretrained": wide})
+    few = findings(below.model_copy(update={"analyses": [analysis]})).headline
+    assert "within the noise (95 % interval −51.0 to +49.0 points)" in few  # no accuracy is below 0 or above 100
 
 
 def test_baselines_of_several_tasks_are_one_sentence_and_each_has_a_detail():

@@ -208,6 +208,14 @@ def test_a_run_is_tuned_measured_and_exported(taught, bert, corpus, tmp_path):
     assert str(taught.path) in more.environment["origin"]
 
 
+def test_vectors_of_several_layers_are_exported_nowhere_as_those_of_the_last(bert, tmp_path):
+    made = teach(bert, tmp_path / "run", layers=(0, -1), whiten=False, rare=0.0, budget=Budget(steps=2))
+    for to, library in (("gguf", "gguf"), ("sentence-transformers", "transformers")):
+        pytest.importorskip(library)
+        with pytest.raises(UserError, match=r"run: its vectors are of the layers 0,-1; .* reads the last alone"):
+            bakeoff.export(made.path, tmp_path / "out", to=to)
+
+
 def test_budgets_become_steps(bert, tmp_path, monkeypatch):
     unit = unit_of(bert)
     tokens = np.mean([sum(batch.tokens for batch in unit.batches(step)) for step in range(3)])
@@ -309,6 +317,11 @@ def test_the_command_says_what_was_learned(bert, tmp_path, capsys):
     shutil.rmtree(run.path)
     assert command([*map(str, words), "--option", "views=whole", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["steps"] == 2
+    shutil.rmtree(run.path)
+    assert command([*map(str, words), "--option", "layers=0,-1"]) == 0
+    assert "the mean of the states of layers 0 and -1" in capsys.readouterr().out
+    card = (run.path / "README.md").read_text(encoding="utf-8")
+    assert "taught without labels: the mean of the states of layers 0 and -1 |" in card
 
 
 def test_a_loss_that_is_no_number_ends_the_training(bert, tmp_path):

@@ -180,7 +180,17 @@ def test_one_class_or_too_few_rows(tmp_path):
     with pytest.raises(UserError, match=r"the only label is 'yes'"):
         load_task(config(tmp_path))
     write_tsv(tmp_path / "train.tsv", [{"text": str(i), "label": i} for i in range(3)])
-    with pytest.raises(UserError, match=r"3 rows: too few to hold some out as test; give --test"):
+    with pytest.raises(
+        UserError, match=r"3 rows, no label of which comes twice: too few to hold some out as test; give"
+    ):
+        load_task(config(tmp_path))
+    write_tsv(tmp_path / "train.tsv", [{"text": "same", "label": "yes" if i % 2 else "no"} for i in range(80)])
+    with pytest.raises(
+        UserError, match=r"80 rows in 1 group with the same texts or of one cluster, which stay together: "
+    ):
+        load_task(config(tmp_path))
+    write_tsv(tmp_path / "train.tsv", [{"text": str(i), "label": i % 2} for i in range(3)])
+    with pytest.raises(UserError, match=r"3 rows: too few to hold some out as dev; give --dev"):
         load_task(config(tmp_path))
 
 

@@ -11,7 +11,7 @@ from bakeoff.cli.shared.makers import options_from
 from bakeoff.cli.shared.options import Device, Json, Threads, Track, threads_of
 from bakeoff.cli.shared.printing import print_json, print_table
 from bakeoff.display.terminal import suggest
-from bakeoff.display.wording import duration
+from bakeoff.display.wording import duration, states_of
 from bakeoff.errors import UserError
 
 Settings = Annotated[
@@ -94,13 +94,13 @@ def contrast(
         print_json(summary)
         return
     figures = [line for line in made.metrics() if line["kind"] == "validation"]
-    pooling = made.environment["vectors"]["pooling"]
+    taught = made.environment["vectors"]
     print_table(
         {
             "run": made.path,
             "trained": f"{summary['steps']:,} steps, {summary['tokens']:,} tokens in {duration(summary['seconds'])} "
             f"({summary['tokens_per_second']:,.0f} tokens/s)",
-            "vectors": f"the {pooling} of the last layer's states",
+            "vectors": f"the {taught['pooling']} of {states_of(taught['layers'])}",
             "held-out before": _figures(figures[0]),
             "held-out after": _figures(figures[-1]),
         }

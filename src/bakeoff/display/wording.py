@@ -91,6 +91,13 @@ def quoted_list(names: Iterable[str]) -> str:
     return listed([quoted(name) for name in names])
 
 
+def states_of(layers: Sequence[int]) -> str:
+    """The states of layers that are averaged, as `embed --layers` numbers them, in words."""
+    if list(layers) == [-1]:
+        return "the last layer's states"
+    return f"the states of {'layer' if len(layers) == 1 else 'layers'} {listed([str(each) for each in layers])}"
+
+
 def capitalised(text: str) -> str:
     """A text that begins a sentence."""
     return text[:1].upper() + text[1:]

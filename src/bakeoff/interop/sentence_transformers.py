@@ -22,9 +22,8 @@ from bakeoff.tensors import load_tensors, save_tensors
 from bakeoff.unfinished import require_free, unfinished
 from bakeoff.vectors.embed import embed
 from bakeoff.vectors.embedder import Embedder
-from bakeoff.vectors.layer_states import pooled_stack
 from bakeoff.vectors.options import VectorConfig
-from bakeoff.vectors.taught import Taught
+from bakeoff.vectors.taught import Taught, require_last_layer
 
 POOLINGS = {
     "mean": "pooling_mode_mean_tokens",
@@ -70,9 +69,8 @@ def export(run: Path, out: Path, *, pooling: str | None = None) -> Exported:
         raise UserError(f"{run}: {what}, whose vectors sentence-transformers would not give; use `bakeoff embed`")
     embedder = Embedder(run, VectorConfig.parse({"pooling": pooling}, "export"), "cpu")
     length, chosen = embedder.format.length, embedder.pooling
-    if embedder.taught.layers not in ((-1,), (pooled_stack(recipe.model).layers,)):
-        layers = ",".join(map(str, embedder.taught.layers))
-        raise UserError(f"{run}: its vectors are of the layers {layers}; sentence-transformers reads the last alone")
+    # WeightedLayerPooling would average layers, but gives its weights the shape of a vector, and fails (version 3.0).
+    require_last_layer(embedder.taught, Run.open_trained(run), "sentence-transformers reads")
     write = import_module("bakeoff.interop.hugging_face.export").export
     with unfinished(out) as folder:
         inner = write(run, folder / "0_Transformer")

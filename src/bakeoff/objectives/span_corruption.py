@@ -66,7 +66,10 @@ class SpanCorruptionConfig(SequenceToSequenceBaseConfig):
         names = [self.mark_names.replace("{}", str(number)) for number in range(self.marks)]
         ids = [tokenizer.id_of(name) for name in names]
         if None in ids:
-            raise UserError(f"span_corruption.mark_names: the tokenizer has no {names[ids.index(None)]}; leave it out")
+            raise UserError(
+                f"span_corruption.mark_names: the tokenizer has no {names[ids.index(None)]}; prepare the text with the "
+                "tokenizer of the run that has them, or leave it out"
+            )
         return [int(token) for token in ids if token is not None]
 
     @model_validator(mode="after")

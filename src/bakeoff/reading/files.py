@@ -278,7 +278,8 @@ class LineReader:
                 raise UserError(f"{self._path}:{number}: {NUL_BYTES}") from None
             raise UserError(
                 f"{self._path}:{number}: not valid {self._encoding.upper()} (byte 0x{data[error.start]:02x}); convert "
-                "the file, or give --errors replace to read each such byte as � (of Latin-1: iconv -f latin1 -t utf-8)"
+                "the file, or give --errors replace to read each such byte as �, where the command has it (of Latin-1: "
+                "iconv -f latin1 -t utf-8)"
             ) from None
 
 

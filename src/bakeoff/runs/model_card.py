@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.display import markdown
-from bakeoff.display.wording import number
+from bakeoff.display.wording import number, states_of
 from bakeoff.objectives.held_out import at_most
 from bakeoff.recipe import Recipe
 
@@ -31,7 +31,8 @@ def model_card(path: Path, recipe: Recipe, environment: dict[str, Any], summary:
             f"| cut short | at step {summary['steps']:,} of {planned:,}: its learning rate did not fall to the end |\n"
         )
     if vectors := environment.get("vectors"):
-        start += f"| vectors of texts | taught without labels: the {vectors['pooling']} of the last layer's states |\n"
+        states = states_of(vectors["layers"])
+        start += f"| vectors of texts | taught without labels: the {vectors['pooling']} of {states} |\n"
     for change in environment.get("budgets", []):
         start += f"| budget changed | at step {change['from_step']:,}, to {change['steps']:,} steps |\n"
     if stop.get("kept_best"):

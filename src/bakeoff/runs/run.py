@@ -56,7 +56,9 @@ class Run:
         self.home = home = run_folder(path)
         if not (home / "recipe.yaml").is_file():
             checksums.require_present(home / "recipe.yaml")
-            raise UserError(f"{path}: this is not a run: it has no recipe.yaml; {WHERE_RUNS_ARE}")
+            others = (home / "config.json").is_file()  # a model in the form of transformers
+            advice = f"`bakeoff import {path} --out RUN` makes one of it" if others else WHERE_RUNS_ARE
+            raise UserError(f"{path}: this is not a run: it has no recipe.yaml; {advice}")
         if (path / SEARCH).is_file():
             raise UserError(f"{path}: this is not a run but a search; its runs are in {path / 'trials'}")
         self.checkpoints = home / "checkpoints"

@@ -11,7 +11,7 @@ from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
 from bakeoff.randomness.draws import key_of
 from bakeoff.randomness.order import permute
-from bakeoff.tasks.clusters import cluster_numbers, keys_together, named_clusters
+from bakeoff.tasks.clusters import Key, cluster_numbers, keys_together, named_clusters
 from bakeoff.tasks.examples import Example, LeftOut
 from bakeoff.tasks.label_counts import in_one_split, most_of_train
 from bakeoff.tasks.task import Task
@@ -132,9 +132,8 @@ def split_examples(config: TaskConfig, read: Mapping[str, tuple[list[Any], list[
             keys = keys_together(train, named)
             train, held_out = hold_out(train, share * rows / len(train), config.split_seed, name, keys)
             if not held_out:
-                raise UserError(
-                    f"{config.train}: {counted(rows, 'row')}: too few to hold some out as {name}; give --{name}"
-                )
+                what = f"{counted(rows, 'row')}{_parted(train, keys) if len(train) == rows else ''}"
+                raise UserError(f"{config.train}: {what}: too few to hold some out as {name}; give --{name}")
             others[name] = (config.train, held_out)
             count = len(held_out)
             notes.append(f"no {name} file: {count:,} of the {rows:,} rows of {config.train.name} held out as {name}")
@@ -192,6 +191,15 @@ def _without_use(config: TaskConfig) -> Iterator[str]:
             yield f"{name}_share {share:g} has no use: {name} has a file of its own, {getattr(config, name).name}"
     if len(names) == 2 and config.train_rows is None and config.split_seed != default["split_seed"].default:
         yield f"split_seed {config.split_seed} has no use: dev and test have files of their own"
+
+
+def _parted(examples: Sequence[Example], keys: Sequence[Key]) -> str:
+    """Why rows are fewer than they look where some are held out; empty where they are not."""
+    groups = len(set(keys))
+    if groups < len(examples):
+        return f" in {counted(groups, 'group')} with the same texts or of one cluster, which stay together"
+    labels = Counter(label for each in examples for label, _ in each.labels)
+    return ", no label of which comes twice" if len(labels) > 1 and max(labels.values()) == 1 else ""
 
 
 def hold_out(

@@ -22,6 +22,22 @@ FILE = "vectors.safetensors"
 """The file with the tensors of the vectors, beside a run's weights."""
 
 
+def require_last_layer(taught: "Taught", run: Run, reader: str) -> None:
+    """Refuse vectors of other layers than the last.
+
+    Args:
+        taught: the vectors.
+        run: the run that has them.
+        reader: what reads no others, with its verb, for the message.
+
+    Raises:
+        UserError: they are of other layers.
+    """
+    if taught.layers not in ((-1,), (pooled_stack(run.recipe.model).layers,)):
+        layers = ",".join(map(str, taught.layers))
+        raise UserError(f"{run.path}: its vectors are of the layers {layers}; {reader} the last alone")
+
+
 class Taught(NamedTuple):
     """How the states of a row's tokens become a vector: pooled, perhaps with weights, and through a linear layer."""
 

@@ -41,7 +41,9 @@ class BaselineStanding(NamedTuple):
         if tested is not None and tested.second == baseline.name:
             ends = None if tested.interval is None else [-each for each in tested.interval]
         else:
-            tested, ends = None, None if best.interval is None else [value - each for each in best.interval]
+            tested, ends = None, None
+            if best.interval is not None:
+                ends = [value - each for each in measure.cut(best.interval)]
         interval = None
         if ends is not None:
             low, high = sorted(map(measure.gain, ends))

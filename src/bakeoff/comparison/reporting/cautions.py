@@ -105,8 +105,9 @@ def _at_the_plateau(results: Results) -> Iterator[str]:
             runs.append(f"{quoted(entry.label)} (seed{'s' * (len(seeds) > 1)} {listed(seeds)})")
     if runs:
         yield (
-            f"Pre-training ended no better than the unigram entropy for {listed(runs)}: at best, how frequent each "
-            "token is has been learned. A larger budget or another learning rate may show another ranking."
+            f"Pre-training ended less than {100 * (1 - PLATEAU):.0f} % below the unigram entropy for {listed(runs)}: "
+            "hardly more than how frequent each token is has been learned. A larger budget or another learning rate "
+            "may show another ranking."
         )
 
 

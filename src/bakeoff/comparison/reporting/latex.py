@@ -36,6 +36,9 @@ HEADING, NAME = 16, 36
 FITTING = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
 """What makes a table smaller that is wider than the text, and leaves others as they are."""
 
+OTHER_SCRIPTS = "\u0250"
+"""The first character after those of Latin, which pdfLaTeX's fonts have; the signs above are written otherwise."""
+
 _ANY = re.compile("|".join(map(re.escape, _SPECIAL)))
 
 
@@ -46,6 +49,11 @@ def write_latex(results: Results, path: Path) -> None:
         r"% In the preamble: \usepackage[T1]{fontenc} \usepackage{booktabs,graphicx}",
     ]
     lines = [line for table in plain_tables(results) for line in ("", *_lines(table))]
+    if any(sign >= OTHER_SCRIPTS for line in lines for sign in line):
+        opening.append(
+            r"% Names in other scripts: with LuaLaTeX, \usepackage{fontspec} \setmainfont{FONT} in place of fontenc, "
+            "where FONT has their letters"
+        )
     write_atomically(path, "\n".join([*opening, *lines]) + "\n")
 
 

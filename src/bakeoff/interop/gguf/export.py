@@ -20,7 +20,7 @@ from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tensors import load_tensors
 from bakeoff.tokenizer.long_words import LONGEST_WORD
 from bakeoff.unfinished import require_free, unfinished
-from bakeoff.vectors.taught import Taught
+from bakeoff.vectors.taught import Taught, require_last_layer
 
 MODEL = "model.gguf"
 """The name of the model's file."""
@@ -66,6 +66,8 @@ def export(run: Path, out: Path, *, pooling: str | None = None) -> Exported:
         if pooling is None and taught is not None and (taught.weight is not None or taught.token_weights is not None):
             lacks = "weights of tokens or a linear layer, which GGUF lacks"
             raise UserError(f"{run}: its vectors have {lacks}; give --pooling mean or cls")
+        if pooling is None and taught is not None:
+            require_last_layer(taught, opened, "a GGUF file reads")
         pooling = pooling or (None if taught is None else taught.pooling)
         _require_known(pooling)
     if reason := architecture.other_numbers(opened.recipe, opened.tokenizer):
