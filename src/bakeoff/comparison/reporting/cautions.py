@@ -105,9 +105,9 @@ def _at_the_plateau(results: Results) -> Iterator[str]:
             runs.append(f"{quoted(entry.label)} (seed{'s' * (len(seeds) > 1)} {listed(seeds)})")
     if runs:
         yield (
-            f"Pre-training ended less than {100 * (1 - PLATEAU):.0f} % below the unigram entropy for {listed(runs)}: "
-            "hardly more than how frequent each token is has been learned. A larger budget or another learning rate "
-            "may show another ranking."
+            f"Pre-training ended above the unigram entropy, or less than {100 * (1 - PLATEAU):.0f} % below it, for "
+            f"{listed(runs)}: hardly more than how frequent each token is has been learned. A larger budget or another "
+            "learning rate may show another ranking."
         )
 
 
