@@ -28,6 +28,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "decay 0.05": {"training.optimizer.weight_decay": 0.05},
     "decay 0.2": {"training.optimizer.weight_decay": 0.2},
     "decay 0.8": {"training.optimizer.weight_decay": 0.8},
+    "decay of two passes": {"training.optimizer.weight_decay": {"passes": 2.0}},
     "dropout 0.1": {"model.dropout": 0.1},
     "dropout 0.1, decay 0.2": {"model.dropout": 0.1, "training.optimizer.weight_decay": 0.2},
     "dropout 0.3, decay 0.2": {"model.dropout": 0.3, "training.optimizer.weight_decay": 0.2},

@@ -189,8 +189,16 @@ class Recipe(Config):
         """The recipe as it is trained on a corpus with that tokenizer."""
         return self.changed({"tokenizer": tokenizer.model_dump()})
 
-    def fitted(self, steps: int, changes: Mapping[str, Any] = MappingProxyType({})) -> "Recipe":
-        """`changed` for a training of `steps`, its warm-up and a rate that follows the length fitted to them."""
+    def fitted(
+        self, steps: int, changes: Mapping[str, Any] = MappingProxyType({}), steps_a_pass: float | None = None
+    ) -> "Recipe":
+        """`changed` for a training of `steps`, with the warm-up, and a rate and a decay that follow the length, fitted.
+
+        Args:
+            steps: the steps of the training.
+            changes: other values at some dotted keys.
+            steps_a_pass: the steps of a pass over the text; None: the training is one pass.
+        """
         schedule = self.training.schedule.fitted(steps, self.training.budget.steps)
         decay = self.training.decay_schedule
         if decay is not None:
@@ -200,7 +208,7 @@ class Recipe(Config):
             {
                 "training.budget": {"steps": steps},
                 "training.schedule": schedule.model_dump(mode="json"),
-                "training.optimizer": self.training.optimizer.fitted(steps).model_dump(mode="json"),
+                "training.optimizer": self.training.optimizer.fitted(steps, steps_a_pass).model_dump(mode="json"),
                 **changes,
             }
         )

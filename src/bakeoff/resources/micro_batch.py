@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 
@@ -59,7 +60,7 @@ def fitting_micro_batch(
         if not count.module.model.independent_rows:
             return None
         readers = [MemoryCount(_reading(each, length), vocabulary, device) for each in teachers]
-        rows = largest(most, lambda rows, of=(count, readers): _needed(*of, rows) <= limit)
+        rows = largest(most, partial(_fits, count, readers, limit))
         if rows == 0:
             need = _needed(count, readers, 1)
             raise UserError(
@@ -70,6 +71,10 @@ def fitting_micro_batch(
         if rows < most or processes > 1:
             sizes.append(equal_parts(whole, math.ceil(most / rows), processes))
     return min(sizes, key=_number, default=None)
+
+
+def _fits(count: MemoryCount, readers: Sequence[MemoryCount], limit: float, rows: int) -> bool:
+    return _needed(count, readers, rows) <= limit
 
 
 def _needed(count: MemoryCount, readers: Sequence[MemoryCount], rows: int) -> int:

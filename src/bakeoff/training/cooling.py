@@ -86,7 +86,7 @@ def cool_down(run: Run, steps: int) -> None:
             factor = decay.factor(done, training.budget.steps, losses)
             changes |= {
                 "training.decay_schedule": None,
-                "training.optimizer.weight_decay": optimizer.weight_decay * factor,
+                "training.optimizer.weight_decay": optimizer.decay * factor,
             }
         # The recipe first: with the number of steps in the other file a half-written change is noticed.
         run.replace_recipe(run.recipe.changed(changes))

@@ -31,7 +31,8 @@ def resolve_recipe(
 ) -> Recipe:
     """The recipe with everything that depends on machine and corpus decided.
 
-    Decided are the steps, the warm-up, the precision, the compilation, the micro-batch, and the tokenizer.
+    Decided are the steps, the warm-up, a rate and a decay that follow the length, the precision, the compilation, the
+    micro-batch, and the tokenizer.
 
     Args:
         recipe: as written.
@@ -63,7 +64,7 @@ def resolve_recipe(
         "training.precision": resolve_precision(recipe.training.precision, on),
         "tokenizer": corpus.tokenizer.config.model_dump(),
     }
-    return recipe.fitted(steps, changes)
+    return recipe.fitted(steps, changes, corpus.train_tokens / tokens)
 
 
 def _words_per_token(budget: Budget, corpus: AnyCorpus) -> float:

@@ -1,6 +1,6 @@
 """AdamW: torch's, and the one of BERT's code."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import nn
@@ -19,6 +19,8 @@ class AdamWConfig(MomentsConfig):
 
     kind: Literal["adamw"] = "adamw"
     """The optimizer's name."""
+
+    decays_by_passes: ClassVar[bool] = True
 
     @property
     def temporaries(self) -> int:

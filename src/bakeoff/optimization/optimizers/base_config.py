@@ -5,8 +5,10 @@ from typing import Annotated, Any, ClassVar, Self
 import torch
 from pydantic import Field, model_validator
 from torch import nn
+from typing_extensions import override
 
 from bakeoff.config import PartConfig
+from bakeoff.optimization.decay_by_passes import DecayByPasses
 from bakeoff.optimization.rate_transfer import FollowingRate
 
 
@@ -42,8 +44,13 @@ class OptimizerBaseConfig(PartConfig):
         """The learning rate; for a `FollowingRate` the rate at the length for which it was found."""
         return self.lr.rate if isinstance(self.lr, FollowingRate) else self.lr
 
-    def fitted(self, steps: int) -> Self:
-        """The optimizer for a training of so many steps: its rate is a number."""
+    def fitted(self, steps: int, steps_a_pass: float | None = None) -> Self:
+        """The optimizer for a training of so many steps: its rate and its decay are numbers.
+
+        Args:
+            steps: the steps of the training.
+            steps_a_pass: the steps of a pass over the text; None: the training is one pass.
+        """
         if not isinstance(self.lr, FollowingRate):
             return self
         return self.model_copy(update={"lr": self.lr.at(steps, self.length_exponent)})
@@ -80,11 +87,39 @@ def _count(module: nn.Module) -> int:
     return sum(parameter.numel() for parameter in module.parameters())
 
 
+WeightDecay = Annotated[float, Field(ge=0)] | DecayByPasses
+
+
 class DecayConfig(OptimizerBaseConfig):
     """An optimizer with weight decay."""
 
-    weight_decay: float = Field(default=0.0, ge=0)
+    weight_decay: WeightDecay = Field(default=0.0)
     """Weight decay; norms and biases have none."""
+
+    decays_by_passes: ClassVar[bool] = False
+    """Whether the decay may follow the text: it is decoupled, and updates are as large as the rate says."""
+
+    @model_validator(mode="after")
+    def _require_a_decoupled_decay(self) -> Self:
+        if isinstance(self.weight_decay, DecayByPasses) and not self.decays_by_passes:
+            raise ValueError(
+                f"weight_decay: that of {self.kind} does not follow the passes over a text; give a number, such as "
+                "--set training.optimizer.weight_decay=0.01, or take adamw or muon"
+            )
+        return self
+
+    @property
+    def decay(self) -> float:
+        """The decay; 0 for one that follows a text, until the optimizer is `fitted` to it."""
+        return 0.0 if isinstance(self.weight_decay, DecayByPasses) else self.weight_decay
+
+    @override
+    def fitted(self, steps: int, steps_a_pass: float | None = None) -> Self:
+        fitted = super().fitted(steps, steps_a_pass)
+        if not isinstance(fitted.weight_decay, DecayByPasses):
+            return fitted
+        decay = fitted.weight_decay.at(fitted.rate, steps if steps_a_pass is None else steps_a_pass)
+        return fitted.model_copy(update={"weight_decay": decay})
 
     def groups(self, module: nn.Module) -> list[dict[str, Any]]:
         """Groups with and without decay: norms and biases are vectors, all others have two dimensions or more.
@@ -93,7 +128,7 @@ class DecayConfig(OptimizerBaseConfig):
         """
         trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
         return [
-            {"params": [p for p in trained if p.dim() >= 2], "weight_decay": self.weight_decay},
+            {"params": [p for p in trained if p.dim() >= 2], "weight_decay": self.decay},
             {"params": [p for p in trained if p.dim() < 2], "weight_decay": 0.0},
         ]
 
@@ -105,8 +140,8 @@ DecayRate = Annotated[float, Field(ge=0, lt=1)]
 class MomentsConfig(DecayConfig):
     """The common fields of AdamW and LAMB."""
 
-    weight_decay: float = Field(default=0.01, ge=0)
-    """Decoupled weight decay; norms and biases have none."""
+    weight_decay: WeightDecay = Field(default=0.01)
+    """Decoupled weight decay; norms and biases have none. For adamw also one that follows the text: `{passes: 2}`."""
     betas: tuple[DecayRate, DecayRate] = (0.9, 0.999)
     """Decay rates of the two moments."""
     epsilon: float = Field(default=1e-6, gt=0)

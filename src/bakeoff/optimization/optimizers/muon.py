@@ -15,7 +15,7 @@ from bakeoff.models.matrices import matrices
 from bakeoff.models.stack import Stack
 from bakeoff.ops.cpu import muon as fused
 from bakeoff.ops.cpu.compiled_kernels import IN_MEMORY, runs_kernels
-from bakeoff.optimization.optimizers.base_config import DecayConfig, DecayRate
+from bakeoff.optimization.optimizers.base_config import DecayConfig, DecayRate, WeightDecay
 from bakeoff.optimization.optimizers.fused import fused_adamw
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
@@ -36,8 +36,9 @@ class MuonConfig(DecayConfig):
     """Decay rate of the mean of the gradients, of which Nesterov's form goes through the iterations."""
     iterations: int = Field(default=5, gt=0, le=20)
     """Newton-Schulz iterations."""
-    weight_decay: float = Field(default=0.0, ge=0)
-    """Decoupled weight decay; norms and biases have none."""
+    weight_decay: WeightDecay = Field(default=0.0)
+    """Decoupled weight decay; norms and biases have none. Or one that follows the text: `{passes: 2}`; what `rest`
+    trains remembers 1 / `rest` times as many passes."""
     rest: float = Field(default=0.015, gt=0)
     """Learning rate of all that AdamW trains, as a multiple of `lr`."""
     betas: tuple[DecayRate, DecayRate] = (0.9, 0.95)
@@ -46,6 +47,7 @@ class MuonConfig(DecayConfig):
     """Added to the root of AdamW's second moment."""
 
     length_exponent: ClassVar[float | None] = 0.5
+    decays_by_passes: ClassVar[bool] = True
 
     @property
     def moments(self) -> int:
@@ -66,7 +68,7 @@ class MuonConfig(DecayConfig):
         """The optimizer of a module's parameters; matrices are multiplied in the training's precision."""
         trained = list(_trained(module))
         chosen = {id(matrix) for matrix in trained}
-        groups = [{"params": trained, "weight_decay": self.weight_decay, "matrices": True}]
+        groups = [{"params": trained, "weight_decay": self.decay, "matrices": True}]
         for group in self.groups(module):
             others = [parameter for parameter in group["params"] if id(parameter) not in chosen]
             # torch puts the counts of steps of groups that are `fused` on the device when it loads a state.

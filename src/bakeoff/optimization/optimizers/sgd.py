@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import nn
 from typing_extensions import override
 
-from bakeoff.optimization.optimizers.base_config import DecayConfig
+from bakeoff.optimization.optimizers.base_config import DecayConfig, WeightDecay
 
 
 class SgdConfig(DecayConfig):
@@ -18,7 +18,7 @@ class SgdConfig(DecayConfig):
     """The optimizer's name."""
     momentum: float = Field(default=0.0, ge=0, lt=1)
     """Share of the last step's direction that stays; 0 is plain gradient descent."""
-    weight_decay: float = Field(default=0.0, ge=0)
+    weight_decay: WeightDecay = Field(default=0.0)
     """L2 decay: added to the gradient, and so part of the momentum; norms and biases have none."""
 
     @property
@@ -38,7 +38,7 @@ class NagConfig(DecayConfig):
     """The optimizer's name."""
     momentum: float = Field(default=0.99, gt=0, lt=1)
     """Share of the last step's direction that stays."""
-    weight_decay: float = Field(default=0.0, ge=0)
+    weight_decay: WeightDecay = Field(default=0.0)
     """Decoupled decay, x <- (1 - lr decay) x before the step; norms and biases have none."""
 
     @property
