@@ -8,7 +8,7 @@ from torch.autograd.function import once_differentiable
 
 from bakeoff.ops.cpu.compiled_kernels import run
 
-BLOCK = 16
+BLOCK = 64
 """Numbers that the kernel computes at once."""
 
 

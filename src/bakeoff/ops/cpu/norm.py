@@ -38,10 +38,12 @@ class Norm(torch.autograd.Function):
         normed = torch.empty_like(x)
         total = x if branch is None else torch.empty_like(x)
         written = None if branch is None else total
+        rows = x.numel() // width
+        moments = x.new_empty(rows, 2, dtype=torch.float32)  # of each row: its mean and its scale
         settings = (width, epsilon, int(centred), *dropped)
-        run("norm", x.numel() // width, width, x, branch, written, normed, weight, bias, *settings)
-        ctx.save_for_backward(total, weight, bias)
-        ctx.settings, ctx.branches = settings, branch is not None
+        run("norm", rows, width, x, branch, written, normed, moments, weight, bias, *settings)
+        ctx.save_for_backward(total, moments, weight, bias)
+        ctx.settings, ctx.branches = (width, int(centred), *dropped), branch is not None
         ctx.set_materialize_grads(False)
         return total, normed, normed.detach()
 
@@ -49,7 +51,7 @@ class Norm(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *upstream: Tensor | None) -> tuple[Tensor | None, ...]:
         """The gradients of x, branch, weight and bias."""
-        total, weight, bias = ctx.saved_tensors
+        total, moments, weight, bias = ctx.saved_tensors
         beside, above, other = upstream
         if above is None:
             above, other = other, None
@@ -72,6 +74,7 @@ class Norm(torch.autograd.Function):
             beside,
             of_total,
             of_branch,
+            moments,
             of_both,
             weight,
             *ctx.settings,

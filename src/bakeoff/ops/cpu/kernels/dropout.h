@@ -37,7 +37,12 @@ static inline words random_bits(uint64_t seed, uint64_t number) {
 /* The factors, 0 or the scale, of the first and of the second LANES elements of a block, given its bits. */
 static inline floats factors(mask_of mask, words bits, int second) {
     ints drawn = (ints)(second ? bits >> 16 : bits & 0xffff);
+#ifdef __AVX512F__
+    const __mmask16 kept = _mm512_cmpge_epi32_mask((__m512i)drawn, _mm512_set1_epi32((int32_t)mask.threshold));
+    return (floats)_mm512_maskz_mov_ps(kept, _mm512_set1_ps(mask.scale));
+#else
     return chosen(drawn >= (int32_t)mask.threshold, all(mask.scale), all(0.0f));
+#endif
 }
 
 #endif

@@ -1,107 +1,148 @@
-/* Layer norms and root-mean-square norms of states, or of the sum of states and of a branch with dropout. */
+/* Layer norms and root-mean-square norms of states, or of the sum of states and of a branch with dropout.
+
+   A row is read in pairs of vectors, for each of which dropout draws one block of bits. */
 #include "dropout.h"
 
 #include <math.h>
 
-/* s = x + y mask of one row, rounded as it is stored; y may be null. */
-static void add_row(float *sum, const bfloat16 *x, const bfloat16 *y, int64_t row, int64_t width, mask_of drawn) {
-    int64_t blocks = (width + 2 * LANES - 1) / (2 * LANES);
-    for (int64_t block = 0; block < blocks; block++) {
-        words bits = y && drawn.threshold ? random_bits(drawn.seed, row * blocks + block) : (words){0};
-        for (int second = 0; second < 2; second++) {
-            int64_t place = (2 * block + second) * LANES;
-            if (place >= width) break;
-            floats s = load_some(x + place, width - place);
-            if (y) {
-                floats branch = load_some(y + place, width - place);
-                if (drawn.threshold) branch *= factors(drawn, bits, second);
-                s = floats_of(bfloat16_of(s + branch));
-            }
-            store_float32(sum + place, s);
-        }
-    }
+enum { PAIR = 2 * LANES };
+
+/* Two vectors of a row, of which `left` numbers are there, followed by zeros. */
+typedef struct {
+    floats low, high;
+} pair;
+
+static inline pair load_pair(const bfloat16 *from, int64_t left) {
+    return (pair){load_some(from, left), left > LANES ? load_some(from + LANES, left - LANES) : all(0.0f)};
 }
 
-/* Subtracts the mean, where there is one, and returns 1 / sqrt(mean square + epsilon). */
-static float centre(float *x, int64_t width, float epsilon, int64_t centred) {
-    floats sums = all(0.0f), squares = all(0.0f);
-    if (centred) {
-        for (int64_t place = 0; place < width; place += LANES) sums += load_float32(x + place);
-        float mean = sum_of(sums) / width;
-        for (int64_t place = 0; place < width; place++) x[place] -= mean;
-    }
-    for (int64_t place = 0; place < width; place += LANES) squares += load_float32(x + place) * load_float32(x + place);
-    return 1.0f / sqrtf(sum_of(squares) / width + epsilon);
+static inline pair load_parameters(const float *from, int64_t left) {
+    return (pair){load_some_float32(from, left), left > LANES ? load_some_float32(from + LANES, left - LANES) : all(0.0f)};
 }
 
-/* normed = norm(x + y mask), and the sum where `sum` is given; weight and bias may be null. items: rows. */
+static inline void store_pair(bfloat16 *to, pair x, int64_t left) {
+    if (left >= PAIR) {
+        store_two(to, x.low, x.high);
+        return;
+    }
+    store_some(to, x.low, left);
+    if (left > LANES) store_some(to + LANES, x.high, left - LANES);
+}
+
+static inline void add_to(float *to, pair x, int64_t left) {
+    const pair sum = load_parameters(to, left);
+    store_some_float32(to, sum.low + x.low, left);
+    if (left > LANES) store_some_float32(to + LANES, sum.high + x.high, left - LANES);
+}
+
+static inline pair times(pair x, pair y) { return (pair){x.low * y.low, x.high * y.high}; }
+
+static inline pair plus(pair x, pair y) { return (pair){x.low + y.low, x.high + y.high}; }
+
+/* x less a number, of the lanes that are there; the others stay zero. */
+static inline floats less(floats x, float number, int64_t left) {
+    if (left >= LANES) return x - number;
+    for (int64_t lane = 0; lane < left; lane++) x[lane] -= number;
+    return x;
+}
+
+static inline pair pair_less(pair x, float number, int64_t left) {
+    return (pair){less(x.low, number, left), less(x.high, number, left - LANES)};
+}
+
+static inline pair dropped(pair x, mask_of drawn, int64_t block) {
+    const words bits = random_bits(drawn.seed, block);
+    return (pair){x.low * factors(drawn, bits, 0), x.high * factors(drawn, bits, 1)};
+}
+
+/* normed = norm(x + y mask), and the sum where `sum` is given; and each row's mean, 0 where it is not subtracted, and
+   1 / sqrt(mean square + epsilon): (rows, 2). y, weight and bias may be null. items: rows. */
 KERNEL norm(int64_t begin, int64_t end, const bfloat16 *x, const bfloat16 *y, bfloat16 *sum, bfloat16 *normed,
-            const float *weight, const float *bias, int64_t width, float epsilon, int64_t centred, int64_t seed,
-            int64_t threshold) {
-    float row[width + LANES];
-    mask_of drawn = mask(seed, threshold);
+            float *moments, const float *weight, const float *bias, int64_t width, float epsilon, int64_t centred,
+            int64_t seed, int64_t threshold) {
+    const int64_t pairs = (width + PAIR - 1) / PAIR;
+    const mask_of drawn = mask(seed, threshold);
+    pair row[pairs];
     for (int64_t item = begin; item < end; item++) {
-        int64_t at = item * width;
-        add_row(row, x + at, y ? y + at : NULL, item, width, drawn);
-        if (sum)
-            for (int64_t place = 0; place < width; place += LANES)
-                store_some(sum + at + place, load_float32(row + place), width - place);
-        float scale = centre(row, width, epsilon, centred);
-        for (int64_t place = 0; place < width; place += LANES) {
-            floats value = load_float32(row + place) * scale;
-            if (weight) value *= load_some_float32(weight + place, width - place);
-            if (bias) value += load_some_float32(bias + place, width - place);
-            store_some(normed + at + place, value, width - place);
+        const int64_t at = item * width;
+        pair sums = {all(0.0f), all(0.0f)}, squares = sums;
+        for (int64_t each = 0; each < pairs; each++) {
+            const int64_t place = at + each * PAIR, left = width - each * PAIR;
+            pair s = load_pair(x + place, left);
+            if (y) {
+                pair branch = load_pair(y + place, left);
+                if (threshold) branch = dropped(branch, drawn, item * pairs + each);
+                s = plus(s, branch);
+                s = (pair){floats_of(bfloat16_of(s.low)), floats_of(bfloat16_of(s.high))}; /* as it is stored */
+            }
+            if (sum) store_pair(sum + place, s, left);
+            row[each] = s;
+            if (centred)
+                sums = plus(sums, s);
+            else
+                squares = plus(squares, times(s, s));
+        }
+        const float mean = centred ? sum_of(sums.low + sums.high) / width : 0.0f;
+        for (int64_t each = 0; centred && each < pairs; each++) {
+            row[each] = pair_less(row[each], mean, width - each * PAIR);
+            squares = plus(squares, times(row[each], row[each]));
+        }
+        const float scale = 1.0f / sqrtf(sum_of(squares.low + squares.high) / width + epsilon);
+        moments[2 * item] = mean;
+        moments[2 * item + 1] = scale;
+        for (int64_t each = 0; each < pairs; each++) {
+            const int64_t place = each * PAIR, left = width - place;
+            pair value = {row[each].low * scale, row[each].high * scale};
+            if (weight) value = times(value, load_parameters(weight + place, left));
+            if (bias) value = plus(value, load_parameters(bias + place, left));
+            store_pair(normed + at + place, value, left);
         }
     }
-}
-
-/* The gradient of normed states, which is in two parts where they were used twice; `other` may be null. */
-static inline floats slope_of(const bfloat16 *upstream, const bfloat16 *other, int64_t at, int64_t left) {
-    floats slope = load_some(upstream + at, left);
-    return other ? slope + load_some(other + at, left) : slope;
 }
 
 /* The gradient of the sum, that of its norm plus `beside`, which may be null; that of the branch, where asked for; and
-   those of weight and bias, summed over each block of rows: (blocks, 2, width).
+   those of weight and bias, summed over each block of rows: (blocks, 2, width). The gradient of the norm is in two
+   parts where it was used twice; `other` may be null.
 
    With n = (s - mean) scale and u = weight above, it is scale (u - mean(u) - n mean(u n)). items: blocks. */
 KERNEL norm_gradient(int64_t begin, int64_t end, int64_t rows, const bfloat16 *sum, const bfloat16 *upstream,
                      const bfloat16 *other, const bfloat16 *beside, bfloat16 *of_sum, bfloat16 *of_branch,
-                     float *of_both, const float *weight, int64_t width, float epsilon, int64_t centred, int64_t seed, int64_t threshold) {
-    float row[width + LANES];
-    mask_of drawn = mask(seed, threshold);
-    int64_t halves_of_a_row = (width + 2 * LANES - 1) / (2 * LANES);
+                     const float *moments, float *of_both, const float *weight, int64_t width, int64_t centred,
+                     int64_t seed, int64_t threshold) {
+    const int64_t pairs = (width + PAIR - 1) / PAIR;
+    const mask_of drawn = mask(seed, threshold);
+    pair normed[pairs], slopes[pairs];
     for (int64_t block = begin; block < end; block++) {
         float *of_weight = of_both + 2 * block * width, *of_bias = of_weight + width;
         memset(of_weight, 0, sizeof(float) * 2 * width);
-        for (int64_t item = block * BLOCK; item < (block + 1) * BLOCK && item < rows; item++) {
-            int64_t at = item * width;
-            add_row(row, sum + at, NULL, item, width, drawn);
-            float scale = centre(row, width, epsilon, centred);
-            floats along = all(0.0f), across = all(0.0f);
-            for (int64_t place = 0; place < width; place += LANES) {
-                int64_t left = width - place;
-                floats above = slope_of(upstream, other, at + place, left), n = load_float32(row + place) * scale;
-                store_some_float32(of_weight + place, load_some_float32(of_weight + place, left) + above * n, left);
-                store_some_float32(of_bias + place, load_some_float32(of_bias + place, left) + above, left);
-                floats u = weight ? above * load_some_float32(weight + place, left) : above;
-                along += u;
-                across += u * n;
+        for (int64_t item = block * BLOCK; item < lesser((block + 1) * BLOCK, rows); item++) {
+            const int64_t at = item * width;
+            const float mean = moments[2 * item], scale = moments[2 * item + 1];
+            pair along = {all(0.0f), all(0.0f)}, across = along;
+            for (int64_t each = 0; each < pairs; each++) {
+                const int64_t place = each * PAIR, left = width - place;
+                const pair s = pair_less(load_pair(sum + at + place, left), mean, left);
+                const pair n = {s.low * scale, s.high * scale};
+                pair above = load_pair(upstream + at + place, left);
+                if (other) above = plus(above, load_pair(other + at + place, left));
+                add_to(of_weight + place, times(above, n), left);
+                add_to(of_bias + place, above, left);
+                const pair u = weight ? times(above, load_parameters(weight + place, left)) : above;
+                along = plus(along, u);
+                across = plus(across, times(u, n));
+                normed[each] = n;
+                slopes[each] = u;
             }
-            float mean = centred ? sum_of(along) / width : 0.0f, product = sum_of(across) / width;
-            for (int64_t part = 0; part < halves_of_a_row; part++) {
-                words bits = of_branch && threshold ? random_bits(drawn.seed, item * halves_of_a_row + part) : (words){0};
-                for (int second = 0; second < 2; second++) {
-                    int64_t place = (2 * part + second) * LANES, left = width - place;
-                    if (left <= 0) break;
-                    floats u = slope_of(upstream, other, at + place, left);
-                    if (weight) u *= load_some_float32(weight + place, left);
-                    floats of = (u - mean - load_float32(row + place) * (scale * product)) * scale;
-                    if (beside) of += load_some(beside + at + place, left);
-                    store_some(of_sum + at + place, of, left);
-                    if (of_branch) store_some(of_branch + at + place, of * factors(drawn, bits, second), left);
-                }
+            const float first = centred ? sum_of(along.low + along.high) / width : 0.0f;
+            const float second = sum_of(across.low + across.high) / width;
+            for (int64_t each = 0; each < pairs; each++) {
+                const int64_t place = at + each * PAIR, left = width - each * PAIR;
+                pair of = {(slopes[each].low - first - normed[each].low * second) * scale,
+                           (slopes[each].high - first - normed[each].high * second) * scale};
+                if (beside) of = plus(of, load_pair(beside + place, left));
+                store_pair(of_sum + place, of, left);
+                if (of_branch)
+                    store_pair(of_branch + place, threshold ? dropped(of, drawn, item * pairs + each) : of, left);
             }
         }
     }

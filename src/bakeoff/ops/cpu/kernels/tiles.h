@@ -23,8 +23,6 @@ static inline int64_t rounded_up(int64_t number, int64_t multiple) {
     return (number + multiple - 1) / multiple * multiple;
 }
 
-static inline int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
-
 #ifdef TILES
 
 /* Lay out this thread's tiles, as each thread does before its first product. */

@@ -7,9 +7,9 @@
 #ifdef MATRICES
 
 enum {
-    COLUMNS = 256,    /* of an item */
-    DEPTH = 256,      /* of products whose right operands stay in the first cache */
-    MOST_DEPTH = 512  /* of a pass, whose operands stay in the second */
+    COLUMNS = 256,      /* of an item */
+    DEPTH = 256,        /* tokens of a pass, whose right operands stay in the first cache, 32 columns at a time */
+    MOST_SUMS = 1 << 18 /* sums of the items that are made together, which stay in the second cache with a pass */
 };
 
 /* 32 tokens, or fewer, of 32 channels as two tiles of pairs of tokens; each channel's sum is added to `sums`. */
@@ -55,17 +55,13 @@ static void pack_right(const bfloat16 *wide, int64_t tokens, int64_t steps, int6
         }
 }
 
-/* Adds a pass to the sums of an item, which lie in blocks. */
+/* Adds a pass to the sums of some columns, which lie in blocks of 32 x 32, one under the other. */
 static void add_pass(const char *left, const char *right, int64_t steps, int64_t height, int64_t columns, int begun,
                      float *sums) {
-    const int64_t together = 2 * SIDE, some = DEPTH / SIDE;
-    for (int64_t first = 0; first < columns; first += together)
-        for (int64_t step = 0; step < steps; step += some)
-            for (int64_t row = 0; row < height; row += SIDE)
-                for (int64_t column = first; column < lesser(first + together, columns); column += SIDE)
-                    product(left + (row / SIDE * steps + step) * 2 * TILE, LINE, 2 * TILE,
-                            right + (column / 16 * steps + step) * TILE, steps * TILE, lesser(some, steps - step),
-                            sums + row * COLUMNS + column * SIDE, SIDE, begun || step);
+    for (int64_t column = 0; column < columns; column += SIDE)
+        for (int64_t row = 0; row < height; row += SIDE)
+            product(left + row / SIDE * steps * 2 * TILE, LINE, 2 * TILE, right + column / 16 * steps * TILE,
+                    steps * TILE, steps, sums + column * height + row * SIDE, SIDE, begun);
 }
 
 /* Multiplies numbers, a multiple of LANES. */
@@ -74,13 +70,13 @@ static void scale(float *numbers, int64_t count, float factor) {
         store_float32(numbers + at, load_float32(numbers + at) * factor);
 }
 
-/* Writes an item's blocks, times a factor, into (height, width) numbers from a column on, or into (width, height) from a row on. */
+/* Writes blocks, times a factor, into (height, width) numbers from a column on, or into (width, height) from a row on. */
 static void write_blocks(float *sums, int64_t height, int64_t columns, int64_t at, int64_t width, int64_t turned,
                          float factor, float *result) {
     const int64_t line = SIDE * (int64_t)sizeof(float);
     for (int64_t row = 0; row < height; row += SIDE)
         for (int64_t column = 0; column < columns; column += SIDE) {
-            float *from = sums + row * COLUMNS + column * SIDE;
+            float *from = sums + column * height + row * SIDE;
             if (factor != 1.0f) scale(from, SIDE * SIDE, factor);
             if (!turned)
                 for (int64_t each = 0; each < SIDE; each++)
@@ -103,34 +99,34 @@ static void write_blocks(float *sums, int64_t height, int64_t columns, int64_t a
 KERNEL transposed_product(int64_t begin, int64_t end, const bfloat16 *narrow, const bfloat16 *wide, int64_t tokens,
                           int64_t height, int64_t width, float *result, int64_t turned, float *narrow_sums,
                           float *wide_sums, float factor) {
-    const int64_t passes = (tokens + MOST_DEPTH - 1) / MOST_DEPTH,
-                  depth = rounded_up((tokens + passes - 1) / passes, SIDE);
-    const int64_t steps = depth / SIDE, block = height * COLUMNS, kept = passes == 1 ? 1 : end - begin;
-    const int64_t packed = 2 * depth * (height + COLUMNS), extra = height + COLUMNS * (end - begin);
-    char *left = aligned_alloc(LINE, (size_t)(packed + 4 * (block * kept + extra))), *right = left + 2 * depth * height;
-    float *sums = (float *)(left + packed), *heights = sums + block * kept, *widths = heights + height;
+    const int64_t passes = (tokens + DEPTH - 1) / DEPTH, depth = rounded_up((tokens + passes - 1) / passes, SIDE);
+    const int64_t steps = depth / SIDE, fitting = MOST_SUMS / (height * COLUMNS), before = begin * COLUMNS,
+                  until = lesser(end * COLUMNS, width);
+    const int64_t together = lesser(end - begin, fitting > 1 ? fitting : 1) * COLUMNS;
+    const int64_t packed = 2 * depth * (height + together), extra = height + (end - begin) * COLUMNS;
+    char *left = aligned_alloc(LINE, (size_t)(packed + 4 * (height * together + extra))), *right = left + 2 * depth * height;
+    float *sums = (float *)(left + packed), *heights = sums + height * together, *widths = heights + height;
     if (!left) {
         *result = NAN; /* which the gradient's norm shows */
         return;
     }
-    memset(heights, 0, (size_t)extra * sizeof(float));
+    memset(widths, 0, (size_t)(extra - height) * sizeof(float));
     begin_tiles();
-    for (int64_t pass = 0; pass < passes; pass++) {
-        const int64_t first = pass * depth, count = lesser(depth, tokens - first);
-        pack_left(narrow + first * height, count, steps, height, left, heights);
-        for (int64_t item = begin; item < end; item++) {
-            const int64_t at = item * COLUMNS, columns = lesser(COLUMNS, width - at);
-            float *of_item = sums + (passes == 1 ? 0 : item - begin) * block;
-            pack_right(wide + first * width + at, count, steps, width, columns, right, widths + at - begin * COLUMNS);
-            add_pass(left, right, steps, height, columns, pass > 0, of_item);
-            if (pass == passes - 1) write_blocks(of_item, height, columns, at, width, turned, factor, result);
+    for (int64_t at = before; at < until; at += together) {
+        const int64_t columns = lesser(together, until - at);
+        memset(heights, 0, (size_t)height * sizeof(float));
+        for (int64_t pass = 0; pass < passes; pass++) {
+            const int64_t first = pass * depth, count = lesser(depth, tokens - first);
+            pack_left(narrow + first * height, count, steps, height, left, heights);
+            pack_right(wide + first * width + at, count, steps, width, columns, right, widths + at - before);
+            add_pass(left, right, steps, height, columns, pass > 0, sums);
         }
+        write_blocks(sums, height, columns, at, width, turned, factor, result);
     }
     end_tiles();
-    const int64_t own = lesser((end - begin) * COLUMNS, width - begin * COLUMNS);
-    if (factor != 1.0f) scale(heights, height, factor), scale(widths, rounded_up(own, LANES), factor);
+    if (factor != 1.0f) scale(heights, height, factor), scale(widths, rounded_up(until - before, LANES), factor);
     if (narrow_sums && begin == 0) memcpy(narrow_sums, heights, (size_t)height * sizeof(float));
-    if (wide_sums) memcpy(wide_sums + begin * COLUMNS, widths, (size_t)own * sizeof(float));
+    if (wide_sums) memcpy(wide_sums + before, widths, (size_t)(until - before) * sizeof(float));
     free(left);
 }
 

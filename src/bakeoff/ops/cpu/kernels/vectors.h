@@ -22,6 +22,8 @@ typedef uint32_t words __attribute__((vector_size(4 * LANES)));
 typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
 typedef uint16_t bfloat16;
 
+static inline int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
+
 static inline floats all(float value) { return value - (floats){0}; }
 
 static inline floats floats_of(halves bits) {
@@ -96,6 +98,19 @@ static inline void store_some_float32(float *to, floats x, int64_t count) {
 
 /* a where the mask is all ones, else b. */
 static inline floats chosen(ints mask, floats a, floats b) { return (floats)(((ints)a & mask) | ((ints)b & ~mask)); }
+
+/* Brings LANES of numbers that are read soon into the cache; the address may lie beyond them. */
+static inline void fetch_soon(const void *from) { __builtin_prefetch(from); }
+
+/* Two vectors as 2 LANES numbers. */
+static inline void store_two(bfloat16 *to, floats low, floats high) {
+#ifdef __AVX512BF16__
+    _mm512_storeu_si512(to, (__m512i)_mm512_cvtne2ps_pbh((__m512)high, (__m512)low));
+#else
+    store(to, low);
+    store(to + LANES, high);
+#endif
+}
 
 static inline float sum_of(floats x) {
 #ifdef __AVX512F__
