@@ -25,10 +25,7 @@ KERNEL cross_entropy(int64_t begin, int64_t end, bfloat16 *scores, const int64_t
         }
         bfloat16 *row = scores + item * size;
         floats highest = last_scores(row + whole, rest), sums = all(0.0f);
-        for (int64_t place = 0; place < whole; place += LANES) {
-            floats x = load(row + place);
-            highest = chosen(x > highest, x, highest);
-        }
+        for (int64_t place = 0; place < whole; place += LANES) highest = larger(load(row + place), highest);
         float top = largest_of(highest), right = load_some(row + labels[item], 1)[0] - top;
         row[labels[item]] = 0xff80; /* minus infinity: left out of the sum */
         for (int64_t place = 0; place < whole; place += LANES) {

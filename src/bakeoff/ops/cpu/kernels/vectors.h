@@ -99,6 +99,15 @@ static inline void store_some_float32(float *to, floats x, int64_t count) {
 /* a where the mask is all ones, else b. */
 static inline floats chosen(ints mask, floats a, floats b) { return (floats)(((ints)a & mask) | ((ints)b & ~mask)); }
 
+/* The larger of two, b where one is NaN. */
+static inline floats larger(floats a, floats b) {
+#ifdef __AVX512F__
+    return (floats)_mm512_max_ps((__m512)a, (__m512)b);
+#else
+    return chosen(a > b, a, b);
+#endif
+}
+
 /* Brings LANES of numbers that are read soon into the cache; the address may lie beyond them. */
 static inline void fetch_soon(const void *from) { __builtin_prefetch(from); }
 
