@@ -81,6 +81,12 @@ HEADERS = {"CoLA": ["source", "label", "star", "sentence"]}
 """Columns of files without a header, by name of the task."""
 
 
+def _found(path: Path) -> Path:
+    """The file, or what it is compressed to where that alone is there."""
+    compressed = path.with_name(f"{path.name}.gz")
+    return compressed if compressed.exists() and not path.exists() else path
+
+
 def public_task(name: str, data: Path, out: Path, **settings: Any) -> dict[str, Any]:
     """A task of a plan.
 
@@ -95,7 +101,7 @@ def public_task(name: str, data: Path, out: Path, **settings: Any) -> dict[str, 
         if part not in task:
             continue
         if name not in HEADERS:
-            task[part] = str(data / task[part])
+            task[part] = str(_found(data / task[part]))
             continue
         files = task[part] if isinstance(task[part], list) else [task[part]]
         lines = [line for each in files for line in (data / each).read_text(encoding="utf-8").splitlines()]
