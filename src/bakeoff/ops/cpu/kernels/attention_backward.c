@@ -66,6 +66,7 @@ static void read_all(const struct call *call, int64_t index, struct buffers to) 
     const bfloat16 *mixed = head_of(call, call->mixed, index);
     for (int64_t query = 0; query < of.queries; query++, mixed += call->mixed.token) {
         __m512 dot = _mm512_setzero_ps();
+        fetch(mixed + AHEAD * call->mixed.token, call->width);
         for (int64_t at = 0; query < call->queries && at < call->width; at += 16) {
             const __mmask16 some = first_lanes(call->width - at);
             dot = _mm512_fmadd_ps(read_some(mixed + at, some), read_some(to.above + query * of.wide + at, some), dot);

@@ -91,7 +91,7 @@ static inline void read_head(const struct call *call, struct view from, int64_t 
     memset(into + tokens * wide, 0, (size_t)((padded - tokens) * wide) * sizeof *into);
     for (int64_t token = 0; token < tokens; token++, x += from.token, into += wide) {
         fetch(x + AHEAD * from.token, call->width);
-        memset(into + call->width, 0, (size_t)(wide - call->width) * sizeof *into);
+        if (wide > call->width) memset(into + call->width, 0, (size_t)(wide - call->width) * sizeof *into);
         read_token(x, token, call->width, how, into);
     }
 }

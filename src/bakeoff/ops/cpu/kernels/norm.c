@@ -2,42 +2,13 @@
 
    A row is read in pairs of vectors, for each of which dropout draws one block of bits. */
 #include "dropout.h"
+#include "pairs.h"
 
 #include <math.h>
 
-enum { PAIR = 2 * LANES };
-
-/* Two vectors of a row, of which `left` numbers are there, followed by zeros. */
-typedef struct {
-    floats low, high;
-} pair;
-
-static inline pair load_pair(const bfloat16 *from, int64_t left) {
-    return (pair){load_some(from, left), left > LANES ? load_some(from + LANES, left - LANES) : all(0.0f)};
-}
-
-static inline pair load_parameters(const float *from, int64_t left) {
-    return (pair){load_some_float32(from, left), left > LANES ? load_some_float32(from + LANES, left - LANES) : all(0.0f)};
-}
-
-static inline void store_pair(bfloat16 *to, pair x, int64_t left) {
-    if (left >= PAIR) {
-        store_two(to, x.low, x.high);
-        return;
-    }
-    store_some(to, x.low, left);
-    if (left > LANES) store_some(to + LANES, x.high, left - LANES);
-}
-
 static inline void add_to(float *to, pair x, int64_t left) {
-    const pair sum = load_parameters(to, left);
-    store_some_float32(to, sum.low + x.low, left);
-    if (left > LANES) store_some_float32(to + LANES, sum.high + x.high, left - LANES);
+    store_pair_float32(to, plus(load_pair_float32(to, left), x), left);
 }
-
-static inline pair times(pair x, pair y) { return (pair){x.low * y.low, x.high * y.high}; }
-
-static inline pair plus(pair x, pair y) { return (pair){x.low + y.low, x.high + y.high}; }
 
 /* x less a number, of the lanes that are there; the others stay zero. */
 static inline floats less(floats x, float number, int64_t left) {
@@ -65,7 +36,7 @@ KERNEL norm(int64_t begin, int64_t end, const bfloat16 *x, const bfloat16 *y, bf
     pair row[pairs];
     for (int64_t item = begin; item < end; item++) {
         const int64_t at = item * width;
-        pair sums = {all(0.0f), all(0.0f)}, squares = sums;
+        pair sums = both(all(0.0f)), squares = sums;
         for (int64_t each = 0; each < pairs; each++) {
             const int64_t place = at + each * PAIR, left = width - each * PAIR;
             pair s = load_pair(x + place, left);
@@ -92,9 +63,9 @@ KERNEL norm(int64_t begin, int64_t end, const bfloat16 *x, const bfloat16 *y, bf
         moments[2 * item + 1] = scale;
         for (int64_t each = 0; each < pairs; each++) {
             const int64_t place = each * PAIR, left = width - place;
-            pair value = {row[each].low * scale, row[each].high * scale};
-            if (weight) value = times(value, load_parameters(weight + place, left));
-            if (bias) value = plus(value, load_parameters(bias + place, left));
+            pair value = times(row[each], both(all(scale)));
+            if (weight) value = times(value, load_pair_float32(weight + place, left));
+            if (bias) value = plus(value, load_pair_float32(bias + place, left));
             store_pair(normed + at + place, value, left);
         }
     }
@@ -118,16 +89,16 @@ KERNEL norm_gradient(int64_t begin, int64_t end, int64_t rows, const bfloat16 *s
         for (int64_t item = block * BLOCK; item < lesser((block + 1) * BLOCK, rows); item++) {
             const int64_t at = item * width;
             const float mean = moments[2 * item], scale = moments[2 * item + 1];
-            pair along = {all(0.0f), all(0.0f)}, across = along;
+            pair along = both(all(0.0f)), across = along;
             for (int64_t each = 0; each < pairs; each++) {
                 const int64_t place = each * PAIR, left = width - place;
                 const pair s = pair_less(load_pair(sum + at + place, left), mean, left);
-                const pair n = {s.low * scale, s.high * scale};
+                const pair n = times(s, both(all(scale)));
                 pair above = load_pair(upstream + at + place, left);
                 if (other) above = plus(above, load_pair(other + at + place, left));
                 add_to(of_weight + place, times(above, n), left);
                 add_to(of_bias + place, above, left);
-                const pair u = weight ? times(above, load_parameters(weight + place, left)) : above;
+                const pair u = weight ? times(above, load_pair_float32(weight + place, left)) : above;
                 along = plus(along, u);
                 across = plus(across, times(u, n));
                 normed[each] = n;

@@ -2,7 +2,7 @@
 
    B rows of N inputs and T outputs of D channels, K taps: y[t] = sum_j weight[j] x[t - before + j dilation] same[t, j],
    with zeros around a row. Weights are (K, D) float32; `same`, (B, T, K), or null for ones. */
-#include "vectors.h"
+#include "pairs.h"
 
 /* Positions, taps and channels. */
 typedef struct {
@@ -16,22 +16,22 @@ static inline __attribute__((always_inline)) floats factor_of(const bfloat16 *sa
     return all(factor);
 }
 
-/* One output, or LANES channels of it at a time. */
+/* One output, PAIR channels of it at a time. */
 static inline __attribute__((always_inline)) void output(int64_t item, const bfloat16 *x, const float *weight,
                                                          const bfloat16 *same, bfloat16 *y, shape_of shape,
                                                          int64_t taps) {
     int64_t row = item / shape.outputs, place = item % shape.outputs, width = shape.width;
-    for (int64_t channel = 0; channel < width; channel += LANES) {
+    for (int64_t channel = 0; channel < width; channel += PAIR) {
         int64_t left = width - channel;
-        floats sum = all(0.0f);
+        pair sum = both(all(0.0f));
         for (int64_t tap = 0; tap < taps; tap++) {
             int64_t from = place - shape.before + tap * shape.dilation;
             if (from < 0 || from >= shape.inputs) continue;
-            floats term = load_some(x + (row * shape.inputs + from) * width + channel, left);
-            if (same) term *= factor_of(same, item * taps + tap);
-            sum += term * load_some_float32(weight + tap * width + channel, left);
+            pair term = load_pair(x + (row * shape.inputs + from) * width + channel, left);
+            if (same) term = times(term, both(factor_of(same, item * taps + tap)));
+            sum = plus(sum, times(term, load_pair_float32(weight + tap * width + channel, left)));
         }
-        store_some(y + item * width + channel, sum, left);
+        store_pair(y + item * width + channel, sum, left);
     }
 }
 
@@ -41,26 +41,26 @@ static inline __attribute__((always_inline)) void gradients(int64_t first, int64
                                                             const bfloat16 *upstream, bfloat16 *of_x, float *of_weight,
                                                             shape_of shape, int64_t taps) {
     int64_t width = shape.width;
-    floats sums[taps];
-    for (int64_t channel = 0; channel < width; channel += LANES) {
+    pair sums[taps];
+    for (int64_t channel = 0; channel < width; channel += PAIR) {
         int64_t left = width - channel;
-        for (int64_t tap = 0; tap < taps; tap++) sums[tap] = all(0.0f);
+        for (int64_t tap = 0; tap < taps; tap++) sums[tap] = both(all(0.0f));
         int64_t row = first / shape.inputs, place = first % shape.inputs;
         for (int64_t item = first; item < last; item++) {
-            floats input = load_some(x + item * width + channel, left), sum = all(0.0f);
+            pair input = load_pair(x + item * width + channel, left), sum = both(all(0.0f));
             for (int64_t tap = 0; tap < taps; tap++) {
                 int64_t to = place + shape.before - tap * shape.dilation;
                 if (to < 0 || to >= shape.outputs) continue;
                 int64_t output = row * shape.outputs + to;
-                floats above = load_some(upstream + output * width + channel, left);
-                if (same) above *= factor_of(same, output * taps + tap);
-                sum += above * load_some_float32(weight + tap * width + channel, left);
-                sums[tap] += above * input;
+                pair above = load_pair(upstream + output * width + channel, left);
+                if (same) above = times(above, both(factor_of(same, output * taps + tap)));
+                sum = plus(sum, times(above, load_pair_float32(weight + tap * width + channel, left)));
+                sums[tap] = plus(sums[tap], times(above, input));
             }
-            store_some(of_x + item * width + channel, sum, left);
+            store_pair(of_x + item * width + channel, sum, left);
             if (++place == shape.inputs) place = 0, row++;
         }
-        for (int64_t tap = 0; tap < taps; tap++) store_some_float32(of_weight + tap * width + channel, sums[tap], left);
+        for (int64_t tap = 0; tap < taps; tap++) store_pair_float32(of_weight + tap * width + channel, sums[tap], left);
     }
 }
 
