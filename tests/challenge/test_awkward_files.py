@@ -98,6 +98,19 @@ def test_a_file_of_another_form_is_told_before_the_training(file, content, messa
     assert not (tmp_path / "out").exists()
 
 
+def test_the_organisers_files_of_text_are_read_and_those_for_evaluation_are_not(tmp_path):
+    folder = tmp_path / "babylm"
+    for part, count in (("train_10M", 4), ("dev", 7), ("test", 9)):
+        ending = part.partition("_")[0]
+        (folder / part).mkdir(parents=True)
+        for name in ("bnc_spoken", "childes"):
+            (folder / part / f"{name}.{ending}").write_text("word " * count, encoding="utf-8")
+    assert asked(folder, tmp_path / "out").settings.words == 8
+    assert asked(folder / "train_10M" / "childes.train", tmp_path / "out").settings.words == 4
+    with pytest.raises(UserError, match="a folder without text"):
+        asked(folder / "dev", tmp_path / "out")
+
+
 def test_a_text_without_words_is_refused_and_leaves_nothing(text, tmp_path):
     text.write_text("\n \n", encoding="utf-8")
     with pytest.raises(UserError, match=r"text\.txt: holds no words$"):

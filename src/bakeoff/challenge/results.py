@@ -122,7 +122,8 @@ class EntryResults(Config):
     def remarks(self) -> list[str]:
         """Sentences on what readers have to know of the numbers."""
         lines = [
-            f"{name}: every row got one label with seed {listed(list(map(str, scores.collapsed)))}; the mean holds it"
+            f"{name}: every row got one label with {'seed' if len(scores.collapsed) == 1 else 'seeds'} "
+            f"{listed(list(map(str, scores.collapsed)))}; the mean holds it"
             for name, scores in self.labelled.items()
             if scores.collapsed
         ]

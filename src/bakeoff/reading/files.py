@@ -25,7 +25,9 @@ KINDS = (TEXT, ".jsonl", ".csv", ".tsv")
 COLUMNAR = (".parquet", ".arrow")
 _JSON = ".json"
 _COMPRESSIONS = (".gz", ".zst")
-_SUPPORTED = f"{', '.join(KINDS)}, each plain, .gz or .zst, and {', '.join(COLUMNAR)}"
+_TRAIN = ".train"
+"""The ending of BabyLM's texts, which are read as those that end in `.txt`."""
+_SUPPORTED = f"{', '.join((TEXT, _TRAIN, *KINDS[1:]))}, each plain, .gz or .zst, and {', '.join(COLUMNAR)}"
 _PIECE = 1 << 16  # bytes of a line that are held at once
 LONGEST_RECORD = 1 << 27
 """Largest length of a line of a .jsonl, .csv or .tsv file in bytes; a record is parsed as a whole."""
@@ -38,13 +40,15 @@ JSON_LINES = "write one object a line (jq -c '.[]' FILE makes them of an array)"
 def kind_of(path: Path | HubFile) -> str | None:
     """The kind of a file: `.txt`, `.jsonl`, `.csv` or `.tsv`, whatever the compression, `.parquet`, `.arrow`, or None.
 
-    A .json is a .jsonl if it has an object in its first line.
+    A .json is a .jsonl if it has an object in its first line, and a .train is a .txt.
     """
     if isinstance(path, HubFile):
         return None
     suffix = _suffix(path)
     if suffix == _JSON:
         return ".jsonl" if _begins_with_object(path) else None
+    if suffix == _TRAIN:
+        return TEXT
     if suffix in COLUMNAR and path.suffix.lower() != suffix:  # columns are compressed inside of the file
         return None
     return suffix if suffix in (*KINDS, *COLUMNAR) else None
@@ -147,7 +151,7 @@ def _in_folder(folder: Path, skips: Counter[str]) -> list[Path]:
             if name.startswith(".") or (name.startswith("cache-") and name.endswith(".arrow")):
                 continue
             # A .json is left out: it may be text, or settings beside the text, and its name does not tell.
-            if _suffix(Path(name)) in (*KINDS, *COLUMNAR):
+            if _suffix(Path(name)) in (*KINDS, _TRAIN, *COLUMNAR):
                 files.append(Path(parent, name))
             else:
                 skips["files of another kind"] += 1
