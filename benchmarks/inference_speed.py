@@ -9,11 +9,10 @@ best: the fastest of several batch sizes, with texts in their order or sorted by
 medians of processor time are printed, which other programs change less than time by the clock. Ratios are between both
 in float32. On AMD's processors Bakeoff has oneDNN multiply where torch asks MKL, in the whole process: the pipeline is
 measured with torch's own choice, and beside it with Bakeoff's. Also printed are both in bfloat16 (the pipeline's model
-converted, as by its `dtype`, at its best batch size of all), ours with linear layers of eight bits (torch's dynamic
-quantization), and a classifier from `bakeoff export --to onnx --quantize int8`. Answers are compared first, and the
-share of answers that bfloat16 and int8 leave unchanged is printed. Generation is greedy, and once sampled, with 64
-tokens for each of 32 prompts of 4 to 40 words. Last, the cost of a token is measured for a convolutional model and a
-GPT-2 as the text grows.
+converted, as by its `dtype`, at its best batch size of all), and a classifier from `bakeoff export --to onnx --quantize
+int8`. Answers are compared first, and the share of answers that bfloat16 leaves unchanged is printed. Generation is
+greedy, and once sampled, with 64 tokens for each of 32 prompts of 4 to 40 words. Last, the cost of a token is measured
+for a convolutional model and a GPT-2 as the text grows.
 """
 
 import argparse
@@ -21,7 +20,6 @@ import random
 import statistics
 import tempfile
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from functools import partial
@@ -127,7 +125,7 @@ def compared(
         ask_rounded: a call of the pipeline in bfloat16.
         texts: the texts for the pipeline.
         rounds: number of turns.
-        rounded: calls of our run in bfloat16 and int8, by name.
+        rounded: calls of our run in bfloat16, by name.
         answer: a function from our results to the answers that are compared with those of float32; None: none are.
     """
     theirs, way = at_its_best(ask, texts)
@@ -157,16 +155,6 @@ def compared(
         print(f"    {side:<20} {median:.3f} s ({min(seconds[side]):.3f} to {max(seconds[side]):.3f}){same}", flush=True)
 
 
-def eight_bit(run: Any) -> bakeoff.LoadedRun:
-    """A loaded run with linear layers of eight bits."""
-    loaded = bakeoff.load(run, "cpu")
-    module = (loaded._pretrained or loaded._finetuned)[1]  # no public way leads to the module
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch warns that it prefers another library
-        torch.ao.quantization.quantize_dynamic(module, {torch.nn.Linear}, inplace=True)
-    return loaded
-
-
 def classifier_of(run: Run, texts: Sequence[str], folder: Path) -> tuple[bakeoff.LoadedRun, Any]:
     """A fine-tuned run, loaded, and transformers' model with its weights."""
     file = folder / "rows.tsv"
@@ -185,7 +173,7 @@ def classifier_of(run: Run, texts: Sequence[str], folder: Path) -> tuple[bakeoff
 
 def vectors(run: Run, own: Any, texts: Sequence[str], rounds: int) -> None:
     """Compare vectors, which are means of hidden states."""
-    loaded, small, rounded = bakeoff.load(run, "cpu"), eight_bit(run), bakeoff.load(run, "cpu", "bfloat16")
+    loaded, rounded = bakeoff.load(run, "cpu"), bakeoff.load(run, "cpu", "bfloat16")
     features, rounded_features = (
         transformers.pipeline("feature-extraction", model=masked_model(run).bert.to(dtype), tokenizer=own)
         for dtype in (torch.float32, torch.bfloat16)
@@ -205,7 +193,7 @@ def vectors(run: Run, own: Any, texts: Sequence[str], rounds: int) -> None:
         np.fill_diagonal(alike, -np.inf)
         return list(alike.argmax(1))
 
-    others = {"ours, int8": lambda: small.embed(texts), "ours, bfloat16": lambda: rounded.embed(texts)}
+    others = {"ours, bfloat16": lambda: rounded.embed(texts)}
     halved = partial(embedded, features=rounded_features)
     compared("embed", lambda: loaded.embed(texts), embedded, halved, texts, rounds, others, nearest)
 
@@ -226,7 +214,7 @@ def classes(run: Run, own: Any, texts: Sequence[str], rounds: int, folder: Path)
         [each["score"] for each in classified(texts[:32], 1)],
         atol=1e-4,
     )
-    fewer, opened = eight_bit(folder / "classifier"), FinetunedRun.open(folder / "classifier")
+    opened = FinetunedRun.open(folder / "classifier")
     rounded = bakeoff.load(opened, "cpu", "bfloat16")
     written = bakeoff.export(opened.path, folder / "int8", to="onnx", quantize="int8").path
     exported: Any = OnnxHead(open_session(written / "model.onnx"))
@@ -240,7 +228,7 @@ def classes(run: Run, own: Any, texts: Sequence[str], rounds: int, folder: Path)
     def labels(made: Any) -> list[str]:
         return [each["label"] for each in made]
 
-    others = {"ours, int8": lambda: fewer.predict(texts), "ONNX, int8": by_onnx}
+    others = {"ONNX, int8": by_onnx}
     others["ours, bfloat16"] = lambda: rounded.predict(texts)
     halved = partial(classified, classifying=rounded_classifying)
     compared("predict", lambda: fine.predict(texts), classified, halved, texts, rounds, others, labels)
@@ -248,7 +236,7 @@ def classes(run: Run, own: Any, texts: Sequence[str], rounds: int, folder: Path)
 
 def masks(run: Run, own: Any, texts: Sequence[str], rounds: int) -> None:
     """Compare the filling of masks."""
-    loaded, small, rounded = bakeoff.load(run, "cpu"), eight_bit(run), bakeoff.load(run, "cpu", "bfloat16")
+    loaded, rounded = bakeoff.load(run, "cpu"), bakeoff.load(run, "cpu", "bfloat16")
     masked = [" ".join([*text.split()[:-1], "[MASK]"]) for text in texts]
     filling, rounded_filling = (
         transformers.pipeline("fill-mask", model=masked_model(run).to(dtype), tokenizer=own)
@@ -264,7 +252,7 @@ def masks(run: Run, own: Any, texts: Sequence[str], rounds: int) -> None:
     expected = [each[0]["token"] for each in fill(masked[:32], 1)]
     same = [one == other for one, other in zip(best(loaded.fill(masked[:32], 1)), expected, strict=True)]
     assert sum(same) >= 30, same  # ours are never special tokens
-    others = {"ours, int8": lambda: small.fill(masked), "ours, bfloat16": lambda: rounded.fill(masked)}
+    others = {"ours, bfloat16": lambda: rounded.fill(masked)}
     halved = partial(fill, filling=rounded_filling)
     compared("fill", lambda: loaded.fill(masked), fill, halved, masked, rounds, others, best)
 
@@ -279,7 +267,7 @@ def decoders(tokenizer: Tokenizer, rounds: int, folder: Path, ways: Sequence[str
         transformers.pipeline("text-generation", model=causal_model(run).to(dtype), tokenizer=own)
         for dtype in (torch.float32, torch.bfloat16)
     )
-    others = {"ours, int8": eight_bit(run), "ours, bfloat16": bakeoff.load(run, "cpu", "bfloat16")}
+    others = {"ours, bfloat16": bakeoff.load(run, "cpu", "bfloat16")}
 
     def written(given: Sequence[str], batch: int, sampled: bool, writing: Any = writing) -> Any:
         options = {"max_new_tokens": TOKENS, "suppress_tokens": tokenizer.special_ids.tolist()}

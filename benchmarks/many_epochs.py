@@ -25,10 +25,10 @@ COURSE = {"kind": "points", "points": [[0.13, 1.0], [0.53, 0.125], [1.0, 1.16]]}
 WAYS: dict[str, dict[str, Any]] = {
     AS_IT_IS: {},
     "rows cut anew": {"input.cut_anew": True},
+    "no decay": {"training.optimizer.weight_decay": 0.0},
     "decay 0.05": {"training.optimizer.weight_decay": 0.05},
     "decay 0.2": {"training.optimizer.weight_decay": 0.2},
     "decay 0.8": {"training.optimizer.weight_decay": 0.8},
-    "decay of two passes": {"training.optimizer.weight_decay": {"passes": 2.0}},
     "dropout 0.1": {"model.dropout": 0.1},
     "dropout 0.1, decay 0.2": {"model.dropout": 0.1, "training.optimizer.weight_decay": 0.2},
     "dropout 0.3, decay 0.2": {"model.dropout": 0.3, "training.optimizer.weight_decay": 0.2},

@@ -64,7 +64,7 @@ def set_key(values: dict[str, Any], key: str, value: Any, where: str) -> None:
 def set_keys(values: dict[str, Any], pairs: Mapping[str, Any], model: type[BaseModel], where: str) -> None:
     """Set some dotted keys; a part that gets another kind or format loses those of its old keys that no longer fit.
 
-    A key no longer fits where the new kind does not know it, or does not take its single value.
+    A key no longer fits where the new kind does not know it, or does not take its value, a single one or a rule.
 
     Args:
         values: changed in place.
@@ -112,7 +112,7 @@ def _at(values: Any, path: Collection[str]) -> Any:
 
 
 def _refused(values: dict[str, Any], model: type[BaseModel]) -> Iterator[tuple[str, ...]]:
-    """The paths of keys that a config does not know, one a mapping, and of single values that it does not take."""
+    """The paths of keys that a config does not know, one a mapping, and of settings that it does not take."""
     try:
         model.model_validate(values)
     except ValidationError as error:
@@ -123,5 +123,10 @@ def _refused(values: dict[str, Any], model: type[BaseModel]) -> Iterator[tuple[s
                     path = (*path, part)
             if item["type"] == "unknown_key":
                 yield (*path, item["ctx"]["key"])
-            elif item["type"] != "missing" and not isinstance(_at(values, path), dict | list):
+            elif item["type"] != "missing" and _is_setting(_at(values, path)):
                 yield path
+
+
+def _is_setting(value: Any) -> bool:
+    """Whether a value is a setting of a part: a single one or a rule in a mapping, and no part or list of parts."""
+    return not isinstance(value, list) and (not isinstance(value, dict) or tag_of(value) is None)

@@ -12,9 +12,8 @@ from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
 from bakeoff.training.pretrain import pretrain
 from bakeoff.training.resolution import resolve_recipe
-from bakeoff.tuning.ranges import RATE
+from bakeoff.tuning.ranges import DECAY, RATE, parse_ranges
 
-DECAY = "training.optimizer.weight_decay"
 LAPTOP = load_recipe("laptop-encoder-tiny")
 FORMS = {"muon": {RATE: {"rate": 0.02, "steps": 10}}, "adamw": {"training.optimizer": {"kind": "adamw", "lr": 1e-3}}}
 
@@ -68,7 +67,7 @@ def test_weights_without_a_gradient_fade_as_the_rule_says(corpus, tmp_path):
 
 @pytest.mark.parametrize("name", ["albert-base", "gcnn-14", "cnn-lm"])
 def test_other_optimizers_have_a_number(name):
-    message = rf"^{name}\.yaml: training\.optimizer: weight_decay: that of \w+ does not follow the passes over a text"
+    message = rf"^{name}\.yaml: training\.optimizer\.weight_decay: this optimizer's does not follow the passes over"
     with pytest.raises(UserError, match=message) as caught:
         load_recipe(name, [f"{DECAY}={{passes: 2}}"])
     assert "\n" not in str(caught.value)
@@ -88,3 +87,15 @@ def test_what_is_wrong_is_said_once(value, message):
     with pytest.raises(UserError, match=rf"^laptop-conv-tiny\.yaml: training\.optimizer[.:] ?({message})") as caught:
         load_recipe("laptop-conv-tiny", [f"{DECAY}={value}"])
     assert "; training" not in str(caught.value)
+
+
+def test_another_optimizer_has_its_usual_decay_again():
+    changed = load_recipe("laptop-encoder-tiny", ["training.optimizer.kind=sgd", f"{RATE}=0.1"]).training.optimizer
+    assert (changed.kind, changed.weight_decay) == ("sgd", 0.0)
+    kept = load_recipe("laptop-encoder-tiny", ["training.optimizer.kind=adamw", f"{RATE}=0.1"]).training.optimizer
+    assert kept.weight_decay == LAPTOP.training.optimizer.weight_decay
+
+
+def test_a_search_of_numbers_takes_the_place_of_the_rule():
+    found = next(each for each in parse_ranges([f"{DECAY}=0.001..0.1"], LAPTOP, trials=5) if each.key == DECAY)
+    assert (found.low, found.high, found.has_own) == (0.001, 0.1, False)

@@ -17,6 +17,9 @@ from bakeoff.yaml_files import parse_value
 RATE = "training.optimizer.lr"
 """The key of the learning rate, which every search has."""
 
+DECAY = "training.optimizer.weight_decay"
+"""The key of the weight decay, where recipes may have a rule in place of a number."""
+
 OVER = "--over"
 """The command line's option for ranges, as errors name it."""
 
@@ -211,6 +214,8 @@ def _range(key: str, text: str, written: str | Sequence[Any], value: Any, where:
     low, high = (parse_value(part, where) for part in bounds.groups())
     if not (is_number(low) and is_number(high) and low <= high):
         raise UserError(f"{where}: expected the lowest and the highest number, such as 1e-4..1e-2, or values 1,2,3")
+    if key == DECAY and isinstance(value, Mapping):
+        value = None  # a rule, which is none of the numbers between
     if value is not None and not is_number(value):
         raise UserError(
             f"{where}: the recipe has {json.dumps(value)} there, which is no number; list values, as in a,b"

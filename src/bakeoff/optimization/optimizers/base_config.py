@@ -3,7 +3,7 @@
 from typing import Annotated, Any, ClassVar, Self
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 from torch import nn
 from typing_extensions import override
 
@@ -99,14 +99,15 @@ class DecayConfig(OptimizerBaseConfig):
     decays_by_passes: ClassVar[bool] = False
     """Whether the decay may follow the text: it is decoupled, and updates are as large as the rate says."""
 
-    @model_validator(mode="after")
-    def _require_a_decoupled_decay(self) -> Self:
-        if isinstance(self.weight_decay, DecayByPasses) and not self.decays_by_passes:
+    @field_validator("weight_decay")
+    @classmethod
+    def _decoupled_by_passes(cls, value: WeightDecay) -> WeightDecay:
+        if isinstance(value, DecayByPasses) and not cls.decays_by_passes:
             raise ValueError(
-                f"weight_decay: that of {self.kind} does not follow the passes over a text; give a number, such as "
+                "this optimizer's does not follow the passes over a text; give a number, such as "
                 "--set training.optimizer.weight_decay=0.01, or take adamw or muon"
             )
-        return self
+        return value
 
     @property
     def decay(self) -> float:
