@@ -71,7 +71,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 PAYING: dict[str, dict[str, Any]] = {
     **{f"SIB-200, {each}": {"finetune": {"epochs": 20, "length": 96}} for each in ("English", "Dutch", "Chinese")},
-    "TREC": {"train_rows": 2000, "finetune": {"epochs": 10, "length": 64}},
+    "TREC": SETTINGS["TREC"],
     "MultiNLI": {"finetune": {"epochs": 4, "length": 96}},
     "EWT": {"train_rows": 2000, "finetune": {"epochs": 10, "length": 96}},
 }

@@ -69,7 +69,7 @@ def export(run: Path, out: Path, *, pooling: str | None = None) -> Exported:
         raise UserError(f"{run}: {what}, whose vectors sentence-transformers would not give; use `bakeoff embed`")
     embedder = Embedder(run, VectorConfig.parse({"pooling": pooling}, "export"), "cpu")
     length, chosen = embedder.format.length, embedder.pooling
-    # WeightedLayerPooling would average layers, but gives its weights the shape of a vector, and fails (version 3.0).
+    # No module is written that averages layers: WeightedLayerPooling was not tried.
     require_last_layer(embedder.taught, Run.open_trained(run), "sentence-transformers reads")
     write = import_module("bakeoff.interop.hugging_face.export").export
     with unfinished(out) as folder:

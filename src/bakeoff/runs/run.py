@@ -56,8 +56,8 @@ class Run:
         self.home = home = run_folder(path)
         if not (home / "recipe.yaml").is_file():
             checksums.require_present(home / "recipe.yaml")
-            others = (home / "config.json").is_file()  # a model in the form of transformers
-            advice = f"`bakeoff import {path} --out RUN` makes one of it" if others else WHERE_RUNS_ARE
+            of_transformers = (home / "config.json").is_file()
+            advice = f"`bakeoff import {path} --out RUN` makes one of it" if of_transformers else WHERE_RUNS_ARE
             raise UserError(f"{path}: this is not a run: it has no recipe.yaml; {advice}")
         if (path / SEARCH).is_file():
             raise UserError(f"{path}: this is not a run but a search; its runs are in {path / 'trials'}")
@@ -297,5 +297,4 @@ class Run:
         Raises:
             UserError: the run has no checkpoint yet, or its weights are damaged.
         """
-        module = filled(self._build, self.weights_file())
-        return module.to(device or torch.device("cpu")).eval()
+        return filled(self._build, self.weights_file()).to(device or torch.device("cpu")).eval()

@@ -45,14 +45,20 @@ def seconds_of_rows(read: Callable[[int], object], count: int) -> float:
         read: a function that reads so many of the rows, spread evenly over all.
         count: the number of all rows.
     """
-    size, first = min(1, count), True
-    while True:
-        began = time.perf_counter()
-        read(size)
-        seconds = time.perf_counter() - began
-        if seconds >= LONG if first else size == count or seconds >= SECONDS:
-            return seconds * count / max(1, size)
-        size, first = size if first else min(count, 2 * size), False
+    size = min(1, count)
+    seconds = _seconds(read, size)
+    if seconds < LONG:
+        seconds = _seconds(read, size)
+        while size < count and seconds < SECONDS:
+            size = min(count, 2 * size)
+            seconds = _seconds(read, size)
+    return seconds * count / max(1, size)
+
+
+def _seconds(read: Callable[[int], object], size: int) -> float:
+    began = time.perf_counter()
+    read(size)
+    return time.perf_counter() - began
 
 
 def seconds_of_steps(of_row: Callable[[int], object], whole: Callable[[int], object], steps: int, batch: int) -> float:
