@@ -40,6 +40,7 @@ def test_each_answer_stands_in_report_terminal_and_results(folder, capsys, monke
     assert "Rise along an order" in page
     assert "Over all tasks" in page
     assert "\\n" not in page.split("<body")[1].split("<script")[0]
+    assert "Difference of recipes from scratch" in page
     assert "Difference of gains from pre-training" in page
     monkeypatch.setenv("COLUMNS", "250")
     print_results(results, folder / "out")
@@ -53,7 +54,7 @@ def test_each_answer_stands_in_report_terminal_and_results(folder, capsys, monke
 def test_one_recipe_against_the_others(folder):
     results = go(folder, write_report, baseline="two")
     for analysis in [*results.analyses, results.over_tasks]:
-        for pairs in (analysis.pairs, analysis.gain_pairs):
+        for pairs in (analysis.pairs, analysis.scratch_pairs, analysis.gain_pairs):
             assert len(pairs) == 2
             assert all("two" in (pair.first, pair.second) for pair in pairs)
     assert findings(results).headline.startswith("No recipe has been shown to be better or worse than “two”.")

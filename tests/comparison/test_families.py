@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 from scipy import stats
+from synthetic_results import make_results
 
 from bakeoff.comparison.facts import TaskFacts
 from bakeoff.comparison.planning.asking import Asking
+from bakeoff.comparison.reporting.family_findings import family_sentences, of_task
 from bakeoff.comparison.statistics.families import TaskGroups, gain_pairs, interactions, over_tasks, trends
 from bakeoff.comparison.statistics.groups import Group, moderate
 from bakeoff.comparison.statistics.pairs import all_pairs
@@ -50,6 +52,28 @@ def test_who_gains_more_from_pre_training():
     against = gain_pairs(trained, scratch, False, Asking(baseline="c"))
     assert (against[0].first, against[0].second) == ("a", "c")
     assert len(against) == 2
+
+
+def test_recipes_from_scratch_have_verdicts_of_their_own():
+    """Pre-training may hide what random weights show, and the other way round."""
+    random = np.random.default_rng(6)
+    trained = recipes(random, {"a": 1.0, "b": 1.0, "c": 1.0})
+    scratch = recipes(random, {"a": 0.0, "b": 0.8, "c": 0.0})
+    tasks = [TaskGroups(task(name), trained, scratch) for name in ("one", "other")]
+    found = over_tasks(tasks, {}, Asking())
+    assert not any(each.real for each in found.pairs)
+    assert {(each.first, each.second) for each in found.scratch_pairs if each.real} == {("b", "a"), ("b", "c")}
+    for each in found.scratch_pairs:
+        assert each.difference == pytest.approx(scratch[each.first].mean - scratch[each.second].mean)
+    results = make_results(names=["a", "b", "c"])
+    (first, *others) = results.analyses
+    first = first.model_copy(update={"scratch_pairs": found.scratch_pairs})
+    told = [*family_sentences(results.model_copy(update={"analyses": [first, *others], "over_tasks": found}))]
+    told = [each for each in told if each.startswith("From scratch, ")]
+    size = 100 * (scratch["b"].mean - scratch["a"].mean)
+    assert any(f"“b” is ahead of “a” on SST-2 by {size:.1f} points, beyond the noise" in each for each in told)
+    assert sum("“b” is ahead of" in each for each in told) == len(told) == 4
+    assert "Difference of recipes from scratch" in "".join(of_task(results, first))
 
 
 def test_a_steady_rise_is_seen_where_no_neighbours_differ():

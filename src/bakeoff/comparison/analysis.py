@@ -89,6 +89,7 @@ def analyse(
         pretrained={label: describe(group) for label, group in pretrained.items()},
         scratch={label: describe(group) for label, group in scratch.items()},
         pairs=all_pairs(pretrained, task.lower_is_better, asking),
+        scratch_pairs=all_pairs(scratch, task.lower_is_better, asking),
         gains=gains(pretrained, scratch, asking),
         gain_pairs=gain_pairs(pretrained, scratch, task.lower_is_better, asking),
         trends=trends(pretrained, orders, asking),

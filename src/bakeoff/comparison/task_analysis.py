@@ -21,6 +21,8 @@ class Analysis(Config):
     """The metric over seeds from random weights, by recipe."""
     pairs: list[Difference] = Field(default=[])
     """The differences of every two recipes with pre-trained weights."""
+    scratch_pairs: list[Difference] = Field(default=[])
+    """The differences of every two recipes from random weights."""
     gains: dict[str, Difference] = Field(default={})
     """The difference between pre-trained and random weights, by recipe."""
     gain_pairs: list[Difference] = Field(default=[])

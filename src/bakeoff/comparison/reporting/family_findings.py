@@ -1,4 +1,4 @@
-"""Families of questions in sentences and sections: all tasks together, gains against gains, trends, interactions."""
+"""Families of questions in sentences and sections: all tasks together, starts from scratch, gains, trends, others."""
 
 from collections.abc import Iterable, Iterator
 
@@ -42,6 +42,7 @@ def family_sentences(results: Results) -> Iterator[str]:
     """Sentences on what exceeds the noise in each family, and on the mean over tasks in any case."""
     for analysis in results.analyses:
         measure = ShownMetric.of(results, analysis.task)
+        yield from _scratch_pairs(measure, analysis.scratch_pairs, f" on {quoted(analysis.task)}")
         yield from _gain_pairs(measure, analysis.gain_pairs, f" on {quoted(analysis.task)}")
         yield from _trends(measure, analysis, f" on {quoted(analysis.task)}", {analysis.task: measure.rows})
     if results.over_tasks is None:
@@ -59,8 +60,10 @@ def family_sentences(results: Results) -> Iterator[str]:
         best = f"; {quoted(pairs[0].first)} has the highest mean: {words}" if words else ""
         other = "another" if results.baseline is None else quoted(results.baseline)
         yield f"{over} together, no recipe can be told to be better than {other}{best}."
-    yield from _gain_pairs(measure, results.over_tasks.gain_pairs, f" {over[0].lower()}{over[1:]}")
-    yield from _trends(measure, results.over_tasks, f" {over[0].lower()}{over[1:]}", rows)
+    where = f" {over[0].lower()}{over[1:]}"
+    yield from _scratch_pairs(measure, results.over_tasks.scratch_pairs, where)
+    yield from _gain_pairs(measure, results.over_tasks.gain_pairs, where)
+    yield from _trends(measure, results.over_tasks, where, rows)
     yield from _interactions(measure, [each for each in results.interactions if each.better])
 
 
@@ -71,6 +74,14 @@ def _size(measure: ShownMetric, difference: Difference) -> str:
     low, high = map(measure.change, upwards.interval)
     size = f"{measure.extent(difference.difference)}{measure.steps}"
     return f"{size}, beyond the noise (95 % interval {low} to {high})"
+
+
+def _scratch_pairs(measure: ShownMetric, pairs: list[Difference], where: str) -> Iterator[str]:
+    real = [pair for pair in pairs if pair.better]
+    for pair in real[:MOST]:
+        yield f"From scratch, {quoted(pair.first)} is ahead of {quoted(pair.second)}{where} by {_size(measure, pair)}."
+    if len(real) > MOST:
+        yield f"From scratch, {len(real) - MOST} more differences{where} exceed the noise."
 
 
 def _gain_pairs(measure: ShownMetric, pairs: list[Difference], where: str) -> Iterator[str]:
@@ -111,13 +122,15 @@ def _interactions(measure: ShownMetric, real: list[Interaction]) -> Iterator[str
 
 
 def of_task(results: Results, analysis: Analysis) -> Iterator[str]:
-    """The tables of a task's gains against each other, and of its trends."""
+    """The tables of a task's recipes from scratch, of its gains against each other, and of its trends."""
     measure = ShownMetric.of(results, analysis.task)
     rows = {analysis.task: measure.rows}
     yield from _tables(measure, analysis, rows)
 
 
 def _tables(measure: ShownMetric, analysis: Analysis, rows: dict[str, int]) -> Iterator[str]:
+    if analysis.scratch_pairs:
+        yield tables.differences(measure, analysis.scratch_pairs, "Difference of recipes from scratch", rows)
     if analysis.gain_pairs:
         yield tables.differences(measure, analysis.gain_pairs, "Difference of gains from pre-training", rows)
     if analysis.trends:

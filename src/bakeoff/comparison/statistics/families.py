@@ -4,6 +4,7 @@ Each is a weighted sum of mean scores with the noise of `bakeoff.comparison.stat
 correction of its own:
 
 - *gain against gain*: (A pre-trained - A from scratch) - (B pre-trained - B from scratch), for all pairs of a task;
+- *from scratch*: the pairs of a task as for pre-trained recipes, of the same models from random weights;
 - *trend*: for K recipes in an order, the slope of the line through their means, times K - 1: the rise from the first to
   the last, which finds what grows steadily and no neighbours need show (Abelson and Tukey 1963 have it as a contrast);
 - *over tasks*: the pairs, gains and so on of the mean score over tasks, seed by seed, for tasks are the same for all;
@@ -96,6 +97,7 @@ def over_tasks(tasks: Sequence[TaskGroups], orders: Mapping[str, Sequence[str]],
         pretrained={label: describe(group) for label, group in pretrained.items()},
         scratch={label: describe(group) for label, group in scratch.items()},
         pairs=all_pairs(pretrained, asking=asking),
+        scratch_pairs=all_pairs(scratch, asking=asking),
         gains=gains(pretrained, scratch, asking),
         gain_pairs=gain_pairs(pretrained, scratch, False, asking),
         trends=trends(pretrained, orders, asking),
