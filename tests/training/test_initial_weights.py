@@ -58,7 +58,12 @@ def test_it_goes_on_from_the_runs_loss_with_the_runs_recipe(albert, corpus, tmp_
     assert validations(run)[-1] != validations(albert)[-1]
     assert run.recipe == albert.recipe
     taken = run.environment["initial_weights"]
-    assert taken == {"tensors": taken["of"], "of": len(load_file(run.path / "model.safetensors")), "fresh": []}
+    assert taken == {
+        "tensors": taken["of"],
+        "of": len(load_file(run.path / "model.safetensors")),
+        "fresh": [],
+        "unused": [],
+    }
     assert run.environment["origin"] == f"from {albert.path}"
     assert f"| begun | from {albert.path} |" in (run.path / "README.md").read_text()
     assert "begun |" not in (albert.path / "README.md").read_text()
@@ -90,6 +95,18 @@ def test_heads_of_other_objectives_are_fresh(albert, corpus, tmp_path):
     recipe = albert.recipe.changed({"objective": [{"kind": "mlm", "ngram": 3}, {"kind": "nsp"}]})
     run = train(recipe, corpus, tmp_path / "run", start=Start(run=albert.path))
     assert run.environment["initial_weights"]["fresh"] == ["heads.nsp"]
+    assert run.environment["initial_weights"]["unused"] == ["heads.sop"]
+
+
+def test_parts_that_only_the_run_has_are_named(bert, corpus):
+    """Without biases the model is another function than the run's: its first loss is not the run's last."""
+    module = PretrainingModel(bert.recipe.changed({"model.bias": False}), corpus.tokenizer.size)
+    taken = Start(run=bert.path).load(module, corpus)
+    assert taken["fresh"] == []
+    biases = [name for name in load_file(bert.path / "model.safetensors") if name.endswith(".bias")]
+    assert "model.encoder.parts.ffn.*.function.output.bias" in taken["unused"]
+    assert all(each.endswith(".bias") for each in taken["unused"])
+    assert len(taken["unused"]) < len(biases)
 
 
 def test_a_resumed_training_does_not_need_the_run_it_came_from(bert, corpus, tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """The first weights of a training that come from other runs instead of chance."""
 
+import re
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -14,6 +15,7 @@ from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.models.layer_map import GrowBy, grown, model_sources, stack_sources
 from bakeoff.recipe import Recipe
 from bakeoff.runs.run import Run
+from bakeoff.stored_tensors import StoredTensors
 from bakeoff.tensors import load_tensors
 
 TOKEN_TABLE = "model.embedding.tokens.weight"
@@ -80,7 +82,8 @@ class Start(Config):
         """Put the runs' weights into a module with fresh weights.
 
         Returns:
-            How many `tensors` were taken, how many the module has (`of`), and which parts of it stayed `fresh`.
+            How many `tensors` were taken, how many the module has (`of`), which parts of it stayed `fresh`, and, of
+            one whole run, what is `unused` (`heads.nsp`, `model.encoder.parts.mixer.*.function.query_norm.weight`).
 
         Raises:
             UserError: a run is missing or unfinished, has another tokenizer than the corpus, or does not fit.
@@ -96,13 +99,15 @@ class Start(Config):
                 sources.append(_decoder(Run.open_finished(self.decoder), module))
         sources[0].run.require_tokenizer_of(corpus)
         tensors: dict[str, Tensor] = {}
+        unused: list[str] = []
         for source in sources:
             tensors |= source.read(module)
+            unused += [] if self.run is None else source.unused()
         module.load_state_dict(tensors, strict=False)
         state = module.state_dict()
         assert all(torch.equal(state[name].cpu(), tensor) for name, tensor in tensors.items())
         fresh = sorted({_part_of(name) for name in state if name not in tensors})
-        return {"tensors": len(tensors), "of": len(state), "fresh": fresh}
+        return {"tensors": len(tensors), "of": len(state), "fresh": fresh, "unused": unused}
 
     def _whole(self, run: Run, module: PretrainingModel) -> "WeightSource":
         """The whole model and the heads of the run's objectives; its generator too, unless the run grows."""
@@ -152,6 +157,13 @@ class WeightSource(NamedTuple):
                 other = "" if source == name else f" ({source})"
                 raise UserError(f"{self.run.path}: {name} is {here} here, but {there} there{other}")
         return {name: file[source] for name, source in self.names.items()}
+
+    def unused(self) -> list[str]:
+        """What is not taken of the run: heads, and tensors that the model does not have, those of all layers as one."""
+        file, taken = StoredTensors(self.run.path / "model.safetensors"), {*self.names.values()}
+        model = {name for name in file if name.startswith("model.")}
+        parts = {*map(_part_of, file.keys() - model - taken)} - {_part_of(name) for name in taken - model}
+        return sorted({re.sub(r"\.\d+\b", ".*", name) for name in model - taken} | parts)
 
 
 def _encoder(run: Run, module: PretrainingModel) -> WeightSource:

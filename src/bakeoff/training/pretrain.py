@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bakeoff.config import differing
 from bakeoff.display.progress import Shown, TrainingProgress
-from bakeoff.display.wording import number
+from bakeoff.display.wording import listed, number
 from bakeoff.distributed.launch import together
 from bakeoff.distributed.processes import Processes
 from bakeoff.distributed.shards import whole
@@ -225,7 +225,8 @@ class Training:
         elif asked.resume and not resumed:
             self._say(f"nothing to resume in {asked.out}; starting at step 0")
         if taken is not None and not resumed:
-            self._say(f"begun {asked.start}: {taken['tensors']} of {taken['of']} tensors")
+            unused = f"; without the run's {listed(taken['unused'])}" if taken["unused"] else ""
+            self._say(f"begun {asked.start}: {taken['tensors']} of {taken['of']} tensors{unused}")
             trainer.save()  # so that a resumed training does not need the runs that it started from
         if self.shown.shown:
             self._remark(resumed)

@@ -240,7 +240,8 @@ def _kept(run: "Run") -> dict[str, str]:
 
 
 def _taken(environment: dict[str, Any]) -> str:
-    """The number of tensors that came from other runs, and the names of fresh ones."""
+    """The number of tensors that came from other runs, and the names of those that are fresh or were not taken."""
     taken = environment["initial_weights"]
     fresh = f", fresh: {', '.join(taken['fresh'])}" if taken["fresh"] else ""
-    return f"{taken['tensors']} of {taken['of']} tensors{fresh}"
+    unused = f", not taken: {', '.join(taken['unused'])}" if taken.get("unused") else ""
+    return f"{taken['tensors']} of {taken['of']} tensors{fresh}{unused}"

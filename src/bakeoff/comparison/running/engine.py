@@ -101,7 +101,7 @@ class Engine:
         run = Run.open_finished(start)
         if corpus is None:
             count = len(build_on_meta(run.recipe, run.tokenizer.size).state_dict())
-            taken: dict[str, Any] = {"tensors": count, "of": count, "fresh": []}
+            taken: dict[str, Any] = {"tensors": count, "of": count, "fresh": [], "unused": []}
         else:
             opened = open_corpus(corpus)
             run.require_tokenizer_of(opened)
