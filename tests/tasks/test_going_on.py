@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shutil
 import signal
 
 import pytest
@@ -170,7 +171,7 @@ def test_an_error_behind_a_checkpoint_keeps_it_and_one_before_leaves_nothing(run
         with monkeypatch.context() as patch:
             patch.setattr(finetuning, "predictions_of", failing(error))
             with pytest.raises(kind, match=told):
-                finetune(run, task, tmp_path / "out", config=SEVERAL, **QUIET)
+                finetune(run, task, tmp_path / "out", config=SEVERAL, resume=True, **QUIET)
     found = finetune(run, task, tmp_path / "out", config=SEVERAL, resume=True, **QUIET)
     assert (found.path / "model.safetensors").read_bytes() == (whole.path / "model.safetensors").read_bytes()
     with monkeypatch.context() as patch:
@@ -192,8 +193,12 @@ def test_what_was_begun_with_other_settings_is_not_gone_on_with(run, task, tmp_p
         ({"config": SEVERAL, "task": task.model_copy(update={"train_rows": 100})}, r"task\.train_rows null, not 100"),
     ]
     for options, what in others:
-        with pytest.raises(UserError, match=f"begun with {what}; leave --resume out"):
+        with pytest.raises(UserError, match=f"begun with {what}; choose another --out, or delete .*unfinished"):
             finetune(run, **{"task": task, **options}, out=tmp_path / "out", resume=True, **QUIET)
+    with pytest.raises(
+        UserError, match=r"stopped here after step 2; go on with --resume, or delete .*\.out\.unfinished"
+    ):
+        finetune(run, task, tmp_path / "out", config=SEVERAL, **QUIET)
     assert (tmp_path / ".out.unfinished" / "checkpoints" / "step-00000002").is_dir()  # it is still there to go on with
     found = finetune(run, task, tmp_path / "out", config=SEVERAL, resume=True, **QUIET)
     with monkeypatch.context() as patch:  # what is finished is not trained again
@@ -215,7 +220,8 @@ def test_a_checkpoint_that_is_damaged_is_told_in_one_line(run, task, tmp_path, m
     weights.write_bytes(weights.read_bytes()[:-8])
     with pytest.raises(UserError, match=r"step-00000002: this checkpoint is damaged .*; delete it, and --resume b"):
         finetune(run, task, tmp_path / "out", config=SEVERAL, resume=True, **QUIET)
-    finetune(run, task, tmp_path / "out", config=SEVERAL, **QUIET)
+    shutil.rmtree(weights.parent)
+    finetune(run, task, tmp_path / "out", config=SEVERAL, resume=True, **QUIET)
 
 
 def test_every_rate_is_tried_with_every_number_of_epochs_and_what_it_cost_is_told(whole):

@@ -233,6 +233,6 @@ def test_what_an_older_version_has_saved_is_refused(run, task, tmp_path, monkeyp
     stopped(monkeypatch, 2, lambda: finetune(run, task, tmp_path / "out", config=config, **QUIET))
     folder = tmp_path / ".out.unfinished"
     (folder / "checkpoints").rename(folder / "checkpoint-1")
-    with pytest.raises(UserError, match="saved in another form; leave --resume out to begin anew"):
+    with pytest.raises(UserError, match="saved in another form; go on with that version, or delete"):
         finetune(run, task, tmp_path / "out", config=config, resume=True, **QUIET)
     assert (folder / "checkpoint-1").is_dir()  # for that version

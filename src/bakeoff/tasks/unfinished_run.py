@@ -19,7 +19,7 @@ from bakeoff.same_settings import require_same
 from bakeoff.signals import stop_signals
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.unfinished import require_free, unfinished, unfinished_folder
+from bakeoff.unfinished import ELSEWHERE, require_free, unfinished, unfinished_folder
 from bakeoff.yaml_files import parse_yaml
 
 
@@ -58,9 +58,12 @@ def resumable(
         config: the config of the settings among the inputs.
 
     Raises:
-        UserError: `out` holds something, its folder cannot be written to, or the folder to be resumed had other inputs.
+        UserError: `out` holds something, its folder cannot be written to, the folder to be resumed had other inputs, or
+            it has checkpoints and is not to be resumed.
     """
     require_no_run(out)
+    if not resume:
+        _require_nothing_kept(out)
     begun = resume and (unfinished_folder(out) / ASKED).is_file()
     refused = begun  # until it is known that it is gone on with
 
@@ -72,7 +75,7 @@ def resumable(
         with unfinished(out, resume=begun, keeps=keeps, last=_finish) as folder:
             if begun:
                 _require_current(out, folder)
-                require_same_inputs(out, folder, asked, "leave --resume out to begin anew", config)
+                require_same_inputs(out, folder, asked, f"{ELSEWHERE}, or {_anew(out)}", config)
                 refused = False
                 remove(_aside(folder))  # a kill came as the folder was to get its name
                 for left in (folder / checksums.NAME, *folder.glob(".*.partial")):
@@ -111,9 +114,20 @@ def _require_current(out: Path, folder: Path) -> None:
     """Refuse the checkpoints of an older version, which stood beside the other files."""
     if any(folder.glob("checkpoint-*")):
         raise UserError(
-            f"{out}: stopped in a version that saved in another form; leave --resume out to begin anew, or go on with "
-            "that version"
+            f"{out}: stopped in a version that saved in another form; go on with that version, or {_anew(out)}"
         )
+
+
+def _require_nothing_kept(out: Path) -> None:
+    """Refuse to drop the checkpoints of a training that was stopped."""
+    if steps := list_checkpoints(_checkpoints(unfinished_folder(out))):
+        step = int(steps[-1].name.removeprefix("step-"))
+        raise UserError(f"{out}: a training was stopped here after step {step:,}; go on with --resume, or {_anew(out)}")
+
+
+def _anew(out: Path) -> str:
+    """Advice on how to begin anew where something unfinished is kept."""
+    return f"delete {out.parent / unfinished_folder(out).name} to begin anew"
 
 
 @contextmanager
