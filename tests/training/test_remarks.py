@@ -10,6 +10,7 @@ from bakeoff.training.remarks import changed_settings
 ALL = "the warm-up takes all 50 steps, so that the learning rate arrives at 0.001 at the very end"
 SHARE = "warm-up of 5 of the 50 steps, the share that 100 have of the recipe's own budget"
 FEWER = "the held-out loss is measured 2 times and not 12: 25 steps lie between two measurements at least"
+CYCLES = "the average is of 2 cycles and not 40, of a step each, for training.average begins so late"
 
 
 @pytest.mark.parametrize(
@@ -23,6 +24,12 @@ FEWER = "the held-out loss is measured 2 times and not 12: 25 steps lie between 
         ({"training.validations": 12, "training.budget": {"steps": 50}}, None, [FEWER]),
         ({"training.validations": 2, "training.budget": {"steps": 50}}, None, []),
         ({"training.validations": 20, "training.budget": {"steps": 50}}, None, []),
+        (
+            {"training.average": {"kind": "swa", "share": 0.05, "cycles": 40}, "training.budget": {"steps": 50}},
+            None,
+            [CYCLES],
+        ),
+        ({"training.average": {"kind": "swa"}, "training.budget": {"steps": 50}}, None, []),
     ],
 )
 def test_what_a_budget_changes_is_said(changes, budget, expected):

@@ -188,6 +188,7 @@ def test_a_lost_teacher_ends_no_run_that_is_finished_as_it_is(stopped, tmp_path)
         pretrain(None, None, stopped.path, resume=True, progress=False, device="cpu")
     run = pretrain(None, None, stopped.path, finish_now=True, progress=False, device="cpu")
     assert run.summary["steps"] == 4
+    assert pretrain(None, None, stopped.path, resume=True, progress=False, device="cpu").summary == run.summary
 
 
 def test_a_teacher_that_stands_elsewhere_now_goes_on_teaching(stopped, corpus, tmp_path):

@@ -93,8 +93,19 @@ def open_training(asked: Asked) -> Opened:
         "origin": _origin(asked, run),
     }
     if wanted.training.distillation is not None and not asked.finish_now:
-        request["teachers"] = asked.processes.once(lambda: identities(wanted, corpus))
+        request["teachers"] = asked.processes.once(lambda: _teachers(run, wanted, corpus))
     return Opened(asked, run, corpus, wanted, recipe.tokenizer, device, request)
+
+
+def _teachers(run: Run | None, wanted: Recipe, corpus: AnyCorpus) -> list[dict[str, str]]:
+    """The records of the teachers; of a finished run, which needs them no more, those that it was begun with."""
+    try:
+        return identities(wanted, corpus)
+    except UserError:
+        if run is None or not run.finished:
+            raise
+        recorded: list[dict[str, str]] = run.environment.get("teachers", [])
+        return recorded
 
 
 def _begun(asked: Asked) -> Run | None:

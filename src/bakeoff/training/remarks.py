@@ -10,6 +10,7 @@ from bakeoff.corpus.store import Corpus
 from bakeoff.display.wording import counted, duration, quantity
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.optimization.averages import StochasticAverageConfig
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
 from bakeoff.tokenizer.hidden import MOST_HIDDEN
@@ -63,6 +64,16 @@ def changed_settings(wanted: Recipe, resolved: Recipe) -> Iterator[str]:
         yield (
             f"the held-out loss is measured {counted(fewer, 'time')} and not {measured:,}: "
             f"{FEWEST_STEPS_BETWEEN_VALIDATIONS} steps lie between two measurements at least"
+        )
+    average = wanted.training.average
+    if (
+        isinstance(average, StochasticAverageConfig)
+        and steps
+        and (made := len(average.ends(steps)) - 1) < average.cycles
+    ):
+        yield (
+            f"the average is of {counted(made, 'cycle')} and not {average.cycles:,}, of a step each, for training.average "
+            f"begins so late; give its share more than {average.share:g} of the {steps:,} steps, or fewer cycles"
         )
 
 
