@@ -72,8 +72,9 @@ def changed_settings(wanted: Recipe, resolved: Recipe) -> Iterator[str]:
         and (made := len(average.ends(steps)) - 1) < average.cycles
     ):
         yield (
-            f"the average is of {counted(made, 'cycle')} and not {average.cycles:,}, of a step each, for training.average "
-            f"begins so late; give its share more than {average.share:g} of the {steps:,} steps, or fewer cycles"
+            f"the average is of {counted(made, 'cycle')} and not {average.cycles:,}, of a step each, for "
+            f"training.average begins so late; give its share more than {average.share:g} of the {steps:,} steps, or "
+            "fewer cycles"
         )
 
 
