@@ -5,10 +5,11 @@
 
 STSB has sts-train.tsv, sts-dev.tsv and sts-test.tsv as published. Each RUN is taught three ways, with each seed: from
 the documents of CORPUS; from the sentences of STS-B's train part, without their scores; and from the documents, but
-whitened over these sentences. The first two rows of a run are its vectors as they are, and whitened over the
-part that is measured, as `similarity --whiten` does. Spearman's correlation of cosines with the scores of the part;
-intervals are of the difference to the cosine of TF-IDF of characters, of 2,000 bootstraps of the pairs. Settings were
-chosen on dev; test is measured once. Trainings that are done or were stopped are gone on with when OUT is the same.
+whitened over these sentences. The first two rows of a run are its vectors as they are, and whitened over the part that
+is measured, as `similarity --whiten` does. Each taught run is measured again together with TF-IDF of characters, by the
+mean of both cosines, as `similarity` has it. Spearman's correlation of cosines with the scores of the part; intervals
+are of the difference to the cosine of TF-IDF of characters, of 2,000 bootstraps of the pairs. Settings were chosen on
+dev; test is measured once. Trainings that are done or were stopped are gone on with when OUT is the same.
 """
 
 import argparse
@@ -25,7 +26,7 @@ import bakeoff
 from bakeoff.contrastive.config import ContrastConfig
 from bakeoff.optimization.budget import Budget
 from bakeoff.overrides import parse_override
-from bakeoff.vectors.baselines import baselines
+from bakeoff.vectors.baselines import OF_CHARACTERS, baselines
 
 SCORE, FIRST, SECOND = 4, 5, 6
 """The columns of the published files."""
@@ -103,7 +104,7 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     one, other, scores = pairs(options.stsb, options.part)
     counted = {name: each.of_pairs(one, other) for name, each in baselines(list(dict.fromkeys([*one, *other]))).items()}
-    base = counted["tf-idf of characters"]
+    base = counted[OF_CHARACTERS]
     print(f"\nSpearman's correlation on {options.part}, {len(scores):,} pairs:\n")
     print("| run | vectors | correlation | by seed | minus tf-idf of characters |\n|---|---|---|---|---|")
     for name, found in counted.items():
@@ -113,7 +114,10 @@ def main() -> None:
         figures = bakeoff.similarity(run, written(options, one, other, scores), device="cpu", whiten=True, **COLUMNS)
         print(row(run, "whitened over the part", [np.array(figures["cosines"])], base, scores), flush=True)
         for name, made in taught(run, options):
-            print(row(run, name, [cosines(path, one, other) for path in made], base, scores), flush=True)
+            found = [cosines(path, one, other) for path in made]
+            print(row(run, name, found, base, scores), flush=True)
+            both = [(each + base) / 2 for each in found]
+            print(row(run, f"{name}, with {OF_CHARACTERS}", both, base, scores), flush=True)
 
 
 COLUMNS = {"text_column": "sentence1", "pair_column": "sentence2", "label_column": "score"}

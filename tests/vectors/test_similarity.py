@@ -72,7 +72,9 @@ def test_scores_are_correlated_and_partners_sought(run, file, monkeypatch):
     expected = {"cosine": naive_cosines(*vectors), **naive_baselines()}
     np.testing.assert_allclose(found["cosines"], np.diag(expected["cosine"]), atol=1e-5)
     assert list(found["baselines"]) == list(expected)[1:]
-    for name, own in {"cosine": found["scores"], **found["baselines"]}.items():
+    expected["together"] = (expected["cosine"] + expected["tf-idf of characters"]) / 2
+    scores = {"cosine": found["scores"], **found["baselines"], "together": found["together"]}
+    for name, own in scores.items():
         diagonal = np.diag(expected[name])
         assert own["spearman"] == pytest.approx(stats.spearmanr(SCORES, diagonal).statistic, abs=2e-3), name
         assert own["pearson"] == pytest.approx(stats.pearsonr(SCORES, diagonal).statistic, abs=1e-4), name
@@ -143,6 +145,7 @@ def test_the_table_and_json_of_the_command_line(run, file, capsys):
         "tf-idf of words",
         "tf-idf of characters",
         "word overlap",
+        "cosine with tf-idf of characters",
     ]
     assert command([*arguments, "--json", "--least-score", "3", "--at", "2", "--layers", "1,-1"]) == 0
     found = json.loads(capsys.readouterr().out)

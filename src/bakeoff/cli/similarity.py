@@ -12,6 +12,7 @@ from bakeoff.cli.shared.options import Device, Json
 from bakeoff.cli.shared.printing import print_table
 from bakeoff.display.terminal import write_json
 from bakeoff.display.wording import counted
+from bakeoff.vectors.baselines import OF_CHARACTERS
 from bakeoff.vectors.options import SimilarityOptions
 
 COLUMNS = ("text_column", "pair_column", "label_column", "least_score", "at")
@@ -58,6 +59,7 @@ def similarity(
             **({"unknown": figures["hidden"]} if figures["hidden"] else {}),
             "cosine, whitened" if options["whiten"] else "cosine": _figures(figures["scores"]),
             **_baselines(figures["baselines"]),
+            f"cosine with {OF_CHARACTERS}": _figures(figures["together"]),
         }
     )
 

@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from bakeoff.tasks.baselines.tfidf import CHARACTERS, MOST_FEATURES, WORDS
 from bakeoff.vectors.retrieval import rows_at_once
 
+OF_CHARACTERS = "tf-idf of characters"
+"""The baseline that runs are put together with."""
+
 
 class Comparer(Protocol):
     """A way to compare texts."""
@@ -34,7 +37,7 @@ def baselines(texts: Sequence[str]) -> dict[str, Comparer]:
     return {
         "tf-idf of words": TfIdf(texts, WORDS),
         # Languages without spaces have words of one cluster.
-        "tf-idf of characters": TfIdf(texts, CHARACTERS),
+        OF_CHARACTERS: TfIdf(texts, CHARACTERS),
         "word overlap": WordOverlap(texts),
     }
 
@@ -63,6 +66,28 @@ class TfIdf:
         count = rows_at_once(len(partners))
         for first in range(0, len(texts), count):
             yield (rows[first : first + count] @ others).toarray()
+
+
+class Together:
+    """The mean of two cosines: the cosine of both vectors side by side, each of length 1.
+
+    Args:
+        one: a way to compare texts by a cosine.
+        other: another one.
+    """
+
+    def __init__(self, one: Comparer, other: Comparer) -> None:
+        self._both = one, other
+
+    def of_pairs(self, firsts: Sequence[str], seconds: Sequence[str]) -> NDArray[np.floating]:
+        """(N,) similarity of each pair."""
+        one, other = (each.of_pairs(firsts, seconds) for each in self._both)
+        return (one + other) / 2
+
+    def of_all(self, texts: Sequence[str], partners: Sequence[str]) -> Iterator[NDArray[np.floating]]:
+        """(C, P) similarities of texts with all partners, part by part in the order of texts."""
+        for one, other in zip(*(each.of_all(texts, partners) for each in self._both), strict=True):
+            yield (one + other) / 2
 
 
 class WordOverlap:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bakeoff.errors import UserError
 from bakeoff.reading.aligned import clean
 from bakeoff.tasks.reading.tables import Table, read_table
-from bakeoff.vectors.baselines import Comparer, baselines
+from bakeoff.vectors.baselines import OF_CHARACTERS, Comparer, Together, baselines
 from bakeoff.vectors.embed import vectors_of
 from bakeoff.vectors.embedder import Embedder
 from bakeoff.vectors.options import SimilarityOptions
@@ -39,9 +39,10 @@ def similarity(run: str | Path, data: str | Path, *, device: str = "auto", **opt
     Returns:
         The options run, data, pooling, layers, whiten; width (D); rows; blank (number of texts without words);
         truncated (number of different texts that were cut); hidden (a sentence on their unknown tokens, or None);
-        cosines, one for each row; scores of the run, and baselines, the scores of each baseline without a model. Scores
-        have spearman and pearson if there is a column of scores (0 if either side is constant), and for retrieval
-        recall by k, mrr, and the numbers of queries and partners.
+        cosines, one for each row; scores of the run, baselines, the scores of each baseline without a model, and
+        together, those of the mean of the run's cosine and that of TF-IDF of characters. Scores have spearman and
+        pearson if there is a column of scores (0 if either side is constant), and for retrieval recall by k, mrr, and
+        the numbers of queries and partners.
 
     Raises:
         UserError: an option or the file has a mistake, or `embed` would refuse the run.
@@ -55,7 +56,11 @@ def similarity(run: str | Path, data: str | Path, *, device: str = "auto", **opt
     texts = list(dict.fromkeys([*table.texts, *table.pairs]))
     vectors, truncated = vectors_of(embedder, texts)
     cosines = Cosines(texts, whitened(vectors, str(data)) if asked.whiten else vectors)
-    figures = _measured(cosines, table, scores, partners, asked.at)
+    counted = baselines(texts)
+
+    def measured(comparer: Comparer) -> dict[str, Any]:
+        return _measured(comparer, table, scores, partners, asked.at)
+
     return {
         "run": str(run),
         "data": str(data),
@@ -67,10 +72,9 @@ def similarity(run: str | Path, data: str | Path, *, device: str = "auto", **opt
         "blank": sum(not text.strip() for text in (*table.texts, *table.pairs)),
         "truncated": truncated,
         "hidden": str(embedder.format.tokenizer.hidden([clean(text) for text in texts])) or None,
-        "scores": figures,
-        "baselines": {
-            name: _measured(each, table, scores, partners, asked.at) for name, each in baselines(texts).items()
-        },
+        "scores": measured(cosines),
+        "baselines": {name: measured(each) for name, each in counted.items()},
+        "together": measured(Together(cosines, counted[OF_CHARACTERS])),
         "cosines": cosines.of_pairs(table.texts, table.pairs).tolist(),
     }
 
