@@ -74,6 +74,10 @@ def test_recipes_from_scratch_have_verdicts_of_their_own():
     assert any(f"“b” is ahead of “a” on SST-2 by {size:.1f} points, beyond the noise" in each for each in told)
     assert sum("“b” is ahead of" in each for each in told) == len(told) == 4
     assert "Difference of recipes from scratch" in "".join(of_task(results, first))
+    one_model = all_pairs(dict.fromkeys("abc", scratch["a"]))
+    assert {each.verdict for each in one_model} == {"identical"}
+    first = first.model_copy(update={"scratch_pairs": one_model})
+    assert "Difference of recipes from scratch" not in "".join(of_task(results, first))
 
 
 def test_a_steady_rise_is_seen_where_no_neighbours_differ():

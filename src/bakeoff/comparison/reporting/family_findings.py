@@ -129,7 +129,8 @@ def of_task(results: Results, analysis: Analysis) -> Iterator[str]:
 
 
 def _tables(measure: ShownMetric, analysis: Analysis, rows: dict[str, int]) -> Iterator[str]:
-    if analysis.scratch_pairs:
+    # Recipes that differ in their pre-training alone are one model from scratch, of which there is nothing to say.
+    if any(pair.verdict != "identical" for pair in analysis.scratch_pairs):
         yield tables.differences(measure, analysis.scratch_pairs, "Difference of recipes from scratch", rows)
     if analysis.gain_pairs:
         yield tables.differences(measure, analysis.gain_pairs, "Difference of gains from pre-training", rows)
