@@ -65,6 +65,16 @@ def test_rows_are_documents(tmp_path, form, kind):
 
 
 @pytest.mark.parametrize("form", FORMS)
+def test_a_file_without_rows_is_read_like_any_other(tmp_path, form):
+    """Programs that write a table in parts leave some of them without rows."""
+    nothing = pyarrow.table({"text": pyarrow.array([], pyarrow.string())})
+    (tmp_path / "parts").mkdir()
+    write(tmp_path / "parts/0", form, nothing)
+    write(tmp_path / "parts/1", form, {"text": ["One.", "Two."]})
+    assert read(tmp_path / "parts") == ([["One."], ["Two."]], {})
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_the_same_corpus_as_from_lines(tmp_path, form):
     """In several batches, with another column's name, and beside a file of another format."""
     texts = [f"Document {i} of many.\nIts second paragraph." for i in range(700)]

@@ -101,9 +101,10 @@ class ColumnReader(TableReader):
             columns = _columns_of(fields)
             done = 0
             for group in range(file.metadata.num_row_groups):
-                rows = min(
-                    (self._rows_at_once(raw, file.metadata.row_group(group), column) for column in columns), default=1
-                )
+                described = file.metadata.row_group(group)
+                if not described.num_rows:  # a table without rows has a row group, and no page in it
+                    continue
+                rows = min((self._rows_at_once(raw, described, column) for column in columns), default=1)
                 for batch in file.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False):
                     yield fields, batch
                     done += len(batch)
