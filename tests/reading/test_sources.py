@@ -167,6 +167,10 @@ def test_files_folders_globs(tmp_path):
         ("a.csv", b"id,text\n1,x\n2\n", r"a\.csv:3: the row has 1 column,"),
         ("a.tsv", b"1\tsome words\n", r"a\.tsv:1: no column 'text'"),
         ("a.docx", b"x", r"a\.docx: not a text file"),
+        ("a.txt", "A line.\nAnother.\n".encode("utf-16-le"), r"a\.txt:1: it holds NUL bytes.*iconv -f utf-16le"),
+        ("a.txt", "Ah\n\nAnother line.\n".encode("utf-16-be"), r"a\.txt:3: it holds NUL bytes"),
+        ("a.jsonl", '{"text": "a"}\n'.encode("utf-16-le"), r"a\.jsonl:1: it holds NUL bytes"),
+        ("a.txt", "A line.\n".encode("utf-32"), r"a\.txt:1: it is of UTF-32; convert it: iconv -f utf-32"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_clear_line(tmp_path, name, content, message):
@@ -186,6 +190,11 @@ def test_damaged_compression(tmp_path):
                 read(file)
         file.write_bytes(data + data)  # compressed files may be concatenated
         assert read(file)[0] == [[" ".join(["text"] * 20_000)]]
+
+
+def test_some_nul_bytes_are_no_sign_of_another_encoding(tmp_path):
+    line = "\0, \x01 and A\0B\0 stand in a text that is long enough"
+    assert read(write(tmp_path / "a.txt", line.encode()))[0] == [[line]]
 
 
 def test_replacing_invalid_bytes(tmp_path):

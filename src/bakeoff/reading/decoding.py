@@ -22,6 +22,8 @@ def decompressed(path: Path, raw: BinaryIO) -> BinaryIO | io.BufferedReader:
 _WIDE = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 """Encodings of two bytes a character, as spreadsheets write them, by the mark with which a file begins."""
 
+_UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
+
 
 def utf8_of(mark: bytes, begun: bytes, rest: BinaryIO | io.BufferedReader, errors: str) -> io.BufferedReader:
     """The bytes of a text in UTF-16 as UTF-8.
@@ -37,8 +39,32 @@ def utf8_of(mark: bytes, begun: bytes, rest: BinaryIO | io.BufferedReader, error
 
 def wide_mark(data: bytes) -> bytes | None:
     """UTF-16's byte order mark at the beginning of a file, if there is one."""
-    return next((mark for mark in _WIDE if data.startswith(mark)), None)
+    return next((mark for mark in _WIDE if data.startswith(mark) and not data.startswith(_UTF32)), None)
 
+
+_SHORTEST, _SAMPLE = 8, 1 << 12
+"""Bytes of a line from which on, and up to which, its NUL bytes are counted."""
+
+
+def wide_mistake(data: bytes, first: bool) -> str | None:
+    """The mistake in a line that is of UTF-16 without a mark, or of UTF-32, and advice; None: it is of neither.
+
+    Such a line is valid UTF-8 where its letters are those of ASCII, whose every second byte is NUL then; a few NUL
+    bytes alone are not taken for that.
+
+    Args:
+        data: the line in bytes, or its beginning.
+        first: whether it is a file's first line, on which a mark would stand.
+    """
+    if first and data.startswith(_UTF32):
+        return "it is of UTF-32; convert it: iconv -f utf-32 -t utf-8 FILE"
+    sample = data[:_SAMPLE]
+    wide = len(data) >= _SHORTEST and max(sample[side::2].count(0) * 2 / len(sample) for side in (0, 1)) > 0.5
+    return NUL_BYTES if wide else None
+
+
+NUL_BYTES = "it holds NUL bytes, as UTF-16 without a mark does; convert it: iconv -f utf-16le -t utf-8 FILE"
+"""The mistake in a text with NUL bytes, and advice."""
 
 _COMPRESSED = 1 << 10
 """Compressed bytes that are decompressed at once: at most 32 MB, where every four bytes stand for a block of 128 KB."""

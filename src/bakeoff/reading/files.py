@@ -16,7 +16,7 @@ from typing import BinaryIO, NamedTuple
 import zstandard
 
 from bakeoff.errors import UserError
-from bakeoff.reading.decoding import decompressed, utf8_of, wide_mark
+from bakeoff.reading.decoding import NUL_BYTES, decompressed, utf8_of, wide_mark, wide_mistake
 from bakeoff.reading.hub import HubFile, hub_files, on_hub
 from bakeoff.regular_files import open_regular, require_regular
 
@@ -31,8 +31,8 @@ _SUPPORTED = f"{', '.join((TEXT, _TRAIN, *KINDS[1:]))}, each plain, .gz or .zst,
 _PIECE = 1 << 16  # bytes of a line that are held at once
 LONGEST_RECORD = 1 << 27
 """Largest length of a line of a .jsonl, .csv or .tsv file in bytes; a record is parsed as a whole."""
-
-
+_LOOKED_AT = 20
+"""Lines at a file's beginning of which it is asked whether they are of UTF-16; the first ones may be short."""
 JSON_LINES = "write one object a line (jq -c '.[]' FILE makes them of an array)"
 """Advice for a JSON file that is not in JSON lines."""
 
@@ -165,10 +165,6 @@ def _refuse(error: OSError) -> None:
     raise UserError(f"{error.filename}: cannot be read ({error.strerror}); change its permissions or move it away")
 
 
-NUL_BYTES = "it holds NUL bytes, as UTF-16 without a mark does; convert it: iconv -f utf-16le -t utf-8 FILE"
-"""The mistake in a text with NUL bytes, and advice."""
-
-
 class Line(NamedTuple):
     """A line of a file, or one piece of a long one."""
 
@@ -258,6 +254,8 @@ class LineReader:
                         lines = utf8_of(mark, data, stream, self._errors)
                         data = lines.readline(limit)
                     while data:
+                        if number < _LOOKED_AT and (mistake := wide_mistake(data, first=number == 0)):
+                            raise UserError(f"{self._path}:{number + 1}: {mistake}")
                         if number == 0:
                             data = data.removeprefix(codecs.BOM_UTF8)
                         number += ended or not pieces

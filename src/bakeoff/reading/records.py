@@ -10,8 +10,9 @@ from typing_extensions import override
 from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
 from bakeoff.json_files import JsonError, RepeatedKey, json_value
+from bakeoff.reading.decoding import NUL_BYTES
 from bakeoff.reading.fields import existing
-from bakeoff.reading.files import LONGEST_RECORD, NUL_BYTES, LineReader, kind_of
+from bakeoff.reading.files import LONGEST_RECORD, LineReader, kind_of
 from bakeoff.reading.table_reader import TableReader
 
 Separator = Literal["auto", "tab", "comma", "semicolon"]
