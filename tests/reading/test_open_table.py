@@ -99,3 +99,18 @@ def test_groups_of_minimal_pairs_are_known_by_the_columns_of_any_file(tmp_path, 
     else:
         path.write_text("\t".join(values) + "\n" + "\t".join(values.values()) + "\n")
     assert kinds_of(path) == ["field"]
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_a_field_within_a_field_is_named_with_a_dot(tmp_path, ending):
+    """The same table is read by the same names, whatever its form; a field whose own name has a dot comes first."""
+    texts = [("hello", "Hallo", "x"), ("", "Na", "")]
+    rows = [{"pair": {"de": {"text": german}, "en": english}, "a.b": other} for english, german, other in texts]
+    path = tmp_path / f"table.{ending}"
+    if ending == "jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    assert list(open_table(path).texts(["pair.en", "pair.de.text", "a.b"])) == texts
+    with pytest.raises(UserError, match=r"(:|, row )1: nothing stands under 'fr' of 'pair' \(here: de, en\)$"):
+        next(open_table(path).texts(["pair.fr"]))

@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from bakeoff.errors import UserError
 from bakeoff.json_files import json_value
-from bakeoff.reading.fields import existing
+from bakeoff.reading.fields import column_and_keys, within
 
 
 class NamedField(NamedTuple):
@@ -25,7 +24,7 @@ class NamedField(NamedTuple):
             UserError: the stored value has no such keys.
         """
         if self.keys:
-            stored = _within(stored, self.keys, f"{file}, row {row}", self.column)
+            stored = within(stored, self.keys, f"{file}, row {row}", self.column)
         return stored if self.classes is None else _named(stored, self.classes)
 
 
@@ -42,34 +41,8 @@ def field_of(name: str, names: list[str], features: Mapping[str, Any], where: st
     Raises:
         UserError: there is no such column.
     """
-    column, keys = _column_and_keys(name, names, where, advice)
+    column, keys = column_and_keys(name, names, where, "column", advice)
     return NamedField(column, keys, None if keys else _class_names(features.get(column)))
-
-
-def _column_and_keys(name: str, names: list[str], where: str, advice: str) -> tuple[str, list[str]]:
-    """The column and the keys within it for a name: `translation.de` is `de` of the column `translation`.
-
-    Raises:
-        UserError: there is no such column.
-    """
-    column, *keys = name.split(".")
-    if name in names or not keys or column not in names:
-        return existing(name, names, where, "column", advice), []
-    return column, keys
-
-
-def _within(value: Any, keys: Sequence[str], where: str, name: str) -> Any:
-    """The value under the keys of nested objects.
-
-    Raises:
-        UserError: a key is missing.
-    """
-    for key in keys:
-        if not isinstance(value, dict) or key not in value:
-            here = ", ".join(map(str, value)) if isinstance(value, dict) else type(value).__name__
-            raise UserError(f"{where}: nothing stands under '{key}' of '{name}' (here: {here[:80]})")
-        value = value[key]
-    return value
 
 
 def features_of(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """Names of fields and columns."""
 
 import unicodedata
+from collections.abc import Sequence
+from typing import Any
 
 from bakeoff.errors import UserError, nearest
 
@@ -27,3 +29,29 @@ def existing(name: str, names: list[str], where: str, what: str, advice: str) ->
     hint = nearest(name, names[:100])
     hint = hint if "did you mean" in hint else ""
     raise UserError(f"{where}: no {what} '{name}'{hint} ({what}s here: {shown}){advice}")
+
+
+def column_and_keys(name: str, names: list[str], where: str, what: str, advice: str) -> tuple[str, list[str]]:
+    """The column and the keys within it for a name: `translation.de` is `de` of the column `translation`.
+
+    Raises:
+        UserError: there is no such column.
+    """
+    column, *keys = name.split(".")
+    if name in names or not keys or column not in names:
+        return existing(name, names, where, what, advice), []
+    return column, keys
+
+
+def within(value: Any, keys: Sequence[str], where: str, name: str) -> Any:
+    """The value under the keys of nested objects.
+
+    Raises:
+        UserError: a key is missing.
+    """
+    for key in keys:
+        if not isinstance(value, dict) or key not in value:
+            here = ", ".join(map(str, value)) if isinstance(value, dict) else type(value).__name__
+            raise UserError(f"{where}: nothing stands under '{key}' of '{name}' (here: {here[:80]})")
+        value = value[key]
+    return value

@@ -11,7 +11,7 @@ from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
 from bakeoff.json_files import JsonError, RepeatedKey, json_value
 from bakeoff.reading.decoding import NUL_BYTES
-from bakeoff.reading.fields import existing
+from bakeoff.reading.fields import column_and_keys, existing, within
 from bakeoff.reading.files import LONGEST_RECORD, LineReader, kind_of
 from bakeoff.reading.table_reader import TableReader
 
@@ -20,6 +20,9 @@ Separator = Literal["auto", "tab", "comma", "semicolon"]
 
 _OBJECTS = "a .jsonl file holds one JSON object a line"
 _SIGNS = {"tab": "\t", "comma": ",", "semicolon": ";"}
+_REWRITTEN = {"tab": "call it .tsv", "comma": "call it .csv", "semicolon": "write it with commas"}
+"""What to do with a file of another separator than its name says, where no option can say it."""
+_HEADERLESS = "; if the first row is data, give --option header=false, and columns by number from 1"
 
 
 class RecordStyle(NamedTuple):
@@ -80,7 +83,7 @@ class RecordReader(TableReader):
         if self._kind == ".jsonl":
             for number, record in self._objects(skip):
                 where = f"{self.path}:{number}"
-                yield number, [record[existing(name, list(record), where, "field", advice)] for name in names]
+                yield number, [_value(record, name, where, advice) for name in names]
             return
         style = self._style
         indices: list[int] | None = None
@@ -113,7 +116,14 @@ class RecordReader(TableReader):
         where = f"{self.path}:{number}"
         if problem := next((problem for cell in row if "\n" not in cell and (problem := foreign_line(cell))), None):
             raise UserError(f"{where}: {problem}")
-        advice = advice or (_advice(header) if self._style.header else "; columns have numbers, from 1")
+        absent = next((name for name in names if name not in header), None)
+        if self._style.header and absent is not None and (other := _other_separator(header)):
+            way = _REWRITTEN[other] if advice else f"give --option separator={other}"
+            raise UserError(
+                f"{where}: no column '{absent}' (columns here: {header[0][:80]}); if its cells stand between {other}s, "
+                f"{way}"
+            )
+        advice = advice or (_HEADERLESS if self._style.header else "; columns have numbers, from 1")
         indices = [header.index(existing(name, header, where, "column", advice)) for name in names]
         if twice := next((name for name in names if header.count(name) > 1), None):
             raise UserError(f"{where}: {header.count(twice)} columns are called '{twice}'; rename all but one")
@@ -148,6 +158,14 @@ class RecordReader(TableReader):
             yield line.number, record
 
 
+def _value(record: dict[str, Any], name: str, where: str, advice: str) -> Any:
+    """The value of a field of an object; `translation.de` is `de` of the object in the field `translation`."""
+    if name in record:
+        return record[name]
+    field, keys = column_and_keys(name, list(record), where, "field", advice)
+    return within(record[field], keys, where, field)
+
+
 def foreign_line(line: str) -> str | None:
     """The mistake in a line from another system (NUL bytes, carriage returns), and advice; None: there is none."""
     if "\0" in line:
@@ -157,12 +175,9 @@ def foreign_line(line: str) -> str | None:
     return None
 
 
-def _advice(header: Sequence[str]) -> str:
-    """Advice for a first row that does not name the columns."""
-    for name, sign in _SIGNS.items():
-        if len(header) == 1 and sign in header[0]:
-            return f"; if its cells stand between {name}s, give --option separator={name}"
-    return "; if the first row is data, give --option header=false, and columns by number from 1"
+def _other_separator(header: Sequence[str]) -> str | None:
+    """The name of another separator that stands in the only cell of a first row; None: there is none."""
+    return next((name for name, sign in _SIGNS.items() if len(header) == 1 and sign in header[0]), None)
 
 
 def _tsv_rows(lines: LineReader) -> Iterator[tuple[int, list[str]]]:
