@@ -71,6 +71,37 @@ def test_a_run_says_what_it_can_do_and_refuses_the_rest_in_a_line(name, loaded):
                 call()
 
 
+@pytest.mark.parametrize(
+    ("texts", "problem"),
+    [
+        ("The river", r"^texts: a list of texts is wanted, and this is one \('The river'\); put it into a list$"),
+        (["The river", float("nan")], r"^text 2 is no text but nan \(float\); give a str$"),
+        (["The river", None], r"^text 2 is no text but None \(NoneType\); give a str$"),
+        ([b"The river"], r"^text 1 is no text but b'The river' \(bytes\); give a str$"),
+    ],
+)
+def test_what_is_no_list_of_texts_is_refused_wherever_texts_are_given(texts, problem, loaded, classifier):
+    """Else the letters of one text would be taken for texts; tables of others have NaN or None for missing texts."""
+    masked, causal, seq2seq = loaded["bert-tiny"], loaded["gpt2-tiny"], loaded["bart-tiny"]
+    calls = [
+        lambda: bakeoff.generate(causal.path, texts),
+        lambda: bakeoff.embed(masked.path, texts),
+        lambda: bakeoff.predict(classifier.path, texts),
+        lambda: masked.score(texts),
+        lambda: seq2seq.score(["a"] * len(texts), texts),
+        lambda: masked.embed(texts),
+        lambda: masked.embed_words(texts),
+        lambda: classifier.predict(texts),
+    ]
+    if not isinstance(texts, str):  # which these take
+        calls += [lambda: causal.generate(texts), lambda: masked.fill(texts)]
+        with pytest.raises(UserError, match=r"^text 1 is no text"):
+            classifier.weights_of_tokens(texts[-1])
+    for call in calls:
+        with pytest.raises(UserError, match=problem):
+            call()
+
+
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "bart-tiny"])
 def test_logits_and_hidden_states_of_lists_and_arrays_are_those_of_each_row_alone(name, loaded):
     run = loaded[name]
@@ -203,8 +234,9 @@ def test_masks_that_cannot_be_filled_are_refused_and_long_texts_are_read_around_
     ):
         with pytest.raises(UserError, match=wrong):
             run.fill(texts)
-    with pytest.raises(UserError, match="give 1 or more"):
-        run.fill("[MASK]", k=0)
+    for k, wrong in ((0, "0 tokens for a mask"), (1.5, "1.5 is no whole number"), ("2", "'2' is no whole number")):
+        with pytest.raises(UserError, match=rf"^k: {wrong}; give 1 or more$"):
+            run.fill("[MASK]", k=k)
     around = "the old stone " * 20
     assert len(run.fill(f"{around}[MASK] {around}", k=10**6)[0]) == run.tokenizer.size - len(run.tokenizer.special_ids)
 

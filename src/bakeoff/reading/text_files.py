@@ -105,14 +105,29 @@ Texts = TextFile | Sequence[tuple[str, ...]]
 """Texts, or pairs of texts, in a file or in memory."""
 
 
+def several(texts: Sequence[str]) -> Sequence[str]:
+    """Refuse a single text in place of a sequence of texts, since its letters would be taken for texts.
+
+    Raises:
+        UserError: `texts` is a single text.
+    """
+    if isinstance(texts, str):
+        raise UserError(f"texts: a list of texts is wanted, and this is one ('{texts[:30]}'); put it into a list")
+    return texts
+
+
 def in_memory(texts: Sequence[str], *others: Sequence[str]) -> list[tuple[str, ...]]:
     """Texts in memory, or pairs of them, as tuples.
 
     Raises:
-        UserError: a text cannot be encoded as UTF-8, such as an argument of the command line that was not valid UTF-8.
+        UserError: an argument is a single text, or a value in it is no text; or a text cannot be encoded as UTF-8, such
+            as an argument of the command line that was not valid UTF-8.
     """
-    pairs = list(zip(texts, *others, strict=True))
+    pairs = list(zip(several(texts), *map(several, others), strict=True))
     for number, each in enumerate(pairs, 1):
+        for value in each:
+            if not isinstance(value, str):  # None and NaN stand for missing texts in tables of others
+                raise UserError(f"text {number} is no text but {value!r:.30} ({type(value).__name__}); give a str")
         try:
             "".join(each).encode()
         except UnicodeEncodeError:

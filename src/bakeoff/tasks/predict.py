@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
 from bakeoff.reading.hub import on_hub
-from bakeoff.reading.text_files import Texts, Tidier, in_memory, read_ahead
+from bakeoff.reading.text_files import Texts, Tidier, in_memory, read_ahead, several
 from bakeoff.resources.device import Placement, Precision, resolve_precision
 from bakeoff.resources.inference import for_inference
 from bakeoff.tasks.cut_rows import CutTexts
@@ -190,9 +190,9 @@ def require_one_each(texts: Sequence[str], pairs: Sequence[str]) -> None:
     """Refuse texts and second texts that differ in number.
 
     Raises:
-        UserError: they do.
+        UserError: they do, or an argument is a single text.
     """
-    if len(pairs) != len(texts):
+    if len(several(pairs)) != len(several(texts)):
         raise UserError(
             f"{counted(len(texts), 'text')} and {counted(len(pairs), 'second text')}: one for each is needed"
         )

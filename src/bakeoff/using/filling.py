@@ -111,8 +111,9 @@ class Filler:
             UserError: a text has no mask, masks further apart than a row is long, or a mask that the model cannot
                 fill; or k is below 1.
         """
-        if k < 1:
-            raise UserError(f"k: {k} tokens for a mask; give 1 or more")
+        if not isinstance(k, int) or k < 1:
+            number = f"{k} tokens for a mask" if isinstance(k, int) else f"{k!r} is no whole number"
+            raise UserError(f"k: {number}; give 1 or more")
         rows = [self._row(number, text) for number, text in enumerate(texts, done + 1)]
         filled: list[Filled] = [[] for _ in rows]
         for chosen in batches([len(row.ids) for row in rows], self._device):

@@ -17,12 +17,11 @@ from bakeoff.runs.run import Run
 from bakeoff.scoring.options import Reading
 from bakeoff.scoring.texts import TextScore, TextScores
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.predict import Predicted, predict_parts, require_sides
+from bakeoff.tasks.predict import Predicted, predict_parts, require_one_each, require_sides
 from bakeoff.tokenizer.stretches import Per
 from bakeoff.using.attribution import TokenWeights, weights_of_tokens
 from bakeoff.using.filling import Filled, Filler
 from bakeoff.using.states import LoadedStates
-from bakeoff.using.texts import as_long, several
 
 
 class LoadedRun(LoadedStates):
@@ -103,7 +102,9 @@ class LoadedRun(LoadedStates):
         if "score" in self.capabilities and wants_pairs != (pairs is not None):
             needs = "scores targets of sources; give both" if wants_pairs else "scores single texts; leave pairs out"
             raise UserError(f"{self.path}: this run {needs}")
-        source = in_memory(several(texts)) if pairs is None else in_memory(*as_long(texts, pairs))
+        if pairs is not None:
+            require_one_each(texts, pairs)
+        source = in_memory(texts) if pairs is None else in_memory(texts, pairs)
         return list(TextScores(run, source, module=module, per=per, reading=reading))
 
     @overload
@@ -172,7 +173,7 @@ class LoadedRun(LoadedStates):
                 text.
         """
         run, _ = self._require_finetuned("predict")
-        require_sides(run, several(texts), pairs)
+        require_sides(run, texts, pairs)
         source = in_memory(texts) if pairs is None else in_memory(texts, pairs)
         task = run.learned
         return [task.as_record(each.example, each.prediction) for part in self.predictions(source) for each in part]
@@ -204,7 +205,7 @@ class LoadedRun(LoadedStates):
         if "weights_of_tokens" not in self.capabilities:
             raise UserError(f"{self.path}: weights of tokens are those for a class, and {run.task.kind} predicts none")
         require_sides(run, [text], None if pair is None else [pair])
-        in_memory([text] if pair is None else [text, pair])
+        in_memory([text], *([] if pair is None else [[pair]]))
         return weights_of_tokens(run, head, text, pair)
 
 

@@ -17,7 +17,6 @@ from bakeoff.reading.text_files import in_memory
 from bakeoff.row import Row
 from bakeoff.tokenizer.stretches import Per
 from bakeoff.using.rows import Ids
-from bakeoff.using.texts import several
 from bakeoff.using.weights import LoadedWeights
 from bakeoff.vectors.embed import vectors_of
 from bakeoff.vectors.layer_states import layer_index, layer_states
@@ -108,7 +107,7 @@ class LoadedStates(LoadedWeights):
             UserError: there is no such layer, or the run has no state for the pooling.
         """
         config = VectorConfig.parse({"pooling": pooling, "layers": layers, "length": length}, "embed")
-        return vectors_of(self.embedder(config), [text for (text,) in in_memory(several(texts))])[0]
+        return vectors_of(self.embedder(config), [text for (text,) in in_memory(texts)])[0]
 
     def embed_words(
         self, texts: Sequence[str], per: Per = "word", *, layers: Sequence[int] = (-1,), length: int | None = None
@@ -129,4 +128,4 @@ class LoadedStates(LoadedWeights):
             UserError: there is no such layer.
         """
         config = VectorConfig.parse({"pooling": "mean", "layers": layers, "length": length}, "embed_words")
-        return word_vectors(self.embedder(config), [text for (text,) in in_memory(several(texts))], per)
+        return word_vectors(self.embedder(config), [text for (text,) in in_memory(texts)], per)
