@@ -2,6 +2,7 @@
 
 import json
 import random
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -18,7 +19,7 @@ from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.kinds.choice import ChoiceConfig
-from bakeoff.tasks.kinds.regression import RegressionConfig, regression_scores
+from bakeoff.tasks.kinds.regression import RatedText, RegressionConfig, regression_scores
 from bakeoff.tasks.kinds.tagging import TaggedSentence, Tagging, TaggingConfig
 from bakeoff.tasks.predict import predict, predict_file
 from bakeoff.tasks.rows.inputs import InputFormat
@@ -74,6 +75,38 @@ def test_scores_of_numbers_equal_scipy_and_are_0_where_a_side_is_constant():
     assert scores["pearson"] == pytest.approx(stats.pearsonr(true, found).statistic, abs=1e-6)
     assert scores["spearman"] == pytest.approx(stats.spearmanr(true, found).statistic, abs=1e-6)
     assert regression_scores(true, [1.0] * 50)["pearson"] == 0
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-9, 1e-60, 1e60])
+def test_predictions_keep_their_digits_on_any_scale(scale):
+    """Rounded to six decimals, all predictions of small numbers would be 0, in files and in what is compared."""
+    config = RegressionConfig(train="a.csv", text_column="t", label_column="n")
+    texts = [RatedText(line, ("text",), scale * line) for line in range(1, 9)]
+    task = config.learn(texts, "a.csv")
+    predicted = [task.deviation * z + task.mean for z in (-1.51, -1.2, -0.8, -0.4, 0.3, 0.9, 1.25, 1.4)]
+    error = np.mean([abs(text.value - each) for text, each in zip(texts, predicted, strict=True)])
+    both = list(zip(texts, predicted, strict=True))
+    exactly = partial(pytest.approx, rel=1e-5, abs=0)
+    assert task.score(texts, predicted)["mean_absolute_error"] == exactly(error)
+    assert [task.as_record(*each)["value"] for each in both] == exactly(predicted)
+    lines = [task.line(*each) for each in both]
+    assert config.contributions(lines, "mean_absolute_error").mean() == exactly(error)
+    assert [float(task.shown(*each)[0]) for each in both] == pytest.approx(predicted, rel=1e-3, abs=0)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "problem"),
+    [
+        (["1e300", "-1e300"], r"a\.csv:2: 1e300 \(column 'n'\) is beyond 1e\+100; scale the numbers$"),
+        (["1e-300", "2e-300"], r"a\.csv: all numbers are between 1e-300 and 2e-300, too near .*; scale them$"),
+        (["1_000", "2"], r"a\.csv:2: '1_000' is no number \(column 'n'\)"),
+    ],
+)
+def test_numbers_that_cannot_be_learned_are_refused(numbers, problem, tmp_path):
+    (tmp_path / "a.csv").write_text("t,n\n" + "".join(f"text,{each}\n" for each in numbers))
+    config = RegressionConfig(train=tmp_path / "a.csv", text_column="t", label_column="n")
+    with pytest.raises(UserError, match=problem):
+        config.learn(list(config.read(config.train)), "a.csv")
 
 
 def tagged(seed, count):

@@ -1,5 +1,6 @@
 """Regression: a number for a text, or for a pair of texts (as the similarity of two sentences in STS-B)."""
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ REGULARISATION = (100.0, 10.0, 1.0, 0.1)
 """The values of alpha to try in ridge regression, from the simplest model on."""
 ON_SCALE = {"mean": 0.0, "deviation": 1.0}
 """The labels of a head whose outputs are on the scale of the numbers already."""
+_LARGEST = 1e100
+"""The largest number that is read, so that the squares of numbers are finite."""
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 
 
@@ -97,7 +100,7 @@ class RegressionConfig(TextsConfig):
 
     def _number(self, label: str, path: Path, line: int) -> float:
         try:
-            value = float(label)
+            value = float("nan" if "_" in label else label)  # 1_000 is a number to Python alone
         except ValueError:
             value = float("nan")
         if not np.isfinite(value):
@@ -105,6 +108,9 @@ class RegressionConfig(TextsConfig):
             if _DECIMAL_COMMA.fullmatch(label):
                 advice = f"write it with a point, {label.replace(',', '.')}"
             raise UserError(f"{path}:{line}: '{label}' is no number (column '{self.label_column}'); {advice}")
+        if abs(value) > _LARGEST:
+            where = f"{path}:{line}: {label} (column '{self.label_column}')"
+            raise UserError(f"{where} is beyond {_LARGEST:g}; scale the numbers")
         return value
 
     @override
@@ -116,6 +122,9 @@ class RegressionConfig(TextsConfig):
         values = np.array([each.value for each in train])
         if values.min() == values.max():
             raise UserError(f"{origin}: all numbers are {values[0]:g}; there is nothing to learn")
+        if not values.std():
+            between = f"{origin}: all numbers are between {values.min():g} and {values.max():g}"
+            raise UserError(f"{between}, too near to each other for their squares; scale them")
         return Regression(self, float(values.mean()), float(values.std()))
 
     @classmethod
@@ -206,15 +215,15 @@ class Regression(Task):
 
     @override
     def line(self, example: RatedText, prediction: float) -> dict[str, Any]:
-        return {"label": example.value, "prediction": round(prediction, 6)}
+        return {"label": example.value, "prediction": _rounded(prediction, 6)}
 
     @override
     def as_record(self, example: RatedText, prediction: float) -> dict[str, Any]:
-        return {"value": round(prediction, 6)}
+        return {"value": _rounded(prediction, 6)}
 
     @override
     def shown(self, example: RatedText, prediction: float) -> tuple[str, ...]:
-        return (f"{prediction:.4f}",)
+        return (f"{prediction:.4f}" if abs(prediction) >= 1e-3 else f"{prediction:.4g}",)
 
 
 def regression_scores(values: Sequence[float], predictions: Sequence[float]) -> dict[str, float]:
@@ -231,4 +240,11 @@ def regression_scores(values: Sequence[float], predictions: Sequence[float]) -> 
         ]
     values_by_name = {"pearson": correlations[0], "spearman": correlations[1]}
     values_by_name["mean_absolute_error"] = float(np.abs(true - predicted).mean())
-    return {name: round(value, 7) for name, value in values_by_name.items()}
+    return {name: _rounded(value, 7) for name, value in values_by_name.items()}
+
+
+def _rounded(value: float, decimals: int) -> float:
+    """A number with so many decimals, or, where it is small, with as many significant digits."""
+    if not value or not math.isfinite(value):
+        return value
+    return round(value, max(decimals, decimals - 1 - math.floor(math.log10(abs(value)))))
