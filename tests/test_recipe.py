@@ -203,6 +203,8 @@ def test_a_broken_file_is_named_with_its_line(tmp_path):
     [
         ("steps=1000", "steps", 1000),
         ("tokens=5M", "tokens", 5_000_000),
+        ("words=2.3M", "words", 2_300_000),
+        ("tokens=123456789012345", "tokens", 123456789012345),
         ("epochs=2.5", "epochs", 2.5),
         ("flops=1e15", "flops", 1e15),
         ("minutes=10", "minutes", 10),
@@ -220,7 +222,9 @@ def test_a_budget_is_written_exactly():
     assert Budget.parse_text(str(budget)) == budget
 
 
-@pytest.mark.parametrize("text", ["steps", "step=5", "tokens=", "minutes=-1", "steps=0", "flops=1e", "tokens=5X"])
+@pytest.mark.parametrize(
+    "text", ["steps", "step=5", "tokens=", "minutes=-1", "steps=0", "flops=1e", "tokens=5X", "steps=1.5"]
+)
 def test_bad_budgets_are_refused(text):
     with pytest.raises(UserError, match="--budget"):
         Budget.parse_text(text)

@@ -82,7 +82,9 @@ class Budget(Config):
         number = parse_amount(amount)
         if number is None:
             raise UserError(f"{option} {text}: '{amount}' is not a positive number such as 1000, 5M or 1e15")
-        return cls.parse({name: round(number) if name in WHOLE else number}, f"{option} {text}")
+        if name in WHOLE and math.isclose(number, round(number), rel_tol=1e-12):  # 2.3 times a million is below 2300000
+            number = round(number)
+        return cls.parse({name: number}, f"{option} {text}")
 
     def times(self, factor: float) -> Self:
         """The budget multiplied by a factor; steps, tokens and words stay whole, and at least one."""
