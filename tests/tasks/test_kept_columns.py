@@ -83,6 +83,37 @@ def test_rows_that_are_left_out_and_values_of_other_types(fitted, tmp_path, caps
     assert (row["day"], row["list"], row["number"]) == ("2026-01-02", [1, None], 0.5)
 
 
+def test_values_that_json_has_not_and_keys_that_come_later_are_kept(fitted, tmp_path, capsys):
+    """pandas writes NaN for what is missing; no line of JSON has it, and other programs would refuse the file."""
+    texts = tmp_path / "texts.jsonl"
+    rows = ['"n": NaN', '"n": 0.5, "later": ["x"]', '"n": 1e400', '"n": 2, "note": "\\ud800"']
+    texts.write_text("".join(f'{{"text": "apple saw baran", {row}}}\n' for row in rows))
+    arguments = ["predict", str(fitted.path), "--texts", str(texts), "--keep-columns", "--device", "cpu"]
+    assert command([*arguments, "--json"]) == 2
+    assert f"{texts}:4: 'note': half of a surrogate pair" in capsys.readouterr().err
+    arguments += ["--errors", "replace"]
+    for out in (".jsonl", ".parquet"):
+        if out == ".parquet":
+            pytest.importorskip("pyarrow.parquet")
+        assert command([*arguments, "--out", str(tmp_path / f"answers{out}")]) == 0
+        found = read(tmp_path / f"answers{out}")
+        assert [row["n"] for row in found] == [None, 0.5, None, 2]
+        assert [row.get("later") for row in found] == [None, ["x"], None, None]
+        assert [row.get("note") for row in found] == [None, None, None, "\ufffd"]
+
+
+def test_a_column_of_several_types_is_no_column_of_parquet(fitted, tmp_path, capsys):
+    pytest.importorskip("pyarrow.parquet")
+    texts, out = tmp_path / "texts.jsonl", tmp_path / "out.parquet"
+    for others in (["x"], [10**30], [2] * 5000 + ["x"]):
+        texts.write_text("".join(json.dumps({"text": "apple", "id": each}) + "\n" for each in [1, *others]))
+        arguments = ["predict", str(fitted.path), "--texts", str(texts), "--keep-columns", "--device", "cpu"]
+        assert command([*arguments, "--out", str(out)]) == 2
+        wrong = "the values of 'id' have several types, and a column of a .parquet one; write them to a .jsonl"
+        assert wrong in capsys.readouterr().err
+        assert not out.exists()
+
+
 def test_what_has_no_columns_is_refused(fitted, tmp_path, capsys):
     def refused(message, *words):
         assert command(["predict", str(fitted.path), "--keep-columns", *map(str, words)]) == 2

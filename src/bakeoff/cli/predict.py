@@ -9,7 +9,7 @@ import typer
 
 from bakeoff.cli.shared.decorators import noted
 from bakeoff.cli.shared.options import Device, Errors, Json, Precision
-from bakeoff.cli.shared.output_files import Out, require_out, save_records
+from bakeoff.cli.shared.output_files import Out, plain, require_out, save_records
 from bakeoff.cli.shared.texts import Blank, TextsFile, on_one_line, print_json, print_lines, texts_of
 from bakeoff.display.terminal import tell
 from bakeoff.display.wording import counted
@@ -281,13 +281,5 @@ def _rows(path: Path, form: "TableForm") -> Iterator[tuple[int, Mapping[str, Any
     broken = (lambda line, reason: None) if form.broken_rows == "skip" else None
     style = RecordStyle(form.header, form.separator, form.extra_columns, broken)
     for number, values in open_table(path, form.errors, form.encoding, style).whole():
-        yield number, {name: _plain(value) for name, value in values.items()}
-
-
-def _plain(value: Any) -> Any:
-    """The value, as a text if it is of a type that JSON has not, such as a date."""
-    if isinstance(value, Mapping):
-        return {str(name): _plain(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
+        where = f"{path}:{number}"
+        yield number, {name: plain(value, f"{where}: '{name}'", form.errors) for name, value in values.items()}

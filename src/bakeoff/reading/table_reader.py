@@ -80,12 +80,26 @@ def text_value(value: Any, where: str, name: str, errors: str) -> str:
         return ""
     if not isinstance(value, str):
         raise UserError(f"{where}: '{name}' holds {type(value).__name__} instead of text")
+    return whole_characters(value, where, errors)
+
+
+def whole_characters(text: str, where: str, errors: str) -> str:
+    """The text, after a check that it has no half of a surrogate pair.
+
+    Args:
+        text: the text.
+        where: file and line, for errors.
+        errors: "strict" refuses such a half; "replace" reads it as U+FFFD.
+
+    Raises:
+        UserError: there is one.
+    """
     try:
-        value.encode()
+        text.encode()
     except UnicodeEncodeError:
         if errors == "strict":
             raise UserError(
                 f"{where}: half of a surrogate pair (\\ud8...) is not a character; give --errors replace"
             ) from None
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return value
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text

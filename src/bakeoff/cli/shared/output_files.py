@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from bakeoff.cli.shared.texts import on_one_line
 from bakeoff.durable import appearing
 from bakeoff.errors import UserError
 from bakeoff.extras import missing
+from bakeoff.reading.table_reader import whole_characters
 
 TABLES = (".jsonl", ".csv", ".tsv", ".parquet")
 """Endings of files for records with named values."""
@@ -38,6 +40,26 @@ Out = Annotated[
 
 Record = Mapping[str, Any]
 """A record: values by their names, of the types that JSON has."""
+
+
+def plain(value: Any, where: str, errors: str) -> Any:
+    """The value as JSON has it: text if its type is another, such as a date, and null in place of NaN and infinity.
+
+    Args:
+        value: a value of a row.
+        where: the file, its line and the value's name.
+        errors: "strict" refuses half of a surrogate pair in a text, "replace" reads it as U+FFFD.
+
+    Raises:
+        UserError: there is such a half.
+    """
+    if isinstance(value, Mapping):
+        return {str(name): plain(each, where, errors) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each, where, errors) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, int | float) else whole_characters(str(value), where, errors)
 
 
 def require_out(out: Path | None, endings: Sequence[str] = TABLES) -> None:
@@ -164,7 +186,8 @@ def _tables(parts: Iterable[list[Mapping[str, Any]]]) -> Iterator[Any]:
     for part in parts:
         if not part:
             continue
-        held.append(pyarrow.Table.from_pylist([dict(each) for each in part]))
+        names = dict.fromkeys(name for each in part for name in each)
+        held.append(pyarrow.table({name: _column(name, [each.get(name) for each in part]) for name in names}))
         rows, size = rows + len(part), size + held[-1].nbytes
         if rows >= ROWS or size >= BYTES:
             yield _together(*held)
@@ -173,11 +196,41 @@ def _tables(parts: Iterable[list[Mapping[str, Any]]]) -> Iterator[Any]:
         yield _together(*held)
 
 
-def _together(*tables: Any) -> Any:
-    """One table with the rows of all tables, in column types that hold the values of each."""
+def _column(name: str, values: list[Any]) -> Any:
+    """A column with values of one type.
+
+    Raises:
+        UserError: the values have several types.
+    """
     import pyarrow
 
+    try:
+        return pyarrow.array(values)
+    except (pyarrow.ArrowException, OverflowError):
+        raise _several_types(name) from None
+
+
+def _together(*tables: Any) -> Any:
+    """One table with the rows of all tables, in column types that hold the values of each.
+
+    Raises:
+        UserError: no type holds all values of a column.
+    """
+    import pyarrow
+
+    schema: Any = pyarrow.schema([])
+    for field in (field for table in tables for field in table.schema):
+        try:
+            schema = pyarrow.unify_schemas([schema, pyarrow.schema([field])], promote_options="permissive")
+        except pyarrow.ArrowException:
+            raise _several_types(field.name) from None
     return pyarrow.concat_tables(tables, promote_options="permissive")
+
+
+def _several_types(name: str) -> UserError:
+    return UserError(
+        f"the values of '{name}' have several types, and a column of a .parquet one; write them to a .jsonl"
+    )
 
 
 def _anew(file: BinaryIO, schema: Any) -> Any:
