@@ -36,6 +36,18 @@ def similar(name: str, candidates: Iterable[str], cutoff: float = 0.5) -> str:
     return f"; did you mean '{close[0]}'?" if close else ""
 
 
+def require_utf8(given: str) -> None:
+    """Refuse the name of a file, or a text, whose bytes are not UTF-8: no record of a run could hold it.
+
+    Raises:
+        UserError: they are not.
+    """
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        raise UserError(f"{given!r} is not valid UTF-8; rename the file, or convert the text") from None
+
+
 class Interrupted(Exception):
     """SIGINT, SIGTERM, SIGHUP or SIGUSR1 asked to stop; the work so far is saved, or nothing is left.
 

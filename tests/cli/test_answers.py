@@ -191,7 +191,7 @@ def test_invalid_utf8_names_the_line(capsys, monkeypatch, tmp_path, single, gpt)
         assert call(capsys, *verb, "--texts", "-", "--errors", "replace")[0] == 0
     for verb in (["predict", single], ["generate", gpt]):
         status, _, err = call(capsys, *verb, "The river", os.fsdecode(b"\xff"))
-        assert (status, err) == (2, "bakeoff: text 2 is not valid UTF-8\n")
+        assert (status, err) == (2, "bakeoff: '\\udcff' is not valid UTF-8; rename the file, or convert the text\n")
 
 
 def test_what_is_refused_is_one_line(capsys, monkeypatch, tmp_path, single, pairs, gpt):

@@ -214,6 +214,15 @@ def test_paths_that_lead_nowhere(tmp_path):
         read(tmp_path / "*.txt")
 
 
+@pytest.mark.skipif(sys.platform == "darwin", reason="whose file systems have names in UTF-8 alone")
+def test_a_name_that_no_record_can_hold_is_refused_before_the_work(tmp_path):
+    write(tmp_path / "a.txt", "fine")
+    write(tmp_path / os.fsdecode(b"\xff.txt"), "fine")
+    for text in (tmp_path, tmp_path / "*.txt", tmp_path / os.fsdecode(b"\xff.txt")):
+        with pytest.raises(UserError, match=r"\\udcff\.txt' is not valid UTF-8; rename the file"):
+            read(text)
+
+
 @pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
 def test_a_library_that_is_missing_is_named_before_anything_is_read(tmp_path, name, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)

@@ -13,7 +13,7 @@ import typer.main
 
 from bakeoff.display import terminal  # not its `show`: the verb of this name is an attribute of this package
 from bakeoff.display.printing import PRINTING
-from bakeoff.errors import Interrupted, LostProcess, UserError
+from bakeoff.errors import Interrupted, LostProcess, UserError, require_utf8
 from bakeoff.full_disk import DiskFull
 from bakeoff.machine.allocator import ran_out
 from bakeoff.machine.launch import rank_here
@@ -49,6 +49,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str] | None) -> int:
     try:
         command_line = _plugins_first(sys.argv[1:] if arguments is None else arguments)
+        for argument in command_line:
+            require_utf8(argument)  # names of files are written into records, most of them at the end of the work
         status = _command().main(command_line, "bakeoff", standalone_mode=False)
     except UserError as error:
         # A library may lose an interruption of an import, and then fail for what was not imported.

@@ -15,7 +15,7 @@ from typing import BinaryIO, NamedTuple
 
 import zstandard
 
-from bakeoff.errors import UserError
+from bakeoff.errors import UserError, require_utf8
 from bakeoff.reading.decoding import NUL_BYTES, decompressed, utf8_of, wide_mark, wide_mistake
 from bakeoff.reading.hub import HubFile, hub_files, on_hub
 from bakeoff.regular_files import open_regular, require_regular
@@ -132,6 +132,7 @@ def find_files(texts: str | Path | Sequence[str | Path], skips: Counter[str]) ->
         else:
             raise UserError(f"{path}: no such file or folder")
         for file in matches:
+            require_utf8(str(file))
             try:
                 require_regular(file)
             except OSError as error:
