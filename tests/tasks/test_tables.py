@@ -114,8 +114,8 @@ def test_columns_that_are_not_asked_for_are_not_there(tmp_path):
     [
         (["1", "true"], ":2: the label is true or false, and that of line 1 a number; write labels in one way"),
         (["false", '"a"', "0"], ":3: the label is a number, and that of line 1 true or false"),
-        (["1", "NaN"], ":2: the label is nan, which is no class"),
-        (["-Infinity"], ":1: the label is -inf, which is no class"),
+        (["1", "NaN"], ":2: the label is nan, which is neither a class nor a number"),
+        (["-Infinity"], ":1: the label is -inf, which is neither a class nor a number"),
     ],
 )
 def test_labels_that_are_no_classes(labels, message, tmp_path):

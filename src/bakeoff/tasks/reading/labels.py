@@ -31,7 +31,7 @@ def label_of(value: Any, where: str, column: str) -> str:
         UserError: the cell is empty, or holds no text, finite number or truth value.
     """
     if isinstance(value, float) and not math.isfinite(value):
-        raise UserError(f"{where}: the label is {value}, which is no class (column '{column}')")
+        raise UserError(f"{where}: the label is {value}, which is neither a class nor a number (column '{column}')")
     if value is not None and not isinstance(value, str | int | float):
         raise UserError(f"{where}: column '{column}' holds {type(value).__name__} instead of a label")
     label = "" if value is None else label_text(value)
