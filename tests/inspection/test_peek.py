@@ -316,6 +316,16 @@ def test_sentences_in_another_order_are_explained(permute, corpus, capsys, monke
     assert ("\n  source  has its sentences in a random order" in capsys.readouterr().out) == permute
 
 
+def test_of_a_corpus_of_one_row_three_epochs_are_shown(tmp_path, capsys):
+    (tmp_path / "a.txt").write_text("The river is old. The stone is cold. The lion sleeps.")
+    corpus = bakeoff.prepare(
+        tmp_path / "a.txt", tmp_path / "corpus", tokenizer=TokenizerConfig(kind="byte_bpe", size=300)
+    )
+    print_peek(bakeoff.peek(shrink("roberta-tiny"), corpus.path, examples=3))
+    head = compact(f"roberta-tiny 3 rows of {corpus.path}, which has 1 an epoch, seed 0")
+    assert head in compact(capsys.readouterr().out)
+
+
 def test_shares_are_counted_over_the_rows(corpus):
     found = bakeoff.peek(shrink("bart-tiny"), corpus.path, examples=4)
     assert found.drawn[0].share == 1.0

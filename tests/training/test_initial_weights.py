@@ -205,7 +205,9 @@ def test_what_does_not_fit_is_one_line_and_leaves_nothing(bert, gpt, corpus, tmp
         run=bert.path,
     )
     before = own.changed({"model.encoder.block.norm": "pre"})
-    refused("this model needs model.encoder.norm.weight, which the run's does not have", before, run=bert.path)
+    refused(
+        "this model needs model.encoder.norm.weight, which the run's does not have; begin from", before, run=bert.path
+    )
     refused("has 3 layers, but the run's has 2; --grow 3", own.changed({"model.encoder.layers": 3}), run=bert.path)
     refused("--grow 1: the encoder has 2 layers already", None, run=bert.path, grow=1)
     refused("--grow 2: .*bert has 2 layers already", None, run=bert.path, grow=2)

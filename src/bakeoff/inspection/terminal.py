@@ -39,7 +39,10 @@ def print_peek(peek: Peek) -> None:
     console = Console()
     which = "held-out rows" if peek.held_out else "rows"
     draws = "" if peek.held_out else f", seed {peek.seed}"
-    _print(console, peek.recipe, Text(f"{len(peek.rows):,} of {peek.epoch_rows:,} {which} of {peek.corpus}{draws}"))
+    shown = f"{len(peek.rows):,} of {peek.epoch_rows:,} {which} of {peek.corpus}"
+    if len(peek.rows) > peek.epoch_rows:  # later epochs show the same text with targets that are drawn anew
+        shown = f"{counted(len(peek.rows), 'row')} of {peek.corpus}, which has {peek.epoch_rows:,} an epoch"
+    _print(console, peek.recipe, Text(f"{shown}{draws}"))
     samples = _samples(peek)
     width = max((sample.cell_len for sample, _ in samples), default=0)
     for sample, meaning in samples:

@@ -147,7 +147,10 @@ class WeightSource(NamedTuple):
         for name in [*self.needed, *self.names]:
             source = self.names.get(name, name)
             if name not in self.names or source not in file:
-                raise UserError(f"{self.run.path}: this model needs {name}, which the run's does not have")
+                raise UserError(
+                    f"{self.run.path}: this model needs {name}, which the run's does not have; begin from a run of the "
+                    "same model, or train the run's, whose recipe.yaml is a recipe"
+                )
             if name == TOKEN_TABLE and file[source].shape[1:] == state[name].shape[1:]:
                 # The tokenizer's tokens come first in both; marks that an objective adds to them may be more or fewer.
                 common = file[source][: len(state[name])]
