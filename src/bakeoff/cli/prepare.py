@@ -112,8 +112,6 @@ def prepare(
     pairs = bool(source or target)
     if pairs == bool(texts):
         raise UserError("give either texts, or --source and --target")
-    if any(not str(text) for text in texts or []):
-        raise UserError("one of the texts has an empty name; name files or folders")
     typed = {**of_pairs, **of_texts, "shard": shard, "merge": merge, "ray": ray}
     named = {name: value for name, value in typed.items() if _is_given(context, name)}
     texts_alone = {*of_texts, *OF_TEXTS_ALONE} - {*PreparePairsOptions.model_fields, "test"}

@@ -108,10 +108,11 @@ def find_files(texts: str | Path | Sequence[str | Path], skips: Counter[str]) ->
     Raises:
         UserError: a path does not exist, is of no supported kind, or a folder or glob holds no text or cannot be read.
     """
-    if isinstance(texts, str | Path):
-        texts = [texts]
+    texts = [texts] if isinstance(texts, str | Path) else texts
     files: dict[object, Path | HubFile] = {}
     for text in texts:
+        if text == "":  # which Path would take for the current folder
+            raise UserError("one of the texts has an empty name; name files or folders")
         if isinstance(text, str) and on_hub(text):
             files.update((str(file), file) for file in hub_files(text))
             continue
