@@ -212,7 +212,7 @@ def test_paths_that_lead_nowhere(tmp_path):
         read(tmp_path)
     with pytest.raises(UserError, match="no text file matches"):
         read(tmp_path / "*.txt")
-    with pytest.raises(UserError, match="^one of the texts has an empty name; name files or folders$"):
+    with pytest.raises(UserError, match=r"^one of the texts has an empty name; name files or folders$"):
         read("")
 
 
