@@ -390,6 +390,10 @@ def test_prepare_says_what_it_left_out(capsys, tmp_path):
     assert re.search(r"skipped +20 documents below 18 characters, 10 duplicate documents", out)
     assert "selecting" in err
     assert "word order" not in out
+    (tmp_path / "a.txt").write_text("\n".join([*lines.splitlines()[:230], "Line 7 of a text.", ""]))
+    given[-1] = tmp_path / "d"
+    status, out, err = call(capsys, *given, "--deduplicate")
+    assert re.search(r"skipped +1 duplicate document$", out, re.MULTILINE)
     status, out, _ = call(capsys, *given, "--overwrite", "--shuffle-ngrams", 2)
     assert status == 0
     assert "2-grams shuffled within each sentence" in out

@@ -13,6 +13,7 @@ from bakeoff.cli.shared.options import Device, Errors, Precision
 from bakeoff.cli.shared.output_files import require_out, save_records
 from bakeoff.cli.shared.texts import Blank, TextColumn, TextsFile, texts_of
 from bakeoff.display.terminal import tell, write_json
+from bakeoff.display.wording import counted
 from bakeoff.vectors.options import VectorConfig
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def embed(
         file = embed_file(embedder, inputs, out)
         blank.texts, blank.blank, truncated = file.texts, file.blank, file.truncated
         blank.hidden = file.hidden
-        tell(f"{out}: {file.texts:,} vectors of {file.width} numbers, float32")
+        tell(f"{out}: {counted(file.texts, 'vector')} of {file.width} numbers, float32")
     else:
 
         def watched() -> Iterator["VectorChunk"]:
@@ -104,7 +105,7 @@ def embed(
                     for part in watched()
                 ),
             )
-            tell(f"{out}: {blank.texts:,} vectors of {embedder.width} numbers")
+            tell(f"{out}: {counted(blank.texts, 'vector')} of {embedder.width} numbers")
         for part in watched() if out is None else ():
             write_json("\n".join(f"[{', '.join(map(str, vector))}]" for vector in part.vectors))
     blank.tell("the vector of a row without words")
@@ -133,7 +134,7 @@ def _print_words(embedder: "Embedder", texts: "Texts", per: Literal["word", "tok
         count = write_array(out, vectors, (embedder.width,), "<f4")
     else:
         count = save_records(out, _records_of_words(parts))
-    tell(f"{out}: {count:,} vectors of {embedder.width} numbers")
+    tell(f"{out}: {counted(count, 'vector')} of {embedder.width} numbers")
 
 
 def _records_of_words(parts: Iterator[list[tuple[str, Any]]]) -> Iterator[list[dict[str, Any]]]:

@@ -1,5 +1,6 @@
 """`bakeoff prepare`."""
 
+import re
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
@@ -185,7 +186,7 @@ def _show_texts(corpus: "Corpus", out: Path, json: bool) -> None:
             **({} if ngrams is None else {"word order": f"{ngrams}-grams shuffled within each sentence"}),
             "words": f"{summary['words']:,}",
             "tokens": f"{summary['tokens']:,}",
-            "held out": f"{summary['held_out_tokens']:,} tokens in "
+            "held out": f"{_counted(summary['held_out_tokens'], 'tokens')} in "
             + _counted(summary["held_out_documents"], summary["held_out_unit"]),
             **_test_row(summary, "documents"),
             **_hidden_row(summary),
@@ -211,7 +212,8 @@ def _show_pairs(corpus: "Corpus", out: Path, json: bool) -> None:
             "pairs": f"{summary['documents']:,}",
             "words": f"{summary['words']:,}",
             "tokens": f"{tokens - targets:,} of sources, {targets:,} of targets",
-            "held out": f"{_counted(summary['held_out_documents'], 'pairs')}, {summary['held_out_tokens']:,} tokens",
+            "held out": f"{_counted(summary['held_out_documents'], 'pairs')}, "
+            + _counted(summary["held_out_tokens"], "tokens"),
             **_test_row(summary, "pairs"),
             **_hidden_row(summary),
             "vocabulary": f"{summary['vocabulary']:,}" + (", the target's after the source's" if separate else ""),
@@ -224,7 +226,7 @@ def _show_pairs(corpus: "Corpus", out: Path, json: bool) -> None:
 def _test_row(summary: dict[str, Any], unit: str) -> dict[str, str]:
     if summary["test_tokens"] is None:
         return {}
-    return {"test": f"{summary['test_tokens']:,} tokens in {_counted(summary['test_documents'], unit)}"}
+    return {"test": f"{_counted(summary['test_tokens'], 'tokens')} in {_counted(summary['test_documents'], unit)}"}
 
 
 def _hidden_row(summary: dict[str, Any]) -> dict[str, str]:
@@ -240,12 +242,13 @@ def _hidden_row(summary: dict[str, Any]) -> dict[str, str]:
 
 
 def _counted(count: int, units: str) -> str:
-    """A count with its unit. One unit loses the first s, which is the plural's in all units here."""
-    return f"{count:,} {units.replace('s', '', 1) if count == 1 else units}"
+    """A count with its unit, such as `documents without tokens`. One unit loses the s of its first plural."""
+    one = re.sub(r"(?<=[a-z]{3})s\b", "", units, count=1)
+    return f"{count:,} {one if count == 1 else units}"
 
 
 def _skips(summary: dict[str, Any]) -> str:
-    return ", ".join(f"{count:,} {reason}" for reason, count in summary["skips"].items()) or "none"
+    return ", ".join(_counted(count, reason) for reason, count in summary["skips"].items()) or "none"
 
 
 def _shard_table(made: dict[str, Any], out: Path) -> dict[str, str]:
