@@ -27,6 +27,8 @@ class StartFacts(Config):
     """Number of tensors that the recipe's model has."""
     fresh: list[str]
     """The parts of the model that start from random weights."""
+    unused: list[str] = Field(default=[])
+    """Heads and tensors of the run that the model does not have."""
     grow: int | None = None
     """Number of layers that the run's, which are fewer, have grown to; None: as many."""
     grow_by: Literal["repeat", "interleave"] = "repeat"
@@ -36,6 +38,7 @@ class StartFacts(Config):
         """The start in words, such as `runs/bert (12,000 steps): 30 of 30 tensors`."""
         trained = f"{self.steps:,} steps" if self.steps else "trained elsewhere"
         parts = f"; fresh: {', '.join(self.fresh)}" if self.fresh else ""
+        parts += f"; not taken: {', '.join(self.unused)}" if self.unused else ""
         grown = f", grown to {self.grow} layers by {self.grow_by}" if self.grow else ""
         return f"{self.source} ({trained}){grown}: {self.tensors} of {self.of} tensors{parts}"
 
