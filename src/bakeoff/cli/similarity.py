@@ -12,7 +12,6 @@ from bakeoff.cli.shared.options import Device, Json
 from bakeoff.cli.shared.printing import print_table
 from bakeoff.display.terminal import write_json
 from bakeoff.display.wording import counted
-from bakeoff.vectors.baselines import OF_CHARACTERS
 from bakeoff.vectors.options import SimilarityOptions
 
 COLUMNS = ("text_column", "pair_column", "label_column", "least_score", "at")
@@ -37,6 +36,7 @@ def similarity(
 
     Example: bakeoff similarity runs/bert --data questions.jsonl --text-column question --pair-column answer --at 1,10
     """
+    from bakeoff.vectors.baselines import OF_CHARACTERS
     from bakeoff.vectors.similarity import similarity as compare_texts
 
     figures = compare_texts(run, data, device=device, **options)

@@ -69,7 +69,7 @@ def resumable(
 
     def keeps(error: BaseException) -> bool:
         # Memory that was short, a disk that was full, or Ctrl-C after the trainings, where no loop looks for it.
-        return refused or isinstance(error, Interrupted) or (not isinstance(error, Diverged) and _has_checkpoint(out))
+        return refused or isinstance(error, Interrupted) or (not isinstance(error, Diverged) and bool(_kept(out)))
 
     try:
         with unfinished(out, resume=begun, keeps=keeps, last=_finish) as folder:
@@ -84,7 +84,7 @@ def resumable(
                 write_atomically(folder / ASKED, json.dumps(asked))
             yield folder
     except KeyboardInterrupt:
-        if not _has_checkpoint(out):
+        if not _kept(out):
             raise
         raise Interrupted("stopped; the same command with --resume goes on", signal.SIGINT) from None
 
@@ -106,8 +106,9 @@ def _aside(folder: Path) -> Path:
     return folder / ".checkpoints.removed"
 
 
-def _has_checkpoint(out: Path) -> bool:
-    return bool(list_checkpoints(_checkpoints(unfinished_folder(out))))
+def _kept(out: Path) -> list[Path]:
+    """The checkpoints of the unfinished training of `out`."""
+    return list_checkpoints(_checkpoints(unfinished_folder(out)))
 
 
 def _require_current(out: Path, folder: Path) -> None:
@@ -120,8 +121,8 @@ def _require_current(out: Path, folder: Path) -> None:
 
 def _require_nothing_kept(out: Path) -> None:
     """Refuse to drop the checkpoints of a training that was stopped."""
-    if steps := list_checkpoints(_checkpoints(unfinished_folder(out))):
-        step = int(steps[-1].name.removeprefix("step-"))
+    if kept := _kept(out):
+        step = int(kept[-1].name.removeprefix("step-"))
         raise UserError(f"{out}: a training was stopped here after step {step:,}; go on with --resume, or {_anew(out)}")
 
 
@@ -148,7 +149,7 @@ def done_already(out: Path) -> bool:
 
 def what_is_kept(out: Path, given: str = "with more space, ", what: str = "fine-tuning") -> str:
     """A sentence for an error: what is left of the fine-tuning of `out`, and what to type where it is `given`."""
-    if _has_checkpoint(out):
+    if _kept(out):
         return f"a checkpoint is kept: {given}the same command with --resume goes on"
     return f"nothing of this {what} was kept"
 

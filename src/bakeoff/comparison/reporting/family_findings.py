@@ -1,6 +1,6 @@
 """Families of questions in sentences and sections: all tasks together, starts from scratch, gains, trends, others."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from bakeoff.comparison.facts import TaskFacts
 from bakeoff.comparison.reporting import tables
@@ -41,20 +41,21 @@ def rows_over_tasks(results: Results) -> dict[str, int]:
 def family_sentences(results: Results) -> Iterator[str]:
     """Sentences on what exceeds the noise in each family, and on the mean over tasks in any case."""
     for analysis in results.analyses:
-        measure = ShownMetric.of(results, analysis.task)
-        yield from _scratch_pairs(measure, analysis.scratch_pairs, f" on {quoted(analysis.task)}")
-        yield from _gain_pairs(measure, analysis.gain_pairs, f" on {quoted(analysis.task)}")
-        yield from _trends(measure, analysis, f" on {quoted(analysis.task)}", {analysis.task: measure.rows})
+        measure, where = ShownMetric.of(results, analysis.task), f" on {quoted(analysis.task)}"
+        yield from _scratch_pairs(measure, analysis.scratch_pairs, where)
+        yield from _gain_pairs(measure, analysis.gain_pairs, where)
+        yield from _trends(measure, analysis, where, {analysis.task: measure.rows})
     if results.over_tasks is None:
         return
     measure, rows = measure_over_tasks(results), rows_over_tasks(results)
     over = f"Over {quoted_list(rows)}"
     pairs = results.over_tasks.pairs
-    real = [pair for pair in pairs if pair.better]
-    for pair in real[:MOST]:
-        yield f"{over}, {quoted(pair.first)} is ahead of {quoted(pair.second)} by {_size(measure, pair)}."
-    if len(real) > MOST:
-        yield f"{over}, {len(real) - MOST} more differences exceed the noise."
+    real = any(pair.better for pair in pairs)
+    yield from _real(
+        pairs,
+        lambda pair: f"{over}, {quoted(pair.first)} is ahead of {quoted(pair.second)} by {_size(measure, pair)}.",
+        lambda more: f"{over}, {more} more differences exceed the noise.",
+    )
     if pairs and not real and pairs[0].real is not None:
         words = what_would_decide(measure, pairs[0], rows)
         best = f"; {quoted(pairs[0].first)} has the highest mean: {words}" if words else ""
@@ -76,23 +77,31 @@ def _size(measure: ShownMetric, difference: Difference) -> str:
     return f"{size}, beyond the noise (95 % interval {low} to {high})"
 
 
-def _scratch_pairs(measure: ShownMetric, pairs: list[Difference], where: str) -> Iterator[str]:
+def _real(
+    pairs: Iterable[Difference], sentence: Callable[[Difference], str], rest: Callable[[int], str]
+) -> Iterator[str]:
+    """A sentence on each of the first differences that exceed the noise, and one on how many more there are."""
     real = [pair for pair in pairs if pair.better]
-    for pair in real[:MOST]:
-        yield f"From scratch, {quoted(pair.first)} is ahead of {quoted(pair.second)}{where} by {_size(measure, pair)}."
+    yield from map(sentence, real[:MOST])
     if len(real) > MOST:
-        yield f"From scratch, {len(real) - MOST} more differences{where} exceed the noise."
+        yield rest(len(real) - MOST)
+
+
+def _scratch_pairs(measure: ShownMetric, pairs: list[Difference], where: str) -> Iterator[str]:
+    def sentence(pair: Difference) -> str:
+        return f"From scratch, {quoted(pair.first)} is ahead of {quoted(pair.second)}{where} by {_size(measure, pair)}."
+
+    yield from _real(pairs, sentence, lambda more: f"From scratch, {more} more differences{where} exceed the noise.")
 
 
 def _gain_pairs(measure: ShownMetric, pairs: list[Difference], where: str) -> Iterator[str]:
-    real = [pair for pair in pairs if pair.better]
-    for pair in real[:MOST]:
-        yield (
-            f"Pre-training does more for {quoted(pair.first)} than for {quoted(pair.second)}{where}: by "
-            f"{_size(measure, pair)}."
-        )
-    if len(real) > MOST:
-        yield f"Of the gains of pre-training{where}, {len(real) - MOST} more pairs differ beyond the noise."
+    def sentence(pair: Difference) -> str:
+        first, second = quoted(pair.first), quoted(pair.second)
+        return f"Pre-training does more for {first} than for {second}{where}: by {_size(measure, pair)}."
+
+    yield from _real(
+        pairs, sentence, lambda more: f"Of the gains of pre-training{where}, {more} more pairs differ beyond the noise."
+    )
 
 
 def _trends(measure: ShownMetric, analysis: Analysis, where: str, rows: dict[str, int]) -> Iterator[str]:
