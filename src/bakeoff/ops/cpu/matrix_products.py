@@ -24,11 +24,28 @@ class Float32Products:
         product of numbers that bfloat16 lacks shows whether it rounds here.
         """
         setting: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
-        before = setting.fp32_precision
-        setting.fp32_precision = "bf16"
+        before, of_all = setting.fp32_precision, _precision_of_all()
+        # torch answers `get_float32_matmul_precision` with an error, also to other libraries, where oneDNN alone may
+        # round. The setting of all would make products on a GPU in TF32, though, which nobody asked for.
+        if of_all == "highest" and torch.cuda.is_available():
+            of_all = None
+        if of_all is not None:
+            torch.set_float32_matmul_precision("medium")
+        else:
+            setting.fp32_precision = "bf16"
         cls.by_onednn = _float32_is_kept()
         if not cls.by_onednn:
+            if of_all is not None:
+                torch.set_float32_matmul_precision(of_all)
             setting.fp32_precision = before
+
+
+def _precision_of_all() -> str | None:
+    """The setting of torch for products of float32 on all devices; None: devices have settings that contradict it."""
+    try:
+        return torch.get_float32_matmul_precision()
+    except RuntimeError:
+        return None
 
 
 def laid_out_for_few_rows(weight: Tensor) -> Tensor:
