@@ -18,6 +18,7 @@ from bakeoff.comparison.reporting.spending import spending
 from bakeoff.comparison.results import Results
 from bakeoff.comparison.running.correction import Corrected, FirstTenth
 from bakeoff.comparison.running.engine import Engine
+from bakeoff.comparison.running.equal_trainings import CopiedTraining
 from bakeoff.comparison.running.spendable import Spendable
 from bakeoff.comparison.running.work import LOOKED, ComparedFinetuning
 from bakeoff.errors import Diverged, Interrupted, UserError
@@ -50,7 +51,7 @@ class FakeEngine:
         self.diverging = diverging
 
     def recipe(self, name, overrides, device):
-        return FakeRecipe(name=name, training=overrides)
+        return FakeRecipe(name=name, model={"width": 8, "of": name}, training=overrides)
 
     def check(self, recipe, task):
         if task.finetune.length == 7:
@@ -129,6 +130,9 @@ class FakeEngine:
         (out / "results.json").write_text(json.dumps(found))
 
     def carry_out(self, job, progress, note):
+        if isinstance(job, CopiedTraining):
+            self.calls.append(("copy", job.title))
+            return job.carry_out(progress, note)
         common = {"seed": job.seed, "device": job.device, "progress": progress}
         recipe = self.parse(job.recipe)
         try:
@@ -199,7 +203,8 @@ def test_complete_recipes_have_the_tokenizer_of_the_corpus(folder, corpus):
             return facts
 
     for entry in go(folder, Prepared()).recipes:
-        assert entry.recipe == {**FakeRecipe(name=entry.label).model_dump(), "tokenizer": used.model_dump()}
+        fake = FakeEngine().recipe(entry.label, {}, "cpu")
+        assert entry.recipe == {**fake.model_dump(), "tokenizer": used.model_dump()}
 
 
 def test_everything_runs_interleaved_by_seed(folder):

@@ -9,6 +9,7 @@ from typing import Literal
 from bakeoff.comparison.label_curves import require_different_rows
 from bakeoff.comparison.planning.plan import Plan
 from bakeoff.comparison.running.engine import Engine
+from bakeoff.comparison.running.equal_trainings import first_of_equals
 from bakeoff.comparison.running.growth import grown, require_number
 from bakeoff.comparison.running.opened import Opened
 from bakeoff.comparison.running.planned import (
@@ -85,6 +86,8 @@ class _Counted:
     def __init__(self, opened: Opened) -> None:
         self.opened, self.plan, self.speed = opened, opened.plan, list[str]()
         trainings = list(opened.planned().all())
+        self.copies = [each for index in first_of_equals(trainings) if not (each := trainings[index]).finished]
+        trainings = [each for each in trainings if each not in self.copies]
         self.cooldowns = [each for each in trainings if isinstance(each, PlannedCooldown)]
         self.pretrainings = [
             each for each in trainings if isinstance(each, PlannedPretraining) and each not in self.cooldowns
@@ -109,9 +112,14 @@ class _Counted:
                 those = [each for each in self.cooldowns if each.recipe.name == name and each.share == share]
                 done = sum(each.finished for each in those)
                 yield self._work("cool-down", name, len(those), done, SHARE * share * seconds, size)
+        copied = [each for each in self.copies if each.recipe.name == name]
+        kept = size if any(not isinstance(each, PlannedMeasurement) for each in copied) else size.without_files
+        yield self._work("copy", name, len(copied), 0, 0.0, kept)
         for task in self.plan.tasks:
             of_task = [each for each in finetunings if each.task.name == task.name]
             finished = [each for each in of_task if each.finished]
+            if not of_task:
+                continue  # they are copies
             seconds = self._finetuning(name, of_task, finished)
             yield self._work("fine-tuning", name, len(of_task), len(finished), seconds, size)
         for measure in self.plan.measures:

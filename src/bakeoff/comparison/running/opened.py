@@ -1,7 +1,8 @@
 """A comparison whose plan is checked: all that is known of it before anything is written or trained."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ from bakeoff.reading.hub import on_hub
 from bakeoff.resources.threads import SharedMachine
 from bakeoff.runs.records import PretrainingEnvironment
 from bakeoff.tasks.rows.inputs import check_length
+from bakeoff.tokenizer.identity import identity_of
+from bakeoff.tokenizer.tokenizer import Tokenizer
 
 FOLDERS = ("baselines", IMPORTED, PREPARED, "runs", "searches")
 """The folders of a comparison, which a start that was killed may have left before there was a budget."""
@@ -232,7 +235,17 @@ class Opened:
             own,
             {name: self._fingerprints[path] for name, path in self.held_out.items()},
             self.unmeasured,
+            self._tokenizers,
         )
+
+    @cached_property
+    def _tokenizers(self) -> dict[str, str]:
+        """What tells the tokenizers of recipes from each other, by label; none where all have the plan's corpus."""
+        if not self.own_corpora or not self.plan.tasks:
+            return {}  # their corpora do
+        folders = {item.name: self.texts[item.name].tokenizer for item in self.plan.recipes if not item.as_it_is}
+        known = {folder: identity_of(Tokenizer.load(folder)) for folder in set(folders.values())}
+        return {name: hashlib.sha256(known[folder].encode()).hexdigest()[:16] for name, folder in folders.items()}
 
     def _unmeasured(self) -> dict[tuple[str, str], str]:
         """The reasons why recipes are left out of measures, by the recipe's label and the measure's title.

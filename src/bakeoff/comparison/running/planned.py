@@ -1,6 +1,5 @@
 """The planned trainings of a comparison: the directory of each, and the settings that decide its outcome."""
 
-import hashlib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,10 +11,9 @@ from bakeoff.comparison.planning.plan import Plan, directory_name
 from bakeoff.comparison.planning.recipe_plan import RecipePlan
 from bakeoff.comparison.planning.task_plan import TaskPlan
 from bakeoff.comparison.results import Initialisation
-from bakeoff.comparison.running.planned_training import PlannedTraining, of_task
-from bakeoff.digests import digest
+from bakeoff.comparison.running.equal_trainings import without_pretraining
+from bakeoff.comparison.running.planned_training import PlannedTraining, checksum_of, of_task
 from bakeoff.display.wording import quoted
-from bakeoff.reading.hub import on_hub
 from bakeoff.tasks.measures.measure import MeasureConfig
 
 
@@ -67,6 +65,15 @@ class PlannedFinetuning(PlannedTraining):
     finetune_seed: int
     begins_from: PlannedPretraining
     """The pre-training of the same recipe and seed, whose weights the fine-tuning takes unless it is from scratch."""
+    read_of_recipe: dict[str, Any] = field(default_factory=dict)
+    """What a fine-tuning from scratch reads of the recipe and the corpus, in place of the whole pre-training."""
+
+    @property
+    def decisive(self) -> dict[str, Any]:
+        """See `PlannedTraining`; from scratch a recipe's text, budget or masks change nothing."""
+        if self.initialisation == "pretrained":
+            return self.settings
+        return {**self.settings, "pretraining": self.read_of_recipe}
 
     @property
     def title(self) -> str:
@@ -125,6 +132,8 @@ class PlannedTrainings:
     """The fingerprints of the corpora whose held-out text recipes are measured on, by label."""
     unmeasured: Collection[tuple[str, str]] = ()
     """The recipes' labels and the measures' titles that do not go together."""
+    tokenizers: Mapping[str, str] = field(default_factory=dict)
+    """What tells the tokenizers of recipes from others, by label; of recipes that are left out, their corpus does."""
 
     def pretraining(self, recipe: RecipePlan, seed: int) -> PlannedPretraining:
         """The pre-training of a recipe with a seed; of one that is compared as it is, the run itself."""
@@ -202,21 +211,22 @@ class PlannedTrainings:
         above = self._of_seed(recipe, seed) if share is None else before.directory.parent
         directory = of_task(above, task, f"{start}-{nested}")
         own = self.plan.task_of(recipe, task)
-        settings = {**self.tasks[task.name], "finetune_seed": nested}
-        settings["finetune"] = own.finetune.model_dump(mode="json")
+        of_model = own.finetune.model_dump(mode="json")
+        settings = {**self.tasks[task.name], "finetune_seed": nested, "finetune": of_model}
         if None not in (task.data.dev, task.data.test):
             del settings["cluster_column"]  # which then decides verdicts, and nothing that is trained
-        # From random weights nothing of the pre-training matters but the model and the tokenizer.
         settings["pretraining"] = (
             before.settings
             if start == "pretrained"
-            else {
-                "model": self.recipes[recipe.name].get("model"),
-                "corpus": self._vocabulary(recipe, seed),
-                "seed": seed,
-            }
+            else {"model": self.recipes[recipe.name]["model"], "corpus": self._vocabulary(recipe, seed), "seed": seed}
         )
-        return PlannedFinetuning(directory, "results.json", settings, recipe, seed, own, start, nested, before)
+        read = self._read_from_scratch(recipe, seed) if start == "scratch" else {}
+        return PlannedFinetuning(directory, "results.json", settings, recipe, seed, own, start, nested, before, read)
+
+    def _read_from_scratch(self, recipe: RecipePlan, seed: int) -> dict[str, Any]:
+        """What a fine-tuning from scratch reads of a recipe and its corpus."""
+        tokenizer = self.tokenizers.get(recipe.name) or self._vocabulary(recipe, seed)
+        return {**without_pretraining(self.recipes[recipe.name]), "tokenizer": tokenizer, "seed": seed}
 
     def measurements(self, recipe: RecipePlan, seed: int) -> Iterator[PlannedMeasurement]:
         """The measurements of a recipe with a seed; seeds that are the same run have the same measurement."""
@@ -236,7 +246,7 @@ class PlannedTrainings:
     ) -> PlannedMeasurement:
         above = before.directory.parent if isinstance(before, PlannedCooldown) else self._of_seed(recipe, seed)
         directory = above / directory_name(measure.title) / "pretrained-0"
-        files = {name: _digest(path) for name, path in measure.files.items()}
+        files = {name: checksum_of(path) for name, path in measure.files.items()}
         settings = {
             **{name: value for name, value in measure.model_dump(mode="json").items() if name not in files},
             "files": files,
@@ -265,7 +275,7 @@ class PlannedTrainings:
         return {
             task.name: {
                 **{key: value for key, value in task.model_dump(mode="json").items() if key not in ("name", *files)},
-                "files": {split: _digest(path) for split, path in files.items()},
+                "files": {split: checksum_of(path) for split, path in files.items()},
                 # Older versions took the first ones; what these have learned from is not to be mixed with it.
                 **({} if task.data.train_rows is None else {"train_rows_chosen": "of every class its share"}),
             }
@@ -285,15 +295,3 @@ class PlannedTrainings:
                     yield from self.measurements_after(cooldown)
                 # That of seeds with one run is the first one's.
                 yield from (each for each in self.measurements(recipe, seed) if each.seed == seed)
-
-
-def _digest(path: Path | None) -> str | None:
-    """The checksum of a file, or of all files in a folder with their names; of a data set on the Hub its name."""
-    if path is None:
-        return None
-    if on_hub(path):
-        return str(path)
-    if not path.is_dir():
-        return digest(path)[:16]
-    inside = sorted((each.relative_to(path).as_posix(), digest(each)) for each in path.rglob("*") if each.is_file())
-    return hashlib.sha256("".join(f"{name} {checksum}\n" for name, checksum in inside).encode()).hexdigest()[:16]

@@ -1,5 +1,6 @@
 """A training of a comparison: its directory, and the settings that decide its outcome."""
 
+import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +13,12 @@ from bakeoff.comparison.planning.plan import directory_name
 from bakeoff.comparison.planning.search_plan import SearchPlan
 from bakeoff.comparison.planning.task_plan import TaskPlan
 from bakeoff.config import Record, with_defaults
+from bakeoff.digests import digest
 from bakeoff.durable import own_folder, remove
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
 from bakeoff.models.model import ModelConfig
+from bakeoff.reading.hub import on_hub
 from bakeoff.recipe import Recipe
 from bakeoff.same_settings import differences, require_same
 from bakeoff.tasks.finetune_config import FinetuneConfig
@@ -56,6 +59,18 @@ class Diverging(Record):
     """The error message of the divergence."""
 
 
+def checksum_of(path: Path | None) -> str | None:
+    """The checksum of a file, or of all files in a folder with their names; of a data set on the Hub its name."""
+    if path is None:
+        return None
+    if on_hub(path):
+        return str(path)
+    if not path.is_dir():
+        return digest(path)[:16]
+    inside = sorted((each.relative_to(path).as_posix(), digest(each)) for each in path.rglob("*") if each.is_file())
+    return hashlib.sha256("".join(f"{name} {checksum}\n" for name, checksum in inside).encode()).hexdigest()[:16]
+
+
 @dataclass(frozen=True)
 class PlannedTraining:
     """A pre-training or a fine-tuning, with its directory and the settings that decide its outcome."""
@@ -66,6 +81,11 @@ class PlannedTraining:
     """The name of a file in the directory that exists only once the training has finished."""
     settings: dict[str, Any]
     """All values that decide the outcome; written beside the directory before the training begins."""
+
+    @property
+    def decisive(self) -> dict[str, Any]:
+        """What decides the outcome, whichever recipe of the plan it is of: with equal values one training does."""
+        return self.settings
 
     @property
     def finished(self) -> bool:

@@ -3,11 +3,14 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from bakeoff.comparison.results import Failure
+from bakeoff.comparison.running.equal_trainings import first_of_equals
 from bakeoff.comparison.running.planned import AnyTraining, PlannedCooldown, PlannedFinetuning, PlannedPretraining
 
 
 class Schedule:
     """All trainings of a comparison, in the order of one at a time: all recipes of a seed, then the next one.
+
+    Of trainings with the same outcome one is done; the others wait for it, and are copies.
 
     A recipe that diverges is left out from the diverged training on, even where later ones have run already, so that
     the outcome does not depend on the number of trainings side by side.
@@ -33,6 +36,8 @@ class Schedule:
         self.over = {index for index, training in enumerate(self.trainings) if training.finished}
         self.worked: set[int] = set()
         """Seeds of which this call has begun at least one training."""
+        self.equals = first_of_equals(self.trainings)
+        """The index of the training that is done in place of another with the same outcome, by the other's index."""
         for index, training in enumerate(self.trainings):
             if training.failure is not None and index not in self.over:
                 self.diverged(index, training.failure)
@@ -62,7 +67,11 @@ class Schedule:
         Args:
             longest_first: whether a seed's pre-trainings come before its fine-tunings, which are much shorter.
         """
-        ready = [index for index in self.waiting if self._ready(self.trainings[index])]
+        waiting = self.waiting
+        undone = self.running.union(waiting)
+        ready = [
+            index for index in waiting if self.equals.get(index) not in undone and self._ready(self.trainings[index])
+        ]
         if longest_first:
             ready.sort(key=lambda index: (self.seeds.index(self.trainings[index].seed), not self._long(index)))
         if not ready:

@@ -6,7 +6,9 @@ from typing import Any
 
 from bakeoff.comparison.results import Failure, Results
 from bakeoff.comparison.running.correction import Pace
+from bakeoff.comparison.running.equal_trainings import CopiedTraining, same_outcome
 from bakeoff.comparison.running.planned import (
+    AnyTraining,
     PlannedCooldown,
     PlannedMeasurement,
     PlannedPretraining,
@@ -87,6 +89,8 @@ class Trainings:
     def load(self, key: Any) -> Load:
         """See `bakeoff.jobs.runner.Queue`."""
         planned = self.schedule.trainings[key]
+        if key in self.schedule.equals:
+            return Load("copying", "a training")
         if isinstance(planned, PlannedCooldown):
             return Load("pre-training", f"{planned.recipe.name} with {100 * planned.share:g} %")
         if isinstance(planned, PlannedPretraining):
@@ -115,10 +119,18 @@ class Trainings:
         return self.planned().pretraining(planned.recipe, self.plan.seeds[0]).finished
 
     def _begin(self, index: int) -> Job:
-        """Write a job's settings and show its title; a fine-tuning's leftovers are removed."""
+        """Write a job's settings and show its title; leftovers of all but pre-trainings are removed."""
         now = self.planned()
         planned = now.renewed(self.schedule.trainings[index])
         planned.begin()
+        done = self._same_that_is_done(index, planned, now)
+        if done is not None:
+            planned.discard(self.out)
+            title = f"{self._title(index)}: the same as {quoted(done.recipe.name)}, copied"
+            self.runner.say(title)
+            return CopiedTraining(
+                title=title, out=planned.directory, seed=planned.seed, device=self.plan.device, source=done.directory
+            )
         self.runner.say(self._title(index))
         name = planned.recipe.name
         text, pretraining = self.texts[name], isinstance(planned, PlannedPretraining)
@@ -147,6 +159,13 @@ class Trainings:
             return ComparedMeasurement(seed=planned.seed, run=run, measure=planned.measure, text=held_out, **common)
         source = planned.begins_from.directory if planned.initialisation == "pretrained" else None
         return ComparedFinetuning(seed=planned.random_seed, task=planned.task, source=source, **common)
+
+    def _same_that_is_done(self, index: int, planned: AnyTraining, now: PlannedTrainings) -> AnyTraining | None:
+        """A finished training with the same outcome as this one; None: there is none."""
+        if index not in self.schedule.equals:
+            return None
+        first = now.renewed(self.schedule.trainings[self.schedule.equals[index]])
+        return first if first.finished and same_outcome(first, planned) else None
 
     def _copies(self, now: PlannedTrainings, planned: PlannedPretraining, pace: Pace | None) -> dict[float, Path]:
         """The places of copies that are cooled down, with their settings beside them; of final steps alone."""
