@@ -1,6 +1,7 @@
 """What holds for every config of the package, whichever it is: a new one is tested on the day it is written."""
 
 import importlib
+import inspect
 import pkgutil
 from typing import Annotated
 
@@ -9,6 +10,10 @@ from pydantic import TypeAdapter
 
 import bakeoff
 from bakeoff.config import Config
+from bakeoff.errors import UserError
+from bakeoff.optimization.budget import Budget
+from bakeoff.recipe import Recipe
+from bakeoff.recipe_files import load_recipe
 
 
 def every_config():
@@ -46,3 +51,21 @@ def test_every_field_says_what_it_is(config):
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.__name__)
 def test_keys_that_are_no_more_are_no_fields(config):
     assert not config.retired.keys() & {*config.model_fields, *config.read_before}
+
+
+MADE = [config for config in CONFIGS if not inspect.isabstract(config)]
+
+
+@pytest.mark.parametrize("config", MADE, ids=lambda config: config.__name__)
+def test_python_gets_the_error_of_a_file_in_one_line(config):
+    with pytest.raises(UserError, match=rf"^{config.__name__}: [^\n]*'no_such_key'[^\n]*$"):
+        config(no_such_key=1)
+
+
+def test_an_error_in_python_says_where_it_stands_in_the_whole():
+    values = load_recipe("bert-tiny").model_dump()
+    values["model"]["encoder"]["layers"] = -1
+    with pytest.raises(UserError, match=r"^Recipe: model\.encoder\.layers: input should be greater than 0, not -1$"):
+        Recipe(**values)
+    with pytest.raises(UserError, match=r"^Budget: minutes: input should be greater than 0, not -1$"):
+        Budget(minutes=-1)

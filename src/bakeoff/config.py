@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from types import UnionType
-from typing import Annotated, Any, ClassVar, Literal, Self, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
@@ -44,6 +44,23 @@ class Config(BaseModel):
     so that complete recipes of older versions can still be read."""
     renamed: ClassVar[Mapping[str, str]] = {}
     """Keys of older versions by their present names, for files that Bakeoff writes."""
+
+    if not TYPE_CHECKING:  # type checkers know the fields
+
+        def __init__(self, /, **values: Any) -> None:
+            """Make the config from Python.
+
+            Raises:
+                UserError: one line with every key that is wrong, as for a file.
+            """
+            try:
+                super().__init__(**values)
+            except ValidationError as error:
+                name = type(self).__name__
+                raise UserError(f"{name}: {self.mistakes(error.errors(), values)}") from None
+
+        # A config within another one is validated with it, so that the error says where it stands.
+        __init__.__pydantic_base_init__ = True
 
     @model_validator(mode="before")
     @classmethod

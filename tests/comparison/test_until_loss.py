@@ -27,7 +27,7 @@ def test_a_target_ends_a_training_at_the_first_loss_that_is_no_higher():
     both = EarlyStopping(target=3.0, patience=1)
     assert both.stops([4.0, 4.1])
     assert both.stops([2.9])
-    with pytest.raises(ValueError, match="give patience, or a target"):
+    with pytest.raises(UserError, match="give patience, or a target"):
         EarlyStopping(keep_best=True)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from tests.conftest import shrink
 
+from bakeoff.errors import UserError
 from bakeoff.formats.example import Examples
 from bakeoff.objectives.mlm import MaskedLanguageModelConfig
 from bakeoff.randomness.draws import Draws
@@ -35,7 +36,7 @@ def test_the_replacements_are_adjustable(corpus):
     assert not (after == corpus.tokenizer.mask).any()
     assert (after[chosen] != before[chosen]).mean() > 0.95
     assert not np.isin(after[chosen], corpus.tokenizer.special_ids).any()
-    with pytest.raises(ValueError, match="more than 1"):
+    with pytest.raises(UserError, match="more than 1"):
         MaskedLanguageModelConfig(mask=0.9, random=0.2)
 
 
@@ -56,7 +57,7 @@ def test_dynamic_masks_differ_between_epochs_and_static_ones_do_not(corpus):
     masks = [draw(corpus, epoch=epoch, masking="static", copies=3)[2] for epoch in range(6)]
     for earlier, later in itertools.combinations(range(6), 2):
         assert np.array_equal(masks[earlier], masks[later]) == ((later - earlier) % 3 == 0)
-    with pytest.raises(ValueError, match="copies: 3 are of static masks"):
+    with pytest.raises(UserError, match="copies: 3 are of static masks"):
         MaskedLanguageModelConfig(copies=3)
 
 
