@@ -55,6 +55,19 @@ TASKS: dict[str, dict[str, Any]] = {
         "test": "ewt/en_ewt-ud-test.conllu",
         "metric": "accuracy",
     },
+    "People's Daily": {
+        "kind": "tagging",
+        "train": "peopledaily/train.txt",
+        "test": "peopledaily/dev.txt",  # its test part is not at hand
+        "text_column": "1",
+        "label_column": "-1",
+        "metric": "f1",
+    },
+    "ChnSentiCorp": {
+        **{part: f"chnsenticorp/{part}.tsv" for part in ("train", "dev", "test")},
+        "text_column": "text_a",
+        "label_column": "label",
+    },
 }
 """Tasks by name; paths of files are relative to DATA; several files without headers are one split."""
 
@@ -74,6 +87,8 @@ PAYING: dict[str, dict[str, Any]] = {
     "TREC": SETTINGS["TREC"],
     "MultiNLI": {"finetune": {"epochs": 4, "length": 96}},
     "EWT": {"train_rows": 2000, "finetune": {"epochs": 10, "length": 96}},
+    "People's Daily": {"train_rows": 5000, "dev_share": 0.02, "finetune": {"epochs": 5, "length": 128}},
+    "ChnSentiCorp": {"train_rows": 2000, "finetune": {"epochs": 5, "length": 128}},
 }
 """Tasks on which pre-training of minutes pays, and what each is given."""
 
