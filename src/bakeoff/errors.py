@@ -36,16 +36,23 @@ def similar(name: str, candidates: Iterable[str], cutoff: float = 0.5) -> str:
     return f"; did you mean '{close[0]}'?" if close else ""
 
 
+def is_utf8(text: str) -> bool:
+    """Whether a text can be written as UTF-8: it has no half of a surrogate pair, and no byte that was none."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def require_utf8(given: str) -> None:
     """Refuse the name of a file, or a text, whose bytes are not UTF-8: no record of a run could hold it.
 
     Raises:
         UserError: they are not.
     """
-    try:
-        given.encode()
-    except UnicodeEncodeError:
-        raise UserError(f"{given!r} is not valid UTF-8; rename the file, or convert the text") from None
+    if not is_utf8(given):
+        raise UserError(f"{given!r} is not valid UTF-8; rename the file, or convert the text")
 
 
 class Interrupted(Exception):

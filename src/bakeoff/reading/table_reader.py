@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bakeoff.errors import UserError
+from bakeoff.errors import UserError, is_utf8
 
 
 class TableReader(ABC):
@@ -94,12 +94,8 @@ def whole_characters(text: str, where: str, errors: str) -> str:
     Raises:
         UserError: there is one.
     """
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        if errors == "strict":
-            raise UserError(
-                f"{where}: half of a surrogate pair (\\ud8...) is not a character; give --errors replace"
-            ) from None
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
+    if is_utf8(text):
+        return text
+    if errors == "strict":
+        raise UserError(f"{where}: half of a surrogate pair (\\ud8...) is not a character; give --errors replace")
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
-from bakeoff.errors import UserError
+from bakeoff.errors import UserError, is_utf8
 from bakeoff.machine.allocator import return_gaps
 from bakeoff.reading.files import TEXT, LineReader, kind_of, require_file
 from bakeoff.reading.pipes import ByteStream
@@ -128,10 +128,8 @@ def in_memory(texts: Sequence[str], *others: Sequence[str]) -> list[tuple[str, .
         for value in each:
             if not isinstance(value, str):  # None and NaN stand for missing texts in tables of others
                 raise UserError(f"text {number} is no text but {value!r:.30} ({type(value).__name__}); give a str")
-        try:
-            "".join(each).encode()
-        except UnicodeEncodeError:
-            raise UserError(f"text {number} is not valid UTF-8") from None
+        if not is_utf8("".join(each)):
+            raise UserError(f"text {number} is not valid UTF-8")
     return pairs
 
 
