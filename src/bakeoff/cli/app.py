@@ -11,6 +11,7 @@ import typer.main
 from typer.core import TyperGroup
 from typing_extensions import override
 
+from bakeoff.cli.shared.once import Verb
 from bakeoff.display.terminal import show
 from bakeoff.machine.launch import require_no_torchrun
 
@@ -65,7 +66,7 @@ class Commands(Mapping[str, Any]):
                 raise KeyError(verb)
             name = _NO_NAMES.get(verb, verb)
             alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-            alone.command(verb, short_help=VERBS[verb])(getattr(import_module(f"bakeoff.cli.{name}"), name))
+            alone.command(verb, cls=Verb, short_help=VERBS[verb])(getattr(import_module(f"bakeoff.cli.{name}"), name))
             self._imported[verb] = typer.main.get_command(alone)
         if verb not in TOGETHER:
             require_no_torchrun(verb)

@@ -1,0 +1,45 @@
+"""An option that takes one value is not given two, of which the first would be left out in silence."""
+
+import pytest
+
+from bakeoff.cli import run
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            ["pretrain", "bert-tiny", "--out", "r", "--corpus", "a", "--corpus=b"],
+            "--corpus a, --corpus b: it takes one value; give one of the two, or mix them: --corpus DIR:0.7,DIR:0.3",
+        ),
+        (
+            ["finetune", "r", "--out", "f", "--train", "a.csv", "--train", "b.csv"],
+            "--train a.csv, --train b.csv: it takes one value; give one of the two, or join the files into one",
+        ),
+        (
+            ["prepare", "a.txt", "--out", "c", "--lowercase", "--cased"],
+            "--lowercase, --cased: it takes one value; give one of the two",
+        ),
+        (["fill", "r", "a [MASK]", "-k", "3", "--k", "4"], "-k 3, --k 4: it takes one value; give one of the two"),
+    ],
+)
+def test_two_values_of_one_option_are_refused(arguments, words, capsys):
+    assert run(arguments) == 2
+    assert capsys.readouterr().err == f"bakeoff: {words}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["show", "bert-tiny", "--set", "model.dropout=0", "--set", "training.batch=2"],  # an option of several values
+        ["show", "bert-tiny", "--json", "--json"],
+        ["show", "--set", "training.batch=2", "--set=training.batch=2", "--", "bert-tiny"],
+    ],
+)
+def test_what_is_no_contradiction_is_taken(arguments, capsys):
+    assert run(arguments) == 0
+
+
+def test_a_value_may_look_like_an_option(capsys):
+    assert run(["prepare", "--document-separator", "--out", "--document-separator", "x", "--out", "c"]) == 2
+    assert "--document-separator --out, --document-separator x: it takes one value" in capsys.readouterr().err
