@@ -145,6 +145,11 @@ class Recipe(Config):
         """The objectives that are trained in what follows the stages of the curriculum."""
         return [part for part in self.objective if part.weight > 0]
 
+    @property
+    def trained_first(self) -> list[AnyObjectiveConfig]:
+        """All objectives, those that are trained until the end before those that only stages train."""
+        return sorted(self.objective, key=lambda part: part.weight == 0)
+
     def weights_at(self, step: int) -> dict[str, float]:
         """The weight of each objective in a step of a training whose budget is in steps."""
         training, weights = self.training, self.weights

@@ -5,12 +5,15 @@ import torch
 from tests.conftest import PLAIN, crossed, shrink
 from tests.interrupting import interrupt_at
 from tests.training.test_pretrain import train
+from tests.untrained_runs import untrained
 
+import bakeoff
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.models.dropouts import with_dropout
 from bakeoff.recipe_files import load_recipe, recipe_names
 from bakeoff.runs.run import Run
+from bakeoff.scoring.texts import scoring_objective
 from bakeoff.tasks.heads.transform import pretrained_transform, transform_of
 from bakeoff.tasks.measures.minimal_pairs import MinimalPairsConfig
 from bakeoff.trainer.step import move_weights, optimize
@@ -18,6 +21,7 @@ from bakeoff.training.cooling import cool_down
 from bakeoff.training.pretraining import Pretraining
 from bakeoff.training.stages import Stages, make_batches
 from bakeoff.training.validation import HeldOut, validate
+from bakeoff.using.filling import filling_objective
 
 STEPS = {"training.budget": {"steps": 8}}
 BOTH = [{"kind": "mntp", "rate": 0.3}, {"kind": "clm", "weight": 0}]
@@ -249,6 +253,21 @@ def test_what_uses_a_run_uses_the_objectives_that_were_trained_until_the_end(tmp
     pairs = MinimalPairsConfig(test=tmp_path / "pairs.jsonl")
     assert pairs.refused(unscored) == "gives sentences no probability"
     assert pairs.refused(load_recipe("bert-tiny")) is None
+
+
+def test_answers_are_those_of_the_objectives_that_were_trained_until_the_end(corpus, tmp_path):
+    """Whatever the order of the list."""
+    stage = {"until": 0.5, "weights": {"diffusion": 1, "mlm": 0}}
+    in_turn = [{"kind": "diffusion", "weight": 0}, {"kind": "mlm"}]
+    run = untrained("roberta-tiny", corpus, tmp_path / "run", objective=in_turn, **{"training.curriculum": [stage]})
+    assert scoring_objective(run).kind == "mlm"
+    assert filling_objective(run).kind == "mlm"
+    loaded, module = bakeoff.load(run.path, device="cpu"), run.load(torch.device("cpu"))
+    (head,) = (each.head for each in module.objectives if each.name == "mlm")
+    rows = [[5, 6, 7, 8]]
+    with torch.inference_mode():
+        expected = head.scores(loaded.hidden(rows)[0], module.model.embedding.weight)
+    torch.testing.assert_close(loaded.logits(rows)[0], expected)
 
 
 def test_a_target_in_bits_a_byte_is_about_the_objectives_that_are_trained_until_the_end():

@@ -172,12 +172,12 @@ class TextScores:
 
 
 def scoring_objective(run: Run) -> ObjectiveConfig:
-    """The first objective of a run that gives texts a probability.
+    """The first objective of a run that gives texts a probability, of those trained until the end if there is one.
 
     Raises:
         UserError: no objective of the run does.
     """
-    objectives: list[ObjectiveConfig] = list(run.recipe.objective)
+    objectives: list[ObjectiveConfig] = list(run.recipe.trained_first)
     found = next((each for each in objectives if each.scoring is not None), None)
     if found is None:
         raise UserError(

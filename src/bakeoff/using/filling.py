@@ -48,7 +48,7 @@ Filled = list[list[TokenCandidate]]
 
 def filling_objective(run: Run) -> ObjectiveConfig | None:
     """The objective by which a run fills masks: one that predicts hidden tokens, else a causal one; None: neither."""
-    objectives: list[ObjectiveConfig] = list(run.recipe.objective)
+    objectives: list[ObjectiveConfig] = list(run.recipe.trained_first)
     hidden = [each for each in objectives if _hides(each)]
     forwards = [each for each in objectives if each.scoring == "forwards"]
     return next(iter(hidden + forwards), None)

@@ -32,7 +32,8 @@ class LoadedStates(LoadedWeights):
 
         A model that predicts hidden tokens scores the token at the position. A model that predicts next tokens, or
         hidden tokens from the position before (mntp), scores the token after the position. A model with two directions
-        is read forwards. With several objectives, the head of the first that predicts tokens is used.
+        is read forwards. With several objectives, the head of the first that predicts tokens is used, of those
+        that were trained until the end.
 
         Args:
             ids: (N, T) ids, an array or a tensor, or N lists of any lengths. `tokenizer.pad` at the end of an array's
@@ -50,7 +51,7 @@ class LoadedStates(LoadedWeights):
                 more than the model's positions; a sequence-to-sequence model has no source, or another model has one.
         """
         run, module = self._require_pretrained("logits")
-        named = next((each for each in run.recipe.objective if each.token_targets), None)
+        named = next((each for each in run.recipe.trained_first if each.token_targets), None)
         if named is None:
             raise UserError(f"{self.path}: no objective of this run predicts tokens")
         if self.recipe.model.sequence_to_sequence != (source is not None):

@@ -38,8 +38,7 @@ def _masking(recipe: Recipe) -> HiddenTokensConfig:
     Raises:
         UserError: the recipe has no such objective.
     """
-    parts = sorted(recipe.objective, key=lambda part: part.weight == 0)
-    masking = next((part for part in parts if isinstance(part, HiddenTokensConfig)), None)
+    masking = next((part for part in recipe.trained_first if isinstance(part, HiddenTokensConfig)), None)
     if masking is None:
         raise UserError(
             f"transform: it is a part of the head of mlm, and {recipe.name} learns "
