@@ -45,6 +45,16 @@ def is_utf8(text: str) -> bool:
     return True
 
 
+def require_object(name: str, given: object, kind: type, advice: str) -> None:
+    """Refuse an argument of Python that is neither None nor the object that is wanted, such as its text or its name.
+
+    Raises:
+        UserError: it is something else.
+    """
+    if given is not None and not isinstance(given, kind):
+        raise UserError(f"{name}: {given!r:.80} is no {kind.__name__}; give {advice}")
+
+
 def require_utf8(given: str) -> None:
     """Refuse the name of a file, or a text, whose bytes are not UTF-8: no record of a run could hold it.
 

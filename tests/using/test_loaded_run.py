@@ -365,3 +365,38 @@ def test_many_threads_get_what_one_gets(name, loaded):
 def test_there_has_to_be_a_run(tmp_path):
     with pytest.raises(UserError, match="no such run"):
         bakeoff.load(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("call", "problem"),
+    [
+        (lambda run: run.score(["a river"], per="words"), "per: 'words' is neither 'word' nor 'token'"),
+        (lambda run: run.embed_words(["a river"], per="words"), "per: 'words' is neither 'word' nor 'token'"),
+        (
+            lambda run: bakeoff.pretrain("bert-tiny", "corpus", "out"),
+            r"recipe: 'bert-tiny' is no Recipe; give bakeoff.load_recipe\(NAME\)",
+        ),
+        (
+            lambda run: bakeoff.pretrain(run.recipe, "corpus", "out", budget="steps=3"),
+            r"budget: 'steps=3' is no Budget; give one such as bakeoff.Budget\(minutes=10\)",
+        ),
+        (
+            lambda run: bakeoff.pretrain(None, "corpus", "out", start="runs/first"),
+            r"start: 'runs/first' is no Start; give one such as bakeoff.Start\(run=RUN\)",
+        ),
+        (lambda run: bakeoff.tune(run.recipe, "corpus", "out", for_budget=3), "for_budget: 3 is no Budget"),
+        (
+            lambda run: bakeoff.finetune(run.path, {"train": "a.csv"}, "out"),
+            "task: {'train': 'a.csv'} is no TaskConfig",
+        ),
+        (
+            lambda run: bakeoff.contrast(run.path, "out", config={"batch": 2}),
+            "config: {'batch': 2} is no ContrastConfig",
+        ),
+        (lambda run: bakeoff.generate(run.path, ["a"], {"tokens": 2}), "config: {'tokens': 2} is no GenerationConfig"),
+        (lambda run: bakeoff.distill_classifier("runs/a", "runs/b", "t.txt", "out"), "teachers: runs/a is no list"),
+    ],
+)
+def test_arguments_of_another_kind_are_refused_in_a_line(call, problem, loaded):
+    with pytest.raises(UserError, match=problem):
+        call(loaded["bert-tiny"])

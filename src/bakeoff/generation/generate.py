@@ -5,7 +5,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from bakeoff.errors import UserError
+from bakeoff.errors import UserError, require_object
 from bakeoff.generation.config import GenerationConfig
 from bakeoff.generation.generator import Generator
 from bakeoff.generation.sampling import PromptSeed
@@ -100,6 +100,7 @@ def write(
     Raises:
         UserError: as for `generate`, or the file has a mistake.
     """
+    require_object("config", config, GenerationConfig, "bakeoff.GenerationConfig(...)")
     opened = run if isinstance(run, Run) else Run.open_trained(run)
     writer: PromptWriter | None = None
     for part in read_ahead(prompts, PROMPTS_AT_ONCE):

@@ -24,7 +24,7 @@ from bakeoff.scoring.surprisals import Surprisal, surprisals
 from bakeoff.scoring.token_scores import ScoredText, Scorer, TokenPredictions, TokenScores
 from bakeoff.text.words import words_before
 from bakeoff.tokenizer.hidden import HiddenText
-from bakeoff.tokenizer.stretches import Per
+from bakeoff.tokenizer.stretches import Per, require_per
 
 TEXTS_AT_ONCE = 4096
 """Largest number of texts that are read ahead, so that texts of similar length share a batch."""
@@ -85,6 +85,8 @@ class TextScores:
     ) -> None:
         self.processes = processes
         objective = scoring_objective(run) if reading is None else require_reading(run, reading)[reading]
+        if per is not None:
+            require_per(per)
         if last_word and per:
             raise UserError("--per gives all words of a text, --last-word the last one; leave one of them out")
         if last_word and objective.scoring != "forwards":

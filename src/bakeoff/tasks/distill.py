@@ -72,6 +72,8 @@ def distill_classifier(
         UserError: a run is no fine-tuned classifier, or of other classes; there are no texts; or as `finetune`.
     """
     require_no_torchrun("distill RUN... --texts FILE")
+    if isinstance(teachers, str | Path) or not teachers:
+        raise UserError(f"teachers: {teachers!s:.80} is no list of runs; give one, such as [RUN, RUN]")
     out, texts = Path(out), Path(texts)
     if not resume:
         require_no_run(out)

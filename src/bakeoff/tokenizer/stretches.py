@@ -1,10 +1,11 @@
 """Stretches of a text, words or single tokens, and the tokens of each. Shapes: C characters, T tokens, W words."""
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bakeoff.errors import UserError
 from bakeoff.text.words import words_before
 from bakeoff.tokenizer.offsets import PlacedTokens
 
@@ -24,6 +25,16 @@ class Stretch(NamedTuple):
     """The index of its first token."""
     until: int
     """The index after its last token; equal to `first` for a word that the tokenizer leaves out."""
+
+
+def require_per(per: str) -> None:
+    """Refuse what is neither words nor tokens, which would be read as one of them.
+
+    Raises:
+        UserError: it is neither.
+    """
+    if per not in get_args(Per):
+        raise UserError(f"per: {per!r:.50} is neither 'word' nor 'token'; give one of them")
 
 
 def stretches_of(text: str, placed: PlacedTokens, per: Per) -> list[Stretch]:

@@ -16,7 +16,7 @@ from bakeoff.scoring.token_scores import batches
 from bakeoff.scoring.windows import windows_around, windows_behind
 from bakeoff.tasks.rows.batches import collate
 from bakeoff.tokenizer.offsets import PlacedTokens
-from bakeoff.tokenizer.stretches import Per, Stretch, stretches_of
+from bakeoff.tokenizer.stretches import Per, Stretch, require_per, stretches_of
 from bakeoff.vectors.embedder import Embedder
 
 TEXTS_AT_ONCE = 256
@@ -59,9 +59,10 @@ def word_vectors(embedder: Embedder, texts: Sequence[str], per: Per = "word") ->
         per: word or token.
 
     Raises:
-        UserError: the pooling is not the mean, or a vector has a number that is not finite.
+        UserError: the pooling is not the mean, `per` is neither, or a vector has a number that is not finite.
     """
     require_mean(embedder)
+    require_per(per)
     placed = embedder.format.tokenizer.encode_placed(texts)
     results = []
     for text, tokens, states in zip(texts, placed, _states(embedder, placed), strict=True):
