@@ -17,7 +17,7 @@ import traceback
 from pathlib import Path
 
 from tests.docs.assumed import clear
-from tests.docs.smaller import STOPPED, shrink_files, smaller
+from tests.docs.smaller import STOPPED, instead, shrink_files, smaller
 
 _COMMAND = """#!{python} -ISE
 import array, json, os, socket, sys
@@ -93,7 +93,7 @@ def _run(folder: str, arguments: list[str], environment: dict[str, str], descrip
             if arguments[0] == "--stopped":
                 arguments = arguments[1:]
                 _stop_soon(Path(arguments[arguments.index("--out") + 1]) / "metrics.jsonl")
-                main([*arguments, "--budget", STOPPED])
+                main(instead(arguments, "--budget", STOPPED))
             try:
                 main(smaller(arguments))
             finally:

@@ -65,7 +65,7 @@ def smaller(arguments: list[str]) -> list[str]:
     if verb in ("pretrain", "distill", "tune", "speed"):
         arguments = [SMALL_RECIPES.get(word, word) for word in arguments]
     for option, value in INSTEAD.get(verb, {}).items():
-        arguments = _instead(arguments, option, value)
+        arguments = instead(arguments, option, value)
     if verb in ("pretrain", "distill") and "--texts" not in arguments:
         return _pretraining(arguments)
     if verb in ("finetune", "distill") and "--resume" not in arguments:
@@ -78,12 +78,13 @@ def smaller(arguments: list[str]) -> list[str]:
 
 def _pretraining(arguments: list[str]) -> list[str]:
     if "--resume" in arguments or "--finish-now" in arguments:
-        return _instead(arguments, "--budget", GOES_ON) if "--budget" in arguments else arguments
+        return instead(arguments, "--budget", GOES_ON) if "--budget" in arguments else arguments
     settings = [f"--set={key}={value}" for key, value in PRETRAINING.items()]
-    return [*_instead(arguments, "--budget", STEPS), *([] if "--from" in arguments else settings)]
+    return [*instead(arguments, "--budget", STEPS), *([] if "--from" in arguments else settings)]
 
 
-def _instead(arguments: list[str], option: str, value: str) -> list[str]:
+def instead(arguments: list[str], option: str, value: str) -> list[str]:
+    """The arguments with another value of an option, or with the option where they have none."""
     if option in arguments:
         at = arguments.index(option)
         arguments = arguments[:at] + arguments[at + 2 :]
