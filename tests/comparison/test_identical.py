@@ -16,10 +16,10 @@ from bakeoff.comparison.reporting.verdict_words import verdict
 from bakeoff.comparison.results import Results
 from bakeoff.comparison.statistics.against_baseline import against_baseline
 from bakeoff.comparison.statistics.factors import analyse_factors
-from bakeoff.comparison.statistics.families import trends
-from bakeoff.comparison.statistics.groups import Answers, Group
+from bakeoff.comparison.statistics.families import gain_pairs, trends
+from bakeoff.comparison.statistics.groups import Answers, Group, moderate
 from bakeoff.comparison.statistics.pairs import all_pairs, gains
-from bakeoff.comparison.statistics.questions import decide
+from bakeoff.comparison.statistics.questions import Question, decide, unanswered
 
 
 def group(rows, reach=None):
@@ -141,6 +141,35 @@ def test_gains_baselines_trends_and_factors_know_it():
     analysis = analyse_factors(grid, groups, True)
     verdicts = {tuple(each.factors): each.difference.verdict for each in (*analysis.effects, *analysis.interactions)}
     assert verdicts == {("n",): "identical", ("k",): "better", ("n", "k"): "identical"}
+
+
+def test_one_training_under_several_names_says_nothing_of_the_noise_of_others():
+    """Recipes that differ in pre-training alone are one model from scratch."""
+    rows = [losses(seed) for seed in range(7)]
+    trained = {name: group(each) for name, each in zip("abcd", rows, strict=False)}
+    one, other = group(rows[4]), group(rows[5])
+    shared = {"a": one, "b": group(rows[4]), "c": group(rows[4]), "d": other}
+    (alone,) = all_pairs({"a": one, "d": other})
+    found = {frozenset((pair.first, pair.second)): pair for pair in all_pairs(shared)}
+    for name in "abc":
+        pair = found[frozenset((name, "d"))]
+        assert (abs(pair.difference), pair.p) == (abs(alone.difference), alone.p)
+    assert found[frozenset("ab")].verdict == "identical"
+    assert moderate(shared)["b"].seed_variance == moderate({"a": one, "d": other})["a"].seed_variance
+    # What both gains have in common drops out of their difference, which is that of the pre-trained ones.
+    of_gains = {frozenset((each.first, each.second)): each for each in gain_pairs(trained, shared, True, Asking())}
+    pairs = {frozenset((each.first, each.second)): each for each in all_pairs(trained)}
+    for names in (frozenset("ab"), frozenset("ac"), frozenset("bc")):
+        assert abs(of_gains[names].difference) == pytest.approx(abs(pairs[names].difference))
+        assert of_gains[names].p == pytest.approx(pairs[names].p)
+
+
+def test_one_training_at_both_ends_of_an_order_is_counted_as_one():
+    rows = {name: losses(seed) for seed, name in enumerate("abc")}
+    groups = {name: group(each) for name, each in rows.items()}
+    weights = {"a": 0.5, "again": 0.5, "b": -1.0}
+    question = Question("a", "b", [(weights[name], groups[name[0]]) for name in weights])
+    assert unanswered(question).noise == unanswered(Question("a", "b", [(1.0, groups["a"]), (-1.0, groups["b"])])).noise
 
 
 def with_identical(results, equivalence_p=None):

@@ -1,5 +1,6 @@
 """The scores of one recipe over seeds, with what each test row contributes to them."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -91,6 +92,15 @@ class Group:
         """The part of the variance over seeds that its rows alone make, and the steps in which it is measured."""
         return self.grain + sum(drawn_anew(each.by_seed, each.clusters) for each in self.answers)
 
+    @cached_property
+    def bits(self) -> object:
+        """What two groups have in common that are one training under two names: all scores and contributions.
+
+        Scores alone may be equal by chance, so that groups without contributions have it with no other.
+        """
+        rows = [hashlib.sha256(np.ascontiguousarray(each.by_seed)).digest() for each in self.answers]
+        return (tuple(self.scores.items()), *rows) if rows else id(self)
+
     @property
     def sample_variance(self) -> float:
         """The sample variance of the scores over seeds."""
@@ -119,12 +129,14 @@ def weighted(parts: Sequence[tuple[float, Group]]) -> Group:
 def moderate(groups: Mapping[str, Group]) -> dict[str, Group]:
     """The same groups with variances over seeds that are moderated by each other, where they have two seeds or more.
 
-    Groups whose variances are moderated already stay as they are.
+    Groups whose variances are moderated already stay as they are. One training under several names, such as the models
+    from scratch of recipes that differ in pre-training alone, says once what it says of the others, and nothing of
+    itself.
 
     Args:
         groups: recipes on one task, all with pre-trained weights or all from scratch.
     """
-    able = {label: group for label, group in groups.items() if len(group.scores) > 1}
+    able = {group.bits: group for group in groups.values() if len(group.scores) > 1}
     if not able or all(group.moderated is not None for group in able.values()):
         return dict(groups)
     found = moderated(
@@ -132,5 +144,18 @@ def moderate(groups: Mapping[str, Group]) -> dict[str, Group]:
         np.array([len(group.scores) - 1.0 for group in able.values()]),
         np.array([group.floor for group in able.values()]),
     )
-    known = {label: SeedVariance(*each) for label, *each in zip(able, found.variance, found.freedom, strict=True)}
-    return {label: replace(group, moderated=known.get(label)) for label, group in groups.items()}
+    known = {bits: SeedVariance(*each) for bits, *each in zip(able, found.variance, found.freedom, strict=True)}
+    return {label: replace(group, moderated=known.get(group.bits)) for label, group in groups.items()}
+
+
+def merged(parts: Sequence[tuple[float, Group]]) -> list[tuple[float, Group]]:
+    """The parts of a weighted sum of which no two are one training; those whose weights cancel out are left out.
+
+    What they have in common, the luck of their seeds, is then counted as often as it is in the sum.
+    """
+    sums: dict[object, tuple[float, Group]] = {}
+    for weight, group in parts:
+        before, first = sums.get(group.bits, (0.0, group))
+        sums[group.bits] = before + weight, first
+    most = max(abs(weight) for weight, _ in parts)
+    return [(weight, group) for weight, group in sums.values() if abs(weight) > 1e-12 * most] or [*parts]

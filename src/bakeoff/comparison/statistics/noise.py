@@ -182,7 +182,11 @@ def _reach(those: Sequence[tuple[float, Answers]]) -> float:
 
 
 def in_common(groups: Sequence[Group]) -> float:
-    """The correlation of scores by the same seeds, see `least_in_common`; 0 where the groups have other seeds."""
+    """The correlation of scores by the same seeds, see `least_in_common`; 0 where the groups have other seeds.
+
+    One training under several names counts once: that it agrees with itself says nothing of the others.
+    """
+    groups = [*{group.bits: group for group in groups}.values()]
     seeds = {tuple(group.scores) for group in groups}
     if len(seeds) != 1 or len(groups) < 2 or len(groups[0].scores) < SEEDS_FOR_A_CLAIM:
         return 0.0

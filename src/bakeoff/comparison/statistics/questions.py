@@ -15,7 +15,7 @@ import numpy as np
 from bakeoff.comparison.planning.asking import Asking, times_for
 from bakeoff.comparison.statistics.corrections import holm, stepwise
 from bakeoff.comparison.statistics.deciding import Deciding, deciding
-from bakeoff.comparison.statistics.groups import Group
+from bakeoff.comparison.statistics.groups import Group, merged
 from bakeoff.comparison.statistics.noise import LEVEL, SEEDS_FOR_A_CLAIM, Noise, noise_of
 from bakeoff.config import Config
 from bakeoff.tasks.scores.jackknife import Vector
@@ -146,7 +146,7 @@ def unanswered(question: Question) -> Unanswered:
     """The answer to a question before any correction and verdict, but that of identical ones."""
     identical = question.identical
     value = 0.0 if identical else question.value
-    noise = noise_of(question.parts, 1.0 if identical else question.in_common)
+    noise = noise_of(question.parts, 1.0) if identical else noise_of(merged(question.parts), question.in_common)
     figures: dict[str, Any] = {
         "first": question.first,
         "second": question.second,
