@@ -96,6 +96,21 @@ def test_trials_of_a_comparison_are_counted(write, tmp_path):
         assert whole < work.jobs * work.seconds < 4 * whole
 
 
+def test_trials_of_a_recipe_whose_pre_trainings_are_copies_are_counted(write, tmp_path):
+    ways = [{"recipe": "gpt-tiny.yaml", "name": f"{length}", "finetune": {"length": length}} for length in (16, 24)]
+    plan = write(recipes=ways, budget="steps=200", search={"trials": 4, "budget": "50 %"})
+    forecast = forecast_comparison(plan, tmp_path / "out", jobs=1)
+    assert [work[:3] for work in counts(forecast)] == [
+        ("trial", "16", 4),
+        ("pre-training", "16", 2),
+        ("fine-tuning", "16", 4),
+        ("trial", "24", 4),
+        ("copied training", "24", 2),
+        ("fine-tuning", "24", 4),
+    ]
+    assert "2 copied trainings" in forecast.rows()["jobs"]
+
+
 def test_minutes_are_the_minutes(write, tmp_path):
     forecast = forecast_comparison(write(budget="minutes=3"), tmp_path / "out", jobs=1)
     assert [work.seconds for work in forecast.works if work.what == "pre-training"] == [180.0, 180.0]

@@ -97,3 +97,22 @@ def test_pretrainings_of_a_seed_come_before_what_is_short(jobs, tmp_path):
     for seed in range(1, 3):
         last = max(i for i, kind in enumerate(kinds) if kind == (seed, True))
         assert last < first_of[seed] + 3
+
+
+def test_what_is_left_out_is_done_in_nobodys_place(jobs, tmp_path):
+    """Of three recipes that are one training the second is done where the first diverged; the third is its copy."""
+    same = PlannedTrainings(
+        jobs.plan, tmp_path / "out", {name: {"model": "one"} for name in jobs.recipes}, "abc", jobs.budgets
+    )
+    trainings = [each for each in same.all() if each.seed == 0]
+    firsts = [index for index, each in enumerate(trainings) if each.title.startswith("pre-training")]
+    assert [trainings[index].recipe.name for index in firsts] == ["one", "two", "three"]
+    schedule = Schedule(trainings, [0], {}, lambda job: True)
+    assert [schedule.equals.get(index) for index in firsts] == [None, firsts[0], firsts[0]]
+    index = schedule.next(longest_first=False)
+    assert index == firsts[0]
+    schedule.diverged(index, "the loss is nan")
+    assert [schedule.equals.get(index) for index in firsts] == [None, None, firsts[1]]
+    assert all(trainings[first].recipe.name != "one" for first in schedule.equals.values())
+    trainings[firsts[0]].fail("the loss is nan")
+    assert Schedule(trainings, [0], {}, lambda job: True).equals == schedule.equals

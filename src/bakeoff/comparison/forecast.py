@@ -86,7 +86,9 @@ class _Counted:
     def __init__(self, opened: Opened) -> None:
         self.opened, self.plan, self.speed = opened, opened.plan, list[str]()
         trainings = list(opened.planned().all())
-        self.copies = [each for index in first_of_equals(trainings) if not (each := trainings[index]).finished]
+        self.lost = {each.recipe.name for each in trainings if each.failure is not None}
+        left = [i for i, each in enumerate(trainings) if each.recipe.name in self.lost and not each.finished]
+        self.copies = [each for index in first_of_equals(trainings, left) if not (each := trainings[index]).finished]
         trainings = [each for each in trainings if each not in self.copies]
         self.cooldowns = [each for each in trainings if isinstance(each, PlannedCooldown)]
         self.pretrainings = [
@@ -97,16 +99,17 @@ class _Counted:
 
     def of(self, name: str) -> Iterable[Work]:
         """The trials, pre-trainings and fine-tunings of a recipe; nothing of one that is left out."""
+        if name in self.lost:
+            return
         pretrainings = [each for each in self.pretrainings if each.recipe.name == name]
         finetunings = [each for each in self.finetunings if each.recipe.name == name]
-        if any(each.failure is not None for each in (*pretrainings, *finetunings)):
-            return
         vocabulary = Tokenizer.load(self.opened.texts[name].tokenizer).size
         size = Size.of(self.opened.recipes[name], vocabulary, self.plan.device)
-        if pretrainings:  # else the recipe is compared as it is
-            done = sum(each.finished for each in pretrainings)
+        if pretrainings or name in self.opened.searches.waiting:  # else it is compared as it is, or copied
             steps, seconds = self._pretraining(name, pretrainings)
             yield from self._trials(name, steps, seconds, size)
+        if pretrainings:
+            done = sum(each.finished for each in pretrainings)
             yield self._work("pre-training", name, len(pretrainings), done, seconds, size)
             for share in self.plan.checkpoints:
                 those = [each for each in self.cooldowns if each.recipe.name == name and each.share == share]
@@ -114,7 +117,7 @@ class _Counted:
                 yield self._work("cool-down", name, len(those), done, SHARE * share * seconds, size)
         copied = [each for each in self.copies if each.recipe.name == name]
         kept = size if any(not isinstance(each, PlannedMeasurement) for each in copied) else size.without_files
-        yield self._work("copy", name, len(copied), 0, 0.0, kept)
+        yield self._work("copied training", name, len(copied), 0, 0.0, kept)
         for task in self.plan.tasks:
             of_task = [each for each in finetunings if each.task.name == task.name]
             finished = [each for each in of_task if each.finished]

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +42,18 @@ def _read_of_objective(part: Mapping[str, Any]) -> dict[str, Any]:
     return {**_some(part, ("kind", *sorted(config.of_head))), "trained to the end": part.get("weight") != 0}
 
 
-def first_of_equals(trainings: Sequence[PlannedTraining]) -> dict[int, int]:
+def first_of_equals(trainings: Sequence[PlannedTraining], without: Collection[int] = ()) -> dict[int, int]:
     """The index of the training that is done in place of another with the same outcome, by the index of the other.
 
     It is one that has finished already, or else the first.
+
+    Args:
+        trainings: all trainings.
+        without: the indices of those that are not done.
     """
     firsts: dict[str, int] = {}
-    order = sorted(range(len(trainings)), key=lambda index: not trainings[index].finished)
+    done = [index for index in range(len(trainings)) if index not in without]
+    order = sorted(done, key=lambda index: not trainings[index].finished)
     found = {index: firsts.setdefault(_decisive(trainings[index]), index) for index in order}
     return {index: first for index, first in sorted(found.items()) if first != index}
 

@@ -36,14 +36,25 @@ class Schedule:
         self.over = {index for index, training in enumerate(self.trainings) if training.finished}
         self.worked: set[int] = set()
         """Seeds of which this call has begun at least one training."""
-        self.equals = first_of_equals(self.trainings)
+        self.equals: dict[int, int] = {}
         """The index of the training that is done in place of another with the same outcome, by the other's index."""
         for index, training in enumerate(self.trainings):
             if training.failure is not None and index not in self.over:
-                self.diverged(index, training.failure)
+                self._lose(index, training.failure)
+        self._find_equals()
+
+    def _find_equals(self) -> None:
+        """Find what is done once; what is left out is done in nobody's place."""
+        undone = self.running.union(self.waiting)
+        done = (index for index in self.over if self.trainings[index].finished)
+        self.equals = first_of_equals(self.trainings, {*range(len(self.trainings))} - undone.union(done))
 
     def diverged(self, index: int, message: str) -> None:
         """Count a training as diverged; its recipe is left out from this training on."""
+        self._lose(index, message)
+        self._find_equals()
+
+    def _lose(self, index: int, message: str) -> None:
         self.over.add(index)
         self.running.discard(index)
         training = self.trainings[index]
