@@ -57,6 +57,22 @@ def test_the_same_recipe_fine_tuned_in_two_ways_is_pre_trained_once(folder):
     assert files(runs / "16-tokens" / "seed-0" / "pretrain") == files(runs / "32-tokens" / "seed-0" / "pretrain")
 
 
+@pytest.mark.parametrize("work", [1.0, 0.5], ids=["as measured", "corrected"])
+def test_minutes_are_as_many_steps_for_recipes_that_are_one(folder, work):
+    ways = [{"recipe": "one", "name": f"{length} tokens", "finetune": {"length": length}} for length in (16, 32, 48)]
+    engine, steps = FakeEngine(works={"one": work, "two": 0.5}), int(240 / work)
+    results = go(folder, engine, recipes=[*ways[:2], "two"], seeds=2, budget="minutes=2")
+    assert engine.of("measure") == [("one", "two")]
+    assert results.budget.steps == {"16 tokens": steps, "32 tokens": steps, "two": 480}
+    assert {*results.budget.corrected} == {"16 tokens", "32 tokens", "two"}
+    assert len([name for name, *_ in engine.of("pretrain") if name == "one"]) == 2 + (work < 1)  # one begins anew
+    more = FakeEngine(speeds=[9.0])
+    results = go(folder, more, recipes=[*ways, "two"], seeds=2, budget="minutes=2")
+    assert more.of("pretrain") == more.of("measure") == []
+    assert results.budget.steps["48 tokens"] == steps
+    assert len({run.steps for entry in results.recipes[:3] for run in entry.runs}) == 1
+
+
 def test_a_training_whose_equal_diverged_is_tried_itself(folder):
     engine = FakeEngine(diverging=[("finetune", "pretrained", "mood")])
     with pytest.raises(UserError, match="every recipe diverged"):

@@ -1,5 +1,6 @@
 """Running a plan: every recipe, seed and task under one budget, resumed where an earlier call was stopped."""
 
+import json
 import signal
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -162,9 +163,18 @@ class _Comparison(Opened):
                 if each.recipe.name in waiting:
                     each.check()
             lost = self.searches.failures
-            self.budget.fix([name for name in self.recipes if name not in lost], self.step_times)
+            self.budget.fix([name for name in self.recipes if name not in lost], self.step_times, self._beside_steps())
             runner = Runner(workers, self.engine.carry_out, self.progress, "training")
             return Trainings(self.planned, self.texts, self.held_out, self.budget, lost, runner, self._publish).run()
+
+    def _beside_steps(self) -> dict[str, str]:
+        """All that decides the pre-trainings of recipes beside their steps, by label."""
+        planned, settings = self.planned(), {}
+        for item in self.plan.recipes:
+            of_seeds = [planned.pretraining(item, seed).settings for seed in self.plan.seeds]
+            budget = {"budget": self.budget.facts.of(item.name)}
+            settings[item.name] = json.dumps([{**each, **budget} for each in of_seeds], sort_keys=True)
+        return settings
 
     def _workers(self, planned: PlannedTrainings) -> AbstractContextManager[Workers | None]:
         """Those who train side by side, started unless speed is to be measured first; None: one training at a time."""

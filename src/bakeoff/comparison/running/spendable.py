@@ -34,6 +34,7 @@ class Spendable:
 
     def __init__(self, text: str, budgets: Mapping[str, str], out: Path, say: Say) -> None:
         self.path, self.say = out / BUDGET, say
+        self.settings: Mapping[str, str] = {}
         self.facts = BudgetFacts(text=text, own={name: own for name, own in budgets.items() if own != text})
         self.begun = self.path.is_file()
         """Whether an earlier call has left a budget.json."""
@@ -68,21 +69,39 @@ class Spendable:
         steps = self.facts.steps
         return {name: f"steps={steps[name]}" if name in steps else self.facts.of(name) for name in names}
 
-    def fix(self, names: Iterable[str], measure: Measure) -> None:
+    def fix(self, names: Iterable[str], measure: Measure, settings: Mapping[str, str] | None = None) -> None:
         """Turn minutes into steps, once for all seeds; other budgets need no measurement.
 
         Args:
             names: labels of the recipes that are trained.
             measure: a function that takes labels and gives for each recipe the seconds of a step on an idle machine
                 and the seconds of its work.
+            settings: all that decides the pre-trainings of a recipe beside its steps, by label. Of recipes with the
+                same settings one is measured, and all have its steps. None: no two are the same.
         """
+        self.settings = settings or {}
         minutes = {name: minutes for name in names if (minutes := self.minutes(name)) is not None}
         missing = [name for name in minutes if name not in self.facts.steps]
-        if missing:
-            self.say(f"measuring the speed of {', '.join(missing)}")
-            for name, times in zip(missing, measure(missing), strict=True):
+        firsts: dict[str, str] = {}
+        for name in sorted(minutes, key=lambda name: name in missing):
+            firsts.setdefault(self.settings.get(name, name), name)
+        like = {name: firsts[self.settings.get(name, name)] for name in missing}
+        if measured := [name for name in missing if like[name] == name]:
+            self.say(f"measuring the speed of {', '.join(measured)}")
+            for name, times in zip(measured, measure(measured), strict=True):
                 self._take(name, Pace.of(minutes[name], *times))
+        for name in missing:
+            self._take_over(name, like[name])
         self.write()
+
+    def _take_over(self, name: str, other: str) -> None:
+        """Give a recipe all that is known of another with the same pre-trainings."""
+        facts, known = self.facts, {}
+        for key in ("steps", "seconds_per_step", "work_seconds_per_step"):
+            values: dict[str, float] = getattr(facts, key)
+            known[key] = values | ({name: values[other]} if other in values else {})
+        corrected = [*facts.corrected, *([name] if other in facts.corrected else [])]
+        self.facts = facts.model_copy(update={**known, "corrected": corrected})
 
     def pace(self, name: str) -> Pace | None:
         """The planned pace of a recipe; None: no budget in minutes, or the pace is checked already or unknown."""
@@ -107,8 +126,15 @@ class Spendable:
         if before is None:
             return
         pace = before if work_seconds is None else before.found(work_seconds)
+        same = [
+            other
+            for other in self.settings
+            if other != name and self.settings[other] == self.settings.get(name) and self.pace(other) == before
+        ]
         self._take(name, pace)
         self.facts = self.facts.model_copy(update={"corrected": [*self.facts.corrected, name]})
+        for other in same:
+            self._take_over(other, name)
         self.write()
         if pace.steps != before.steps:
             self.say(
