@@ -1,13 +1,16 @@
 """The order of jobs: whatever ends first, the outcome is that of one job at a time."""
 
+import json
 import random
 from pathlib import Path
 
 import pytest
 
+from bakeoff import checksums
 from bakeoff.comparison.planning.plan import Plan
 from bakeoff.comparison.running.planned import PlannedTrainings
 from bakeoff.comparison.running.schedule import Schedule
+from bakeoff.errors import UserError
 
 
 @pytest.fixture
@@ -116,3 +119,23 @@ def test_what_is_left_out_is_done_in_nobodys_place(jobs, tmp_path):
     assert all(trainings[first].recipe.name != "one" for first in schedule.equals.values())
     trainings[firsts[0]].fail("the loss is nan")
     assert Schedule(trainings, [0], {}, lambda job: True).equals == schedule.equals
+
+
+def test_a_fine_tuning_from_scratch_that_read_another_recipe_is_refused(jobs, tmp_path):
+    """The length of rows and the precision decide it, beside the model; older versions did not keep them."""
+
+    def planned(length):
+        recipes = {name: {"model": "one", "input": {"length": length}} for name in jobs.recipes}
+        all = PlannedTrainings(jobs.plan, tmp_path / "out", recipes, "abc", jobs.budgets).all()
+        return next(each for each in all if "from scratch" in each.title)
+
+    before = planned(128)
+    finish(before)
+    before.check()
+    with pytest.raises(UserError, match=r"begun with pretraining\.from_scratch\.input\.length 128, not 64; .*delete"):
+        planned(64).check()
+    file = before.directory.with_name(f"{before.directory.name}.settings.json")
+    kept = json.loads(file.read_text())
+    del kept["pretraining"]["from_scratch"]
+    checksums.write(file, json.dumps(kept))
+    planned(64).check()

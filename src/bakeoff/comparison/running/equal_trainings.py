@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bakeoff.comparison.running.planned_training import PlannedTraining
+from bakeoff.comparison.running.planned_training import SCRATCH, PlannedTraining
 from bakeoff.display.progress import Shown
 from bakeoff.durable import remove
 from bakeoff.jobs.job import Job, Note, Outcome
@@ -29,6 +29,15 @@ def without_pretraining(recipe: Mapping[str, Any]) -> dict[str, Any]:
         "training": _some(recipe.get("training"), _READ_OF_TRAINING),
         "objective": [_read_of_objective(part) for part in recipe.get("objective") or []],
     }
+
+
+def in_settings(read: Mapping[str, Any]) -> dict[str, Any]:
+    """What `without_pretraining` gives, beside the model, as it is kept with a training: the kinds of objectives alone.
+
+    Settings that objectives gain in later versions are then no change.
+    """
+    kinds = [part["kind"] for part in read["objective"]]
+    return {SCRATCH: {"input": read["input"], "training": read["training"], "objectives": kinds}}
 
 
 def _some(values: Mapping[str, Any] | None, keys: Sequence[str]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from bakeoff.comparison.planning.plan import Plan, directory_name
 from bakeoff.comparison.planning.recipe_plan import RecipePlan
 from bakeoff.comparison.planning.task_plan import TaskPlan
 from bakeoff.comparison.results import Initialisation
-from bakeoff.comparison.running.equal_trainings import without_pretraining
+from bakeoff.comparison.running.equal_trainings import in_settings, without_pretraining
 from bakeoff.comparison.running.planned_training import PlannedTraining, checksum_of, of_task
 from bakeoff.display.wording import quoted
 from bakeoff.tasks.measures.measure import MeasureConfig
@@ -215,12 +215,11 @@ class PlannedTrainings:
         settings = {**self.tasks[task.name], "finetune_seed": nested, "finetune": of_model}
         if None not in (task.data.dev, task.data.test):
             del settings["cluster_column"]  # which then decides verdicts, and nothing that is trained
-        settings["pretraining"] = (
-            before.settings
-            if start == "pretrained"
-            else {"model": self.recipes[recipe.name]["model"], "corpus": self._vocabulary(recipe, seed), "seed": seed}
-        )
         read = self._read_from_scratch(recipe, seed) if start == "scratch" else {}
+        settings["pretraining"] = before.settings
+        if read:
+            kept = {"model": self.recipes[recipe.name]["model"], "corpus": self._vocabulary(recipe, seed), "seed": seed}
+            settings["pretraining"] = {**kept, **in_settings(read)}
         return PlannedFinetuning(directory, "results.json", settings, recipe, seed, own, start, nested, before, read)
 
     def _read_from_scratch(self, recipe: RecipePlan, seed: int) -> dict[str, Any]:

@@ -25,6 +25,8 @@ from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.registry import TASKS
 from bakeoff.unfinished import ELSEWHERE
 
+SCRATCH = "from_scratch"
+"""The key of what a fine-tuning from scratch reads of a recipe beside its model."""
 FAILURE = "failure.json"
 """The file in the directory of a training that has diverged."""
 
@@ -123,6 +125,8 @@ class PlannedTraining:
         """
         if self._settings_file.is_file():
             old, now = _completed(read_json(self._settings_file)), self.settings
+            if SCRATCH in now.get("pretraining", {}):
+                old["pretraining"].setdefault(SCRATCH, now["pretraining"][SCRATCH])  # older versions did not keep it
             if key:
                 old, now = ({key: settings.get(key)} for settings in (old, now))
             changed = any(True for _ in differences(old, now))
