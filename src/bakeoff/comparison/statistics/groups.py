@@ -98,7 +98,7 @@ class Group:
 
         Scores alone may be equal by chance, so that groups without contributions have it with no other.
         """
-        rows = [hashlib.sha256(np.ascontiguousarray(each.by_seed)).digest() for each in self.answers]
+        rows = [hashlib.sha256(each.by_seed.tobytes()).digest() for each in self.answers]
         return (tuple(self.scores.items()), *rows) if rows else id(self)
 
     @property
