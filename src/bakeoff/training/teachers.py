@@ -8,7 +8,7 @@ import torch
 
 from bakeoff.batching.batch import Batch
 from bakeoff.corpus.mixture import AnyCorpus
-from bakeoff.display.wording import listed
+from bakeoff.display.wording import counted, listed
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.objectives.distillation import DistillationConfig, Distilled, Known, known
@@ -100,8 +100,8 @@ def require_same_teachers(run: Run, now: list[dict[str, str]]) -> None:
     before = run.environment.get("teachers", [])
     if len(before) != len(now):
         raise UserError(
-            f"{run.path}: begun with {len(before)} teachers, not {len(now)}; --resume goes on with the same; "
-            f"{ELSEWHERE}"
+            f"{run.path}: begun with {counted(len(before), 'teacher')}, not {len(now)}; "
+            f"--resume goes on with the same; {ELSEWHERE}"
         )
     for one, other in zip(before, now, strict=True):
         if one["digest"] != other["digest"]:

@@ -12,7 +12,7 @@ from bakeoff.comparison.latency import Latency, LatencyPlan
 from bakeoff.comparison.running.engine import Engine
 from bakeoff.comparison.running.kept import digest_of, read_kept, write_kept
 from bakeoff.comparison.running.planned import PlannedFinetuning, PlannedTrainings
-from bakeoff.display.wording import quoted
+from bakeoff.display.wording import counted, quoted
 from bakeoff.jobs.runner import Say
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.predictions.predicting import predictions_of
@@ -64,7 +64,8 @@ class Latencies:
         for task in planned.plan.tasks:
             missing = [key for key in models if key[1] == task.name and key not in latencies]
             if missing:
-                self.say(f"measuring the latency of {len(missing)} fine-tuned models on {quoted(task.name)}")
+                number = counted(len(missing), "fine-tuned model")
+                self.say(f"measuring the latency of {number} on {quoted(task.name)}")
             for begin in range(0, len(missing), AT_ONCE):
                 keys = missing[begin : begin + AT_ONCE]
                 folders = [models[key].directory for key in keys]
