@@ -1,7 +1,7 @@
 """Values at dotted keys, `model.encoder.layers=6`: the command line's `--set`."""
 
 import copy
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -19,6 +19,22 @@ def parse_override(text: str, option: str = "--set") -> tuple[str, Any]:
     if not separator or not key:
         raise UserError(f"{option} {text}: expected KEY=VALUE")
     return key.strip(), parse_value(value, f"{option} {text}")
+
+
+def parse_overrides(texts: Iterable[str], option: str = "--set") -> dict[str, Any]:
+    """The values of texts such as `model.encoder.layers=6`, given with that option, by their keys.
+
+    Raises:
+        UserError: a text is not KEY=VALUE, or a key has two values, of which one would have no effect.
+    """
+    given: dict[str, str] = {}
+    values: dict[str, Any] = {}
+    for text in texts:
+        key, value = parse_override(text, option)
+        if key in values and values[key] != value:
+            raise UserError(f"{option} {given[key]}, {option} {text}: the key takes one value; give one of the two")
+        given[key], values[key] = text, value
+    return values
 
 
 def within(key: str, section: str) -> bool:

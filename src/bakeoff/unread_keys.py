@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bakeoff.errors import UserError
-from bakeoff.overrides import parse_override, within
+from bakeoff.overrides import parse_overrides, within
 
 Overrides = Mapping[str, Any] | Sequence[str]
 """Values by dotted keys, or texts of the command line such as `input.length=64`."""
@@ -14,9 +14,9 @@ def parsed(overrides: Overrides) -> dict[str, Any]:
     """Overrides of either kind as values by dotted keys.
 
     Raises:
-        UserError: a text is not KEY=VALUE.
+        UserError: a text is not KEY=VALUE, or a key has two values.
     """
-    return dict(overrides if isinstance(overrides, Mapping) else map(parse_override, overrides))
+    return dict(overrides) if isinstance(overrides, Mapping) else parse_overrides(overrides)
 
 
 class Unread(NamedTuple):

@@ -156,6 +156,10 @@ def test_a_run_grows_and_is_unshared(capsys, tmp_path, corpus, labelled):
     both = [*shared, "--encoder-from", tmp_path / "shared", "--grow", 3]
     assert "--grow is for --from" in refused(capsys, *arguments, out, *both)
     assert "grow_by" in refused(capsys, *arguments, out, *grow, "--grow-by", "chance")
+    assert "--grow-by has no effect without --grow" in refused(
+        capsys, *arguments, out, "--from", tmp_path / "shared", "--grow-by", "interleave"
+    )
+    assert "give either --from" in refused(capsys, *arguments, out, "bert-tiny", "--grow-by", "interleave")
     assert "name one, such as" in refused(capsys, *arguments, out, *grow, "--set", "training.batch=2")
     assert "give a recipe" in refused(capsys, *arguments, out)
     assert not out.exists()

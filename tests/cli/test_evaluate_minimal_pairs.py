@@ -129,3 +129,17 @@ def test_what_is_refused(runs, file, tmp_path, capsys):
     (tmp_path / "empty.csv").touch()
     refused("empty.csv: the file holds no pairs", "gpt-tiny", "--minimal-pairs", tmp_path / "empty.csv")
     refused("none.csv: no such file", "gpt-tiny", "--minimal-pairs", tmp_path / "none.csv")
+
+
+@pytest.mark.parametrize(("weights", "chosen"), [((1, 0), "forwards"), ((0, 1), "pseudo")])
+def test_a_reading_that_a_stage_alone_taught_is_given_when_it_is_asked_for(weights, chosen, corpus, file, tmp_path):
+    forwards, hidden = weights
+    objective = [{"kind": "clm", "weight": forwards}, {"kind": "mntp", "weight": hidden}]
+    curriculum = [{"until": 0.5, "weights": {"clm": hidden, "mntp": forwards}}]
+    run = untrained(
+        "gpt-bert-tiny", corpus, tmp_path / "run", objective=objective, **{"training.curriculum": curriculum}
+    )
+    found = bakeoff.evaluate(run.path, minimal_pairs=file, device="cpu")
+    assert found["reading"] == chosen
+    for reading in ("forwards", "pseudo"):
+        assert bakeoff.evaluate(run.path, minimal_pairs=file, reading=reading, device="cpu")["reading"] == reading

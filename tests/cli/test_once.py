@@ -21,6 +21,14 @@ from bakeoff.cli import run
             "--lowercase, --cased: it takes one value; give one of the two",
         ),
         (["fill", "r", "a [MASK]", "-k", "3", "--k", "4"], "-k 3, --k 4: it takes one value; give one of the two"),
+        (
+            ["show", "bert-tiny", "--set", "training.batch=2", "--set", "training.batch=4"],
+            "--set training.batch=2, --set training.batch=4: the key takes one value; give one of the two",
+        ),
+        (
+            ["evaluate", "r", "--data", "a.csv", "--option", "header=false", "--option", "header=true"],
+            "--option header=false, --option header=true: the key takes one value; give one of the two",
+        ),
     ],
 )
 def test_two_values_of_one_option_are_refused(arguments, words, capsys):

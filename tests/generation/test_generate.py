@@ -54,6 +54,8 @@ def test_what_is_refused(runs, corpus, tmp_path):
         bakeoff.generate(runs["gpt-tiny"], ["river " * 600])
     with pytest.raises(UserError, match="101 \\[MASK\\], but the run knows 100 marks"):
         bakeoff.generate(runs["t5-tiny"], ["[MASK]" * 101])
+    with pytest.raises(UserError, match="length_penalty: it is of a search, and sampling has none; give beams, too"):
+        bakeoff.load(runs["gpt-tiny"]).generate(["The river"], length_penalty=1.0)
     bert = trained("bert-tiny", corpus, tmp_path, **{"training.budget": {"steps": 2}})
     with pytest.raises(UserError, match="cannot write"):
         bakeoff.generate(bert, ["The river"])

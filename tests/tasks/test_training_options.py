@@ -264,6 +264,12 @@ def test_a_search_tries_what_is_given_and_else_its_own_rates_and_epochs(recipe, 
     assert resolve_finetuning(FinetuneConfig(), recipe, task).learning_rate == [default]
 
 
+@pytest.mark.parametrize("settings", [{"epochs": [1, 2, 1]}, {"learning_rate": [1e-3, 0.001]}])
+def test_what_a_search_would_try_twice_is_refused(settings):
+    with pytest.raises(UserError, match="is given twice; leave one out"):
+        FinetuneConfig.parse(settings, "--option")
+
+
 def test_a_head_that_goes_on_keeps_its_settings_but_for_those_that_are_given(recipe, corpus):
     before = FinetuneConfig(pooling="cls", pooler="relu", transform=True, separators=2, dropout=0.3, batch=7)
     source = StartingPoint(recipe, Tokenizer.load(corpus), None, config=before)

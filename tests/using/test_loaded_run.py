@@ -102,6 +102,14 @@ def test_what_is_no_list_of_texts_is_refused_wherever_texts_are_given(texts, pro
             call()
 
 
+@pytest.mark.parametrize("texts", [None, 3])
+def test_what_holds_no_texts_is_refused(texts, loaded, classifier):
+    masked, causal = loaded["bert-tiny"], loaded["gpt2-tiny"]
+    for call in (masked.fill, masked.score, masked.embed, causal.generate, classifier.predict):
+        with pytest.raises(UserError, match=rf"^texts: a list of texts is wanted, not {texts} \("):
+            call(texts)
+
+
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "bart-tiny"])
 def test_logits_and_hidden_states_of_lists_and_arrays_are_those_of_each_row_alone(name, loaded):
     run = loaded[name]

@@ -177,3 +177,14 @@ def test_what_is_refused(run, file, tmp_path, capsys):
         "bad.tsv:3: 'high' is no number (column 'score'); similarity has scores", "--label-column", "score", data=bad
     )
     refused("bad.tsv: 2 different texts; whitening vectors of 32 numbers needs more than 32", "--whiten", data=bad)
+
+
+@pytest.mark.parametrize("scores", [[2.5] * 40, [0.0] * 40])
+def test_one_score_for_all_rows_is_refused_but_where_retrieval_is_measured(scores, run, tmp_path):
+    lines = ["\t".join(map(str, cells)) for cells in zip(scores, FIRSTS, SECONDS, strict=True)]
+    path = tmp_path / "sts.tsv"
+    path.write_text("\n".join(["score\tsentence1\tsentence2", *lines]) + "\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"column 'score' has the one score .*; leave --label-column out"):
+        bakeoff.similarity(run.path, path, label_column="score", device="cpu", **COLUMNS)
+    found = bakeoff.similarity(run.path, path, label_column="score", least_score=0, device="cpu", **COLUMNS)
+    assert found["scores"].keys() == {"recall", "mrr", "queries", "partners"}

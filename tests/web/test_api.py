@@ -60,6 +60,7 @@ def refusing(lasting_server):
         ("generate", {"texts": ["a"], "tokens": 513}, 422, "tokens: 513"),
         ("generate", {"texts": ["a"], "beams": 9}, 422, "beams: 9"),
         ("generate", {"texts": ["a"], "beams": 2, "top_k": 3}, 422, "does not sample"),
+        ("generate", {"texts": ["a"], "length_penalty": 1}, 422, "give beams, too"),
         ("generate", {"texts": ["a", "b"], "stream": True}, 422, "one text is written at a time"),
         ("generate", {"texts": ["bad"], "stream": True}, 422, "too long"),
         ("nothing", {"texts": ["a"]}, 404, "nothing here"),

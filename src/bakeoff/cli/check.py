@@ -126,10 +126,10 @@ def _check_task(
     Raises:
         UserError: a mistake in the options, or a training would be refused; then the report is printed first.
     """
-    from bakeoff.overrides import parse_override
+    from bakeoff.overrides import parse_overrides
     from bakeoff.tasks.checks.examine import check_task as examine
 
-    settings = dict(parse_override(text, "--option") for text in options)
+    settings = parse_overrides(options, "--option")
     task = task_of(files, settings, "check")
     if settings:
         raise UserError(f"--option {next(iter(settings))}: no setting of a task of {task.kind}; leave it out here")

@@ -68,10 +68,10 @@ def contrast(
     """
     from bakeoff.contrastive.config import ContrastConfig
     from bakeoff.contrastive.contrast import contrast as teach
-    from bakeoff.overrides import parse_override
+    from bakeoff.overrides import parse_overrides
     from bakeoff.tracking.track import track as mirrored
 
-    settings = dict(parse_override(text, "--option") for text in options)
+    settings = parse_overrides(options, "--option")
     if "budget" in settings:
         raise UserError("--option budget: it is an option of its own, such as --budget minutes=10")
     config = ContrastConfig.parse(settings, "--option")

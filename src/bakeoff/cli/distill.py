@@ -152,9 +152,9 @@ def _require_of_classifier(
 ) -> None:
     """Refuse options of a pre-training beside `--texts`."""
     given = {"corpus": corpus, **distillation, **options, **start, **stopping}
-    of_both = ("seed", "resume", "grow_by")
+    of_both = ("seed", "resume")
     for name, value in given.items():
-        if name not in of_both and value not in (None, False, []):
+        if name not in of_both and value not in (None, False, [], "repeat"):
             shown = {"run": "--from", "encoder": "--encoder-from", "decoder": "--decoder-from"}
             option = shown.get(name, "--" + name.replace("_", "-"))
             raise UserError(
@@ -179,12 +179,12 @@ def _classifier(
     json: bool,
 ) -> None:
     """Fine-tune a model on what fine-tuned ones say of texts, and print the results."""
-    from bakeoff.overrides import parse_override
+    from bakeoff.overrides import parse_overrides
     from bakeoff.tasks.distill import distill_classifier
     from bakeoff.tasks.finetune_config import FinetuneConfig
     from bakeoff.tracking.track import track as mirrored
 
-    config = FinetuneConfig.parse(dict(parse_override(text, "--option") for text in settings), "--option")
+    config = FinetuneConfig.parse(parse_overrides(settings, "--option"), "--option")
     with mirrored(out, track):
         result = distill_classifier(
             teachers,

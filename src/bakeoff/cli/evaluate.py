@@ -59,7 +59,7 @@ def evaluate(
 
     Example: bakeoff evaluate runs/xl --corpus corpora/mine --set model.decoder.block.mixer.memory=640
     """
-    from bakeoff.overrides import parse_override
+    from bakeoff.overrides import parse_overrides
     from bakeoff.tasks.evaluate import evaluate as evaluate_run
     from bakeoff.tasks.evaluate import opened
 
@@ -72,7 +72,7 @@ def evaluate(
         scored = EvaluateOptions.parse({**given, "text_column": text_column}, "evaluate").scored()
         score_texts(run, given["texts"], scored, out=None, overrides=set, device=device, json=json)
         return
-    settings = {**others, **dict(parse_override(text, "--option") for text in options)}
+    settings = {**others, **parse_overrides(options, "--option")}
     figures = evaluate_run(run, overrides=set, device=device, text_column=text_column, settings=settings, **given)
     if given["data"] is None:
         remark_unfinished(opened(run))

@@ -58,13 +58,13 @@ def finetune(
 
     Example: bakeoff finetune runs/bert --dataset sst2 --data glue/SST-2 --out runs/bert-sst2
     """
-    from bakeoff.overrides import parse_override
+    from bakeoff.overrides import parse_overrides
     from bakeoff.tasks.finetune import finetune as finetune_model
     from bakeoff.tasks.finetune_config import FinetuneConfig
     from bakeoff.tracking.track import track as mirrored
 
     trained = source_of(source, set, scratch=corpus is not None or tokenizer is not None)
-    settings = dict(parse_override(text, "--option") for text in options)
+    settings = parse_overrides(options, "--option")
     settings |= {name: value for name, value in chosen.items() if value is not False}
     asked = task_of(files, settings, "finetune")
     config = FinetuneConfig.parse(settings, "--option")

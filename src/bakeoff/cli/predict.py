@@ -84,7 +84,7 @@ def predict(
 
     Example: bakeoff predict runs/bert-sst2 --texts reviews.csv --keep-columns --out answered.csv
     """
-    from bakeoff.overrides import parse_override
+    from bakeoff.overrides import parse_overrides
     from bakeoff.tasks.cut_rows import CutTexts
     from bakeoff.tasks.finetuned_run import FinetunedRun
 
@@ -94,7 +94,7 @@ def predict(
     left_out, cut = Counter[str](), CutTexts()
     columns = {"text_column": text_column, "pair_column": pair_column}
     named = {key: column for key, column in columns.items() if column is not None}
-    form = dict(parse_override(option, "--option") for option in options)
+    form = parse_overrides(options, "--option")
     asked = _Asked(opened, list(text or []), pair, texts, named, form, errors)
     if pair_column is not None and config.input_sides == 1:
         raise UserError(f"{run}: this run was fine-tuned on single texts; leave --pair-column out")

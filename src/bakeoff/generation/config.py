@@ -4,6 +4,9 @@ from pydantic import Field, model_validator
 
 from bakeoff.config import LARGEST, Config
 
+LENGTH_PENALTY = 0.6
+"""The length penalty of a search where none is given (Wu et al. 2016, arXiv:1609.08144, section 7: 0.6 to 0.7)."""
+
 
 class GenerationConfig(Config):
     """How the tokens of a generated text are chosen."""
@@ -20,7 +23,7 @@ class GenerationConfig(Config):
     beams: int | None = Field(default=None, gt=0, le=1000)
     """Search for the likeliest text with this number of candidates (beam search) instead of sampling; 1 always takes
     the most likely token; None: sample."""
-    length_penalty: float = Field(default=0.6, ge=0)
+    length_penalty: float = Field(default=LENGTH_PENALTY, ge=0)
     """How much the beam search favours long texts: a text's score is its log-probability divided by
     ((5 + length) / 6) to this power."""
     seed: int = Field(default=0, ge=0, le=LARGEST)
@@ -35,4 +38,6 @@ class GenerationConfig(Config):
     def _one_way(self) -> "GenerationConfig":
         if self.beams is not None and (self.top_k is not None or self.top_p < 1 or self.temperature not in (0, 1)):
             raise ValueError("beams: a search does not sample; leave temperature, top_k and top_p out")
+        if self.beams is None and self.length_penalty != LENGTH_PENALTY:
+            raise ValueError("length_penalty: it is of a search, and sampling has none; give beams, too")
         return self

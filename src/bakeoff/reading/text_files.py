@@ -106,13 +106,15 @@ Texts = TextFile | Sequence[tuple[str, ...]]
 
 
 def several(texts: Sequence[str]) -> Sequence[str]:
-    """Refuse a single text in place of a sequence of texts, since its letters would be taken for texts.
+    """Refuse what is no sequence of texts: a single text, whose letters would be taken for texts, or a number.
 
     Raises:
-        UserError: `texts` is a single text.
+        UserError: `texts` is no sequence of texts.
     """
     if isinstance(texts, str):
         raise UserError(f"texts: a list of texts is wanted, and this is one ('{texts[:30]}'); put it into a list")
+    if not isinstance(texts, Iterable):
+        raise UserError(f"texts: a list of texts is wanted, not {texts!r:.30} ({type(texts).__name__})")
     return texts
 
 

@@ -22,7 +22,7 @@ def readings(run: Run) -> dict[Reading, ObjectiveConfig]:
     Raises:
         UserError: no objective of the run gives sentences a probability.
     """
-    objectives: list[ObjectiveConfig] = list(run.recipe.trained)
+    objectives: list[ObjectiveConfig] = list(run.recipe.trained_first)
     found = readings_of(objectives)
     if not found:
         able = [kind for kind, config in OBJECTIVES.items() if _forwards(config) or _pseudo(config)]

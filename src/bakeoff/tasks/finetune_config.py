@@ -146,6 +146,8 @@ class FinetuneConfig(AveragedConfig):
         values = list(value) if isinstance(value, list | tuple) else [] if value is None else [value]
         if (odd := next((each for each in values if isinstance(each, bool)), None)) is not None:
             raise ValueError(f"a number is wanted, not {str(odd).lower()}")
+        if (again := next((each for each in values if values.count(each) > 1), None)) is not None:
+            raise ValueError(f"{again} is given twice; leave one out")
         return values
 
     @field_validator("learning_rate")

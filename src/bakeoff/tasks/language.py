@@ -9,7 +9,7 @@ from bakeoff.errors import UserError
 from bakeoff.reading.tables import open_table
 from bakeoff.reading.text_files import TextFile, Texts, in_memory
 from bakeoff.runs.run import Run
-from bakeoff.scoring.methods import readings, require_reading
+from bakeoff.scoring.methods import readings, readings_of, require_reading
 from bakeoff.scoring.minimal_pairs import MinimalPair, judge, kinds_of, read_minimal_pairs
 from bakeoff.scoring.options import Reading, ScoreOptions
 from bakeoff.scoring.texts import TextScores, scoring_objective
@@ -118,10 +118,12 @@ def pairs_of(path: str | Path) -> list[MinimalPair]:
 def reading_of(run: Run, reading: Reading | None) -> Reading:
     """The way in which a run reads sentences; None: forwards where it can, else the first way that it can.
 
+    Unless it is named, a way that only stages of the training taught is not chosen where another one was taught after.
+
     Raises:
         UserError: the run cannot read so, or gives sentences no probability.
     """
-    known = readings(run)
+    known = readings_of(run.recipe.trained) or readings(run)
     first: Reading = "forwards" if "forwards" in known else next(iter(known))
     chosen = first if reading is None else reading
     require_reading(run, chosen)

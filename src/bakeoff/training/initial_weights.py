@@ -45,6 +45,8 @@ class Start(Config):
             )
         if self.grow is not None and self.run is None:
             raise ValueError("--grow is for --from; encoder and decoder start from runs that are as deep as they are")
+        if self.grow is None and self.grow_by != "repeat":
+            raise ValueError("--grow-by has no effect without --grow LAYERS; give both, or leave it out")
         if self.decoder is not None and self.encoder is None:
             raise ValueError("--decoder-from needs --encoder-from, whose run has the token table")
         return self

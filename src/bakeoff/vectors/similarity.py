@@ -41,16 +41,21 @@ def similarity(run: str | Path, data: str | Path, *, device: str = "auto", **opt
         truncated (number of different texts that were cut); hidden (a sentence on their unknown tokens, or None);
         cosines, one for each row; scores of the run, baselines, the scores of each baseline without a model, and
         together, those of the mean of the run's cosine and that of TF-IDF of characters. Scores have spearman and
-        pearson if there is a column of scores (0 if either side is constant), and for retrieval recall by k, mrr, and
-        the numbers of queries and partners.
+        pearson if there is a column of unequal scores (0 if all cosines are equal), and for retrieval recall by k, mrr,
+        and the numbers of queries and partners.
 
     Raises:
-        UserError: an option or the file has a mistake, or `embed` would refuse the run.
+        UserError: an option or the file has a mistake, all scores are equal, or `embed` would refuse the run.
     """
     asked = SimilarityOptions.parse(options, "similarity")
     table = read_table(Path(data), asked.text_column, asked.pair_column, asked.label_column, asked.errors)
     assert table.pairs is not None
     scores = None if table.labels is None else np.array(list(_numbers(table, Path(data), asked.label_column)))
+    if scores is not None and np.ptp(scores) == 0 and asked.least_score is None:
+        raise UserError(
+            f"{data}: column '{asked.label_column}' has the one score {scores[0]:g}, with which nothing correlates; "
+            "leave --label-column out to measure retrieval"
+        )
     partners = partners_of(table, scores, asked.least_score, Path(data))
     embedder = Embedder(run, asked, device)
     texts = list(dict.fromkeys([*table.texts, *table.pairs]))
@@ -174,7 +179,7 @@ def _measured(
     """The figures of one comparer."""
     figures: dict[str, Any] = {}
     assert table.pairs is not None
-    if scores is not None:
+    if scores is not None and np.ptp(scores) > 0:
         figures |= correlations(scores, comparer.of_pairs(table.texts, table.pairs))
     if partners:
         ranks = retrieve(partners, comparer.of_all, at)

@@ -7,6 +7,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from bakeoff.config import LARGEST, Config
 from bakeoff.display.wording import counted
+from bakeoff.generation.config import LENGTH_PENALTY
 from bakeoff.web.limits import Limits
 from bakeoff.web.problems import Problem
 from bakeoff.web.servable import Servable
@@ -180,7 +181,7 @@ class Generate(Request):
     what these tokens have together."""
     beams: int | None = Field(default=None, ge=1)
     """Search for the likeliest text with this number of candidates (beam search) instead of sampling."""
-    length_penalty: float = Field(default=0.6, ge=0, le=10)
+    length_penalty: float = Field(default=LENGTH_PENALTY, ge=0, le=10)
     """How much a beam search favours long texts; 0: not at all."""
     seed: int = Field(default=0, ge=0, le=LARGEST)
     """Seed of sampling."""
@@ -191,6 +192,8 @@ class Generate(Request):
     def _possible(self) -> "Generate":
         if self.beams is not None and (self.top_k is not None or self.top_p < 1 or self.temperature not in (0, 1)):
             raise ValueError("beams: a search does not sample; leave temperature, top_k and top_p out")
+        if self.beams is None and self.length_penalty != LENGTH_PENALTY:
+            raise ValueError("length_penalty: it is of a search, and sampling has none; give beams, too")
         if self.stream and len(self.texts) != 1:
             raise ValueError(f"stream: {len(self.texts)} texts given; one text is written at a time")
         if self.stream and (self.beams or 1) > 1:

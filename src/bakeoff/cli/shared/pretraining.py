@@ -108,7 +108,7 @@ def pretrained(
         if value is not None
     } | {key: option for key, (_, option) in beside.items()}
     require_effect("pretrain", overrides, replaced)
-    weights = {} if start.keys() == {"grow_by"} else start
+    weights = {} if start == {"grow_by": "repeat"} else start
     if recipe is None and overrides:
         named = f"{start.get('run', 'RUN')}/recipe.yaml"
         raise UserError(f"--set changes a recipe, and none is given; name one, such as {named}")

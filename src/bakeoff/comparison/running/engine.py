@@ -107,7 +107,7 @@ class Engine:
             run.require_tokenizer_of(opened)
             fitting = recipe.with_tokenizer(opened.tokenizer.config)
             grown = _deeper(run.recipe.model.stacks(), fitting.model.stacks())
-            begun = Start(run=start, grow=grown, grow_by=grow_by)
+            begun = Start(run=start) if grown is None else Start(run=start, grow=grown, grow_by=grow_by)
             taken = begun.load(PretrainingModel(fitting, opened.tokenizer.size), opened)
             taken |= {"grow": grown, "grow_by": grow_by} if grown else {}
         return StartFacts(
