@@ -127,6 +127,7 @@ class FakeEngine:
         values = score(labels, guesses, 2)
         found = {"scores": {"dev": values, "test": values}, "transferred_tensors": 3 * (kind == "pretrained")}
         found |= {"learning_rate": 1e-4, "best_epoch": 2.0, "seconds": 1.0}
+        found["trials"] = [{"learning_rate": rate, "score": 0.5} for rate in (1e-4, 3e-5)]
         (out / "results.json").write_text(json.dumps(found))
 
     def carry_out(self, job, progress, note):

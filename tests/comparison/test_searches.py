@@ -342,6 +342,28 @@ def test_a_best_value_at_an_edge_is_told(folder, best, word):
     assert f", the {word}); a better one may lie beyond" in line
 
 
+def test_rates_of_finetuning_at_the_end_of_what_was_tried_are_told(folder):
+    """A fake fine-tuning tries 3e-5 and 1e-4 and takes the second."""
+    results = compare(plan(folder), folder / "out", engine=FakeEngine())
+    (told,) = (line for line in cautions(results) if "dev chose" in line)
+    assert "dev chose the highest one nearly always on" in told
+    assert "; a higher one may be better" in told
+    count = sum(score.task == results.tasks[0].name for entry in results.recipes for score in entry.scores)
+    assert f"“{results.tasks[0].name}” ({count} of {count})" in told
+
+    def changed(**values):
+        entries = [
+            entry.model_copy(update={"scores": [score.model_copy(update=values) for score in entry.scores]})
+            for entry in results.recipes
+        ]
+        return "".join(cautions(results.model_copy(update={"recipes": entries})))
+
+    assert "dev chose the lowest one nearly always" in changed(learning_rate=3e-5)
+    assert "dev chose" not in changed(tried=[3e-5, 1e-4, 3e-4])
+    assert "dev chose" not in changed(tried=[1e-4])
+    assert "dev chose" not in changed(tried=[])  # of an older version
+
+
 def test_two_trials_that_seeds_make_as_different_are_told(folder):
     """The best rate lies between two of the grid, nearly in the middle: they are 0.002 apart."""
     assert cautious(folder, 1.62e-3) == []

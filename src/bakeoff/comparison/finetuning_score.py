@@ -1,6 +1,7 @@
 """The scores of a fine-tuning, from its results.json."""
 
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field
 
@@ -30,6 +31,8 @@ class FinetuneOutcome(Record):
     """The metrics of the weights that did best on dev."""
     learning_rate: float
     """The learning rate, chosen on dev where the plan gives several."""
+    trials: list[dict[str, Any]] = Field(default=[])
+    """The settings that were tried, each with its learning rate."""
     transferred_tensors: int
     """Number of tensors taken from the pre-trained run; 0 from scratch."""
     best_epoch: float | None
@@ -62,6 +65,7 @@ def read_score(training: PlannedFinetuning, metric: str, root: Path) -> Finetuni
         "seed": training.seed,
         "finetune_seed": training.finetune_seed,
         "initialisation": training.initialisation,
+        "tried": sorted({each["learning_rate"] for each in outcome.get("trials", [])}),
         "dev": outcome["scores"]["dev"],
         "test": outcome["scores"]["test"],
         "predictions": str((training.directory / "predictions.jsonl").relative_to(root)),

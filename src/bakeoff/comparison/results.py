@@ -51,6 +51,8 @@ class FinetuningScore(Config):
     """The first weights: `pretrained`, or `scratch` for random ones."""
     learning_rate: float
     """The learning rate, chosen on dev where the plan gives several."""
+    tried: list[float] = Field(default=[])
+    """The learning rates that were tried, the lowest first; empty in results of older versions."""
     dev: dict[str, float]
     """Metrics on dev, by name; shares are fractions."""
     test: dict[str, float]

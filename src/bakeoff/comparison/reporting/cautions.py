@@ -10,7 +10,7 @@ from bakeoff.comparison.reporting.collapses import collapse_cautions
 from bakeoff.comparison.reporting.cut_texts import cut_cautions
 from bakeoff.comparison.reporting.findings import claims
 from bakeoff.comparison.reporting.measures import ShownMetric
-from bakeoff.comparison.reporting.search_findings import search_cautions
+from bakeoff.comparison.reporting.search_findings import finetuning_cautions, search_cautions
 from bakeoff.comparison.reporting.spending import spending_cautions
 from bakeoff.comparison.reporting.unequal import unequal_cautions
 from bakeoff.comparison.reporting.until_loss import until_cautions
@@ -48,6 +48,7 @@ def cautions(results: Results) -> list[str]:
         *search[:1],
         *_starts(results),
         *search[1:],
+        *finetuning_cautions(results),
         *_notes(results),
     ]
 

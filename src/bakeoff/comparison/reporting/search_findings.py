@@ -19,6 +19,9 @@ from bakeoff.tuning.results import Trial
 COLUMNS = ("recipe", "best trial", "trained with", "its own", "held-out loss", "second behind", "cost", "time")
 """The column heads of the table of chosen values."""
 
+MOSTLY = 0.8
+"""The share of a task's fine-tunings that say that their range of rates ends too early."""
+
 NOT_SEARCHED = (
     "The learning rates are the recipes' own, not searched here: a difference may be one of learning rates and not of "
     "models. `search` in the plan searches them."
@@ -122,6 +125,27 @@ def search_cautions(results: Results) -> Iterator[str]:
         for line in unequal(entry.search.ranges, Budget.parse_text(results.budget.of(entry.label)))
     ]
     yield from (f"In the searches {line}." for line in dict.fromkeys(differences))
+
+
+def finetuning_cautions(results: Results) -> Iterator[str]:
+    """Cautions on tasks of which most fine-tunings chose the highest, or the lowest, of the rates that they tried."""
+    for word, further, place in (("highest", "higher", -1), ("lowest", "lower", 0)):
+        tasks = []
+        for task in results.tasks:
+            scores = [
+                score
+                for entry in results.recipes
+                for score in entry.scores
+                if score.task == task.name and len(score.tried) > 1
+            ]
+            chosen = sum(score.learning_rate == score.tried[place] for score in scores)
+            if scores and chosen >= MOSTLY * len(scores):
+                tasks.append(f"{quoted(task.name)} ({chosen} of {len(scores)})")
+        if tasks:
+            yield (
+                f"Of the learning rates that were tried for fine-tuning dev chose the {word} one nearly always on "
+                f"{listed(tasks)}; a {further} one may be better, for one recipe more than for another."
+            )
 
 
 def _edges(entry: RecipeEntry) -> Iterator[str]:
