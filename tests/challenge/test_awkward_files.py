@@ -8,13 +8,15 @@ from tempfile import gettempdir
 
 import pytest
 
-from bakeoff.challenge import asking, entry
+from bakeoff.challenge import asking, entry, multilingual
 from bakeoff.challenge.asking import ask
 from bakeoff.challenge.entry import babylm
 from bakeoff.challenge.folder import EntryFolder
 from bakeoff.challenge.labelled import TASKS, check_labels
+from bakeoff.challenge.reading_times import read_times
+from bakeoff.challenge.suites import SUITES, read_choices
 from bakeoff.errors import UserError
-from tests.challenge.official_files import write_labels, write_official_files
+from tests.challenge.official_files import write, write_labels, write_official_files
 
 PLACE = "full_eval/glue_filtered"
 
@@ -82,6 +84,32 @@ def test_files_may_begin_with_the_mark_of_utf_8_and_end_their_lines_as_on_window
         ("global_piqa_parallel/eng_latn.jsonl", '{"prompt": "a", "example_id": 1, "label": 0}', ":1: 0 answers"),
         ("reading/reading_data.csv", "item,word\na,b\n", ": has no column prev_item"),
         ("reading/reading_data.csv", "RTfirstfix", ": row 3, column RTfirstfix: 'soon' is not a number"),
+        ("reading/reading_data.csv", 'item,word\n"' + "a," * 70_000, ": a row after line "),
+        (
+            "ewok_filtered/social.jsonl",
+            '{"Domain": "a", "Context1": "b", "Context2": "c", "Target1": null}',
+            ":1: no row of EWoK: Target1 is blank, or is no text",
+        ),
+        (
+            "ewok_filtered/social.jsonl",
+            '{"Domain": null, "Context1": "b", "Context2": "c", "Target1": "d"}',
+            ":1: no row of EWoK: Domain is blank, or is no text",
+        ),
+        (
+            "comps/comps_base.jsonl",
+            '{"prefix_acceptable": null, "prefix_unacceptable": "b", "property_phrase": "c"}',
+            ":1: no row of COMPS: prefix_acceptable is blank, or is no text",
+        ),
+        (
+            "global_piqa_parallel/eng_latn.jsonl",
+            '{"prompt": "a", "solution0": "b", "solution1": "c", "label": 0.5, "example_id": "d"}',
+            ":1: no row of GlobalPIQA, parallel: the label 0.5 is not a whole number",
+        ),
+        (
+            "glue_filtered/multirc.train.jsonl",
+            '{"question": null, "answer": "b", "paragraph": "c", "label": 1}',
+            ":1: question is no text",
+        ),
     ],
 )
 def test_a_file_of_another_form_is_told_before_the_training(file, content, message, text, tmp_path, monkeypatch):
@@ -96,6 +124,41 @@ def test_a_file_of_another_form_is_told_before_the_training(file, content, messa
     with pytest.raises(UserError, match=f"^{re.escape(f'{path}{message}')}"):
         babylm("strict-small", "gpt-tiny", text, tmp_path / "out", evaluation=tmp_path / "evaluation")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        ("", "column RTgopast: too few different times for a regression, of words whose other columns are known"),
+        ("7", "column RTgopast: too few different times for a regression, of words whose other columns are known"),
+        ("inf", "row 1, column RTgopast: 'inf' is not a number"),
+    ],
+)
+def test_times_that_no_regression_can_explain_are_refused(cell, message, tmp_path):
+    path = write_official_files(tmp_path / "evaluation") / "full_eval" / "reading" / "reading_data.csv"
+    assert len(read_times(path)) == 36
+    rows = list(csv.reader(path.read_text(encoding="utf-8").splitlines()))
+    for row in rows[1:]:
+        row[rows[0].index("RTgopast")] = cell
+    path.write_text("".join(",".join(row) + "\n" for row in rows), encoding="utf-8")
+    with pytest.raises(UserError, match=f"^{re.escape(f'{path}: {message}')}$"):
+        read_times(path)
+
+
+@pytest.mark.parametrize("prompt", [None, 3])
+def test_a_prompt_that_is_no_text_is_told_with_its_line(prompt, tmp_path):
+    (suite,) = (each for each in multilingual.SUITES["eng"] if each.key == "hellaswag_en_mubench")
+    write(tmp_path, "test.jsonl", [{"prompt": prompt, "choices": ["a", "b"], "label": 0}])
+    with pytest.raises(UserError, match=r"test\.jsonl:1: no row of hellaswag_en_mubench: prompt is no text$"):
+        read_choices(suite, tmp_path)
+
+
+def test_solutions_that_are_null_are_none(tmp_path):
+    (suite,) = (each for each in SUITES if each.key == "global_piqa_parallel")
+    row = {"prompt": "a", "solution0": "b", "solution1": 3, "solution2": None, "label": "1", "example_id": "c"}
+    write(tmp_path, "test.jsonl", [row])
+    (choice,) = read_choices(suite, tmp_path)
+    assert (choice.answers, choice.right) == (("b", "3"), 1)
 
 
 def test_the_organisers_files_of_text_are_read_and_those_for_evaluation_are_not(tmp_path):

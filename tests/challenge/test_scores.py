@@ -206,8 +206,12 @@ def test_entity_tracking_is_a_mean_over_kinds_of_stories(tmp_path):
     ("row", "message"),
     [
         ({"sentence_good": "a"}, "no row of BLiMP: it has no 'sentence_bad'"),
-        ({"sentence_good": "a", "sentence_bad": " "}, "a text is blank, or is no text"),
-        ({"sentence_good": "a", "sentence_bad": 3}, "a text is blank, or is no text"),
+        ({"sentence_good": "a", "sentence_bad": " "}, "no row of BLiMP: sentence_bad is blank, or is no text"),
+        ({"sentence_good": "a", "sentence_bad": 3}, "no row of BLiMP: sentence_bad is blank, or is no text"),
+        (
+            {"sentence_good": "a", "sentence_bad": "b", "field": "syntax", "UID": [3]},
+            "no row of BLiMP: UID is blank, or is no text",
+        ),
     ],
 )
 def test_a_mistake_in_a_file_is_told_with_its_line(row, message, tmp_path):

@@ -6,7 +6,7 @@ from statistics import fmean, stdev
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from bakeoff.challenge.suites import rows_of
+from bakeoff.challenge.suites import rows_of, text_of, whole_number
 from bakeoff.config import Config
 from bakeoff.digests import digest
 from bakeoff.display.progress import Shown
@@ -63,15 +63,17 @@ class LabelledTask(NamedTuple):
 
 
 def _columns(first: str, second: str) -> Callable[[Mapping[str, Any]], tuple[str, str]]:
-    return lambda row: (row[first], row[second])
+    return lambda row: (text_of(row, first, blank=True), text_of(row, second, blank=True))
 
 
 def _multirc(row: Mapping[str, Any]) -> tuple[str, str]:
-    return f"Question: {row['question']} Answer: {row['answer']}", row["paragraph"]
+    question, answer, paragraph = (text_of(row, key, blank=True) for key in ("question", "answer", "paragraph"))
+    return f"Question: {question} Answer: {answer}", paragraph
 
 
 def _wsc(row: Mapping[str, Any]) -> tuple[str, str]:
-    return f'Does "{row["span2_text"]}" refer to "{row["span1_text"]}" in this passage?', row["text"]
+    first, second, text = (text_of(row, key, blank=True) for key in ("span1_text", "span2_text", "text"))
+    return f'Does "{second}" refer to "{first}" in this passage?', text
 
 
 TASKS = (
@@ -179,14 +181,19 @@ def _rows(task: LabelledTask, path: Path) -> Iterator[dict[str, str]]:
     for number, row in rows_of(path):
         try:
             text, pair = task.texts(row)
-            label = str(row["label"]) if task.named_labels else str(int(row["label"]))
+            label = _named(row) if task.named_labels else str(whole_number(row, "label"))
         except KeyError as error:
             raise UserError(f"{path}:{number}: no row of {task.name}: it has no {error}") from None
-        except (TypeError, ValueError):
-            raise UserError(f"{path}:{number}: the label {row['label']!r} is not a whole number") from None
-        if not (isinstance(text, str) and isinstance(pair, str | None)):
-            raise UserError(f"{path}:{number}: a text is no text")
+        except ValueError as error:
+            raise UserError(f"{path}:{number}: {error}") from None
         yield {"text": text, **({} if pair is None else {"pair": pair}), "label": label}
+
+
+def _named(row: Mapping[str, Any]) -> str:
+    """The label of a row, a text or a number."""
+    if not isinstance(row["label"], str | int) or not str(row["label"]).strip():
+        raise ValueError(f"the label {row['label']!r} is no name")
+    return str(row["label"])
 
 
 def fine_tune(

@@ -11,7 +11,7 @@ from typing import Any
 
 from bakeoff.challenge.labelled import LabelledTask
 from bakeoff.challenge.languages import LANGUAGES
-from bakeoff.challenge.suites import Choice, Sizes, Suite, several
+from bakeoff.challenge.suites import Choice, Sizes, Suite, several, solutions, text_of, whole_number
 from bakeoff.recipe import Recipe
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.pooling import natural_pooling
@@ -39,8 +39,8 @@ NOT_DONE = [
 
 def _pair(good: str, bad: str) -> Callable[[Mapping[str, Any], str], Choice]:
     def read(row: Mapping[str, Any], name: str) -> Choice:
-        texts = row[good], row[bad]
-        return Choice(row.get("UID", name), texts, (0, 0), texts)
+        texts = text_of(row, good), text_of(row, bad)
+        return Choice(text_of(row, "UID") if "UID" in row else name, texts, (0, 0), texts)
 
     return read
 
@@ -52,19 +52,18 @@ def _hidden(row: Mapping[str, Any], name: str) -> Choice:
 
 
 def _mubench(row: Mapping[str, Any], name: str) -> Choice:
-    answers, label = several(row["choices"]), row["label"]
-    right = answers.index(label) if label in answers else int(label)
-    return _after(row["prompt"], answers, right, name)
+    answers, label = several(row, "choices"), row["label"]
+    right = answers.index(label) if label in answers else whole_number(row, "label")
+    return _after(row, answers, right, name)
 
 
 def _global_piqa(row: Mapping[str, Any], name: str) -> Choice:
-    count = next(index for index in range(len(row) + 1) if f"solution{index}" not in row)
-    answers = tuple(row[f"solution{index}"] for index in range(count))
-    return _after(row["prompt"], answers, int(row["label"]), name)
+    return _after(row, solutions(row), whole_number(row, "label"), name)
 
 
-def _after(prompt: str, answers: tuple[str, ...], right: int, name: str) -> Choice:
+def _after(row: Mapping[str, Any], answers: tuple[str, ...], right: int, name: str) -> Choice:
     """Answers after a prompt and a space; spaces at the end of the prompt belong to the answers, as in lm-eval."""
+    prompt = text_of(row, "prompt", blank=True)
     texts = tuple(f"{prompt} {answer}" if prompt.strip() else answer for answer in answers)
     return Choice(name, texts, (len(prompt.rstrip()),) * len(answers), answers, right)
 
@@ -132,11 +131,11 @@ def suites_of(languages: Sequence[str]) -> tuple[Suite, ...]:
 
 
 def _sentence(row: Mapping[str, Any]) -> tuple[str, None]:
-    return row["sentence"], None
+    return text_of(row, "sentence", blank=True), None
 
 
 def _premise(row: Mapping[str, Any]) -> tuple[str, str]:
-    return row["premise"], row["hypothesis"]
+    return text_of(row, "premise", blank=True), text_of(row, "hypothesis", blank=True)
 
 
 _ROWS = {"arc": 480, "belebele": 176, "bmlama": 1208, "include": 112, "mnli": 1776, "sib200": 200, "truthfulqa": 112}

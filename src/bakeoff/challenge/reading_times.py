@@ -37,6 +37,8 @@ SELF_PACED = "self_paced_reading_time"
 _BASE = ("Subtlex_log10", "length", "context_length")
 _SPILLED = (*_BASE, "prev_length")
 _NUMBERS = (*EYES, SELF_PACED, *_SPILLED)
+_COEFFICIENTS = 17
+"""Those of the larger regression: five columns, their ten products, the surprisal and the intercept."""
 _MASKS = 3
 _MISSING = {"", "#n/a", "n/a", "na", "nan", "null", "none", "<na>", "-nan"}
 
@@ -78,18 +80,34 @@ def read_times(path: Path) -> list[dict[str, str]]:
         raise UserError(f"{path}: is not in UTF-8") from None
     reader = csv.DictReader(io.StringIO(text, newline=""), restval="")
     wanted = ("item", "word", "prev_item", "prev_word", *_NUMBERS)
-    if lacking := [name for name in wanted if name not in (reader.fieldnames or ())]:
+    try:
+        names = reader.fieldnames or ()
+        rows = list(reader)
+    except csv.Error as error:
+        raise UserError(f"{path}: a row after line {reader.line_num} has a cell without an end: {error}") from None
+    if lacking := [name for name in wanted if name not in names]:
         raise UserError(f"{path}: has no column {lacking[0]}")
-    rows = list(reader)
     if len(rows) < 2 * len(wanted):
         raise UserError(f"{path}: {len(rows)} rows are too few for a regression")
     for number, row in enumerate(rows, 1):
         for name in _NUMBERS:
             try:
-                _number(row[name])
+                infinite = math.isinf(_number(row[name]))
             except ValueError:
+                infinite = True
+            if infinite:
                 where = f"{path}: row {number}, column {name}"
                 raise UserError(f"{where}: {row[name]!r} is not a number") from None
+    for name in (*EYES, SELF_PACED):
+        others = _SPILLED if name == SELF_PACED else _BASE
+        known = [row for row in rows if not any(_missing(row[each]) for each in (name, *others))]
+        if name == SELF_PACED:
+            known = [row for row in known if not _missing(row["prev_item"])]
+        if len({_number(row[name]) for row in known}) <= _COEFFICIENTS:
+            where = f"{path}: column {name}"
+            raise UserError(
+                f"{where}: too few different times for a regression, of words whose other columns are known"
+            )
     return rows
 
 

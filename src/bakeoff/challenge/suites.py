@@ -1,9 +1,11 @@
 """Suites of sentences of which one is right, in the files of the official pipeline, and how these are read."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
+
+import numpy as np
 
 from bakeoff import checksums
 from bakeoff.errors import UserError
@@ -80,47 +82,94 @@ class Suite(NamedTuple):
 
 
 def _blimp(row: Mapping[str, Any], name: str) -> Choice:
-    sentences = row["sentence_good"], row["sentence_bad"]
-    return Choice(row["UID"] if "field" in row else name, sentences, (0, 0), sentences)
+    sentences = text_of(row, "sentence_good"), text_of(row, "sentence_bad")
+    return Choice(text_of(row, "UID") if "field" in row else name, sentences, (0, 0), sentences)
 
 
 def _ewok(row: Mapping[str, Any], name: str) -> Choice:
-    contexts = row["Context1"], row["Context2"]
-    texts = tuple(f"{each} {row['Target1']}" for each in contexts)
-    return Choice(row["Domain"], texts, tuple(map(len, contexts)), texts)
+    contexts = text_of(row, "Context1"), text_of(row, "Context2")
+    target = text_of(row, "Target1")
+    texts = tuple(f"{each} {target}" for each in contexts)
+    return Choice(text_of(row, "Domain"), texts, tuple(map(len, contexts)), texts)
 
 
 def _entity_tracking(row: Mapping[str, Any], name: str) -> Choice | None:
-    before, options = row["input_prefix"], several(row["options"])
+    before, options = text_of(row, "input_prefix"), several(row, "options")
     if any("nothing" in option for option in options):
         return None
     texts = tuple(before + each for each in options)
     return Choice(f"{name}_{row['numops']}_ops", texts, (len(before),) * len(options), options)
 
 
-def several(texts: Any) -> tuple[str, ...]:
-    """The texts of a list.
+def text_of(row: Mapping[str, Any], key: str, *, blank: bool = False) -> str:
+    """The text of a row under a key.
 
     Raises:
-        TypeError: it is none, such as one text.
+        KeyError: there is none.
+        ValueError: it is no text, or it is blank, where that is not allowed.
     """
-    if isinstance(texts, str | Mapping):
-        raise TypeError(f"{texts!r} is no list of texts")
+    value = row[key]
+    if not isinstance(value, str) or not (blank or value.strip()):
+        raise ValueError(f"{key} is {'no text' if blank else 'blank, or is no text'}")
+    return value
+
+
+def several(row: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    """The texts of a row's list under a key.
+
+    Raises:
+        KeyError: there is none.
+        ValueError: it is no list of texts that are not blank.
+    """
+    texts = row[key]
+    if not isinstance(texts, Sequence | np.ndarray) or isinstance(texts, str):
+        raise ValueError(f"{key} is no list of texts")
+    if not all(isinstance(each, str) and each.strip() for each in texts):
+        raise ValueError(f"a text of {key} is blank, or is no text")
     return tuple(texts)
 
 
+def whole_number(row: Mapping[str, Any], key: str) -> int:
+    """The whole number of a row under a key, which may be written as a text.
+
+    Raises:
+        KeyError: there is none.
+        ValueError: it is something else.
+    """
+    value = row[key]
+    try:
+        number = int(value)
+        if isinstance(value, str) or number == value:
+            return number
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise ValueError(f"the {key} {value!r} is not a whole number")
+
+
+def solutions(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """The texts of `solution0`, `solution1` and so on; those at the end that are null are none.
+
+    Raises:
+        ValueError: one of them is blank, or is no text or number.
+    """
+    count = next(index for index in range(len(row) + 1) if row.get(f"solution{index}") is None)
+    found = {f"solution{index}": row[f"solution{index}"] for index in range(count)}
+    texts = {key: str(each) if isinstance(each, int | float) else each for key, each in found.items()}
+    return tuple(text_of(texts, key) for key in texts)
+
+
 def _comps(row: Mapping[str, Any], name: str) -> Choice:
-    phrase = row["property_phrase"]
-    texts = tuple(f"{row[key]} {phrase}" for key in ("prefix_acceptable", "prefix_unacceptable"))
+    phrase = text_of(row, "property_phrase")
+    texts = tuple(f"{text_of(row, key)} {phrase}" for key in ("prefix_acceptable", "prefix_unacceptable"))
     field = name.removeprefix("comps_").replace("-", "_")
     return Choice(field, texts, tuple(len(text) - len(phrase) for text in texts), texts)
 
 
 def _global_piqa(row: Mapping[str, Any], name: str) -> Choice:
-    count = next(index for index in range(len(row) + 1) if f"solution{index}" not in row)
-    answers = tuple(str(row[f"solution{index}"]) for index in range(count))
-    texts = tuple(f"{row['prompt']} {each}" for each in answers)
-    return Choice(str(row["example_id"]), texts, (len(row["prompt"]),) * count, answers, int(row["label"]))
+    prompt, answers = text_of(row, "prompt"), solutions(row)
+    texts = tuple(f"{prompt} {each}" for each in answers)
+    begins = (len(prompt),) * len(answers)
+    return Choice(str(row["example_id"]), texts, begins, answers, whole_number(row, "label"))
 
 
 _PIQA = "global_piqa_parallel", "global_piqa_nonparallel"
@@ -197,13 +246,10 @@ def read_choices(suite: Suite, folder: Path) -> list[Choice]:
         for number, row in open_table(path).whole() if suite.tables else rows_of(path):
             try:
                 choice = suite.read(row, name)
-            except (KeyError, TypeError, ValueError) as error:
+            except (KeyError, ValueError) as error:
                 raise UserError(f"{path}:{number}: no row of {suite.title}: {_lack(error)}") from None
             if choice is None:
                 continue
-            texts = [*choice.texts, *choice.answers]
-            if not all(isinstance(text, str) and text.strip() for text in texts):
-                raise UserError(f"{path}:{number}: a text is blank, or is no text")
             if len(choice.texts) < 2 or not 0 <= choice.right < len(choice.texts):
                 raise UserError(
                     f"{path}:{number}: {len(choice.texts)} answers, of which number {choice.right} is right"
