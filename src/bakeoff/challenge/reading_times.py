@@ -82,22 +82,22 @@ def read_times(path: Path) -> list[dict[str, str]]:
     wanted = ("item", "word", "prev_item", "prev_word", *_NUMBERS)
     try:
         names = reader.fieldnames or ()
-        rows = list(reader)
+        numbered = [(reader.line_num, row) for row in reader]
     except csv.Error as error:
         raise UserError(f"{path}: a row after line {reader.line_num} has a cell without an end: {error}") from None
     if lacking := [name for name in wanted if name not in names]:
         raise UserError(f"{path}: has no column {lacking[0]}")
+    rows = [row for _, row in numbered]
     if len(rows) < 2 * len(wanted):
         raise UserError(f"{path}: {len(rows)} rows are too few for a regression")
-    for number, row in enumerate(rows, 1):
+    for line, row in numbered:
         for name in _NUMBERS:
             try:
                 infinite = math.isinf(_number(row[name]))
             except ValueError:
                 infinite = True
             if infinite:
-                where = f"{path}: row {number}, column {name}"
-                raise UserError(f"{where}: {row[name]!r} is not a number") from None
+                raise UserError(f"{path}:{line}: column {name}: {row[name]!r} is not a number") from None
     for name in (*EYES, SELF_PACED):
         others = _SPILLED if name == SELF_PACED else _BASE
         known = [row for row in rows if not any(_missing(row[each]) for each in (name, *others))]

@@ -21,7 +21,7 @@ class Score(Config):
     """A score of a model."""
 
     official: float
-    """In percent, as the official pipeline has it: ties count as right."""
+    """In percent, as the official pipeline has it; what it makes of equal scores says `Suite.ties`."""
     tie_safe: float | None = None
     """In percent, where ties share the point; None: the part has no ties."""
     ties: int = 0
