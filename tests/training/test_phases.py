@@ -252,6 +252,7 @@ def test_what_uses_a_run_uses_the_objectives_that_were_trained_until_the_end(tmp
     unscored = load_recipe("bert-tiny", idle)
     pairs = MinimalPairsConfig(test=tmp_path / "pairs.jsonl")
     assert pairs.refused(unscored) == "gives sentences no probability"
+    assert MinimalPairsConfig(test=tmp_path / "pairs.jsonl", reading="pseudo").refused(unscored) is None
     assert pairs.refused(load_recipe("bert-tiny")) is None
 
 

@@ -43,7 +43,7 @@ class MinimalPairsConfig(MeasureConfig):
 
     @override
     def refused(self, recipe: Recipe) -> str | None:
-        known = readings_of(recipe.trained_first)
+        known = readings_of(recipe.trained if self.reading is None else recipe.trained_first)
         if not known:
             return "gives sentences no probability"
         if self.reading is not None and self.reading not in known:
