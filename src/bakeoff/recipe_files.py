@@ -9,8 +9,9 @@ from typing import Any
 
 from bakeoff.errors import UserError, similar
 from bakeoff.optimization.averages import in_todays_form
-from bakeoff.overrides import TAGS, parse_overrides, set_key, set_keys, tag_of
+from bakeoff.overrides import TAGS, set_key, set_keys, tag_of
 from bakeoff.recipe import Recipe, changes_the_model
+from bakeoff.unread_keys import parsed
 from bakeoff.yaml_files import parse_yaml, read_yaml
 
 
@@ -32,7 +33,7 @@ def load_recipe(name_or_path: str | Path, overrides: Mapping[str, Any] | Sequenc
     """
     where, values = _extended(str(name_or_path))
     values.setdefault("name", Path(where).stem)
-    pairs = dict(overrides) if isinstance(overrides, Mapping) else parse_overrides(overrides)
+    pairs = parsed(overrides)
     if any(key.partition(".")[0] == "extends" for key in pairs):
         raise UserError(f"{where}: --set extends: only a recipe's file can extend another; name that one instead")
     before = copy.deepcopy(values)

@@ -37,6 +37,8 @@ SELF_PACED = "self_paced_reading_time"
 _BASE = ("Subtlex_log10", "length", "context_length")
 _SPILLED = (*_BASE, "prev_length")
 _NUMBERS = (*EYES, SELF_PACED, *_SPILLED)
+_CELLS = {**dict.fromkeys(EYES, _BASE), SELF_PACED: (*_SPILLED, "prev_item")}
+"""The cells of a row that a regression needs, by its times; the word before has a surprisal where there is one."""
 _COEFFICIENTS = 17
 """Those of the larger regression: five columns, their ten products, the surprisal and the intercept."""
 _MASKS = 3
@@ -93,16 +95,11 @@ def read_times(path: Path) -> list[dict[str, str]]:
     for line, row in numbered:
         for name in _NUMBERS:
             try:
-                infinite = math.isinf(_number(row[name]))
+                _number(row[name])
             except ValueError:
-                infinite = True
-            if infinite:
                 raise UserError(f"{path}:{line}: column {name}: {row[name]!r} is not a number") from None
-    for name in (*EYES, SELF_PACED):
-        others = _SPILLED if name == SELF_PACED else _BASE
+    for name, others in _CELLS.items():
         known = [row for row in rows if not any(_missing(row[each]) for each in (name, *others))]
-        if name == SELF_PACED:
-            known = [row for row in known if not _missing(row["prev_item"])]
         if len({_number(row[name]) for row in known}) <= _COEFFICIENTS:
             where = f"{path}: column {name}"
             raise UserError(
@@ -160,7 +157,15 @@ def _missing(cell: str) -> bool:
 
 
 def _number(cell: str) -> float:
-    return math.nan if _missing(cell) else float(cell)
+    """The number of a cell; nan where it is missing.
+
+    Raises:
+        ValueError: it is something else, or infinite.
+    """
+    number = math.nan if _missing(cell) else float(cell)
+    if math.isinf(number):
+        raise ValueError(cell)
+    return number
 
 
 def _forwards(scorer: Completions, words: Sequence[WordToRead]) -> NDArray[np.float64]:

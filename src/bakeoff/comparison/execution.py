@@ -163,9 +163,14 @@ class _Comparison(Opened):
                 if each.recipe.name in waiting:
                     each.check()
             lost = self.searches.failures
-            self.budget.fix([name for name in self.recipes if name not in lost], self.step_times, self._beside_steps())
+            settings = self._beside_steps() if self._in_minutes else {}
+            self.budget.fix([name for name in self.recipes if name not in lost], self.step_times, settings)
             runner = Runner(workers, self.engine.carry_out, self.progress, "training")
             return Trainings(self.planned, self.texts, self.held_out, self.budget, lost, runner, self._publish).run()
+
+    @property
+    def _in_minutes(self) -> bool:
+        return any(self.budget.minutes(name) is not None for name in self.recipes)
 
     def _beside_steps(self) -> dict[str, str]:
         """All that decides the pre-trainings of recipes beside their steps, by label."""
@@ -183,7 +188,7 @@ class _Comparison(Opened):
         waiting = len(self.searches.waiting) + sum(not each.finished and each.failure is None for each in planned.all())
         if self.asked is None or waiting < (2 if self.asked.ray is None else 1):
             return nullcontext()
-        minutes = any(self.budget.minutes(name) is not None for name in self.recipes)
+        minutes = self._in_minutes
         workers = self.asked.workers(
             self.shared, self.out, self.read(), self.plan.device, minutes=minutes, say=self.say
         )

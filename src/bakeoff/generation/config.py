@@ -8,6 +8,20 @@ LENGTH_PENALTY = 0.6
 """The length penalty of a search where none is given (Wu et al. 2016, arXiv:1609.08144, section 7: 0.6 to 0.7)."""
 
 
+def require_one_way(
+    temperature: float, top_k: int | None, top_p: float, beams: int | None, length_penalty: float
+) -> None:
+    """Refuse settings of sampling beside those of a search, of which one kind would have no effect.
+
+    Raises:
+        ValueError: both are given.
+    """
+    if beams is not None and (top_k is not None or top_p < 1 or temperature not in (0, 1)):
+        raise ValueError("beams: a search does not sample; leave temperature, top_k and top_p out")
+    if beams is None and length_penalty != LENGTH_PENALTY:
+        raise ValueError("length_penalty: it is of a search, and sampling has none; give beams, too")
+
+
 class GenerationConfig(Config):
     """How the tokens of a generated text are chosen."""
 
@@ -36,8 +50,5 @@ class GenerationConfig(Config):
 
     @model_validator(mode="after")
     def _one_way(self) -> "GenerationConfig":
-        if self.beams is not None and (self.top_k is not None or self.top_p < 1 or self.temperature not in (0, 1)):
-            raise ValueError("beams: a search does not sample; leave temperature, top_k and top_p out")
-        if self.beams is None and self.length_penalty != LENGTH_PENALTY:
-            raise ValueError("length_penalty: it is of a search, and sampling has none; give beams, too")
+        require_one_way(self.temperature, self.top_k, self.top_p, self.beams, self.length_penalty)
         return self

@@ -123,11 +123,11 @@ def reading_of(run: Run, reading: Reading | None) -> Reading:
     Raises:
         UserError: the run cannot read so, or gives sentences no probability.
     """
+    if reading is not None:
+        require_reading(run, reading)
+        return reading
     known = readings_of(run.recipe.trained) or readings(run)
-    first: Reading = "forwards" if "forwards" in known else next(iter(known))
-    chosen = first if reading is None else reading
-    require_reading(run, chosen)
-    return chosen
+    return "forwards" if "forwards" in known else next(iter(known))
 
 
 def evaluate_pairs(

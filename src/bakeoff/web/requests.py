@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from bakeoff.config import LARGEST, Config
 from bakeoff.display.wording import counted
-from bakeoff.generation.config import LENGTH_PENALTY
+from bakeoff.generation.config import LENGTH_PENALTY, require_one_way
 from bakeoff.web.limits import Limits
 from bakeoff.web.problems import Problem
 from bakeoff.web.servable import Servable
@@ -190,10 +190,7 @@ class Generate(Request):
 
     @model_validator(mode="after")
     def _possible(self) -> "Generate":
-        if self.beams is not None and (self.top_k is not None or self.top_p < 1 or self.temperature not in (0, 1)):
-            raise ValueError("beams: a search does not sample; leave temperature, top_k and top_p out")
-        if self.beams is None and self.length_penalty != LENGTH_PENALTY:
-            raise ValueError("length_penalty: it is of a search, and sampling has none; give beams, too")
+        require_one_way(self.temperature, self.top_k, self.top_p, self.beams, self.length_penalty)
         if self.stream and len(self.texts) != 1:
             raise ValueError(f"stream: {len(self.texts)} texts given; one text is written at a time")
         if self.stream and (self.beams or 1) > 1:

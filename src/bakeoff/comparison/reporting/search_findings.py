@@ -138,6 +138,7 @@ def finetuning_cautions(results: Results) -> Iterator[str]:
                 for score in entry.scores
                 if score.task == task.name and len(score.tried) > 1
             ]
+            # One choice among two rates says nothing, but nearly all choices of one side do.
             chosen = sum(score.learning_rate == score.tried[place] for score in scores)
             if scores and chosen >= MOSTLY * len(scores):
                 tasks.append(f"{quoted(task.name)} ({chosen} of {len(scores)})")
