@@ -25,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,7 @@ class Call:
                 result = measurement()
             except Exception as error:  # the others are measured all the same
                 result = f"failed: {type(error).__name__}: {error}"
+                traceback.print_exc()
         self.results[name] = result
         print(f"{name} ({time.monotonic() - began:.1f} s): {json.dumps(result)}", flush=True)
         if self.out is not None:

@@ -98,7 +98,8 @@ def unit_of(recipe: Recipe, vocabulary: int, device: torch.device) -> tuple[Any,
     drawing = TargetDrawing(recipe.objective, module.objectives)
     text = TextRows(RandomText(8 * rows, length, vocabulary), numbered_tokenizer(vocabulary), recipe.input, drawing, 0)
     batches = Batches([text], BatchSizes(rows, recipe.training.at_once, STEPS), seed=0)
-    unit: Any = Pretraining(recipe, module, placement, stages=SimpleNamespace(step=batches.step))  # type: ignore[arg-type]
+    stages = SimpleNamespace(step=batches.step, pad=0, dropouts=None)
+    unit: Any = Pretraining(recipe, module, placement, stages=stages)  # type: ignore[arg-type]
     unit.begin()
     return unit, prefetch(unit.batches, 0, STEPS)
 

@@ -139,3 +139,24 @@ def test_a_fine_tuning_from_scratch_that_read_another_recipe_is_refused(jobs, tm
     del kept["pretraining"]["from_scratch"]
     checksums.write(file, json.dumps(kept))
     planned(64).check()
+
+
+@pytest.mark.parametrize("asked", [{"epochs": 10, "least_steps": 300}, {"epochs": 10}, {"least_steps": 300}, {}])
+def test_what_a_plan_asks_of_fine_tuning_is_what_was_begun(jobs, tmp_path, asked):
+    """Also where it is what older versions wrote for the defaults, which are the defaults still."""
+
+    def planned(finetune):
+        tasks = [
+            {**json.loads(task.model_dump_json(exclude_unset=True)), "finetune": finetune} for task in jobs.plan.tasks
+        ]
+        plan = Plan.parse({**json.loads(jobs.plan.model_dump_json(exclude_unset=True)), "tasks": tasks}, "plan")
+        all = PlannedTrainings(plan, tmp_path / "out", jobs.recipes, "abc", jobs.budgets).all()
+        return next(each for each in all if "from scratch" in each.title)
+
+    finish(planned(asked))
+    planned(asked).check()
+    other = {"epochs": 11, "least_steps": 300}
+    with pytest.raises(UserError, match="begun with finetune.epochs"):
+        planned(other).check()
+    if asked == {"epochs": 10, "least_steps": 300}:
+        planned({}).check()

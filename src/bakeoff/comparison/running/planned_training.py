@@ -29,6 +29,8 @@ SCRATCH = "from_scratch"
 """The key of what a fine-tuning from scratch reads of a recipe beside its model."""
 FAILURE = "failure.json"
 """The file in the directory of a training that has diverged."""
+WRITTEN_OUT = {"epochs": [10], "least_steps": 300}
+"""The defaults of a fine-tuning, as older versions wrote them."""
 
 
 def settings_beside(directory: Path) -> Path:
@@ -124,7 +126,7 @@ class PlannedTraining:
                 or no comparison has made it.
         """
         if self._settings_file.is_file():
-            old, now = _completed(read_json(self._settings_file)), self.settings
+            old, now = _completed(read_json(self._settings_file), self.settings), self.settings
             if SCRATCH in now.get("pretraining", {}):
                 old["pretraining"].setdefault(SCRATCH, now["pretraining"][SCRATCH])  # older versions did not keep it
             if key:
@@ -161,18 +163,23 @@ class PlannedTraining:
         checksums.write(self._settings_file, json.dumps(self.settings, indent=1, ensure_ascii=False) + "\n")
 
 
-def _completed(settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings of an older version, with defaults for the keys that recipes, searches and tasks have gained since."""
+def _completed(settings: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
+    """Settings of an older version, with defaults for the keys that recipes, searches and tasks have gained since.
+
+    Older versions wrote the default epochs and steps of fine-tuning out, which is how a plan may give them, too: they
+    are taken for the defaults where the settings of now leave both to Bakeoff.
+    """
     completed = dict(settings)
     for key, config in (("recipe", Recipe), ("model", ModelConfig), ("search", SearchPlan)):
         if completed.get(key) is not None:
             completed[key] = with_defaults(completed[key], config)
     if "pretraining" in completed:
-        completed["pretraining"] = _completed(completed["pretraining"])
+        completed["pretraining"] = _completed(completed["pretraining"], {})
     if "finetune" in completed:
         completed["finetune"] = with_defaults(completed["finetune"], FinetuneConfig)
-        if (completed["finetune"]["epochs"], completed["finetune"]["least_steps"]) == ([10], 300):
-            completed["finetune"] |= {"epochs": [], "least_steps": None}  # the defaults, as older versions wrote them
+        left_out = {"epochs": [], "least_steps": None}
+        if left_out.items() <= now.get("finetune", {}).items() and WRITTEN_OUT.items() <= completed["finetune"].items():
+            completed["finetune"] |= left_out
         completed = {**_task_defaults(completed.get("kind")), **completed}
     return completed
 
