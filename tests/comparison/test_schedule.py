@@ -156,7 +156,7 @@ def test_what_a_plan_asks_of_fine_tuning_is_what_was_begun(jobs, tmp_path, asked
     finish(planned(asked))
     planned(asked).check()
     other = {"epochs": 11, "least_steps": 300}
-    with pytest.raises(UserError, match="begun with finetune.epochs"):
+    with pytest.raises(UserError, match=r"begun with finetune\.epochs"):
         planned(other).check()
     if asked == {"epochs": 10, "least_steps": 300}:
         planned({}).check()
