@@ -25,7 +25,8 @@ from bakeoff.ops.attention import attention
 from bakeoff.ops.document_attention import Demands, document_attention, source_attention, why_not
 from bakeoff.preparation.prepare import prepare
 from bakeoff.preparation.prepare_pairs import prepare_pairs
-from bakeoff.recipe_files import recipe_names
+from bakeoff.recipe_files import load_recipe, recipe_names
+from bakeoff.resources.device import Placement
 from bakeoff.row import Row
 from bakeoff.runs.run import Run
 from bakeoff.spans import bounds_of_source, spans_of
@@ -111,6 +112,32 @@ def gradients(name: str, device: torch.device, corpora: Corpora) -> None:
     for key, gradient in found[0].items():
         difference = float((found[1][key] - gradient).norm())
         assert difference <= 1e-2 * float(gradient.norm()) + 1e-5 * whole, f"gradient of {key} differs by {difference}"
+
+
+def precise_steps(name: str, device: torch.device, corpora: Corpora) -> None:
+    """Losses of a recipe's first rows, in their whole size and in bfloat16, and that all gradients are finite.
+
+    Kernels are chosen by widths and lengths, so that narrow models do not show what wide ones do.
+    """
+    whole = {"training.batch": 4, "training.micro_batch": None, "training.first_batch": 1.0, "training.curriculum": []}
+    recipe = without_dropout(load_recipe(name)).changed(whole)
+    corpus = corpora.of(recipe)
+    torch.manual_seed(0)
+    module = PretrainingModel(recipe, corpus.tokenizer.size).train()
+    (batch, *_) = make_batches(recipe, module, corpus, seed=0).step(0)
+    losses = []
+    for on, precision in ((torch.device("cpu"), "float32"), (device, "bfloat16")):
+        module = module.to(on)
+        with Placement(on, precision).autocast():
+            state = module.model.start(len(batch.row.ids)) if recipe.input.continues else None
+            sums = module(batch.to(on), state)[0]
+        losses.append({key: float(each.detach()) for key, each in sums.items()})
+    torch.stack(list(sums.values())).sum().backward()
+    for key, loss in losses[0].items():
+        assert abs(losses[1][key] - loss) <= 0.03 * abs(loss), f"loss {key}: {losses[1][key]}, in float32 {loss}"
+    named = module.named_parameters()
+    wrong = [key for key, each in named if each.grad is not None and not bool(each.grad.isfinite().all())]
+    assert not wrong, f"gradients of {len(wrong)} parameters are not finite, {wrong[0]} first"
 
 
 def resumed(name: str, device: torch.device, corpora: Corpora) -> None:
@@ -232,6 +259,7 @@ CHECKS = (
     Check(kernels, list(KINDS), list(KINDS)),
     Check(attention_of_a_model, ATTENDING, ATTENDING[:1]),
     Check(gradients, TINY, TINY[:1]),
+    Check(precise_steps, TINY, TINY[:1]),
     Check(resumed, RESUMED, []),  # tests/training has them for a CPU
     Check(generation, DECODERS, DECODERS[:1]),
     Check(scoring, SCORED, SCORED[:1]),

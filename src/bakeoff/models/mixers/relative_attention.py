@@ -20,6 +20,9 @@ UNSEEN = -1e30
 """Number added to the score of a token that may not be seen; not infinity, so that a row which sees nothing has even
 weights.
 """
+UNSEEN_ON_GPU = -(2.0**16)
+"""The same on other devices than a CPU, whose fused kernels multiply and subtract in one rounding: where all scores so
+far are -1e30, the largest of them less itself is not 0 but as large as 1e23, and its power infinity."""
 
 
 class RelativeAttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
@@ -98,7 +101,7 @@ class RelativeAttention(Part):
         bias = bias * scale
         mask = self._mask(context, length, remembered, x.device)
         if mask is not None:
-            bias = bias + torch.where(mask, 0.0, UNSEEN)
+            bias = bias + torch.where(mask, 0.0, UNSEEN if x.device.type == "cpu" else UNSEEN_ON_GPU)
         rate = self.rate if self.training else 0.0
         mixed = attention(query + self.content_bias, key, value, bias=bias, scale=scale, dropout=rate)
         if memory is not None:
