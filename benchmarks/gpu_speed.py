@@ -1,5 +1,6 @@
 """How fast trainings on a GPU are, and how near to what it can do; a part of gpu.py."""
 
+import statistics
 import time
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -60,17 +61,21 @@ def limits(device: torch.device, size: int, seconds: float) -> dict[str, Any]:
 
 
 def timed(step: Callable[[int], Any], device: torch.device, seconds: float, warm: int) -> tuple[float, int]:
-    """Seconds of a step, and the number of steps that were timed, after those in which things are compiled."""
+    """Seconds of a step, the median of pairs of steps, and the number of steps that were timed.
+
+    Of pairs, because a batch with padding, which comes later than the steps that warm up, makes torch compile anew.
+    """
     for number in range(warm):
         step(number)
     wait_for(device)
-    began, count = time.perf_counter(), 0
-    while count < 2 or time.perf_counter() - began < seconds:
-        for _ in range(2):
-            step(warm + count)
-            count += 1
+    began, pairs = time.perf_counter(), []
+    while not pairs or time.perf_counter() - began < seconds:
+        before = time.perf_counter()
+        for one in range(2):
+            step(warm + 2 * len(pairs) + one)
         wait_for(device)
-    return (time.perf_counter() - began) / count, count
+        pairs.append(time.perf_counter() - before)
+    return statistics.median(pairs) / 2, 2 * len(pairs)
 
 
 def recipe_of(name: str, smoke: bool) -> Recipe:

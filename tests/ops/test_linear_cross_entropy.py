@@ -23,10 +23,14 @@ def drawn(dtype=torch.float64):
     return rows, weight, bias, torch.randint(0, VOCABULARY, (ROWS,), generator=generator)
 
 
-@pytest.mark.parametrize("chunk", [1, 3, 6])
+@pytest.mark.parametrize("chunk", [1, 3, 6, ROWS])
 @pytest.mark.parametrize(("smoothing", "z_loss"), [(0.0, 0.0), (0.1, 0.0), (0.0, 0.3), (0.1, 1e-4)])
 @pytest.mark.parametrize("biased", [True, False])
-def test_loss_and_gradients_are_those_of_all_scores(monkeypatch, chunk, smoothing, z_loss, biased):
+@pytest.mark.parametrize("aligned", [False, True])
+def test_loss_and_gradients_are_those_of_all_scores(monkeypatch, chunk, smoothing, z_loss, biased, aligned):
+    """Also where the table is made wider for the products, as on a GPU."""
+    if aligned:
+        monkeypatch.setattr(ops, "ALIGNED_DEVICES", {"cpu"})
     monkeypatch.setattr(ops, "MOST_SCORES", chunk * VOCABULARY + 1)
     rows, weight, bias, labels = drawn()
     bias = bias if biased else None
@@ -92,6 +96,37 @@ def test_no_more_scores_exist_at_once_than_are_allowed(monkeypatch):
     with Largest() as largest:
         ops.linear_cross_entropy(rows, weight, bias, labels).backward()
     assert largest.numbers == WIDTH * VOCABULARY < whole
+
+
+class Products(TorchDispatchMode):
+    """The widths of the operands of all products."""
+
+    def __init__(self):
+        super().__init__()
+        self.widths = set()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func in (torch.ops.aten.mm.default, torch.ops.aten.addmm.default):
+            self.widths |= {size for each in args for size in each.shape}
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("chunk", [2, 2048])
+@pytest.mark.parametrize("biased", [True, False])
+def test_on_a_gpu_all_products_are_of_widths_that_it_reads_quickly(monkeypatch, chunk, biased):
+    """Of the 50,257 tokens of GPT-2, too, whose number is odd."""
+    vocabulary, width, rows = 50_257, 768, 2048
+    monkeypatch.setattr(ops, "MOST_SCORES", vocabulary * rows // chunk * 2)
+    leaves = [torch.empty(shape, device="meta", requires_grad=True) for shape in ((rows, width), (vocabulary, width))]
+    leaves += [torch.empty(vocabulary, device="meta", requires_grad=True)] if biased else []
+    labels = torch.empty(rows, dtype=torch.long, device="meta")
+    with Products() as products:
+        loss = ops.linear_cross_entropy(leaves[0], leaves[1], leaves[2] if biased else None, labels)
+        gradients = torch.autograd.grad(loss, leaves)
+    assert [each.shape for each in gradients] == [each.shape for each in leaves]
+    assert width in products.widths
+    assert 50_304 in products.widths
+    assert vocabulary not in products.widths
 
 
 @given(
