@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,26 @@ def test_every_measured_training_is_of_whole_rows_without_dropout(gpu):
         assert (recipe.model.dropout, recipe.input.isolates, recipe.training.curriculum) == (0.0, False, [])
     assert set(tokens.values()) == {65_536}
     assert gpu.GOALS.keys() <= gpu.TRAININGS.keys()
+
+
+def test_a_measured_training_takes_steps(gpu):
+    """In the median of them, so that one in which torch compiles anew does not count."""
+    from gpu_speed import timed
+
+    found = gpu.training("laptop-hybrid-small", torch.device("cpu"), 0.01, True, None)
+    assert found["tokens/s"] > 0
+    began, slow = time.monotonic(), []
+
+    def step(number):
+        if number == 3:  # the first pair after the warm-up
+            slow.append(number)
+            time.sleep(0.5)
+
+    each, count = timed(step, torch.device("cpu"), 0.6, warm=2)
+    assert slow
+    assert time.monotonic() - began >= 0.5
+    assert count > 4
+    assert each < 0.1
 
 
 def test_a_measurement_that_fails_or_has_no_time_does_not_end_the_others(gpu, tmp_path, capsys):
