@@ -1,12 +1,20 @@
-"""Optional libraries: which ones an extra brings, and the command that installs them."""
+"""The libraries that are installed, and optional ones: which an extra brings, and the command that installs them."""
 
 import re
 import shlex
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, requires
+from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Any
 
 from bakeoff.errors import UserError
+
+
+def version_of(package: str) -> str:
+    """The version of a package, or `not installed`, as Bakeoff itself is where its source is used as it lies."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
 
 
 def installation(extra: str) -> str:

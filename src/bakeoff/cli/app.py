@@ -2,7 +2,7 @@
 
 import platform
 from collections.abc import Iterator, Mapping
-from importlib import import_module, metadata
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from bakeoff.cli.shared.once import Verb
 from bakeoff.display.terminal import show
+from bakeoff.extras import version_of
 from bakeoff.machine.launch import require_no_torchrun
 
 VERBS = {
@@ -117,7 +118,7 @@ def _version(wanted: bool) -> None:
 
         device = resolve_device("auto")
         show(
-            f"bakeoff {metadata.version('bakeoff')}, torch {torch.__version__}, Python {platform.python_version()}, "
+            f"bakeoff {version_of('bakeoff')}, torch {torch.__version__}, Python {platform.python_version()}, "
             f"device {device.type} ({device_name(device)})"
         )
         raise typer.Exit

@@ -1,11 +1,11 @@
 """The record of the machine and the software of a run."""
 
 import platform
-from importlib import metadata
 from typing import Any
 
 import torch
 
+from bakeoff.extras import version_of
 from bakeoff.ops.cpu.compiled_kernels import kernels
 from bakeoff.plugins import plugin_versions
 from bakeoff.resources.device import device_name
@@ -31,5 +31,5 @@ def environment(device: torch.device, precision: str, processes: int = 1) -> dic
         "platform": platform.platform(),
         "python": platform.python_version(),
         "rules": RULES,
-        "versions": {package: metadata.version(package) for package in packages} | plugin_versions(),
+        "versions": {package: version_of(package) for package in packages} | plugin_versions(),
     }

@@ -5,7 +5,6 @@ import inspect
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from importlib import metadata
 from typing import Any
 
 from fastapi import Depends, FastAPI, Response
@@ -19,6 +18,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bakeoff.errors import UserError
+from bakeoff.extras import version_of
 from bakeoff.web import problems
 from bakeoff.web.bodies import bounded
 from bakeoff.web.comparison_pages import ComparisonPages
@@ -71,7 +71,7 @@ def application(
 
     app = FastAPI(
         title="Bakeoff",
-        version=metadata.version("bakeoff"),
+        version=version_of("bakeoff"),
         description=_described(limits),
         default_response_class=JsonLine,
         docs_url=None,  # FastAPI's pages load their scripts from another server

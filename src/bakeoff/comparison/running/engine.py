@@ -3,7 +3,6 @@
 import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from bakeoff.corpus.store import Corpus
 from bakeoff.corpus.trigram import trigram_bits
 from bakeoff.display.progress import Shown
 from bakeoff.errors import UserError
+from bakeoff.extras import version_of
 from bakeoff.jobs.job import Job, Note, Outcome
 from bakeoff.jobs.runner import Say
 from bakeoff.models.layer_map import GrowBy
@@ -242,7 +242,7 @@ class Engine:
         machine["device"] = torch.cuda.get_device_name(on) if on.type == "cuda" else on.type
         machine["system"] = platform.platform()
         packages = ("bakeoff", "torch", "numpy", "tokenizers", "scikit-learn", "scipy")
-        versions = {"python": platform.python_version()} | {name: metadata.version(name) for name in packages}
+        versions = {"python": platform.python_version()} | {name: version_of(name) for name in packages}
         return machine, versions
 
 

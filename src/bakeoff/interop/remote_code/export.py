@@ -1,10 +1,10 @@
 """`--to hf` for models that transformers has no class for: an export with code."""
 
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from bakeoff.display.text import visible
+from bakeoff.extras import version_of
 from bakeoff.interop.export import write_json
 from bakeoff.interop.model_card import model_card
 from bakeoff.interop.remote_code.comparison import compare
@@ -67,7 +67,7 @@ def _write_model(run: Described, folder: Path) -> None:
     if run.generation is not None:
         write_json(folder / "generation_config.json", {"_from_model_config": False, **run.generation})
     title = (
-        f"{visible(run.recipe.name)}: a model of Bakeoff {version('bakeoff')} in one file, for transformers.\n\n"
+        f"{visible(run.recipe.name)}: a model of Bakeoff {version_of('bakeoff')} in one file, for transformers.\n\n"
         "Made of the parts of Bakeoff that this model has, as they are there; it needs torch and transformers.\n"
     )
     title = title.replace("\\", "/").replace('"', "'")

@@ -7,13 +7,13 @@ import subprocess
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from bakeoff.config import Config
 from bakeoff.durable import held
 from bakeoff.errors import UserError
+from bakeoff.extras import version_of
 from bakeoff.machine.capacity import processor_name
 
 LAG = 10.0
@@ -107,7 +107,7 @@ def machine_here(shared: Shared, gpus: bool, node: str | None = None) -> Machine
         device=device_name(gpus),
         versions={
             "Python": platform.python_version(),
-            **{name: metadata.version(name) for name in ("torch", "bakeoff")},
+            **{name: version_of(name) for name in ("torch", "bakeoff")},
         },
         problem=problem,
         locks=problem is not None or _is_locked(shared.out),

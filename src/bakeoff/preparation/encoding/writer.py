@@ -5,7 +5,6 @@ import os
 import platform
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -19,6 +18,7 @@ from bakeoff.corpus.split import INDEXES
 from bakeoff.corpus.store import FORMAT, MANIFEST, SPLITS, TOKENIZER, Corpus
 from bakeoff.durable import fresh, own_folder, remove, sync
 from bakeoff.errors import UserError
+from bakeoff.extras import version_of
 from bakeoff.json_files import parse_json
 from bakeoff.preparation.encoding.split_writer import GrowingFile, SplitState, SplitWriter, id_type
 from bakeoff.regular_files import read_regular
@@ -72,7 +72,7 @@ def work_folder(out: str | Path) -> Path:
 def versions() -> dict[str, str]:
     """Versions of Bakeoff, Python and the libraries that make a corpus, by name."""
     return {
-        "bakeoff": version("bakeoff"),
+        "bakeoff": version_of("bakeoff"),
         "tokenizers": tokenizers.__version__,
         "numpy": np.__version__,
         "python": platform.python_version(),
