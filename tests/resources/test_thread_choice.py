@@ -145,5 +145,6 @@ def test_what_is_no_number_of_threads_is_refused(corpus, tmp_path, capsys, text)
     arguments = ["pretrain", "bert-tiny", "--corpus", str(corpus.path), "--out", str(tmp_path / "run")]
     assert run([*arguments, f"--threads={text}"]) == 2
     assert f"--threads {text}: give a number, or auto" in capsys.readouterr().err
-    with pytest.raises(UserError, match="--threads 0: give at least 1"):
-        pretrain(RECIPE, corpus.path, tmp_path / "run", device="cpu", threads=0)
+    for wrong in (0, -1, "two", 1.5):
+        with pytest.raises(UserError, match=f"--threads {wrong}: give a whole number from 1 on"):
+            pretrain(RECIPE, corpus.path, tmp_path / "run", device="cpu", threads=wrong)

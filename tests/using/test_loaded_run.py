@@ -393,6 +393,12 @@ def test_there_has_to_be_a_run(tmp_path):
             r"start: 'runs/first' is no Start; give one such as bakeoff.Start\(run=RUN\)",
         ),
         (lambda run: bakeoff.tune(run.recipe, "corpus", "out", for_budget=3), "for_budget: 3 is no Budget"),
+        (lambda run: bakeoff.pretrain(run.recipe, "corpus", "out", seed=-1), "seed: -1 is no int from 0 to"),
+        (lambda run: bakeoff.pretrain(run.recipe, "corpus", "out", seed="a"), "seed: 'a' is no int from 0 to"),
+        (lambda run: bakeoff.finetune(run.path, None, "out", seed=True), "seed: True is no int from 0 to"),
+        (lambda run: bakeoff.contrast(run.path, "out", seed=1.5), r"seed: 1\.5 is no int from 0 to"),
+        (lambda run: bakeoff.tune(run.recipe, "corpus", "out", seed=-1), "seed: -1 is no int from 0 to"),
+        (lambda run: bakeoff.peek(run.recipe, "corpus", seed=2**63), "seed: 9223372036854775808 is no int from 0 to"),
         (
             lambda run: bakeoff.finetune(run.path, {"train": "a.csv"}, "out"),
             "task: {'train': 'a.csv'} is no TaskConfig",

@@ -13,7 +13,7 @@ from bakeoff.challenge.multilingual import LABELS, NOT_DONE, ZERO_SHOT, suites_o
 from bakeoff.challenge.multilingual import SEEDS as MULTILINGUAL_SEEDS
 from bakeoff.challenge.rules import MOST_EPOCHS, Track, backend_of, checkpoint_name, count_words, track_of
 from bakeoff.corpus.store import Corpus
-from bakeoff.errors import UserError
+from bakeoff.errors import UserError, require_seed
 from bakeoff.extras import missing as not_installed
 from bakeoff.optimization.save_points import SavePoint
 from bakeoff.reading.sources import SourceOptions
@@ -135,6 +135,7 @@ def ask(
     Raises:
         UserError: a rule of the track is broken, or an argument has a mistake.
     """
+    require_seed(seed)
     rules = track_of(track)
     if not 1 <= epochs <= MOST_EPOCHS:
         raise UserError(f"--epochs {epochs}: the track allows 1 to {MOST_EPOCHS} passes over the text")

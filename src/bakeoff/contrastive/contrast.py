@@ -18,7 +18,7 @@ from bakeoff.corpus.store import Corpus
 from bakeoff.display.progress import Shown, TrainingProgress
 from bakeoff.distributed.launch import together
 from bakeoff.durable import write_atomically
-from bakeoff.errors import Interrupted, LostProcess, UserError, require_object
+from bakeoff.errors import Interrupted, LostProcess, UserError, require_object, require_seed
 from bakeoff.full_disk import full_disk
 from bakeoff.machine.launch import require_torchrun, started_again
 from bakeoff.models.dropouts import with_dropout
@@ -94,6 +94,7 @@ def contrast(
         Interrupted: SIGINT or SIGTERM came; it can be resumed.
     """
     require_torchrun(out)
+    require_seed(seed)
     require_object("config", config, ContrastConfig, "bakeoff.ContrastConfig(...)")
     with together() as processes:
         path, resume = Path(out), resume or started_again()

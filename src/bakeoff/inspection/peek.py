@@ -9,7 +9,7 @@ from bakeoff.batching.batch import Batch
 from bakeoff.batching.batches import Batches
 from bakeoff.config import Config
 from bakeoff.corpus.mixture import Mixture, open_corpus
-from bakeoff.errors import UserError
+from bakeoff.errors import UserError, require_seed
 from bakeoff.inspection.rows import Row, RowReader
 from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.objectives.objective import ObjectiveConfig
@@ -90,6 +90,7 @@ def peek(
     Raises:
         UserError: there is no such recipe or corpus, `examples` is below 1, or the corpus does not fit the recipe.
     """
+    require_seed(seed)
     if examples < 1:
         raise UserError(f"peek: {examples} examples; ask for one at least")
     loaded = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)

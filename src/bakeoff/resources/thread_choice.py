@@ -45,11 +45,11 @@ def resolve_threads(asked: Asked, recorded: int | None, look: Callable[[], int])
         look: a function that measures, for auto without a recorded number.
 
     Raises:
-        UserError: the number is below 1.
+        UserError: the number is below 1, or none.
     """
     if asked != "auto":
-        if asked is not None and asked < 1:
-            raise UserError(f"--threads {asked}: give at least 1, or auto")
+        if asked is not None and (not isinstance(asked, int) or asked < 1):
+            raise UserError(f"--threads {asked}: give a whole number from 1 on, or auto")
         return asked
     return recorded or look()
 

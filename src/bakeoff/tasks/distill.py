@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from bakeoff.display.progress import Shown
 from bakeoff.display.wording import listed
 from bakeoff.durable import write_atomically
-from bakeoff.errors import UserError
+from bakeoff.errors import UserError, require_seed
 from bakeoff.json_files import json_lines
 from bakeoff.machine.launch import require_no_torchrun
 from bakeoff.reading.text_files import TextFile, is_blank
@@ -71,6 +71,7 @@ def distill_classifier(
     Raises:
         UserError: a run is no fine-tuned classifier, or of other classes; there are no texts; or as `finetune`.
     """
+    require_seed(seed)
     require_no_torchrun("distill RUN... --texts FILE")
     if isinstance(teachers, str | Path) or not teachers:
         raise UserError(f"teachers: {teachers!s:.80} is no list of runs; give one, such as [RUN, RUN]")

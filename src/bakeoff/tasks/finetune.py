@@ -11,7 +11,7 @@ from bakeoff.display.progress import Shown
 from bakeoff.display.wording import counted, listed
 from bakeoff.distributed.launch import together
 from bakeoff.distributed.shards import whole
-from bakeoff.errors import LostProcess, require_object
+from bakeoff.errors import LostProcess, require_object, require_seed
 from bakeoff.full_disk import full_disk
 from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.machine.launch import require_torchrun, started_again
@@ -90,6 +90,7 @@ def finetune(
         Interrupted: SIGINT or SIGTERM came; it can be resumed.
     """
     require_torchrun(out)
+    require_seed(seed)
     require_object("task", task, TaskConfig, "one such as bakeoff.ClassificationConfig(...)")
     require_object("config", config, FinetuneConfig, "bakeoff.FinetuneConfig(...)")
     with together() as all_processes:

@@ -11,7 +11,7 @@ from bakeoff.distributed.launch import together
 from bakeoff.distributed.processes import Processes
 from bakeoff.distributed.shards import whole
 from bakeoff.durable import remove
-from bakeoff.errors import Interrupted, require_object
+from bakeoff.errors import Interrupted, require_object, require_seed
 from bakeoff.machine.launch import require_torchrun, started_again
 from bakeoff.optimization.budget import Budget
 from bakeoff.optimization.early_stopping import EarlyStopping
@@ -104,6 +104,7 @@ def pretrain(
         Interrupted: SIGINT, SIGTERM, SIGHUP or SIGUSR1 came; the run is saved and can be resumed.
     """
     require_torchrun(out)
+    require_seed(seed)
     require_object("recipe", recipe, Recipe, "bakeoff.load_recipe(NAME)")
     require_object("budget", budget, Budget, "one such as bakeoff.Budget(minutes=10)")
     require_object("start", start, Start, "one such as bakeoff.Start(run=RUN)")

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
-from bakeoff.errors import UserError, require_object
+from bakeoff.errors import UserError, require_object, require_seed
 from bakeoff.full_disk import full_disk
 from bakeoff.jobs.choice import Asked
 from bakeoff.jobs.job import Workers
@@ -73,6 +73,7 @@ def tune(
             and the message names the difference.
         Diverged: every trial diverged.
     """
+    require_seed(seed)
     for name, given in (("budget", budget), ("for_budget", for_budget)):
         require_object(name, given, Budget, "one such as bakeoff.Budget(minutes=10)")
     if ray is None:  # else Ray has started the others

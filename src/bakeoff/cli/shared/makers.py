@@ -12,8 +12,9 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args
 import typer
 from pydantic.fields import FieldInfo
 
-from bakeoff.cli.shared.options import LARGEST_SEED, jobs_of, numbers_of
+from bakeoff.cli.shared.options import jobs_of, numbers_of
 from bakeoff.config import Config
+from bakeoff.errors import LARGEST_SEED
 from bakeoff.optimization.budget import Budget
 
 Maker = Callable[..., dict[str, Any]]

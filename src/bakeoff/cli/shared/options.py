@@ -30,10 +30,6 @@ Precision = Annotated[
 ]
 
 
-LARGEST_SEED = 2**63 - 1
-"""The largest seed that generators of random numbers take."""
-
-
 MOST = 1024
 """The largest number of jobs or threads."""
 

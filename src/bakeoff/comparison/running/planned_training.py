@@ -31,6 +31,8 @@ FAILURE = "failure.json"
 """The file in the directory of a training that has diverged."""
 WRITTEN_OUT = {"epochs": [10], "least_steps": 300}
 """The defaults of a fine-tuning, as older versions wrote them."""
+LEFT_OUT: dict[str, Any] = {"epochs": [], "least_steps": None}
+"""The same, as they are written now: to be decided by the model and the rows."""
 
 
 def settings_beside(directory: Path) -> Path:
@@ -177,9 +179,8 @@ def _completed(settings: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
         completed["pretraining"] = _completed(completed["pretraining"], {})
     if "finetune" in completed:
         completed["finetune"] = with_defaults(completed["finetune"], FinetuneConfig)
-        left_out = {"epochs": [], "least_steps": None}
-        if left_out.items() <= now.get("finetune", {}).items() and WRITTEN_OUT.items() <= completed["finetune"].items():
-            completed["finetune"] |= left_out
+        if LEFT_OUT.items() <= now.get("finetune", {}).items() and WRITTEN_OUT.items() <= completed["finetune"].items():
+            completed["finetune"] |= LEFT_OUT
         completed = {**_task_defaults(completed.get("kind")), **completed}
     return completed
 
