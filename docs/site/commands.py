@@ -6,7 +6,7 @@ from typing import Any
 import typer.main
 
 from bakeoff.cli.app import app
-from bakeoff.cli.shared.options import LARGEST_SEED
+from bakeoff.errors import LARGEST_SEED
 
 _NOTE = re.compile(r"\s*\[([^\][]*(?:required|default|<=|>=)[^\][]*)\]$")
 """What the help has in brackets after a description: whether an option is required, its bounds and its default."""
