@@ -6,7 +6,7 @@ from typing import Any
 import typer.main
 
 from bakeoff.cli.app import app
-from bakeoff.errors import LARGEST_SEED
+from bakeoff.config import LARGEST
 
 _NOTE = re.compile(r"\s*\[([^\][]*(?:required|default|<=|>=)[^\][]*)\]$")
 """What the help has in brackets after a description: whether an option is required, its bounds and its default."""
@@ -81,7 +81,7 @@ def _note(text: str) -> str:
         return f"`{text.removeprefix('default: ')}`"
     low, _, high = text.partition("<=x<=")
     if high:
-        return f"≥ {low}" if high == str(LARGEST_SEED) else f"{low} to {high}"
+        return f"≥ {low}" if high == str(LARGEST) else f"{low} to {high}"
     return text.replace("x>=", "≥ ")
 
 

@@ -29,6 +29,17 @@ LARGEST = 2**63 - 1
 """The largest whole number of a field; tensors and generators count no further."""
 
 
+def require_seed(given: object) -> None:
+    """Refuse a seed of Python that the command line would refuse; None stands for a default.
+
+    Raises:
+        UserError: it is no int from 0 to `LARGEST`.
+    """
+    whole = isinstance(given, int) and not isinstance(given, bool) and 0 <= given <= LARGEST
+    if given is not None and not whole:
+        raise UserError(f"seed: {given!r:.80} is no int from 0 to {LARGEST}; give one such as 0")
+
+
 class Config(BaseModel):
     """A frozen config whose fields are documented by the docstring below each of them."""
 

@@ -55,21 +55,6 @@ def require_object(name: str, given: object, kind: type, advice: str) -> None:
         raise UserError(f"{name}: {given!r:.80} is no {kind.__name__}; give {advice}")
 
 
-LARGEST_SEED = 2**63 - 1
-"""The largest seed that generators of random numbers take."""
-
-
-def require_seed(given: object) -> None:
-    """Refuse a seed of Python that the command line would refuse; None stands for a default.
-
-    Raises:
-        UserError: it is no int from 0 to `LARGEST_SEED`.
-    """
-    whole = isinstance(given, int) and not isinstance(given, bool) and 0 <= given <= LARGEST_SEED
-    if given is not None and not whole:
-        raise UserError(f"seed: {given!r:.80} is no int from 0 to {LARGEST_SEED}; give one such as 0")
-
-
 def require_utf8(given: str) -> None:
     """Refuse the name of a file, or a text, whose bytes are not UTF-8: no record of a run could hold it.
 

@@ -14,6 +14,7 @@ from unittest import mock
 import torch
 from safetensors.torch import load_file
 
+from bakeoff.batching.batch import Batch
 from bakeoff.conformance.narrow import narrow, without_dropout
 from bakeoff.conformance.texts import digit_pairs, sentences
 from bakeoff.generation.config import GenerationConfig
@@ -25,6 +26,7 @@ from bakeoff.ops.attention import attention
 from bakeoff.ops.document_attention import Demands, document_attention, source_attention, why_not
 from bakeoff.preparation.prepare import prepare
 from bakeoff.preparation.prepare_pairs import prepare_pairs
+from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe, recipe_names
 from bakeoff.resources.device import Placement
 from bakeoff.row import Row
@@ -85,20 +87,34 @@ def exact_products() -> Any:
         torch.set_float32_matmul_precision(before)
 
 
-def gradients(name: str, device: torch.device, corpora: Corpora) -> None:
-    """Losses and gradients of a recipe's first batch, in float32 without dropout."""
-    recipe = without_dropout(narrow(name))
+def begun(recipe: Recipe, corpora: Corpora) -> tuple[PretrainingModel, Batch]:
+    """A recipe's model with fresh weights, on the CPU, and its first batch."""
     corpus = corpora.of(recipe)
     torch.manual_seed(0)
     module = PretrainingModel(recipe, corpus.tokenizer.size)
-    (batch, *_) = make_batches(recipe, module, corpus, seed=0).step(0)
+    return module, make_batches(recipe, module, corpus, seed=0).step(0)[0]
+
+
+def losses_on(
+    device: torch.device, precision: str, recipe: Recipe, module: PretrainingModel, batch: Batch
+) -> dict[str, torch.Tensor]:
+    """The summed losses of a batch by a model that is on a device."""
+    with Placement(device, precision).autocast():
+        state = module.model.start(len(batch.row.ids)) if recipe.input.continues else None
+        sums: dict[str, torch.Tensor] = module(batch.to(device), state)[0]
+    return sums
+
+
+def gradients(name: str, device: torch.device, corpora: Corpora) -> None:
+    """Losses and gradients of a recipe's first batch, in float32 without dropout."""
+    recipe = without_dropout(narrow(name))
+    module, batch = begun(recipe, corpora)
     losses, found = [], []
     with exact_products():
         for on in (torch.device("cpu"), device):
             module = module.to(on).train()
             module.zero_grad()
-            state = module.model.start(len(batch.row.ids)) if recipe.input.continues else None
-            sums = module(batch.to(on), state)[0]
+            sums = losses_on(on, "float32", recipe, module, batch)
             torch.stack(list(sums.values())).sum().backward()
             losses.append({key: float(each.detach()) for key, each in sums.items()})
             named = module.named_parameters()
@@ -121,16 +137,11 @@ def precise_steps(name: str, device: torch.device, corpora: Corpora) -> None:
     """
     whole = {"training.batch": 4, "training.micro_batch": None, "training.first_batch": 1.0, "training.curriculum": []}
     recipe = without_dropout(load_recipe(name)).changed(whole)
-    corpus = corpora.of(recipe)
-    torch.manual_seed(0)
-    module = PretrainingModel(recipe, corpus.tokenizer.size).train()
-    (batch, *_) = make_batches(recipe, module, corpus, seed=0).step(0)
+    module, batch = begun(recipe, corpora)
     losses = []
     for on, precision in ((torch.device("cpu"), "float32"), (device, "bfloat16")):
-        module = module.to(on)
-        with Placement(on, precision).autocast():
-            state = module.model.start(len(batch.row.ids)) if recipe.input.continues else None
-            sums = module(batch.to(on), state)[0]
+        module = module.to(on).train()
+        sums = losses_on(on, precision, recipe, module, batch)
         losses.append({key: float(each.detach()) for key, each in sums.items()})
     torch.stack(list(sums.values())).sum().backward()
     for key, loss in losses[0].items():
@@ -221,11 +232,8 @@ def kernels(name: str, device: torch.device, corpora: Corpora) -> None:
 
 def attention_of_a_model(name: str, device: torch.device, corpora: Corpora) -> None:
     """Hidden states of a batch in bfloat16, by whatever attention the device has, against attention with masks."""
-    recipe = without_dropout(narrow(name))
-    corpus = corpora.of(recipe)
-    torch.manual_seed(0)
-    module = PretrainingModel(recipe, corpus.tokenizer.size).to(device).eval()
-    batch = make_batches(recipe, module, corpus, seed=0).step(0)[0].to(device)
+    module, batch = begun(without_dropout(narrow(name)), corpora)
+    module, batch = module.to(device).eval(), batch.to(device)
     there = batch.row.padding_mask
     states = []
     for refused in (None, lambda *_: "not asked for"):

@@ -12,8 +12,9 @@ from bakeoff.challenge.languages import premiums_of, texts_by_language, words_by
 from bakeoff.challenge.multilingual import LABELS, NOT_DONE, ZERO_SHOT, suites_of, tasks_of
 from bakeoff.challenge.multilingual import SEEDS as MULTILINGUAL_SEEDS
 from bakeoff.challenge.rules import MOST_EPOCHS, Track, backend_of, checkpoint_name, count_words, track_of
+from bakeoff.config import require_seed
 from bakeoff.corpus.store import Corpus
-from bakeoff.errors import UserError, require_seed
+from bakeoff.errors import UserError
 from bakeoff.extras import missing as not_installed
 from bakeoff.optimization.save_points import SavePoint
 from bakeoff.reading.sources import SourceOptions

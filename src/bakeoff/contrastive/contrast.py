@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from bakeoff.config import require_seed
 from bakeoff.contrastive.config import ContrastConfig
 from bakeoff.contrastive.opened import Opened
 from bakeoff.contrastive.setting import Setting
@@ -18,7 +19,7 @@ from bakeoff.corpus.store import Corpus
 from bakeoff.display.progress import Shown, TrainingProgress
 from bakeoff.distributed.launch import together
 from bakeoff.durable import write_atomically
-from bakeoff.errors import Interrupted, LostProcess, UserError, require_object, require_seed
+from bakeoff.errors import Interrupted, LostProcess, UserError, require_object
 from bakeoff.full_disk import full_disk
 from bakeoff.machine.launch import require_torchrun, started_again
 from bakeoff.models.dropouts import with_dropout

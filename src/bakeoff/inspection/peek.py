@@ -7,9 +7,9 @@ from pathlib import Path
 
 from bakeoff.batching.batch import Batch
 from bakeoff.batching.batches import Batches
-from bakeoff.config import Config
+from bakeoff.config import Config, require_seed
 from bakeoff.corpus.mixture import Mixture, open_corpus
-from bakeoff.errors import UserError, require_seed
+from bakeoff.errors import UserError
 from bakeoff.inspection.rows import Row, RowReader
 from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.objectives.objective import ObjectiveConfig

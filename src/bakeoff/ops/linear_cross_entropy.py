@@ -81,8 +81,6 @@ def linear_cross_entropy(
     if len(rows) <= size and autocast_to_bfloat16(rows) and not smoothing and not z_loss:
         in_bfloat16: Tensor = LinearCrossEntropy.apply(rows, weight, bias, labels)  # type: ignore[no-untyped-call]
         return in_bfloat16
-    if len(rows) <= size:
-        return cross_entropy(_scores(rows, *_aligned(weight, bias), len(weight)), labels, smoothing, z_loss)
     return linear_loss(
         rows, weight, bias, lambda scores, at: cross_entropy(scores, labels[at], smoothing, z_loss), size
     )
@@ -103,7 +101,8 @@ def linear_loss(rows: Tensor, weight: Tensor, bias: Tensor | None, of_scores: Of
         size: the number of rows whose scores are made at once.
     """
     if len(rows) <= size:
-        return of_scores(_scores(rows, *_aligned(weight, bias), len(weight)), slice(0, len(rows)))
+        scores = F.linear(rows, *_aligned(weight, bias))[:, : len(weight)]
+        return of_scores(scores.float(), slice(0, len(rows)))
     loss: Tensor = _Chunked.apply(rows, weight, bias, of_scores, size)  # type: ignore[no-untyped-call]
     return loss
 
@@ -115,11 +114,6 @@ def _aligned(weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None
         return weight, bias
     weight = weight.to(products_on(weight.device, weight.dtype))  # once, and not for each chunk
     return F.pad(weight, (0, 0, 0, missing)), None if bias is None else F.pad(bias, (0, missing))
-
-
-def _scores(rows: Tensor, weight: Tensor, bias: Tensor | None, vocabulary: int) -> Tensor:
-    """(N, V) the scores in float32, from what `_aligned` gives."""
-    return F.linear(rows, weight, bias)[:, :vocabulary].float()
 
 
 class _Chunked(torch.autograd.Function):

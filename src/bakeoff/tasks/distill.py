@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bakeoff.config import require_seed
 from bakeoff.display.progress import Shown
 from bakeoff.display.wording import listed
 from bakeoff.durable import write_atomically
-from bakeoff.errors import UserError, require_seed
+from bakeoff.errors import UserError
 from bakeoff.json_files import json_lines
 from bakeoff.machine.launch import require_no_torchrun
 from bakeoff.reading.text_files import TextFile, is_blank

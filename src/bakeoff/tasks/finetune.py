@@ -7,11 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from bakeoff.config import require_seed
 from bakeoff.display.progress import Shown
 from bakeoff.display.wording import counted, listed
 from bakeoff.distributed.launch import together
 from bakeoff.distributed.shards import whole
-from bakeoff.errors import LostProcess, require_object, require_seed
+from bakeoff.errors import LostProcess, require_object
 from bakeoff.full_disk import full_disk
 from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.machine.launch import require_torchrun, started_again

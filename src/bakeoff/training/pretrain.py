@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
 
-from bakeoff.config import differing
+from bakeoff.config import differing, require_seed
 from bakeoff.display.progress import Shown, TrainingProgress
 from bakeoff.display.wording import listed, number
 from bakeoff.distributed.launch import together
 from bakeoff.distributed.processes import Processes
 from bakeoff.distributed.shards import whole
 from bakeoff.durable import remove
-from bakeoff.errors import Interrupted, require_object, require_seed
+from bakeoff.errors import Interrupted, require_object
 from bakeoff.machine.launch import require_torchrun, started_again
 from bakeoff.optimization.budget import Budget
 from bakeoff.optimization.early_stopping import EarlyStopping

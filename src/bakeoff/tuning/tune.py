@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Literal
 
-from bakeoff.errors import UserError, require_object, require_seed
+from bakeoff.config import require_seed
+from bakeoff.errors import UserError, require_object
 from bakeoff.full_disk import full_disk
 from bakeoff.jobs.choice import Asked
 from bakeoff.jobs.job import Workers

@@ -13,8 +13,7 @@ import typer
 from pydantic.fields import FieldInfo
 
 from bakeoff.cli.shared.options import jobs_of, numbers_of
-from bakeoff.config import Config
-from bakeoff.errors import LARGEST_SEED
+from bakeoff.config import LARGEST, Config
 from bakeoff.optimization.budget import Budget
 
 Maker = Callable[..., dict[str, Any]]
@@ -27,7 +26,7 @@ its field or parameter; `type` and `default`, where those of its text are others
 BUDGET: Typed = {"parser": Budget.parse_text, "metavar": "UNIT=AMOUNT"}
 
 _ALWAYS: dict[str, Typed] = {
-    "seed": {"min": 0, "max": LARGEST_SEED},
+    "seed": {"min": 0, "max": LARGEST},
     "jobs": {"parser": jobs_of, "metavar": "N"},
     "budget": BUDGET,
 }
