@@ -77,6 +77,8 @@ def test_a_factor_is_called_after_the_end_of_its_key(grid, titles):
         ({"grid": ALBERT, "recipes": [{"recipe": "a", "set": {"model.encoder": {}}}]}, "sets model.encoder, and the"),
         ({"recipes": [{"recipe": "a", "set": {"model.encoder.share": "all"}, "grid": ALBERT}]}, "under `set` as well"),
         ({"grid": ALBERT, "recipes": [{"recipe": "a", "grid": LOSSES}]}, "leave one of them out"),
+        ({"recipes": [{"recipe": "a", "grid": ALBERT}, {"recipe": "a", "grid": LOSSES}]}, "two grids are called 'a'"),
+        ({"grid": {"recipe": {"a": {"model.dropout": 0}, "b": {}}}}, "a factor called recipe would be taken for the"),
     ],
 )  # fmt: skip
 def test_what_is_no_grid_is_refused(changes, message):

@@ -2,7 +2,8 @@ import json
 
 import pytest
 
-from bakeoff.comparison.planning.plan import Plan, directory_name
+from bakeoff.comparison.planning.names import directory_name
+from bakeoff.comparison.planning.plan import Plan
 from bakeoff.comparison.planning.task_plan import TaskPlan
 from bakeoff.errors import UserError
 from bakeoff.tasks.finetune_config import FinetuneConfig
@@ -159,6 +160,12 @@ def test_seeds_by_name_and_rates_in_a_list(folder):
             "{recipe: gpt-tiny, name: bert/mini}",
             "'bert-mini' and 'bert/mini' would share a directory",
         ),
+        ("mine/wide.yaml", "{recipe: gpt-tiny, name: ' '}", "recipes: ' ' is no name; give one of visible characters"),
+        ("mine/wide.yaml", '{recipe: gpt-tiny, name: "a\\nb"}', "is no name; give one of visible characters, on one"),
+        ("mine/wide.yaml", f"{{recipe: gpt-tiny, name: {'名' * 100}}}", "a directory's name of 300 bytes; give a"),
+        ("name: sst2", "name: Pretrain", "a task 'Pretrain' would share a directory with the pre-training"),
+        ("name: sst2", "name: after 10 percent", "would share a directory with the pre-training"),
+        ("seeds: 3", "seeds: [1, 9223372036854775808]", "seeds: 9223372036854775808 is beyond the whole numbers"),
         ("mine/wide.yaml", "mine/none.yaml", "recipes.2.recipe: there is no file"),
         ("corpus: corpus", "corpus: corpses", "corpus: there is no directory"),
         ("data/dev.tsv", "data/devv.tsv", "tasks.0.dev: there is no file"),

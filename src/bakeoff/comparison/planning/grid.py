@@ -64,6 +64,8 @@ def cells_of(grid: str, factors: Factors) -> list[Cell]:
             factors that set the same key, or more cells than `MOST_CELLS`.
     """
     titled = _titles(factors)
+    if RECIPE in titled.values():
+        raise ValueError(f"a factor called {RECIPE} would be taken for the recipe itself; give it another name")
     levels = {titled[key]: _levels(key, each) for key, each in factors.items()}
     if not all(name.strip() for name in (*factors, *(each for of_factor in levels.values() for each in of_factor))):
         raise ValueError("a factor or a level without a name")

@@ -1,7 +1,5 @@
 """A plan: the recipes to compare, the tasks and the budget."""
 
-import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -11,23 +9,19 @@ from pydantic import Field, PositiveInt, ValidationInfo, field_validator, model_
 from bakeoff.comparison.latency import LatencyPlan
 from bakeoff.comparison.planning.asking import Asking, Margin, check_asked, margin_of
 from bakeoff.comparison.planning.grid import Factors, GridFacts
+from bakeoff.comparison.planning.names import check_names
 from bakeoff.comparison.planning.own_settings import AS_IT_IS, known_budget, until_a_loss
 from bakeoff.comparison.planning.recipe_plan import RecipePlan, checked_grid
 from bakeoff.comparison.planning.recipe_sources import found_corpus
 from bakeoff.comparison.planning.search_plan import SearchPlan, Share
 from bakeoff.comparison.planning.task_plan import TaskPlan, is_measure, places, with_data_sets
-from bakeoff.config import Config
+from bakeoff.config import LARGEST, Config
 from bakeoff.errors import UserError, nearest
 from bakeoff.optimization.early_stopping import LossUnit
 from bakeoff.reading.hub import on_hub
 from bakeoff.tasks.measures.measure import MeasureConfig
 from bakeoff.tasks.measures.registry import MEASURES
 from bakeoff.yaml_files import read_yaml
-
-
-def directory_name(label: str) -> str:
-    """A label's directory name: letters of any script, digits, dots and underscores, with hyphens for all else."""
-    return re.sub(r"[^\w.]+", "-", label).strip("-.") or "recipe"
 
 
 class Plan(Config):
@@ -142,19 +136,21 @@ class Plan(Config):
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:
-        for what, names in (
-            ("recipes", [item.name for item in self.recipes]),
-            ("tasks", self._task_names),
-        ):
-            by_directory: dict[str, str] = {}
-            for name in names:
-                other = by_directory.setdefault(directory_name(name).casefold(), name)
-                if Counter(names)[name] > 1:
-                    raise ValueError(f"two {what} are called '{name}'; give one another `name`")
-                if other != name:
-                    raise ValueError(f"{what} '{other}' and '{name}' would share a directory; rename one of them")
+        check_names("recipes", [item.name for item in self.recipes])
+        check_names("tasks", self._task_names)
         if len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
             raise ValueError(f"seeds: {self.seeds} must be distinct and not negative")
+        if (largest := max(self.seeds)) > LARGEST:
+            raise ValueError(f"seeds: {largest} is beyond the whole numbers of 64 bits; give one such as 0")
+        return self
+
+    @model_validator(mode="after")
+    def _distinct_grids(self) -> Self:
+        """Refuse two grids of one name, which the report could not tell apart."""
+        entries: dict[str, int] = {}
+        for item in self.recipes if not self.grid else ():
+            if item.cell is not None and entries.setdefault(name := item.cell.grid, item.entry) != item.entry:
+                raise ValueError(f"recipes.{item.entry}: two grids are called '{name}'; give one another `name`")
         return self
 
     @model_validator(mode="after")

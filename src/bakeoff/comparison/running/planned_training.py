@@ -9,7 +9,7 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from bakeoff import checksums
-from bakeoff.comparison.planning.plan import directory_name
+from bakeoff.comparison.planning.names import directory_name
 from bakeoff.comparison.planning.search_plan import SearchPlan
 from bakeoff.comparison.planning.task_plan import TaskPlan
 from bakeoff.config import Record, with_defaults

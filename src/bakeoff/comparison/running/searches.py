@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.comparison.facts import StartFacts
-from bakeoff.comparison.planning.plan import Plan, directory_name
+from bakeoff.comparison.planning.names import directory_name
+from bakeoff.comparison.planning.plan import Plan
 from bakeoff.comparison.planning.recipe_plan import RecipePlan
 from bakeoff.comparison.results import Failure
 from bakeoff.comparison.running.engine import Engine

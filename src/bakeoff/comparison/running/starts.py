@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.comparison.facts import StartFacts
+from bakeoff.comparison.planning.names import directory_name
 from bakeoff.comparison.planning.own_settings import FROM_CHANCE
-from bakeoff.comparison.planning.plan import Plan, directory_name
+from bakeoff.comparison.planning.plan import Plan
 from bakeoff.comparison.planning.recipe_plan import RecipePlan
 from bakeoff.comparison.planning.recipe_sources import label_of, of_seed
 from bakeoff.comparison.running.engine import Engine

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from bakeoff import checksums
 from bakeoff.comparison.facts import TaskFacts
-from bakeoff.comparison.planning.plan import directory_name
+from bakeoff.comparison.planning.names import directory_name
 from bakeoff.comparison.planning.task_plan import TaskPlan
 from bakeoff.comparison.results import Baseline
 from bakeoff.comparison.running.baselines import baselines
