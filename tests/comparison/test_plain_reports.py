@@ -187,6 +187,30 @@ def test_the_baseline_of_a_plan_is_the_base_of_its_ablation():
     assert len(ablation.rows) == len(results.recipes)
 
 
+def test_a_column_is_named_after_its_task_and_its_unit():
+    results = make_results()
+    first, *others = results.tasks
+    renamed = f"words, {first.metric_title}"
+    results = results.model_copy(
+        update={
+            "tasks": [first.model_copy(update={"name": renamed}), *others],
+            "analyses": [
+                each.model_copy(update={"task": renamed}) if each.task == first.name else each
+                for each in results.analyses
+            ],
+            "finished_seeds": [0],
+        }
+    )
+    tables = {table.name: table for table in plain_tables(results)}
+    assert f"{renamed}, %" in tables["scores"].head
+    assert f"{renamed}, points" in tables["ablation"].head
+    assert tables["scores"].caption.startswith("Mean ± standard deviation over 1 seed on test")
+    # Without predictions of a baseline there is no difference from it, and no column.
+    for each in results.analyses:
+        paired = any(name.startswith(each.task) for name in tables["baseline"].head) if "baseline" in tables else False
+        assert paired == bool(each.against_baseline)
+
+
 def test_they_stand_beside_the_report(folder):  # noqa: F811
     compare(plan(folder, seeds=1), folder / "out", engine=FakeEngine())
     assert "| one |" in (folder / "out" / "report.md").read_text()

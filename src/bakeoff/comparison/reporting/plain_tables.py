@@ -10,6 +10,7 @@ from bakeoff.comparison.results import Results
 from bakeoff.comparison.statistics.pairs import Spread
 from bakeoff.comparison.statistics.questions import Difference
 from bakeoff.comparison.task_analysis import Analysis
+from bakeoff.display.wording import counted
 
 
 class Cell(NamedTuple):
@@ -77,7 +78,7 @@ def _heads(measures: Mapping[str, ShownMetric], *, change: bool = False) -> list
         unit = measure.steps.strip() if change and measure.steps else measure.heading
         heads.append(
             f"{name}{unit.removeprefix(measure.task.metric_title)}"
-            if name.endswith(measure.task.metric_title)
+            if name.endswith(measure.task.metric_title) and unit.startswith(measure.task.metric_title)
             else f"{name}, {unit}"
         )
     return heads
@@ -125,7 +126,8 @@ def _scores(results: Results, measures: Mapping[str, ShownMetric]) -> PlainTable
                 ),
             ]
         )
-    caption = f"Mean ± standard deviation over {len(results.finished_seeds)} seeds on test, with pre-trained weights."
+    seeds = counted(len(results.finished_seeds), "seed")
+    caption = f"Mean ± standard deviation over {seeds} on test, with pre-trained weights."
     if any(best.values()):
         caption += " Bold: the best mean and those next to it, down to the first that is worse beyond the noise."
     return PlainTable("scores", "Scores", caption, ["Recipe", *_heads(measures)], rows)
@@ -172,17 +174,19 @@ def _ablation(results: Results, measures: Mapping[str, ShownMetric]) -> PlainTab
 
 
 def _against_baseline(results: Results, measures: Mapping[str, ShownMetric]) -> PlainTable:
+    """The differences from baselines with predictions, which measures without labels have not."""
+    paired = [analysis for analysis in results.analyses if analysis.against_baseline]
     rows = [
         [
             Cell(entry.label),
-            *(_difference(measures[each.task], each.against_baseline.get(entry.label)) for each in results.analyses),
+            *(_difference(measures[each.task], each.against_baseline.get(entry.label)) for each in paired),
         ]
         for entry in results.recipes
     ]
-    names = {each.second for analysis in results.analyses for each in analysis.against_baseline.values()}
+    names = {each.second for analysis in paired for each in analysis.against_baseline.values()}
     against = names.pop() if len(names) == 1 else "the best method without a neural network"
     caption = "Pre-trained recipes, paired with it by test row, with the 95 % interval; bold beyond the noise."
-    heads = _heads(measures, change=True)
+    heads = _heads({each.task: measures[each.task] for each in paired}, change=True)
     return PlainTable("baseline", f"Differences from {against}", caption, ["Recipe", *heads], rows)
 
 
