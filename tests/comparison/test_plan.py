@@ -163,6 +163,17 @@ def test_seeds_by_name_and_rates_in_a_list(folder):
         ("mine/wide.yaml", "{recipe: gpt-tiny, name: ' '}", "recipes: ' ' is no name; give one of visible characters"),
         ("mine/wide.yaml", '{recipe: gpt-tiny, name: "a\\nb"}', "is no name; give one of visible characters, on one"),
         ("mine/wide.yaml", f"{{recipe: gpt-tiny, name: {'名' * 100}}}", "a directory's name of 300 bytes; give a"),
+        ("seeds: 3", "seeds: 3\nmargin: {}", "margin: no task is named; give {sst2: ...}, or leave it out"),
+        (
+            PLAN[PLAN.index("seeds: 3") :],
+            "margin: 1",
+            "margin: 1 would have no effect: no score is in points; give one for each task in its own unit, {held-out",
+        ),
+        (
+            PLAN[PLAN.index("recipes:") : PLAN.index("budget:")],
+            "recipes: [{recipe: bert-mini, search: false}]\nsearch: {}\n",
+            "search: would have no effect: none is to be searched",
+        ),
         ("name: sst2", "name: Pretrain", "a task 'Pretrain' would share a directory with the pre-training"),
         ("name: sst2", "name: after 10 percent", "would share a directory with the pre-training"),
         ("seeds: 3", "seeds: [1, 9223372036854775808]", "seeds: 9223372036854775808 is beyond the whole numbers"),

@@ -53,6 +53,13 @@ def test_where_no_budget_is_shown_to_pay_the_sentence_does_not_begin_with_one():
     assert "by the means alone it gains from" in said
 
 
+def test_what_would_decide_is_said_for_the_correction_that_it_is_about_alone():
+    points = [point(at, {"a": 0.7, "b": 0.7}) for at in (10, 100, 1000)]
+    assert any(pair.deciding for each in points for pair in each.pairs)
+    made = series("TREC", "rows", points, False)
+    assert not any(pair.deciding for each in made.points for pair in each.pairs)
+
+
 @pytest.mark.parametrize("turned", [False, True])
 def test_two_recipes_cross_where_each_is_ahead_beyond_the_noise(turned):
     shares = {10: (0.6, 0.5), 100: (0.7, 0.7), 1000: (0.75, 0.85), 3000: (0.8, 0.9)}

@@ -59,6 +59,8 @@ def check_asked(
             _require_known(f"trends.{name}", label, recipes, "recipe")
         if len({*labels}) < max(3, len(labels)):
             raise ValueError(f"trends.{name}: an order takes three different recipes or more, not {[*labels]}")
+    if isinstance(margin, Mapping) and not margin:
+        raise ValueError(f"margin: no task is named; give {{{tasks[0]}: ...}}, or leave it out")
     for task in margin if isinstance(margin, Mapping) else ():
         _require_known("margin", task, tasks, "task")
 

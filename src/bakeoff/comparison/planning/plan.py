@@ -162,8 +162,9 @@ class Plan(Config):
             raise ValueError("budget: this key is required, unless every recipe has a budget of its own")
         if self.budget is not None and not without:
             raise ValueError("budget: would have no effect: every recipe has a budget of its own; leave it out")
-        if self.search is not None and all(item.as_it_is for item in self.recipes):
-            raise ValueError("search: would have no effect: no recipe is trained")
+        if self.search is not None and all(item.as_it_is or not item.search for item in self.recipes):
+            why = "no recipe is trained" if all(item.as_it_is for item in self.recipes) else "none is to be searched"
+            raise ValueError(f"search: would have no effect: {why}")
         for item in self.recipes if not self.tasks else ():
             if item.finetune:
                 raise ValueError(f"recipes.{item.entry}.finetune: would have no effect: nothing is fine-tuned")
@@ -176,6 +177,12 @@ class Plan(Config):
     def _asked_of_what_is_there(self) -> Self:
         recipes = [item.name for item in self.recipes]
         check_asked(self.margin, self.baseline, self.trends, recipes, self._task_names)
+        units = [each.data.described(each.data.metric).unit for each in self.tasks]
+        if isinstance(self.margin, float) and not any([*units, *(each.in_points for each in self.measures)]):
+            raise ValueError(
+                f"margin: {self.margin:g} would have no effect: no score is in points; give one for each task in its "
+                f"own unit, {{{self._task_names[0]}: {self.margin:g}}}"
+            )
         return self
 
     @property

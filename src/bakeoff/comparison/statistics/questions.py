@@ -234,5 +234,6 @@ def decide(differences: Sequence[Difference], looks: int = 0) -> list[Difference
 def _redecided(difference: Difference, p: float) -> Difference:
     kept = difference.verdict in ("equivalent", "identical")
     verdict = difference.verdict if kept else "better" if p < LEVEL else "undecided"
-    values = {"adjusted_p": p, "real": p < LEVEL, "verdict": verdict}
-    return difference.model_copy(update={**values, "deciding": None if p < LEVEL else difference.deciding})
+    # What would decide it is known for the correction of its own table alone, which is a smaller one.
+    values = {"adjusted_p": p, "real": p < LEVEL, "verdict": verdict, "deciding": None}
+    return difference.model_copy(update=values)

@@ -69,6 +69,7 @@ class HeldOutTextConfig(MeasureConfig):
     """The most rows of the text that are read, spread evenly over it."""
 
     in_words: ClassVar[str] = "held-out text"
+    in_points: ClassVar[bool] = False
     reads_text: ClassVar[bool] = True
 
     @override

@@ -89,6 +89,8 @@ class MeasureConfig(Config):
     """The kind in words."""
     reads_text: ClassVar[bool] = False
     """Whether it reads the held-out text of a corpus."""
+    in_points: ClassVar[bool] = True
+    """Whether any of its metrics is in percent or times 100, and differences in points."""
 
     @property
     def title(self) -> str:
