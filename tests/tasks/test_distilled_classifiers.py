@@ -159,11 +159,36 @@ def test_a_stopped_one_goes_on_exactly_and_not_from_other_teachers(fitted, secon
     with pytest.raises(UserError, match=r"other-taught.jsonl: is there already"):
         distilled([fitted], run.path, texts, tmp_path / "other")
     assert (tmp_path / "other-taught.jsonl").read_text(encoding="utf-8") == "mine"
+    (tmp_path / "other-taught.jsonl").write_bytes(b"\xff\xfe no UTF-8")
+    with pytest.raises(UserError, match=r"other-taught.jsonl: is there already"):
+        distilled([fitted], run.path, texts, tmp_path / "other")
+
+
+def test_labels_that_the_teachers_files_named_are_named_once(recipe, corpus, texts, tmp_path):
+    rows = labelled(120, 3)
+    kinds = sorted({row["label"] for row in rows})
+    numbers = {label: str(number) for number, label in enumerate(kinds, 1)}  # 1 is 0 to the task, 2 is 1 and so on
+    path = tmp_path / "train.jsonl"
+    lines = [json.dumps({"probabilities": row["text"], "label": numbers[row["label"]]}) for row in rows]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    names = {number: str(int(number) - 1) for number in numbers.values()}
+    columns = {"text_column": "probabilities", "label_column": "label"}
+    config = ClassificationConfig(train=path, label_names=names, **columns)
+    made = finetune(recipe, config, tmp_path / "run", config=QUICK, tokenizer=corpus, device="cpu", progress=False)
+    result = distilled([made], recipe, texts, tmp_path / "student", test=path)
+    task = FinetunedRun.open(tmp_path / "student").task
+    read = list(task.read(task.train))
+    assert len(read) == 160
+    for each in read:
+        assert each.label == max(each.probabilities, key=each.probabilities.get)
+    assert result.rows["test"] == 120
 
 
 def test_what_cannot_teach_is_refused(fitted, run, texts, files, corpus, recipe, tmp_path):
     with pytest.raises(UserError, match="a fine-tuned run is needed"):
         distilled([run], run.path, texts, tmp_path / "student")
+    with pytest.raises(UserError, match="listed twice"):
+        distilled([fitted, fitted], run.path, texts, tmp_path / "student")
     empty = tmp_path / "empty.txt"
     empty.write_text("\n \n", encoding="utf-8")
     with pytest.raises(UserError, match=r"empty.txt: the file holds no texts"):

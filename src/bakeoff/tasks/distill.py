@@ -28,7 +28,7 @@ from bakeoff.tasks.unfinished_run import require_no_run
 from bakeoff.unfinished import ELSEWHERE
 
 PROBABILITIES = "probabilities"
-"""The column of the teachers' probabilities."""
+"""The column of the teachers' probabilities, unless the task has a column of this name."""
 
 LEARNED = "probabilities_column"
 """The key by which the config of a kind of task that learns probabilities names their column."""
@@ -86,12 +86,14 @@ def distill_classifier(
     if not found:
         raise UserError(f"{texts}: the file holds no texts")
     taught = out.with_name(f"{out.name}-taught.jsonl")
-    content = json_lines(_rows(first, opened[0].learned.classes, found, _means(opened, found, device)))
+    probabilities = _free_column(first)
+    means = _means(opened, found, device)
+    content = json_lines(_rows(first, probabilities, opened[0].learned.classes, found, means))
     _write(taught, content, resume)
     task = first.model_copy(
         update={"train": taught, "dev": None, "test": None if test is None else Path(test)}
     ).model_dump()
-    task |= {"name": first.title, "train_rows": None, LEARNED: PROBABILITIES, "class_weights": None}
+    task |= {"name": first.title, "train_rows": None, LEARNED: probabilities, "class_weights": None}
     task |= {name: field.default for name, field in TextsConfig.model_fields.items() if name in _FORM}
     what = listed([str(each.path) for each in opened], "and")
     agreement = "dev" if test is not None else "dev and test"
@@ -126,7 +128,9 @@ def _require_alike(teachers: Sequence[FinetunedRun]) -> TextsConfig:
                 f"{each.path}: fine-tuned for {each.task.kind}; the teacher of a classifier is a classifier"
             )
     first = teachers[0]
-    for each in teachers[1:]:
+    for number, each in enumerate(teachers[1:], start=1):
+        if any(each.path.resolve() == other.path.resolve() for other in teachers[:number]):
+            raise UserError(f"{each.path}: listed twice; its share of the mean would be another than is meant")
         if set(each.learned.classes) != set(first.learned.classes):
             raise UserError(f"{each.path}: has other classes than {first.path}; teachers share them")
         if each.task.input_sides != first.task.input_sides:
@@ -148,19 +152,29 @@ def _means(
     yield from total / len(teachers)
 
 
+def _free_column(task: TextsConfig) -> str:
+    """A name for the column of probabilities that no column of the task has."""
+    name = PROBABILITIES
+    while name in (*task.text_columns, task.label_column):
+        name += "_taught"
+    return name
+
+
 def _rows(
     task: TextsConfig,
+    probabilities: str,
     classes: list[str],
     texts: list[tuple[str, ...]],
     means: Iterator[NDArray[np.float64]],
 ) -> Iterator[dict[str, Any]]:
-    """The lines of the file to learn from."""
+    """The lines of the file to learn from, whose labels are those that `label_names` names as the classes."""
+    label_of = {name: label for label, name in task.label_names.items()}
     for each, mean in zip(texts, means, strict=True):
         rounded = [round(float(value), 6) for value in mean]
         yield {
             **dict(zip(task.text_columns, each, strict=True)),
-            task.label_column: classes[int(mean.argmax())],
-            PROBABILITIES: dict(zip(classes, rounded, strict=True)),
+            task.label_column: label_of.get(best := classes[int(mean.argmax())], best),
+            probabilities: dict(zip(classes, rounded, strict=True)),
         }
 
 
@@ -171,7 +185,7 @@ def _write(path: Path, content: str, resume: bool) -> None:
         UserError: something else stands there.
     """
     if path.exists():
-        if not path.is_file() or path.read_text(encoding="utf-8") != content:
+        if not path.is_file() or path.read_bytes() != content.encode():
             begun = "was begun with other texts or teachers" if resume else "is there already, with another content"
             raise UserError(f"{path}: {begun}; remove it, or {ELSEWHERE}")
         return
