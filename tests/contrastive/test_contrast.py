@@ -192,6 +192,26 @@ def test_the_pooling_that_was_taught_is_that_of_embed(bert, tmp_path, capsys):
     assert len(capsys.readouterr().out.splitlines()) == 2
 
 
+def test_views_that_nothing_makes_unlike_are_refused(bert, tmp_path):
+    for run, settings in ((bert, {}), (bert, {"dropout": 0.0})):
+        with pytest.raises(UserError, match=r"views: whole: the two views of a text are one and the same, .* dropout"):
+            teach(run, tmp_path / "run", views="whole", **settings)
+    assert teach(bert, tmp_path / "run", views="whole", dropout=0.1).metrics()
+
+
+def test_layers_that_are_named_are_read_whatever_was_taught(bert, tmp_path, capsys):
+    made = teach(bert, tmp_path / "run", pooling="max", layers=(0,), whiten=False)
+    last = bakeoff.embed(made.path, TEXTS[:3], pooling="mean", device="cpu")
+    np.testing.assert_array_equal(bakeoff.embed(made.path, TEXTS[:3], layers=[-1], device="cpu"), last)
+    np.testing.assert_array_equal(bakeoff.load(made.path, device="cpu").embed(TEXTS[:3], layers=[-1]), last)
+    assert command(["embed", str(made.path), TEXTS[0], "--layers", "-1", "--device", "cpu"]) == 0
+    np.testing.assert_allclose(json.loads(capsys.readouterr().out), last[0], rtol=1e-5)
+    (tmp_path / "pairs.tsv").write_text("one\tother\nriver stone\tthe river\na hill\tthe hills\n", encoding="utf-8")
+    columns = {"text_column": "one", "pair_column": "other"}
+    found = bakeoff.similarity(made.path, tmp_path / "pairs.tsv", device="cpu", **columns)
+    assert (found["pooling"], found["layers"]) == ("max", [0])
+
+
 def test_a_run_is_tuned_measured_and_exported(taught, bert, corpus, tmp_path):
     rows = "".join(f"{text}\t{number % 2}\n" for number, text in enumerate(sentences(20, seed=6)))
     (tmp_path / "rows.tsv").write_text("text\tlabel\n" + rows, encoding="utf-8")
@@ -315,7 +335,8 @@ def test_the_command_says_what_was_learned(bert, tmp_path, capsys):
     card = (run.path / "README.md").read_text(encoding="utf-8")
     assert "taught without labels: the mean" in card
     shutil.rmtree(run.path)
-    assert command([*map(str, words), "--option", "views=whole", "--json"]) == 0
+    given = ["--option", "views=whole", "--option", "deletion=0.1", "--json"]
+    assert command([*map(str, words), *given]) == 0
     assert json.loads(capsys.readouterr().out)["steps"] == 2
     shutil.rmtree(run.path)
     assert command([*map(str, words), "--option", "layers=0,-1"]) == 0

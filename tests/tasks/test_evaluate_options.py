@@ -10,7 +10,7 @@ from bakeoff.errors import UserError
 from bakeoff.tasks.evaluate_options import EvaluateOptions
 from bakeoff.vectors.options import SimilarityOptions
 
-SEQUENCES = {"at": "1,5,10", "layers": "-1"}
+SEQUENCES = {"at": "1,5,10"}
 """What the command line has as a text."""
 
 

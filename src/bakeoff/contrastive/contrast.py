@@ -22,7 +22,7 @@ from bakeoff.durable import write_atomically
 from bakeoff.errors import Interrupted, LostProcess, UserError, require_object
 from bakeoff.full_disk import full_disk
 from bakeoff.machine.launch import require_torchrun, started_again
-from bakeoff.models.dropouts import with_dropout
+from bakeoff.models.dropouts import has_dropout, with_dropout
 from bakeoff.reading.text_files import TextFile, in_memory
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement, resolve_device, resolve_precision
@@ -147,6 +147,11 @@ def _resolved(run: Run, config: ContrastConfig) -> tuple[Recipe, ContrastConfig]
     rate = config.learning_rate or float(f"{1e-3 * 128 / recipe.model.stack.output_width:.1e}")
     if config.dropout is not None:
         recipe = recipe.changed({"model": with_dropout(recipe.model, config.dropout).model_dump(mode="json")})
+    if config.views == "whole" and not config.deletion and not has_dropout(recipe.model):
+        raise UserError(
+            f"{run.path}: views: whole: the two views of a text are one and the same, for the run has no dropout; give "
+            "deletion=0.1 or dropout=0.1, or leave views=whole out"
+        )
     return recipe, config.model_copy(update={"pooling": pooling, "length": length, "learning_rate": rate})
 
 

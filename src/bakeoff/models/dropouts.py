@@ -14,6 +14,19 @@ def with_dropout(model: ModelConfig, rate: float) -> ModelConfig:
     return ModelConfig.parse({**values, "dropout": rate}, "model")
 
 
+def has_dropout(model: ModelConfig) -> bool:
+    """Whether some dropout of the model is not 0, its own, one of its parts' or DropConnect."""
+    return _any(model.model_dump(mode="json"))
+
+
+def _any(node: Any) -> bool:
+    if isinstance(node, list):
+        return any(map(_any, node))
+    if not isinstance(node, dict):
+        return False
+    return any(bool(value) if key.endswith("dropout") else _any(value) for key, value in node.items())
+
+
 def _replaced(node: Any, rate: float) -> Any:
     if isinstance(node, list):
         return [_replaced(item, rate) for item in node]

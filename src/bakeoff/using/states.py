@@ -92,7 +92,7 @@ class LoadedStates(LoadedWeights):
         texts: Sequence[str],
         pooling: Literal["mean", "cls", "last", "max"] | None = None,
         *,
-        layers: Sequence[int] = (-1,),
+        layers: Sequence[int] | None = None,
         length: int | None = None,
     ) -> NDArray[np.float32]:
         """(N, D) vectors of texts, those of `bakeoff.embed`.
@@ -101,7 +101,8 @@ class LoadedStates(LoadedWeights):
             texts: N texts.
             pooling: mean or max over all tokens of a row; cls for the state at [CLS]; last for that at the last token;
                 None: that for which `contrast` has taught the run, else mean.
-            layers: the layers whose outputs are pooled; those of several layers are averaged.
+            layers: the layers whose outputs are pooled; those of several layers are averaged; None: those that
+                `contrast` has taught the run, where no pooling is named, else the last.
             length: the largest length of a row in tokens; None: as in pre-training, or in fine-tuning.
 
         Raises:

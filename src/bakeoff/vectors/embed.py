@@ -55,7 +55,7 @@ def embed(
     texts: Sequence[str],
     *,
     pooling: Literal["mean", "cls", "last", "max"] | None = None,
-    layers: Sequence[int] = (-1,),
+    layers: Sequence[int] | None = None,
     length: int | None = None,
     device: str = "auto",
     precision: Precision = "float32",
@@ -68,7 +68,7 @@ def embed(
         pooling: mean or max over all tokens, special ones included; cls for the state at [CLS]; last for that at the
             last token; None: that for which `bakeoff contrast` has taught the run, else mean.
         layers: the layers whose outputs are pooled, averaged if several: 0 for the input of the first layer, -1 for the
-            output of the last.
+            output of the last; None: those that `bakeoff contrast` has taught the run, if no pooling is named, else -1.
         length: the largest length of a row in tokens; longer texts are cut; None: as in pre-training, or in
             fine-tuning.
         device: auto, cpu, cuda or mps.

@@ -77,8 +77,8 @@ class Embedder:
     ) -> None:
         if not isinstance(run, Run | FinetunedRun):
             run = FinetunedRun.open(run) if FinetunedRun.at(run) else Run.open_trained(run)
-        self.taught = Taught(config.pooling or "mean", config.layers)
-        if config.pooling is None and config.layers == VectorConfig().layers:
+        self.taught = Taught(config.pooling or "mean", (-1,) if config.layers is None else config.layers)
+        if config.pooling is None and config.layers is None:
             self.taught = Taught.of(run) or self.taught
         self.path, self.config, opened = run.path, config, run
         self.pooling: Pooling = self.taught.pooling
@@ -92,8 +92,7 @@ class Embedder:
         self.hides_first = model.sequence_to_sequence
         self._reads_both_sides = recipe.reads_both_sides
         self._depth = pooled_stack(model).layers
-        layers = self.taught.layers if config.pooling is None else config.layers
-        self._layers = sorted({layer_index(layer, self._depth, str(self.path)) for layer in layers})
+        self._layers = sorted({layer_index(layer, self._depth, str(self.path)) for layer in self.taught.layers})
         if not self._layers:
             raise UserError("layers: give at least one")
         require_poolable(model, self.pooling, str(self.path))

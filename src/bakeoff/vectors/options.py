@@ -16,10 +16,10 @@ class VectorConfig(Config):
     Sentence-BERT (Reimers and Gurevych 2019, arXiv:1908.10084, section 3); cls for the state at [CLS]; last for the
     state at the row's last token; None: that for which `bakeoff contrast` has taught the run, with the linear layer
     that it has made, else mean."""
-    layers: tuple[int, ...] = (-1,)
+    layers: tuple[int, ...] | None = None
     """The layers whose outputs are pooled, averaged if several: 0 for the input of the first layer, 1 for its output,
     -1 for the output of the last layer with the final norm. 1,-1 averages the first and the last layer (Li et al.
-    2020, arXiv:2011.05864, section 4)."""
+    2020, arXiv:2011.05864, section 4); None: those that `bakeoff contrast` has taught the run, else -1."""
     length: int | None = None
     """Largest length of a row in tokens; longer texts are cut; None: as in pre-training, or in fine-tuning."""
 

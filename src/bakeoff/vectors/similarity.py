@@ -70,7 +70,7 @@ def similarity(run: str | Path, data: str | Path, *, device: str = "auto", **opt
         "run": str(run),
         "data": str(data),
         "pooling": embedder.pooling,
-        "layers": list(asked.layers),
+        "layers": list(embedder.taught.layers),
         "whiten": asked.whiten,
         "width": embedder.width,
         "rows": len(table.texts),

@@ -35,6 +35,9 @@ _ALWAYS: dict[str, Typed] = {
 _PLAIN: dict[str, Any] = {"Path": Path, "int": int, "float": float, "bool": bool, "str": str}
 """Types that typer reads; of several the first is taken."""
 
+_NUMBERS = (tuple[int, ...], tuple[int, ...] | None)
+"""Types of fields that are typed as whole numbers with commas between them."""
+
 
 class _Declared(NamedTuple):
     """An option as a field or a parameter declares it."""
@@ -60,7 +63,7 @@ def options_of(config: type[Config], *names: str, about: str = "", **typed: Type
         typed: what the command line adds, by the names of fields.
     """
     fields = {name: config.model_fields[name] for name in names or config.model_fields}
-    numbers = [name for name, field in fields.items() if field.annotation == tuple[int, ...]]
+    numbers = [name for name, field in fields.items() if field.annotation in _NUMBERS]
 
     def made(**arguments: Any) -> dict[str, Any]:
         texts = {name: numbers_of(_dashed(name), text) for name in numbers if (text := arguments[name]) is not None}
@@ -131,8 +134,9 @@ def _help(words: str, shown: Mapping[str, str], about: str) -> str:
 def _of_field(field: FieldInfo) -> _Declared:
     """A field of a config."""
     annotation, default = field.annotation, ... if field.is_required() else field.default
-    if annotation == tuple[int, ...]:
-        return _Declared(str, ",".join(map(str, field.default)), field.description or "", {"metavar": "N,N"})
+    if annotation in _NUMBERS:
+        default = None if field.default is None else ",".join(map(str, field.default))
+        return _Declared(str, default, field.description or "", {"metavar": "N,N"})
     if annotation == tuple[Path, ...] or annotation == list[str] | None:
         return _Declared(list[str] | None, None, field.description or "", {"metavar": "FILE"})
     return _Declared(annotation, default, field.description or "", _bounds(field))
