@@ -153,7 +153,7 @@ class ColumnReader(TableReader):
         except UnicodeDecodeError as error:
             raise UserError(
                 f"{self.path}, row {row}: not valid UTF-8 (byte 0x{value[error.start]:02x}); mend the file, or give "
-                "--errors replace to read each such byte as �"
+                "--errors replace to read each such byte as �, where the command has it"
             ) from None
 
 

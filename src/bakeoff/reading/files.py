@@ -267,7 +267,7 @@ class LineReader:
         except UnicodeDecodeError as error:
             raise UserError(
                 f"{self._path}:{number + 1}: not valid UTF-16, which its first bytes say it is ({error.reason}); fetch "
-                "or convert it again, or give --errors replace"
+                "or convert it again, or give --errors replace, where the command has it"
             ) from None
         except (EOFError, gzip.BadGzipFile, zlib.error, zstandard.ZstdError) as error:
             raise UserError(f"{self._path}: the compressed file is damaged ({error}); fetch it again") from None

@@ -97,5 +97,8 @@ def whole_characters(text: str, where: str, errors: str) -> str:
     if is_utf8(text):
         return text
     if errors == "strict":
-        raise UserError(f"{where}: half of a surrogate pair (\\ud8...) is not a character; give --errors replace")
+        raise UserError(
+            f"{where}: half of a surrogate pair (\\ud8...) is not a character; mend the file, or give --errors replace "
+            "to read it as �, where the command has it"
+        )
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
