@@ -63,6 +63,26 @@ def test_columns_come_out_as_they_went_in(given, out, fitted, tmp_path):
     assert set(rows[0]) == {*ROWS[0], "predicted_label", "probability"}
 
 
+def test_no_answer_takes_the_place_of_a_value(fitted, tmp_path):
+    """Neither where rows have other columns than the first, nor where the file has the answers of another model."""
+    rows = [{"text": "apple saw baran"}, {"text": "lion", "label": "mine"}, {"text": "plum", "probability": 3}]
+    texts, answers, again = write(tmp_path / "texts.jsonl", rows), tmp_path / "answers.jsonl", tmp_path / "again.csv"
+
+    def answer(given, out):
+        arguments = ["predict", str(fitted.path), "--texts", str(given), "--keep-columns", "--out", str(out)]
+        assert command([*arguments, "--device", "cpu"]) == 0
+        return read(out)
+
+    found = answer(texts, answers)
+    assert [row.get("label") for row in found] == [None, "mine", None]
+    assert [row.get("probability") for row in found] == [None, None, 3]
+    assert all({"predicted_label", "predicted_probability"} <= row.keys() for row in found)
+    others = write(tmp_path / "others.csv", [{"text": "lion", "label": "mine", "predicted_label": "another's"}])
+    (row,) = answer(others, again)
+    assert (row["label"], row["predicted_label"]) == ("mine", "another's")
+    assert row["predicted_predicted_label"] == predict(fitted.path, ["lion"], device="cpu")[0]["label"]
+
+
 def test_rows_that_are_left_out_and_values_of_other_types(fitted, tmp_path, capsys):
     """Each answer stands beside its row, where rows before it have none."""
     texts = tmp_path / "texts.csv"

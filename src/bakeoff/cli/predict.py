@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -14,6 +15,7 @@ from bakeoff.cli.shared.texts import Blank, TextsFile, on_one_line, print_json, 
 from bakeoff.display.terminal import tell
 from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
+from bakeoff.reading.files import kind_of
 
 if TYPE_CHECKING:
     from bakeoff.reading.text_files import Texts
@@ -253,33 +255,46 @@ def _with_columns(
 ) -> Iterator[list[dict[str, Any]]]:
     """The values of each row of a file, and the prediction for it.
 
-    A prediction's name that is a column's, too, begins with `PREDICTED`.
+    A prediction's name that is a column's in any row begins with `PREDICTED`, as often as it takes.
 
     Args:
         path: the file that the predictions are for, which is read again beside them.
         form: the form in which the file is read.
-        task: the fine-tuned run's task, which gives predictions their names.
-        parts: the predictions, in the order of the file's rows; rows that were left out have none.
+        task: the fine-tuned run's task, which names predictions.
+        parts: the predictions, in the order of the file's rows, for those that were not left out.
     """
-    rows = _rows(path, form)
+    rows, columns = _rows(path, form), _columns(path, form)
     for part in parts:
         records = []
         for each in part:
             line = each.example.line  # 0 where no row can be left out
             row = next(values for number, values in rows if line in (0, number))
             prediction = task.as_record(each.example, each.prediction)
-            records.append(
-                {**row, **{f"{PREDICTED}{key}" if key in row else key: prediction[key] for key in prediction}}
-            )
+            records.append({**row, **{_free(key, columns): value for key, value in prediction.items()}})
         yield records
 
 
+def _free(name: str, columns: set[str]) -> str:
+    """The name of a prediction beside columns."""
+    return _free(f"{PREDICTED}{name}", columns) if name in columns else name
+
+
+def _columns(path: Path, form: "TableForm") -> set[str]:
+    """The names of all columns of a file; rows of a .jsonl may have any."""
+    most = None if kind_of(path) == ".jsonl" else 1
+    return {name for _, values in islice(_raw_rows(path, form), most) for name in values}
+
+
 def _rows(path: Path, form: "TableForm") -> Iterator[tuple[int, Mapping[str, Any]]]:
+    for number, values in _raw_rows(path, form):
+        where = f"{path}:{number}"
+        yield number, {name: plain(value, f"{where}: '{name}'", form.errors) for name, value in values.items()}
+
+
+def _raw_rows(path: Path, form: "TableForm") -> Iterator[tuple[int, Mapping[str, Any]]]:
     from bakeoff.reading.records import RecordStyle
     from bakeoff.reading.tables import open_table
 
     broken = (lambda line, reason: None) if form.broken_rows == "skip" else None
     style = RecordStyle(form.header, form.separator, form.extra_columns, broken)
-    for number, values in open_table(path, form.errors, form.encoding, style).whole():
-        where = f"{path}:{number}"
-        yield number, {name: plain(value, f"{where}: '{name}'", form.errors) for name, value in values.items()}
+    return open_table(path, form.errors, form.encoding, style).whole()
