@@ -199,6 +199,13 @@ def test_views_that_nothing_makes_unlike_are_refused(bert, tmp_path):
     assert teach(bert, tmp_path / "run", views="whole", dropout=0.1).metrics()
 
 
+def test_exports_of_states_say_that_what_was_taught_stays(taught, bert, tmp_path):
+    pytest.importorskip("transformers")
+    remarks = [bakeoff.export(run.path, tmp_path / name).remarks for run, name in ((taught, "taught"), (bert, "plain"))]
+    said = [any("`--to sentence-transformers` writes them" in each for each in some) for some in remarks]
+    assert said == [True, False]
+
+
 def test_layers_that_are_named_are_read_whatever_was_taught(bert, tmp_path, capsys):
     made = teach(bert, tmp_path / "run", pooling="max", layers=(0,), whiten=False)
     last = bakeoff.embed(made.path, TEXTS[:3], pooling="mean", device="cpu")

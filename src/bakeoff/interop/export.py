@@ -11,6 +11,7 @@ from bakeoff.errors import UserError
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.unfinished import require_free
+from bakeoff.vectors.taught import FILE as VECTORS
 
 FORMS = {
     "hf": "bakeoff.interop.hugging_face.export",
@@ -60,7 +61,13 @@ def export(run: str | Path, out: str | Path, *, to: str = "hf", **options: Any) 
             raise UserError(f"--{name.replace('_', '-')}: --to {to} has no such option")
     require_free(Path(out))
     _require_sizes(Path(run))
-    return write(Path(run), Path(out), **options)
+    exported = write(Path(run), Path(out), **options)
+    if to in ("hf", "onnx") and (Path(run) / VECTORS).is_file():
+        exported.remarks.append(
+            "the weights of tokens and the linear layer of the vectors that `contrast` has taught do not go along; "
+            "`--to sentence-transformers` writes them, for the runs that it takes"
+        )
+    return exported
 
 
 def _require_sizes(run: Path) -> None:
