@@ -195,7 +195,11 @@ class Recipe(Config):
         return self.changed({"tokenizer": tokenizer.model_dump()})
 
     def fitted(
-        self, steps: int, changes: Mapping[str, Any] = MappingProxyType({}), steps_a_pass: float | None = None
+        self,
+        steps: int,
+        changes: Mapping[str, Any] = MappingProxyType({}),
+        steps_a_pass: float | None = None,
+        before: int = 0,
     ) -> "Recipe":
         """`changed` for a training of `steps`, with the warm-up, and a rate and a decay that follow the length, fitted.
 
@@ -203,6 +207,7 @@ class Recipe(Config):
             steps: the steps of the training.
             changes: other values at some dotted keys.
             steps_a_pass: the steps of a pass over the text; None: the training is one pass.
+            before: the steps that have trained the first weights.
         """
         schedule = self.training.schedule.fitted(steps, self.training.budget.steps)
         decay = self.training.decay_schedule
@@ -213,7 +218,9 @@ class Recipe(Config):
             {
                 "training.budget": {"steps": steps},
                 "training.schedule": schedule.model_dump(mode="json"),
-                "training.optimizer": self.training.optimizer.fitted(steps, steps_a_pass).model_dump(mode="json"),
+                "training.optimizer": self.training.optimizer.fitted(steps, steps_a_pass, before).model_dump(
+                    mode="json"
+                ),
                 **changes,
             }
         )

@@ -4,6 +4,7 @@ import json
 import math
 import shutil
 from html import escape
+from pathlib import Path
 
 import pytest
 import yaml
@@ -14,6 +15,7 @@ from tests.valid_charts import charts_in
 
 from bakeoff import checksums
 from bakeoff.comparison.execution import compare
+from bakeoff.comparison.facts import StartFacts
 from bakeoff.comparison.reporting.cautions import cautions
 from bakeoff.comparison.reporting.report import write_report
 from bakeoff.comparison.reporting.search_findings import COLUMNS, NOT_SEARCHED, rows, transferred
@@ -404,6 +406,29 @@ def test_the_carried_length_is_told(folder, capsys):
     assert "searched before" in printed
     for entry in results.recipes:
         assert f"lr {entry.search.winner.values[RATE]:.4g}" in printed
+
+
+class Starting(Searching):
+    """`one` starts from weights that 250 steps have trained, of which the last run made 50."""
+
+    def start(self, source, imported, say):
+        return Path(source)
+
+    def starting(self, source, start, recipe, corpus, grow_by):
+        taken = {"origin": None, "tensors": 1, "of": 1, "fresh": []}
+        return StartFacts(source=source, run=str(start), steps=50, trained=250, weights="0" * 16, **taken)
+
+
+def test_with_a_start_the_length_is_that_of_all_training(folder, corpus, monkeypatch):
+    for place in ("corpus", "runs/first"):
+        shutil.copytree(corpus.path, folder / place, dirs_exist_ok=True)
+    monkeypatch.setattr(AdamWConfig, "length_exponent", 0.5)
+    engine = Starting()
+    recipes = [{"recipe": "one", "start": str(folder / "runs/first")}, "two"]
+    results = go(folder, engine, recipes=recipes, search={**SEARCH, "budget": "25 %"}, seeds=1)
+    found = {entry.label: entry.search.winner.values[RATE] for entry in results.recipes}
+    # From 250 + 250 steps to 250 + 1,000, and from 250 to 1,000.
+    assert engine.trained == {("one", 0): pytest.approx(found["one"] / 2.5**0.5), ("two", 0): found["two"] / 2}
 
 
 def test_rates_are_carried_to_the_whole_budget_by_the_rule(folder, monkeypatch):

@@ -10,6 +10,7 @@ from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe, recipe_names
+from bakeoff.training.initial_weights import Start
 from bakeoff.training.pretrain import pretrain
 from bakeoff.tuning.ranges import RATE, parse_ranges
 
@@ -91,3 +92,33 @@ def test_optimizers_without_a_rule_have_a_number(name):
 )
 def test_what_is_wrong_is_told_once(value, message):
     check_refusal("laptop-conv-tiny", f"{RATE}={value}", f"[.:] ?{message}")
+
+
+def test_further_training_has_the_rate_of_the_whole_length(corpus, tmp_path):
+    """That of the run's steps and its own together, also after a second start, and where it is gone on with."""
+    recipe = shrink("laptop-encoder-tiny").changed(
+        {RATE: {"rate": 0.02, "steps": 8}, "training.optimizer.weight_decay": {"passes": 3}}
+    )
+    options = {"progress": False, "device": "cpu", "resume": True}
+    first = pretrain(recipe, corpus.path, tmp_path / "first", budget=Budget(steps=6), **options)
+    for name, named in (("by its recipe", None), ("by a named one", recipe)):
+        start = Start(run=first.path)
+        out = tmp_path / name
+        pretrain(named, corpus.path, out, start=start, budget=Budget(steps=2), until=1, **options)
+        run = pretrain(named, corpus.path, out, start=start, budget=Budget(steps=2), **options)
+        optimizer, before = run.recipe.training.optimizer, first.recipe.training.optimizer
+        assert optimizer.lr == pytest.approx(0.02)
+        assert optimizer.lr * optimizer.weight_decay == pytest.approx(before.lr * before.weight_decay)  # as many passes
+    third = pretrain(
+        None, corpus.path, tmp_path / "third", start=Start(run=run.path), budget=Budget(steps=24), **options
+    )
+    assert third.recipe.training.optimizer.lr == pytest.approx(0.01)
+    assert third.recipe.training.budget.steps == 24
+
+
+def test_a_number_stays_in_further_training(corpus, tmp_path):
+    recipe = shrink("laptop-encoder-tiny").changed({RATE: 0.003})
+    options = {"progress": False, "device": "cpu"}
+    first = pretrain(recipe, corpus.path, tmp_path / "first", **options)
+    run = pretrain(None, corpus.path, tmp_path / "run", start=Start(run=first.path), budget=Budget(steps=9), **options)
+    assert run.recipe.training.optimizer.lr == 0.003

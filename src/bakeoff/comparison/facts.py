@@ -19,6 +19,8 @@ class StartFacts(Config):
     """The origin of the run's first weights, in words; None: they were random."""
     steps: int
     """Steps of the run's training; 0 for an imported model, whose training is unknown."""
+    trained: int = 0
+    """Steps that have trained the run's weights, those of the runs that it came from among them."""
     weights: str
     """Checksum of the run's weights."""
     tensors: int

@@ -21,6 +21,11 @@ from bakeoff.tensors import load_tensors
 TOKEN_TABLE = "model.embedding.tokens.weight"
 
 
+def steps_of(run: Run) -> int:
+    """The steps that have trained a run's weights: its own, and those of the runs that its first weights came from."""
+    return run.step() + int(run.environment.get("steps_before", 0))
+
+
 class Start(Config):
     """Runs to take weights from: one, which may grow deeper, or one for the encoder and perhaps one for the decoder."""
 
@@ -60,7 +65,9 @@ class Start(Config):
         return f"from {self.run}" + (f", grown to {self.grow} layers by {self.grow_by}" if self.grow else "")
 
     def recipe(self) -> Recipe:
-        """The run's recipe, with its steps, the requested precision and compilation, and its new layers.
+        """The run's recipe, with its steps and its new layers, and the optimizer, precision and compilation asked for.
+
+        A learning rate or a decay that followed the run's length and text follows those of the new training.
 
         Raises:
             UserError: there is no such run, or encoder and decoder have runs of their own, which needs a recipe.
@@ -69,8 +76,19 @@ class Start(Config):
             raise UserError(f"{self}: name the recipe of the sequence-to-sequence model")
         run = Run.open_finished(self.run)
         asked = Recipe.parse(run.environment["recipe"], str(self.run)).training
-        kept = {"training.precision": asked.precision, "training.compile": asked.compile}
+        kept: dict[str, Any] = {"training.precision": asked.precision, "training.compile": asked.compile}
+        kept |= {"training.optimizer": asked.optimizer.model_dump(mode="json")}
         return self.fit(run.recipe.changed(kept))
+
+    def steps(self) -> int:
+        """The steps that have trained the first weights.
+
+        0 where encoder and decoder come from runs of their own, because the attention between them is fresh.
+
+        Raises:
+            UserError: there is no such run.
+        """
+        return 0 if self.run is None else steps_of(Run.open_finished(self.run))
 
     def fit(self, recipe: Recipe) -> Recipe:
         """A recipe with as many layers as the run grows to.

@@ -61,6 +61,11 @@ class Opened(NamedTuple):
         return int(self.request["seed"])
 
     @property
+    def steps_before(self) -> int:
+        """The steps that have trained the first weights."""
+        return int(self.request["steps_before"])
+
+    @property
     def fits_memory(self) -> bool:
         """Whether micro-batches are to be as large as memory allows."""
         return self.recipe.training.micro_batch == "auto"
@@ -91,6 +96,7 @@ def open_training(asked: Asked) -> Opened:
         "seed": (run.environment["seed"] if run else 0) if asked.seed is None else asked.seed,
         "corpus": {"path": str(path), "fingerprint": corpus.fingerprint},
         "origin": _origin(asked, run),
+        "steps_before": _steps_before(asked, run),
     }
     if wanted.training.distillation is not None and not asked.finish_now:
         request["teachers"] = asked.processes.once(lambda: _teachers(run, wanted, corpus))
@@ -155,3 +161,10 @@ def _origin(asked: Asked, run: Run | None) -> str | None:
     if asked.start is not None:
         return str(asked.start)
     return None if run is None or asked.recipe is not None else run.environment.get("origin")
+
+
+def _steps_before(asked: Asked, run: Run | None) -> int:
+    """The steps that have trained the first weights; a run that is gone on with knows them itself."""
+    if run is not None:
+        return int(run.environment.get("steps_before", 0))
+    return 0 if asked.start is None else asked.start.steps()

@@ -28,6 +28,7 @@ def resolve_recipe(
     budget: Budget | None = None,
     device: str = "auto",
     processes: Processes = ALONE,
+    before: int = 0,
 ) -> Recipe:
     """The recipe with everything that depends on machine and corpus decided.
 
@@ -40,6 +41,7 @@ def resolve_recipe(
         budget: replaces the recipe's budget; None: the recipe's.
         device: device of the training.
         processes: the processes that train together, whose common speed makes steps of minutes.
+        before: the steps that have trained the first weights.
 
     Returns:
         A recipe whose training is the same whenever it is run on such a machine.
@@ -64,7 +66,7 @@ def resolve_recipe(
         "training.precision": resolve_precision(recipe.training.precision, on),
         "tokenizer": corpus.tokenizer.config.model_dump(),
     }
-    return recipe.fitted(steps, changes, corpus.train_tokens / tokens)
+    return recipe.fitted(steps, changes, corpus.train_tokens / tokens, before)
 
 
 def _words_per_token(budget: Budget, corpus: AnyCorpus) -> float:

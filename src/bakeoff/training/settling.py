@@ -103,7 +103,8 @@ def _gone_on_with(run: Run, opened: Opened) -> tuple[list[str], list[str]]:
 
 def _resolved(opened: Opened, budget: Budget | None) -> Recipe:
     """The recipe that is asked for, with everything decided."""
-    return resolve_recipe(opened.recipe, opened.corpus, budget, opened.asked.device, opened.asked.processes)
+    asked = opened.asked
+    return resolve_recipe(opened.recipe, opened.corpus, budget, asked.device, asked.processes, opened.steps_before)
 
 
 def _whole(run: Run, average: Path | None) -> bool:

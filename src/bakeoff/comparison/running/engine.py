@@ -96,7 +96,7 @@ class Engine:
         from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
         from bakeoff.runs.run import Run
         from bakeoff.stored_tensors import digest_of
-        from bakeoff.training.initial_weights import Start
+        from bakeoff.training.initial_weights import Start, steps_of
 
         run = Run.open_finished(start)
         if corpus is None:
@@ -115,6 +115,7 @@ class Engine:
             run=str(start),
             origin=run.environment.get("origin"),
             steps=run.step(),
+            trained=steps_of(run),
             weights=digest_of(start / "model.safetensors")[:16],
             **taken,
         )

@@ -183,12 +183,14 @@ class Searches:
         The learning rate is transferred to the whole budget by the rule of `bakeoff.optimization.rate_transfer`.
         """
         assert self.plan.search is not None or not self.planned
-        return {name: self._chosen(self.recipes[name], results) for name, results in self.results.items()}
+        return {name: self._chosen(name, results) for name, results in self.results.items()}
 
-    def _chosen(self, recipe: Any, results: TuningResults) -> Any:
+    def _chosen(self, name: str, results: TuningResults) -> Any:
         assert self.plan.search is not None
-        recipe = recipe.changed(results.winner.values)
-        optimizer, ratio = recipe.training.optimizer, 1 / self.plan.search.share
+        recipe = self.recipes[name].changed(results.winner.values)
+        optimizer, steps = recipe.training.optimizer, results.winner.steps
+        before = self.starts[name].trained if name in self.starts else 0
+        ratio = (before + steps / self.plan.search.share) / (before + steps)
         rate_searched = searched(results.ranges, RATE)
         return recipe.changed({RATE: transferred(optimizer.rate, optimizer.length_exponent, ratio, rate_searched).rate})
 

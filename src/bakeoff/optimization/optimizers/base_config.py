@@ -44,16 +44,17 @@ class OptimizerBaseConfig(PartConfig):
         """The learning rate; for a `FollowingRate` the rate at the length for which it was found."""
         return self.lr.rate if isinstance(self.lr, FollowingRate) else self.lr
 
-    def fitted(self, steps: int, steps_a_pass: float | None = None) -> Self:
+    def fitted(self, steps: int, steps_a_pass: float | None = None, before: int = 0) -> Self:
         """The optimizer for a training of so many steps: its rate and its decay are numbers.
 
         Args:
             steps: the steps of the training.
             steps_a_pass: the steps of a pass over the text; None: the training is one pass.
+            before: the steps that have trained the first weights; a rate that follows the length follows that of all.
         """
         if not isinstance(self.lr, FollowingRate):
             return self
-        return self.model_copy(update={"lr": self.lr.at(steps, self.length_exponent)})
+        return self.model_copy(update={"lr": self.lr.at(before + steps, self.length_exponent)})
 
     @property
     def moments(self) -> int:
@@ -115,8 +116,8 @@ class DecayConfig(OptimizerBaseConfig):
         return 0.0 if isinstance(self.weight_decay, DecayByPasses) else self.weight_decay
 
     @override
-    def fitted(self, steps: int, steps_a_pass: float | None = None) -> Self:
-        fitted = super().fitted(steps, steps_a_pass)
+    def fitted(self, steps: int, steps_a_pass: float | None = None, before: int = 0) -> Self:
+        fitted = super().fitted(steps, steps_a_pass, before)
         if not isinstance(fitted.weight_decay, DecayByPasses):
             return fitted
         decay = fitted.weight_decay.at(fitted.rate, steps if steps_a_pass is None else steps_a_pass)
