@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import precision_recall_fscore_support
+from sklearn.metrics import f1_score, matthews_corrcoef, precision_recall_fscore_support
 from synthetic_results import make_results
 from test_every_kind import Answering, folder, plan_of  # noqa: F401
 
@@ -74,6 +74,28 @@ def test_scores_by_length_are_those_of_the_rows_of_that_length():
             }
             low, high = part.pretrained[label].interval
             assert low < part.pretrained[label].mean < high
+
+
+@pytest.mark.parametrize(
+    ("metric", "scored"),
+    [("macro_f1", lambda *sides: f1_score(*sides, average="macro")), ("matthews", matthews_corrcoef)],
+)
+def test_scores_by_length_that_are_no_means_over_rows_are_those_of_scikit_learn(metric, scored):
+    """Also where a third has two rows of a class, or one."""
+    random = np.random.default_rng(2)
+    characters = list(range(90))
+    labels = random.choice([*"abcde"], size=90, p=[0.5, 0.3, 0.12, 0.05, 0.03])
+    answers = [np.where(random.random(90) < 0.7, labels, random.choice([*"abcde"], size=90)) for _ in range(2)]
+    runs = {
+        "one": {
+            seed: [[{"label": label, "prediction": answer} for label, answer in zip(labels, answered, strict=True)]]
+            for seed, answered in enumerate(answers)
+        }
+    }
+    for part in by_length(characters, runs, None, CONFIG, metric, None, 1.0):
+        rows = slice(part.shortest, part.longest + 1)
+        expected = [scored(labels[rows], answered[rows]) for answered in answers]
+        assert part.pretrained["one"].seeds == {seed: pytest.approx(value) for seed, value in enumerate(expected)}
 
 
 def test_lengths_that_do_not_differ_are_not_compared():

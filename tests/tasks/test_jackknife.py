@@ -21,9 +21,14 @@ from bakeoff.tasks.task_config import Metric, TaskConfig
 
 def pseudo_values(examples, metric):
     """The definition; `metric` scores a list of examples."""
-    count = len(examples)
-    without = [metric(examples[:i] + examples[i + 1 :]) for i in range(count)]
-    return count * metric(examples) - (count - 1) * np.array(without)
+    return centred(metric(examples), [metric(examples[:i] + examples[i + 1 :]) for i in range(len(examples))])
+
+
+def centred(whole, without):
+    """The jackknife's pseudo-values, moved to where their mean is the metric of all examples."""
+    count = len(without)
+    values = count * whole - (count - 1) * np.array(without)
+    return values - values.mean() + whole
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "macro_f1", "matthews"])
@@ -36,8 +41,9 @@ def test_contributions_are_jackknife_pseudo_values(metric, classes, rows):
     without = [
         score(np.delete(labels, i).tolist(), np.delete(predictions, i).tolist(), classes)[metric] for i in range(rows)
     ]
-    expected = rows * whole - (rows - 1) * np.array(without)
-    assert of_classes(labels, predictions, metric) == pytest.approx(expected, abs=1e-4)
+    found = of_classes(labels, predictions, metric)
+    assert found == pytest.approx(centred(whole, without), abs=1e-4)
+    assert found.mean() == pytest.approx(whole)
 
 
 @pytest.mark.parametrize("metric", ["macro_f1", "matthews"])

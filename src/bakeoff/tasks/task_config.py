@@ -182,8 +182,8 @@ class TaskConfig(Config):
             metric: one of the task's metrics.
 
         Returns:
-            (N,) values whose mean is the metric where it is a mean over examples, and else the jackknife's
-            pseudo-values (`bakeoff.tasks.scores.jackknife`); None where they are not known, and nothing can be claimed.
+            (N,) values whose mean is the metric: those that it is the mean of, and else the jackknife's pseudo-values
+            (`bakeoff.tasks.scores.jackknife`); None where they are not known, and nothing can be claimed.
         """
         return None
 

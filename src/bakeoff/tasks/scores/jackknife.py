@@ -1,9 +1,10 @@
 """Contributions of the test examples to a metric, from which the noise of a finite test set is estimated.
 
-Jackknife pseudo-values: n * metric(all) - (n - 1) * metric(all but i), one for each of the n examples. For a metric
-that is a mean over examples, the pseudo-values are the averaged values. For other metrics, the variance of the
-pseudo-values over n estimates the variance of the metric (Tukey 1958; used in the same way, for readers and cases, by
-Dorfman, Berbaum and Metz 1992).
+Jackknife pseudo-values: n * metric(all) - (n - 1) * metric(all but i), one for each of the n examples, moved together
+so that their mean is metric(all); as they are it is the metric less its bias, which in a few rows is points of a macro
+F1. For a metric that is a mean over examples, the pseudo-values are the averaged values. For other metrics, the
+variance of the pseudo-values over n estimates the variance of the metric (Tukey 1958; used in the same way, for readers
+and cases, by Dorfman, Berbaum and Metz 1992).
 """
 
 from collections.abc import Callable, Sequence
@@ -18,6 +19,16 @@ MOST_PAIRS = 1_000_000
 """The most pairs of examples in memory at a time, where a metric compares all pairs."""
 
 
+def pseudo_values(whole: float, without: Vector) -> Vector:
+    """(n,) pseudo-values of a metric, whose mean is `whole`.
+
+    Args:
+        whole: the metric of all n examples.
+        without: (n,) the metric without each of them.
+    """
+    return np.asarray(whole + (len(without) - 1) * (without.mean() - without), dtype=np.float64)
+
+
 def of_sums(terms: Vector, value: Callable[[Vector], Vector]) -> Vector:
     """(n,) pseudo-values of a metric that is a function of sums over examples, such as the F1 of all spans; O(n).
 
@@ -26,7 +37,7 @@ def of_sums(terms: Vector, value: Callable[[Vector], Vector]) -> Vector:
         value: the metric as a function of the sums, (..., K) -> (...).
     """
     total = terms.sum(0)
-    return np.asarray(len(terms) * value(total) - (len(terms) - 1) * value(total - terms), dtype=np.float64)
+    return pseudo_values(float(value(total)), value(total - terms))
 
 
 def of_ratios(parts: ArrayLike, wholes: ArrayLike) -> Vector:
@@ -65,7 +76,7 @@ def of_spearman(first: Sequence[float], second: Sequence[float]) -> Vector:
         without.append(_correlation(np.stack(sums, 1)))
     x, y = (side - side.mean() for side in ranks)
     whole = _correlation(np.array([count, 0.0, 0.0, x @ x, y @ y, x @ y]))
-    return np.asarray(count * whole - (count - 1) * np.concatenate(without), dtype=np.float64)
+    return pseudo_values(float(whole), np.concatenate(without))
 
 
 def of_areas(true: NDArray[np.bool_], scores: Vector) -> Vector:
@@ -100,7 +111,7 @@ def of_areas(true: NDArray[np.bool_], scores: Vector) -> Vector:
     without = np.where(judged > 0, areas.sum(1) / np.maximum(judged, 1), 0.5)
     all_judged = (yes > 0) & (no > 0)
     whole = (total / np.maximum(yes * no, 1))[all_judged].mean() if all_judged.any() else 0.5
-    return np.asarray(count * whole - (count - 1) * without, dtype=np.float64)
+    return pseudo_values(float(whole), without)
 
 
 def _ranks_without(gone: NDArray[np.intp], values: Vector, ranks: Vector) -> Vector:
@@ -144,7 +155,7 @@ def of_classes(labels: Sequence[Any], predictions: Sequence[Any], metric: str) -
     names, codes = np.unique(np.concatenate([true, guessed]), return_inverse=True)
     true, guessed = codes[: len(true)], codes[len(true) :]
     whole, without = {"macro_f1": _macro_f1, "matthews": _matthews}[metric](true, guessed, len(names))
-    return np.asarray(len(true) * whole - (len(true) - 1) * without, dtype=np.float64)
+    return pseudo_values(whole, without)
 
 
 def _macro_f1(true: NDArray[np.intp], guessed: NDArray[np.intp], classes: int) -> tuple[float, Vector]:
