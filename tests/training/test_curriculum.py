@@ -162,6 +162,8 @@ def test_the_budget_is_that_of_all_stages_together(unit, corpus):
         ([{"until": 0.9, "weights": {"sop": 0}}], "'sop' is none of the recipe's objectives, mlm, nsp"),
         ([{"until": 0.9, "weights": {"nsp": -1}}], "weights.nsp: less than 0"),
         ([{"until": 0.9, "weights": {"nsp": 0, "mlm": 0}}], "no objective is left"),
+        ([{"until": 0.5}], r"training.curriculum.0: the stage is as what follows it"),
+        ([{"until": 0.2, "length": 64}, {"until": 0.9}], r"training.curriculum.1: the stage is as what follows it"),
         ([{"until": 1.0}], "until"),
         ([{"till": 0.5}], "till"),
     ],

@@ -62,6 +62,12 @@ def curriculum_refusals(
     ends = [stage.until for stage in stages]
     if ends != sorted(set(ends)):
         reasons.append("training.curriculum: give the stages in their order, each 'until' above the one before")
+    if stages and stages[-1] == StageConfig(until=stages[-1].until):
+        last = len(stages) - 1
+        reasons.append(
+            f"training.curriculum.{last}: the stage is as what follows it; give it length, batch_factor, "
+            "weights, settings or dropout, or leave it out"
+        )
     for index, stage in enumerate(stages):
         where = f"training.curriculum.{index}"
         reasons += [

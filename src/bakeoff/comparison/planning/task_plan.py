@@ -59,6 +59,12 @@ class TaskPlan(Config):
         """The point of a curve over rows that the task is; None: it is on no curve."""
         return self._point
 
+    @property
+    def in_points(self) -> bool:
+        """Whether the metric is in percent or times 100, and differences in points; the data choose one if none is."""
+        metric = getattr(self.data, "metric", None)  # the kinds of plugins may have no such key
+        return metric is None or self.data.described(metric).unit != ""
+
     @model_validator(mode="before")
     @classmethod
     def _of_its_kind(cls, values: Any) -> Any:
