@@ -177,7 +177,8 @@ class Plan(Config):
     def _asked_of_what_is_there(self) -> Self:
         recipes = [item.name for item in self.recipes]
         check_asked(self.margin, self.baseline, self.trends, recipes, self._task_names)
-        if isinstance(self.margin, float) and not any(each.in_points for each in (*self.tasks, *self.measures)):
+        in_points = [*(each.in_points for each in self.tasks), *(each.in_points for each in self.measures)]
+        if isinstance(self.margin, float) and not any(in_points):
             raise ValueError(
                 f"margin: {self.margin:g} would have no effect: no score is in points; give one for each task in its "
                 f"own unit, {{{self._task_names[0]}: {self.margin:g}}}"
