@@ -1,6 +1,6 @@
 """Which learning rate further training wants: a model that is trained already, on more of its text or on another one.
 
-    python benchmarks/further_training.py CORPUS OTHER OUT [--recipe NAME] [--start 2000] [--steps 500 2000] [--seeds 2]
+    python benchmarks/further_training.py CORPUS OTHER OUT [--recipe NAME] [--start 1000] [--steps 250 1000] [--seeds 2]
 
 A model of --start steps on CORPUS is trained further on CORPUS and on OTHER, which has the same tokenizer, for each
 number of --steps, at several rates: multiples of the one that the recipe's rule has for a training of so many steps
@@ -22,7 +22,7 @@ from bakeoff.recipe_files import load_recipe
 from bakeoff.runs.run import Run
 from bakeoff.training.initial_weights import Start
 
-FACTORS = (1.0, 0.5, 0.25, 0.125, 0.0625)
+FACTORS = (1.0, 0.5, 0.25, 0.125)
 RATE = "training.optimizer.lr"
 
 
@@ -66,8 +66,8 @@ def main() -> None:
     parser.add_argument("other")
     parser.add_argument("out", type=Path)
     parser.add_argument("--recipe", default="laptop-hybrid-tiny")
-    parser.add_argument("--start", type=int, default=2000)
-    parser.add_argument("--steps", type=int, nargs="+", default=[500, 2000])
+    parser.add_argument("--start", type=int, default=1000)
+    parser.add_argument("--steps", type=int, nargs="+", default=[250, 1000])
     parser.add_argument("--seeds", type=int, default=2)
     given = parser.parse_args()
     torch.set_num_threads(1)
