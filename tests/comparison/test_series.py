@@ -60,6 +60,16 @@ def test_what_would_decide_is_said_for_the_correction_that_it_is_about_alone():
     assert not any(pair.deciding for each in made.points for pair in each.pairs)
 
 
+def test_two_are_equivalent_at_a_point_if_they_are_for_the_number_of_points():
+    points = [point(at, {"a": 0.7, "b": 0.7}) for at in (10, 100, 1000)]
+    for shown, verdict in ((0.01, "equivalent"), (0.03, "undecided")):
+        near = {"p": 0.8, "margin": 0.02, "equivalence_p": shown, "verdict": "equivalent"}
+        asked = [each.model_copy(update={"pairs": [each.pairs[0].model_copy(update=near)]}) for each in points]
+        for each in series("TREC", "rows", asked, False).points:
+            (pair,) = each.pairs
+            assert (pair.verdict, pair.equivalence_p) == (verdict, pytest.approx(3 * shown))
+
+
 @pytest.mark.parametrize("turned", [False, True])
 def test_two_recipes_cross_where_each_is_ahead_beyond_the_noise(turned):
     shares = {10: (0.6, 0.5), 100: (0.7, 0.7), 1000: (0.75, 0.85), 3000: (0.8, 0.9)}

@@ -218,22 +218,25 @@ def _decided(known: Sequence[Unanswered], factors: Sequence[int], asking: Asking
         )
 
 
-def decide(differences: Sequence[Difference], looks: int = 0) -> list[Difference]:
+def decide(differences: Sequence[Difference], looks: int = 0, families: int = 1) -> list[Difference]:
     """Differences that were asked for apart, with the verdicts of one family, corrected by Holm.
 
     Args:
         differences: the differences; those without a p-value get no verdict.
         looks: how many times verdicts were seen before more seeds were added.
+        families: how many families they were in. Each has corrected what shows two to be equivalent, and by Bonferroni
+            it is corrected for their number here.
     """
     known = [each for each in differences if each.p is not None]
     factors = [times_for(looks) * factor for factor in holm(len(known))]
     adjusted = iter(stepwise([each.p for each in known if each.p is not None], factors))
-    return [each if each.p is None else _redecided(each, next(adjusted)) for each in differences]
+    return [each if each.p is None else _redecided(each, next(adjusted), families) for each in differences]
 
 
-def _redecided(difference: Difference, p: float) -> Difference:
-    kept = difference.verdict in ("equivalent", "identical")
-    verdict = difference.verdict if kept else "better" if p < LEVEL else "undecided"
-    # What would decide it is known for the correction of its own table alone, which is a smaller one.
-    values = {"adjusted_p": p, "real": p < LEVEL, "verdict": verdict, "deciding": None}
-    return difference.model_copy(update=values)
+def _redecided(difference: Difference, p: float, families: int) -> Difference:
+    equal = None if difference.equivalence_p is None else min(1.0, families * difference.equivalence_p)
+    verdict = "equivalent" if equal is not None and equal < LEVEL else "better" if p < LEVEL else "undecided"
+    values: dict[str, Any] = {"adjusted_p": p, "real": p < LEVEL, "equivalence_p": equal}
+    values |= {"verdict": "identical" if difference.verdict == "identical" else verdict}
+    # What would decide it is known for the correction of its own family alone, which is a smaller one.
+    return difference.model_copy(update={**values, "deciding": None})
