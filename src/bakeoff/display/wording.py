@@ -8,7 +8,7 @@ MINUS = "\N{MINUS SIGN}"
 
 def percent(fraction: float, digits: int = 1) -> str:
     """A fraction in percent without the sign: 0.8123 as 81.2."""
-    return f"{100 * fraction:.{digits}f}".replace("-", MINUS)
+    return f"{100 * fraction:z.{digits}f}".replace("-", MINUS)
 
 
 def share_text(fraction: float) -> str:
@@ -20,7 +20,7 @@ def share_text(fraction: float) -> str:
 
 def points(fraction: float, digits: int = 1) -> str:
     """A difference of fractions in percentage points, always with its sign."""
-    return f"{100 * fraction:+.{digits}f}".replace("-", MINUS)
+    return f"{100 * fraction:+z.{digits}f}".replace("-", MINUS)
 
 
 def number(value: float | None, digits: int = 4) -> str:

@@ -73,7 +73,7 @@ class ShownMetric:
 
     def value(self, value: float) -> str:
         """A value alone: 0.8123 as 81.2, or a mean absolute error as it is."""
-        return percent(value) if self.task.unit else f"{value:.{self.decimals}f}".replace("-", MINUS)
+        return percent(value) if self.task.unit else f"{value:z.{self.decimals}f}".replace("-", MINUS)
 
     def amount(self, value: float) -> str:
         """A value in a sentence: 81.2 % accuracy."""
@@ -88,7 +88,7 @@ class ShownMetric:
 
     def change(self, value: float) -> str:
         """A difference with its sign: +3.1."""
-        return points(value) if self.task.unit else f"{value:+.{self.decimals}f}".replace("-", MINUS)
+        return points(value) if self.task.unit else f"{value:+z.{self.decimals}f}".replace("-", MINUS)
 
     def size(self, value: float) -> str:
         """The size of a difference alone: 3.1."""
