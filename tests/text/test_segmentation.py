@@ -70,6 +70,7 @@ SIGNS = st.text("aé' -_3²।दिल्ाหน้ำာ한\u1112\u1161\u11a
 
 @given(SIGNS)
 @example("-\u102c\u200d")  # a joiner after a vowel sign that belongs to no letter
+@example("-\u102c\u094d\u0926")  # and a sign that joins the letter after it
 def test_no_word_begins_or_ends_inside_a_cluster(text):
     bounds = {0, *(match.end() for match in regex.finditer(r"\X", text))}
     for word, begin in words_and_signs(text):

@@ -32,7 +32,7 @@ WITHOUT_SPACES = rf"[[{IDEOGRAPHS}{ALPHABETS_WITHOUT_SPACES}]--\p{{Nd}}]"
 """A character of a script that puts no spaces between words; numbers in its digits are words like others."""
 
 _MARK = r"[\p{M}\p{GCB=Extend}\p{GCB=SpacingMark}\p{GCB=ZWJ}]"
-CLUSTER = rf"(?:\X{_MARK}*+)"  # \X cuts some vowel signs of Burmese and Tai Tham off
+CLUSTER = rf"(?:\X(?:(?={_MARK})\X)*+)"  # \X cuts some vowel signs of Burmese and Tai Tham off
 """A grapheme cluster."""
 
 _LETTER = rf"[[\w\p{{N}}]--[\p{{M}}\p{{Cf}}]--{WITHOUT_SPACES}]"
