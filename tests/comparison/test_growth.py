@@ -84,6 +84,47 @@ def test_two_seeds_were_no_verdict(folder):
     assert go(folder, FakeEngine(), seeds=4).looks == []
 
 
+def test_a_look_is_not_lost_with_fewer_seeds_in_between(folder):
+    go(folder, FakeEngine())
+    fewer = go(folder, FakeEngine(), seeds=2)
+    assert not any("after verdicts had been seen" in line for line in cautions(fewer))  # it has no p-values
+    more = go(folder, FakeEngine(), seeds=5)
+    assert more.looks == [3]
+    assert any("Seeds were added after verdicts had been seen with 3 seeds" in line for line in cautions(more))
+    assert go(folder, FakeEngine(), seeds=5).looks == [3]
+
+
+def test_the_same_seeds_are_no_second_look(folder):
+    go(folder, FakeEngine())
+    go(folder, FakeEngine(), seeds=2)
+    assert go(folder, FakeEngine()).looks == []
+
+
+@pytest.mark.parametrize(("seeds", "looks"), [([3, 4, 5], [3]), ([1, 2, 3, 4], [3]), (3, [])])
+def test_other_seeds_are_a_look_as_well(seeds, looks, folder):
+    go(folder, FakeEngine())
+    assert go(folder, FakeEngine(), seeds=seeds).looks == looks
+    changed = go(folder, FakeEngine(), seeds=seeds)
+    assert changed.looks == looks
+    how = "added" if len(changed.planned_seeds) > 3 else "changed"
+    assert [f"Seeds were {how}" in line for line in cautions(changed) if "verdicts had" in line] == [True] * len(looks)
+
+
+def test_fewer_seeds_than_were_seen_are_a_look_as_well(folder):
+    go(folder, FakeEngine(), seeds=5)
+    assert go(folder, FakeEngine(), seeds=4).looks == [5]
+    assert go(folder, FakeEngine(), seeds=5).looks == [4]
+
+
+def test_looks_of_an_older_version_are_counted(folder):
+    go(folder, FakeEngine())
+    go(folder, FakeEngine(), add_seeds=1)
+    path = folder / "out" / "seeds.json"
+    path.write_text(json.dumps({"added": [3], "looks": [3]}))
+    (folder / "out" / "bakeoff.sha256").unlink()
+    assert go(folder, FakeEngine()).looks == [3]
+
+
 def test_after_an_interruption_the_same_seeds_go_on(folder):
     go(folder, FakeEngine())
     with pytest.raises(Interrupted):
@@ -114,7 +155,7 @@ def test_a_damaged_record_is_refused_by_its_name(folder):
     go(folder, FakeEngine())
     go(folder, FakeEngine(), add_seeds=1)
     path = folder / "out" / "seeds.json"
-    assert json.loads(path.read_text()) == {"added": [3], "looks": [3]}
+    assert json.loads(path.read_text()) == {"added": [3], "looks": [3], "seen": [[0, 1, 2]]}
     path.write_text(json.dumps({"added": "three"}))
     with pytest.raises(UserError, match=r"seeds\.json"):
         go(folder, FakeEngine())

@@ -64,12 +64,13 @@ def _seeds(results: Results) -> Iterator[str]:
 
 
 def _looks(results: Results) -> Iterator[str]:
-    """A warning that seeds were added once verdicts had been seen."""
-    if results.looks:
+    """A warning that seeds were added, or changed, once verdicts had been seen."""
+    if results.looks and claims(results):
         times = times_for(len(results.looks))
+        how = "added" if max(results.looks) < len(results.planned_seeds) else "changed"
         seen = listed([str(each) for each in results.looks])
         yield (
-            f"Seeds were added after verdicts had been seen with {seen} seeds. Who looks again until something "
+            f"Seeds were {how} after verdicts had been seen with {seen} seeds. Who looks again until something "
             f"shows would find it by chance: p-values are {times} times as large for this."
         )
 

@@ -34,11 +34,13 @@ class Growth(NamedTuple):
     added: list[int]
     """The seeds that were added to those of the plan."""
     looks: list[int]
-    """The numbers of seeds at which verdicts were seen before more seeds were added."""
+    """The numbers of seeds at which verdicts were seen before, with other seeds than the present ones."""
+    seen: list[list[int]]
+    """The seeds themselves of every look, also of one with the present seeds."""
 
     def write(self, out: Path) -> None:
-        """Write `seeds.json`, unless the comparison has not grown."""
-        if self.added or self.looks:
+        """Write `seeds.json`, unless nothing but the present seeds was ever seen."""
+        if self.added or self.seen:
             checksums.write(out / SEEDS, json.dumps(self._asdict()) + "\n")
 
 
@@ -47,6 +49,8 @@ class _Written(Record):
 
     added: list[int] = Field(default=[])
     looks: list[int] = Field(default=[])
+    seen: list[list[int]] = Field(default=[])
+    """Missing in files of older versions, whose comparisons have only grown."""
 
 
 def require_number(add_seeds: int | None) -> None:
@@ -89,7 +93,9 @@ def grown(plan: Plan, out: Path, add_seeds: int | None) -> tuple[Plan, Growth]:
         raise UserError(
             f"--add-seeds: {out} is not finished; the same command without it goes on, and then it may grow"
         )
-    looks = list(written.looks)
-    if SEEDS_FOR_A_CLAIM <= len(before) < len(seeds) and set(before) < set(seeds) and len(before) not in looks:
-        looks.append(len(before))
-    return plan.model_copy(update={"seeds": seeds}), Growth(added, looks)
+    # Kept for good: a plan with fewer seeds, or others, overwrites the results but not what was seen in them.
+    seen = written.seen or [seeds[:number] for number in written.looks]
+    if len(before) >= SEEDS_FOR_A_CLAIM and set(before) not in [set(seeds), *map(set, seen)]:
+        seen = [*seen, before]
+    looks = [len(each) for each in seen if set(each) != set(seeds)]
+    return plan.model_copy(update={"seeds": seeds}), Growth(added, looks, seen)
