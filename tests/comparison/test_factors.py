@@ -93,6 +93,11 @@ def test_a_missing_cell_mixes_no_other_factor_into_a_difference():
     alone = analyse_factors(facts, groups(facts, by_width, without=("none 64", "none 128", "none 256")))
     assert {each.factors[0] for each in alone.effects} == {"width"}
     assert alone.levels["share"] == {}
+    said = [
+        *factor_sentences(ShownMetric(make_results().tasks[0]), Analysis(task="mood", pretrained={}, factors=[alone]))
+    ]
+    assert not any("between the levels of" in each for each in said)  # those of the width differ
+    assert any("no two levels of “share” can be compared: too few of the recipes" in each for each in said)
 
 
 def test_what_is_less_than_all_seeds_and_lower_is_better():

@@ -237,3 +237,6 @@ def test_each_objective_is_asked_of_each_run_by_a_fresh_head(texts, tmp_path):
     assert (run.path / "model.safetensors").read_bytes() == before
     with pytest.raises(UserError, match=r"tasks\.0: objectives\.0.*there is no 'nps'"):
         go(texts, tmp_path / "wrong", arms, tasks=[{"kind": "fresh_heads", "objectives": ["nps"]}])
+    objectives = [{"kind": "mlm", "rate": 0.15}, {"kind": "mlm", "rate": 0.4}]  # their scores would have one name
+    with pytest.raises(UserError, match="objectives: mlm is given twice; leave one out"):
+        go(texts, tmp_path / "wrong", arms, tasks=[{"kind": "fresh_heads", "objectives": objectives}])

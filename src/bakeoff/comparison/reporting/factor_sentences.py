@@ -22,7 +22,13 @@ def factor_sentences(measure: ShownMetric, analysis: Analysis) -> Iterator[str]:
         if len(real) > MOST:
             yield f"On {quoted(analysis.task)}, {len(real) - MOST} more differences between levels exceed the noise."
         equal = _equivalent(factors.effects)
-        silent = [factor for factor in factors.levels if all(each.factors != [factor] for each in real)]
+        compared = [factor for factor in factors.levels if any(each.factors == [factor] for each in factors.effects)]
+        if apart := [factor for factor in factors.levels if factor not in compared]:
+            yield (
+                f"On {quoted(analysis.task)}, no two levels of {_names(apart)} can be compared: too few of the "
+                "recipes that have them have a score."
+            )
+        silent = [factor for factor in compared if all(each.factors != [factor] for each in real)]
         if undecided := [factor for factor in silent if (factor,) not in equal]:
             beyond = "exceeds the noise" if analysis.margin is None else "has been shown to matter"
             yield f"On {quoted(analysis.task)}, no difference between the levels of {_names(undecided)} {beyond}."

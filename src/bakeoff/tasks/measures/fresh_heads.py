@@ -6,10 +6,10 @@ next sentences): the model keeps its weights and has no dropout, and the head al
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import torch
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 from torch import Tensor
 from typing_extensions import override
 
@@ -68,6 +68,14 @@ class FreshHeadsConfig(MeasureConfig):
         return (
             [{"kind": each} if isinstance(each, str) else each for each in value] if isinstance(value, list) else value
         )
+
+    @model_validator(mode="after")
+    def _each_once(self) -> Self:
+        kinds = [each.kind for each in self.objectives]
+        if twice := [kind for kind in kinds if kinds.count(kind) > 1]:
+            again = "another task with a name of its own asks it with other settings"
+            raise ValueError(f"objectives: {twice[0]} is given twice; leave one out ({again})")
+        return self
 
     @override
     def refused(self, recipe: Recipe) -> str | None:
