@@ -225,6 +225,7 @@ def test_what_does_not_fit_is_told_before_anything_is_trained(folder, corpus, mi
     for recipes, message in (
         (["./half"], "recipe half: .*half: this run has not finished; continue it with"),
         (["./empty"], "recipe empty: .*empty: has no config.json, so it is not a model as transformers saves it"),
+        (["./empty", {"recipe": "./empty", "name": "two"}], "^recipes “empty” and “two”: .*empty: has no config.json"),
         (["./nowhere"], r"no recipe '\./nowhere'"),
         ([{"recipe": "bert-tiny", "start": "nowhere"}], r"recipes\.0\.start: there is no run or model .*nowhere"),
         ([{"recipe": "./mine", "start": "./mine/"}], r"recipes\.0: \./mine has weights of its own"),

@@ -30,11 +30,12 @@ def of_each(labels: Iterable[str], make: Callable[[str], T], where: str = "") ->
         try:
             made[label] = make(label)
         except UserError as error:
-            refused.setdefault(str(error), []).append(label)
+            last = str(error)  # `of_recipe` may have named the recipe already
+            refused.setdefault(last.removeprefix(_beginning(label)), []).append(label)
     if not refused:
         return made
     if not where and len(refused) == 1 and all(len(those) == 1 for those in refused.values()):
-        raise UserError(next(iter(refused)))
+        raise UserError(last)
     several = [f"recipe{'s' * (len(those) > 1)} {quoted_list(those)}: {reason}" for reason, those in refused.items()]
     raise UserError(f"{where}{'; '.join(several)}")
 
@@ -49,7 +50,7 @@ def of_recipe(label: str) -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        raise UserError(f"recipe {label}: {error}") from None
+        raise UserError(f"{_beginning(label)}{error}") from None
 
 
 def require_different(grids: Iterable[GridFacts], recipes: Mapping[str, tuple[Any, RecipePlan]]) -> None:
@@ -72,3 +73,7 @@ def require_different(grids: Iterable[GridFacts], recipes: Mapping[str, tuple[An
 def _complete(recipe: Any, plan: RecipePlan) -> tuple[Any, Any]:
     """A recipe with the tokenizer that its text is prepared with."""
     return recipe.model_dump(mode="json"), plan.own_tokenizer
+
+
+def _beginning(label: str) -> str:
+    return f"recipe {label}: "
