@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from bakeoff.errors import UserError
@@ -57,6 +57,7 @@ def test_marks_and_line_ends_leave_no_trace(encoding, end, tmp_path):
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n\ufeff"), max_size=40)))
 def test_utf16_is_read_line_by_line(tmp_path_factory, lines):
+    assume(not "".join(lines[:1]).startswith("\0"))  # which would make the mark of UTF-32 of that of UTF-16
     path = tmp_path_factory.mktemp("wide") / "a.txt"
     path.write_bytes("".join(f"{line}\n" for line in lines).encode("utf-16"))
     assert [line.text for line in LineReader(path, "strict").whole()] == [f"{line}\n" for line in lines]
