@@ -17,6 +17,7 @@ from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.recipe_files import load_recipe, recipe_names
 from bakeoff.resources.costs import costs_of
 from bakeoff.resources.memory_need import memory_need
+from bakeoff.runs.run import Run
 
 
 def call(capsys, *arguments):
@@ -174,6 +175,23 @@ def test_a_run_grows_and_is_unshared(capsys, tmp_path, corpus, labelled):
     assert results["transferred_tensors"] == results["total_tensors"] - 2
     assert "unshare: true" in (tmp_path / "task" / "task.yaml").read_text()
     assert "share: none" in (tmp_path / "task" / "recipe.yaml").read_text()
+
+
+def test_further_training_that_gains_nothing_says_so(capsys, tmp_path, corpus):
+    arguments = ["pretrain", "laptop-encoder-tiny", *SMALL, "--corpus", corpus.path]
+    rate = "training.optimizer.lr"
+    learned = ["--budget", "steps=40", "--set", f"{rate}=0.02", "--out", tmp_path / "learned"]
+    status, printed, err = call(capsys, *arguments, *learned)
+    assert status == 0, err
+    assert "no gain" not in printed  # which has no first weights of its own
+    for name, value, gains in (("lower", 0.005, True), ("higher", 3, False)):
+        further = ["--from", tmp_path / "learned", "--budget", "steps=20", "--set", f"{rate}={value}"]
+        status, printed, err = call(capsys, *arguments, *further, "--out", tmp_path / name)
+        assert status == 0, err
+        validations = [line["loss"] for line in Run.open(tmp_path / name).metrics() if line["kind"] == "validation"]
+        assert (validations[-1] < validations[0]) == gains
+        said = f"held-out loss {validations[0]:.4f} before this training, {validations[-1]:.4f} after it; train for"
+        assert (re.sub(r"\s+", " ", printed).find(said) < 0) == gains
 
 
 def test_values_out_of_range_are_one_line(capsys, tmp_path, corpus):

@@ -141,8 +141,7 @@ def pretrained(
         averaged = average and {"run": str(average.path), "validation": average.summary["validation"]}
         print_json({**run.summary, **({"average": averaged} if averaged else {})})
         return
-    begun_from = {"begun": f"{run.environment['origin']}: {_taken(run.environment)}"} if weights else {}
-    print_table(_rows(run, begun_from, average))
+    print_table(_rows(run, _begun(run) if weights else {}, average))
     suggest(_next(run))
 
 
@@ -236,6 +235,20 @@ def _kept(run: "Run") -> dict[str, str]:
         rows["early stopping"] = f"{of} step {stop['best_step']:,}, {stop['best_loss']:.4f}"
     if run.saved.is_dir() and (count := len([each for each in run.saved.iterdir() if each.name[0] != "."])):
         rows["kept on the way"] = f"{counted(count, 'run')} in {run.saved}"
+    return rows
+
+
+def _begun(run: "Run") -> dict[str, str]:
+    """Rows on the first weights, and on their held-out loss where the training has not lowered it."""
+    rows = {"begun": f"{run.environment['origin']}: {_taken(run.environment)}"}
+    validations = (line for line in run.metrics() if line["kind"] == "validation")
+    first = next((line.get("loss") for line in validations if line["step"] == 0), None)
+    last = run.summary["validation"].get("loss")
+    if first is not None and last is not None and first < last:
+        rows["no gain"] = (
+            f"held-out loss {first:.4f} before this training, {last:.4f} after it; train for longer, or at a lower "
+            f"rate: bakeoff pretrain {quote(str(run.path))}/recipe.yaml --from RUN --set training.optimizer.lr=RATE"
+        )
     return rows
 
 
