@@ -5,21 +5,20 @@
 A model of --start steps on CORPUS is trained further on CORPUS and on OTHER, which has the same tokenizer, for each
 number of --steps, at several rates: multiples of the one that the recipe's rule has for a training of so many steps
 from random weights. The table has the held-out loss of masked tokens on the text that was trained on, its mean over the
-seeds; the first row has that of the start. Finished trainings are not repeated.
+seeds; the first row has that of the start. Finished trainings are not repeated; several of these commands may share
+OUT once its starts are trained.
 """
 
 import argparse
-import json
 import statistics
 from pathlib import Path
 
 import torch
+from kept_trainings import measured
 
 import bakeoff
-from bakeoff.durable import remove
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe_files import load_recipe
-from bakeoff.runs.run import Run
 from bakeoff.training.initial_weights import Start
 
 FACTORS = (1.0, 0.5, 0.25, 0.125)
@@ -34,29 +33,21 @@ def held_out(run: Path, corpus: str) -> float:
 def started(recipe: str, corpus: str, out: Path, steps: int, seed: int) -> Path:
     """The run that further trainings start from."""
     path = out / f"start-{steps}-{seed}"
-    bakeoff.pretrain(load_recipe(recipe, {}), corpus, path, seed=seed, budget=Budget(steps=steps), resume=True)
+    bakeoff.pretrain(load_recipe(recipe), corpus, path, seed=seed, budget=Budget(steps=steps), resume=True)
     return path
 
 
-def further(recipe: str, start: Path, corpus: str, path: Path, steps: int, factor: float, seed: int) -> float:
-    """The held-out loss after further training at a multiple of the rule's rate."""
-    found = path.with_name(f"{path.name}.json")
-    if not found.is_file():
-        usual = load_recipe(recipe, {}).fitted(steps, {}, 1.0).training.optimizer.lr
-        chosen = load_recipe(recipe, {RATE: factor * usual})
-        bakeoff.pretrain(
-            chosen,
-            corpus,
-            path,
-            seed=seed,
-            budget=Budget(steps=steps),
-            start=Start(run=start),
-            resume=True,
-            progress=False,
-        )
-        found.write_text(json.dumps(held_out(Run.open(path).path, corpus)))
-        remove(path)
-    return float(json.loads(found.read_text()))
+def further(recipe: str, start: Path, corpus: str, path: Path, steps: int, factor: float, seed: int) -> float | None:
+    """The held-out loss after further training at a multiple of the rule's rate; None: another process is doing it."""
+    usual = load_recipe(recipe).fitted(steps).training.optimizer.lr
+    chosen = load_recipe(recipe, {RATE: factor * usual})
+    figures = measured(chosen, corpus, path / f"seed-{seed}", Budget(steps=steps), seed, Start(run=start))
+    return None if figures is None else figures["loss"]
+
+
+def cell(losses: list[float]) -> str:
+    """The mean of the losses, and each."""
+    return f"{statistics.mean(losses):.3f} ({', '.join(f'{loss:.3f}' for loss in losses)})" if losses else ""
 
 
 def main() -> None:
@@ -73,8 +64,7 @@ def main() -> None:
     torch.set_num_threads(1)
     texts = {"same": given.corpus, "other": given.other}
     columns = [(name, steps) for name in texts for steps in given.steps]
-    seeds = range(given.seeds)
-    starts = [started(given.recipe, given.corpus, given.out, given.start, seed) for seed in seeds]
+    starts = [started(given.recipe, given.corpus, given.out, given.start, seed) for seed in range(given.seeds)]
     before = {name: statistics.mean(held_out(start, corpus) for start in starts) for name, corpus in texts.items()}
     print("| rate | " + " | ".join(f"{name} text, {steps:,} steps" for name, steps in columns) + " |")
     print("|---" * (1 + len(columns)) + "|")
@@ -82,12 +72,12 @@ def main() -> None:
     for factor in FACTORS:
         cells = []
         for name, steps in columns:
-            paths = [given.out / f"{name}-{given.start}-{steps}-{factor:g}-{seed}" for seed in seeds]
-            losses = [
+            path = given.out / f"{name}-{given.start}-{steps}-{factor:g}"
+            losses = (
                 further(given.recipe, start, texts[name], path, steps, factor, 100 + seed)
-                for seed, (start, path) in enumerate(zip(starts, paths, strict=True))
-            ]
-            cells.append(f"{statistics.mean(losses):.3f} ({', '.join(f'{loss:.3f}' for loss in losses)})")
+                for seed, start in enumerate(starts)
+            )
+            cells.append(cell([loss for loss in losses if loss is not None]))
         print(f"| {factor:g} | " + " | ".join(cells) + " |", flush=True)
 
 

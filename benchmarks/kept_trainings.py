@@ -10,10 +10,11 @@ from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
 from bakeoff.runs.run import Run
+from bakeoff.training.initial_weights import Start
 
 
 def measured(
-    recipe: Recipe, corpus: str, path: Path, budget: Budget, seed: int, **changes: Any
+    recipe: Recipe, corpus: str, path: Path, budget: Budget, seed: int, start: Start | None = None, **changes: Any
 ) -> dict[str, float] | None:
     """Held-out loss of masked tokens in nats and processor seconds of one training; None: another process is doing it.
 
@@ -23,6 +24,7 @@ def measured(
         path: the training's run until it has been measured; its figures stay beside it, with the suffix .json.
         budget: the budget.
         seed: the seed.
+        start: the run that the first weights come from; None: random weights.
         changes: overrides of the recipe for the measurement alone, as `overrides` of `bakeoff.evaluate`.
     """
     found = path.with_suffix(".json")
@@ -32,7 +34,9 @@ def measured(
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with held(path.parent):
-            run = bakeoff.pretrain(recipe, corpus, path, seed=seed, budget=budget, resume=True, progress=False)
+            run = bakeoff.pretrain(
+                recipe, corpus, path, seed=seed, budget=budget, start=start, resume=True, progress=False
+            )
             figures = bakeoff.evaluate(run.path, corpus=corpus, **changes)
             known = {"loss": figures["losses"]["mlm"], "seconds": Run(path).summary["work_seconds"]}
             found.write_text(json.dumps(known))

@@ -81,15 +81,25 @@ def finetuned(pretrained, labelled, tmp_path_factory):
     return out
 
 
-def test_help_needs_no_torch():
-    """The list of verbs comes at once: nothing heavy is imported."""
+def helped(*verb):
+    """What --help prints, once it is known to come at once: nothing heavy is imported."""
     code = (
-        "import sys\nfrom bakeoff.cli import run\nstatus = run(['--help'])\n"
+        f"import sys\nfrom bakeoff.cli import run\nstatus = run({[*verb, '--help']})\n"
         "heavy = {'torch', 'altair', 'sklearn', 'tokenizers', 'numpy'} & set(sys.modules)\n"
         "assert not heavy, heavy\nsys.exit(status)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("verb", ["pretrain", "finetune", "predict", "compare"])
+def test_help_on_a_verb_needs_no_torch(verb):
+    assert "Usage" in helped(verb)
+
+
+def test_help_needs_no_torch():
+    printed = helped()
     for verb in (
         "demo",
         "recipes",
@@ -104,7 +114,7 @@ def test_help_needs_no_torch():
         "compare",
         "speed",
     ):
-        assert verb in done.stdout
+        assert verb in printed
 
 
 def test_ctrl_c_before_anything_is_imported_is_told_in_a_line(tmp_path):

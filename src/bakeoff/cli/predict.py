@@ -15,7 +15,6 @@ from bakeoff.cli.shared.texts import Blank, TextsFile, on_one_line, print_json, 
 from bakeoff.display.terminal import tell
 from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
-from bakeoff.reading.files import kind_of
 
 if TYPE_CHECKING:
     from bakeoff.reading.text_files import Texts
@@ -281,6 +280,8 @@ def _free(name: str, columns: set[str]) -> str:
 
 def _columns(path: Path, form: "TableForm") -> set[str]:
     """The names of all columns of a file; rows of a .jsonl may have any."""
+    from bakeoff.reading.files import kind_of
+
     most = None if kind_of(path) == ".jsonl" else 1
     return {name for _, values in islice(_raw_rows(path, form), most) for name in values}
 
