@@ -5,12 +5,15 @@ import pytest
 from report_pages import HOSTILE, charts_of, page_of
 from synthetic_results import make_results
 
+from bakeoff.comparison.planning.asking import Asking
 from bakeoff.comparison.planning.plan import Plan
 from bakeoff.comparison.reporting.findings import findings
 from bakeoff.comparison.reporting.series_sentences import series_sentences
 from bakeoff.comparison.results import Results
 from bakeoff.comparison.statistics.groups import Group
+from bakeoff.comparison.statistics.noise import LEVEL
 from bakeoff.comparison.statistics.pairs import all_pairs, describe, gains
+from bakeoff.comparison.statistics.questions import decide
 from bakeoff.comparison.statistics.series import SeriesPoint, series
 from bakeoff.errors import UserError
 
@@ -53,21 +56,48 @@ def test_where_no_budget_is_shown_to_pay_the_sentence_does_not_begin_with_one():
     assert "by the means alone it gains from" in said
 
 
-def test_what_would_decide_is_said_for_the_correction_that_it_is_about_alone():
+def test_what_would_decide_a_point_is_said_for_the_correction_of_all_points():
     points = [point(at, {"a": 0.7, "b": 0.7}) for at in (10, 100, 1000)]
-    assert any(pair.deciding for each in points for pair in each.pairs)
     made = series("TREC", "rows", points, False)
-    assert not any(pair.deciding for each in made.points for pair in each.pairs)
+    for alone, together in zip(points, made.points, strict=True):
+        (one,), (other,) = alone.pairs, together.pairs
+        assert one.verdict == other.verdict == "undecided"
+        assert other.deciding.detectable == pytest.approx(other.noise.quantile(LEVEL / 3))
+        assert other.deciding.detectable > one.deciding.detectable
 
 
-def test_two_are_equivalent_at_a_point_if_they_are_for_the_number_of_points():
-    points = [point(at, {"a": 0.7, "b": 0.7}) for at in (10, 100, 1000)]
-    for shown, verdict in ((0.01, "equivalent"), (0.03, "undecided")):
-        near = {"p": 0.8, "margin": 0.02, "equivalence_p": shown, "verdict": "equivalent"}
-        asked = [each.model_copy(update={"pairs": [each.pairs[0].model_copy(update=near)]}) for each in points]
-        for each in series("TREC", "rows", asked, False).points:
-            (pair,) = each.pairs
-            assert (pair.verdict, pair.equivalence_p) == (verdict, pytest.approx(3 * shown))
+def test_what_was_decided_at_its_point_alone_may_be_undecided_among_all_and_says_what_would_decide_it():
+    clear, *others = (point(at, {"a": 0.7, "b": 0.7}) for at in (10, 100, 1000))
+    (pair,) = clear.pairs
+    value = pair.noise.quantile(0.03)
+    (alone,) = decide([pair.model_copy(update={"difference": value, "p": pair.noise.p(value)})])
+    assert (alone.verdict, alone.deciding) == ("better", None)
+    first = series("TREC", "rows", [clear.model_copy(update={"pairs": [alone]}), *others], False).points[0].pairs[0]
+    assert first.verdict == "undecided"
+    assert first.deciding.target == pytest.approx(value)
+    assert first.deciding.detectable > value
+
+
+def test_two_are_equivalent_at_a_point_after_the_correction_for_all_points():
+    made = {}
+    for at in (10, 100, 1000):
+        random = np.random.default_rng(at)
+        hardness = random.random(ROWS)
+        groups = {label: group(share, random, hardness) for label, share in (("a", 0.7), ("b", 0.7))}
+        made[at] = (
+            {label: describe(each) for label, each in groups.items()},
+            all_pairs(groups, asking=Asking(margin=0.02)),
+        )
+    points = [
+        SeriesPoint(at=at, name=f"{at} rows", task="TREC", pretrained=spreads, pairs=pairs)
+        for at, (spreads, pairs) in made.items()
+    ]
+    together = [each.pairs[0] for each in series("TREC", "rows", points, False).points]
+    alone = [pairs[0].equivalence_p for _, pairs in made.values()]
+    by_size = sorted(range(3), key=lambda k: alone[k])
+    expected = np.maximum.accumulate([min(1.0, (3 - place) * alone[k]) for place, k in enumerate(by_size)])
+    assert [together[k].equivalence_p for k in by_size] == pytest.approx(expected)
+    assert all((each.verdict == "equivalent") == (each.equivalence_p < LEVEL) for each in together)
 
 
 @pytest.mark.parametrize("turned", [False, True])

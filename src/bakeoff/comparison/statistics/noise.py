@@ -29,7 +29,6 @@ recipes have in common (`in_common`): V1 = sum_uv w_u w_v rho_uv sqrt(v_u v_v) /
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from scipy import special
@@ -37,6 +36,7 @@ from scipy import special
 from bakeoff.comparison.statistics.groups import Answers, Group, drawn_anew
 from bakeoff.comparison.statistics.row_noise import RowNoise, row_noise
 from bakeoff.comparison.statistics.seed_noise import Array
+from bakeoff.config import Config
 
 LEVEL = 0.05
 """The chance of a false claim that is accepted, for all claims of a family together."""
@@ -55,7 +55,7 @@ SEEDS_FOR_A_CLAIM = 3
 """The fewest seeds for a claim; a standard deviation over fewer says next to nothing."""
 
 
-class Noise(NamedTuple):
+class Noise(Config):
     """The noise of a weighted sum of means, by its parts."""
 
     between: float
@@ -68,8 +68,9 @@ class Noise(NamedTuple):
     """Degrees of freedom of the first two parts."""
     row_freedom: float
     """Degrees of freedom of the last part."""
-    most_freedom: float
-    """The most degrees of freedom of the whole: those of the rows of the task with the fewest clusters."""
+    most_freedom: float | None
+    """The most degrees of freedom of the whole: those of the rows of the task with the fewest clusters; None: no rows
+    are random."""
     seeds: int
     """The number of seeds; of several the smallest."""
 
@@ -88,7 +89,8 @@ class Noise(NamedTuple):
         """Satterthwaite's degrees of freedom, at most `most_freedom`."""
         over_seeds = self.between + self.anew
         parts = over_seeds**2 / self.seed_freedom + self.rows**2 / self.row_freedom
-        return float(min(self.variance**2 / parts, self.most_freedom))
+        freedom = self.variance**2 / parts
+        return freedom if self.most_freedom is None else min(freedom, self.most_freedom)
 
     def p(self, value: float) -> float:
         """The chance of a value at least as far from zero, if the truth were zero."""
@@ -110,13 +112,13 @@ class Noise(NamedTuple):
     def with_more(self, seeds: float = 1.0, rows: float = 1.0) -> "Noise":
         """The noise with some times as many seeds and rows, if the parts of variance stay as they are."""
         return Noise(
-            self.between / seeds,
-            self.anew / seeds / rows,
-            self.rows / rows,
-            self.seed_freedom + (seeds - 1) * self.seeds,
-            (self.row_freedom + 1) * rows - 1,
-            (self.most_freedom + 1) * rows - 1,
-            round(self.seeds * seeds),
+            between=self.between / seeds,
+            anew=self.anew / seeds / rows,
+            rows=self.rows / rows,
+            seed_freedom=self.seed_freedom + (seeds - 1) * self.seeds,
+            row_freedom=(self.row_freedom + 1) * rows - 1,
+            most_freedom=None if self.most_freedom is None else (self.most_freedom + 1) * rows - 1,
+            seeds=round(self.seeds * seeds),
         )
 
 
@@ -140,7 +142,7 @@ def noise_of(parts: Sequence[tuple[float, Group]], in_common: float = 0.0) -> No
     alone = all(v.freedom <= len(g.scores) - 1 for (_, g), v in zip(parts, variances, strict=True))
     twice = alone and freedom < FEWEST_TO_COUNT_ONCE
     anew = rows = weights = 0.0
-    most = np.inf
+    most = None
     for k in range(len(parts[0][1].answers)):
         those = [(weight, group.answers[k]) for weight, group in parts]
         part = _anew(parts, k)
@@ -148,13 +150,21 @@ def noise_of(parts: Sequence[tuple[float, Group]], in_common: float = 0.0) -> No
         if found.freedom <= 0:
             return None
         beyond = found.variance if twice else max(found.variance - part, 0.0)
-        most = min(most, found.freedom)
+        most = found.freedom if most is None else min(most, found.freedom)
         anew, rows, weights = anew + part, rows + beyond, weights + beyond**2 / found.freedom
     between = max(over_seeds - anew, 0.0)
     if between + anew + rows <= 0:
         return None
     of_rows = rows**2 / weights if weights > 0 else 1.0
-    return Noise(between, anew, rows, float(freedom), of_rows, float(most), seeds)
+    return Noise(
+        between=between,
+        anew=anew,
+        rows=rows,
+        seed_freedom=float(freedom),
+        row_freedom=of_rows,
+        most_freedom=most,
+        seeds=seeds,
+    )
 
 
 def _anew(parts: Sequence[tuple[float, Group]], task: int) -> float:

@@ -70,7 +70,7 @@ def describe(group: Group) -> Spread:
 
 def difference(first: str, a: Group, second: str, b: Group) -> Difference:
     """The difference of two groups on the same test examples, before any correction and verdict."""
-    return unanswered(_apart(first, a, second, b)).difference
+    return unanswered(_apart(first, a, second, b))
 
 
 def _apart(first: str, a: Group, second: str, b: Group, common: float = 0.0) -> Question:

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from bakeoff.comparison.planning.asking import Asking, times_for
+from bakeoff.comparison.planning.asking import Asking
 from bakeoff.comparison.statistics.corrections import holm, stepwise
 from bakeoff.comparison.statistics.deciding import Deciding, deciding
 from bakeoff.comparison.statistics.groups import Group, merged
@@ -53,6 +53,10 @@ class Difference(Config):
     is also said where no claim can be made. None: no claim can be made."""
     deciding: Deciding | None = None
     """What would decide an undecided difference; None: it is decided, or no claim can be made."""
+    noise: Noise | None = None
+    """The noise of the difference, by its parts; None: it is not known, or there is none."""
+    widest: float | None = None
+    """The largest size that the difference can have; None: the metric has no bounds, or no claim can be made."""
 
     @property
     def better(self) -> bool:
@@ -127,23 +131,8 @@ def _vanishes(weights: Sequence[float], values: Sequence[Vector]) -> bool:
     return bool(np.all(together <= (ROUNDING if len(values) > 2 else 0.0) * terms))
 
 
-class Unanswered(NamedTuple):
-    """The answer to a question before any correction."""
-
-    difference: Difference
-    """The difference, without a verdict unless it is identical."""
-    noise: Noise | None
-    """Its noise; None: it is not known, or there is none."""
-    widest: float
-    """The largest difference that there can be."""
-
-    def p_within(self, margin: float) -> float:
-        """The p-value of the two one-sided tests that the truth is `margin` or more away from zero."""
-        return 0.0 if self.noise is None else self.noise.p_within(self.difference.difference, margin)
-
-
-def unanswered(question: Question) -> Unanswered:
-    """The answer to a question before any correction and verdict, but that of identical ones."""
+def unanswered(question: Question) -> Difference:
+    """The difference that a question is about, before any correction and verdict but that of identical ones."""
     identical = question.identical
     value = 0.0 if identical else question.value
     noise = noise_of(question.parts, 1.0) if identical else noise_of(merged(question.parts), question.in_common)
@@ -153,14 +142,16 @@ def unanswered(question: Question) -> Unanswered:
         "difference": value,
         "relative": None if question.base is None or question.base <= 0 else value / question.base,
         "verdict": "identical" if identical else None,
+        "noise": noise,
     }
-    widest = question.widest
     if noise is not None:
+        widest = question.widest
         low, high = noise.around(value)
         figures |= {"interval": (max(low, -widest), min(high, widest)), "p": noise.p(value)}
+        figures |= {"widest": widest if math.isfinite(widest) else None}
     elif identical and _never_alike(question):
         figures |= {"interval": (0.0, 0.0), "p": 1.0}
-    return Unanswered(Difference(**figures), noise, widest)
+    return Difference(**figures)
 
 
 def _never_alike(question: Question) -> bool:
@@ -172,71 +163,56 @@ def _never_alike(question: Question) -> bool:
 def answers_to(
     questions: Sequence[Question], factors: Sequence[int] | None = None, asking: Asking = Asking()
 ) -> list[Difference]:
-    """The answers to questions that are asked together; those whose noise is not known get no verdict.
+    """The answers to questions that are asked together, as `decide` gives them."""
+    return decide([unanswered(question) for question in questions], factors, asking)
 
-    Verdicts that come after a look at fewer seeds are corrected for it (`asking.times_for`).
+
+def decide(
+    differences: Sequence[Difference], factors: Sequence[int] | None = None, asking: Asking = Asking()
+) -> list[Difference]:
+    """Differences with the verdicts of one family; those whose noise is not known get no verdict.
+
+    Differences that had verdicts in other families get new ones. Verdicts that come after a look at fewer seeds are
+    corrected for it (`asking.times_for`). What shows two to be equivalent is corrected by Holm in any case.
 
     Args:
-        questions: the questions.
+        differences: the differences.
         factors: the factors of the correction (`corrections`); None: those of Holm.
         asking: how they are asked.
     """
-    asked = [unanswered(question) for question in questions]
-    known = [each for each in asked if each.difference.p is not None]
-    if factors is None or len(known) < len(questions):
+    known = [each for each in differences if each.p is not None]
+    if factors is None or len(known) < len(differences):
         factors = holm(len(known))
     decided = _decided(known, [asking.times * factor for factor in factors], asking)
-    return [each.difference if each.difference.p is None else next(decided) for each in asked]
+    return [each if each.p is None else next(decided) for each in differences]
 
 
-def _decided(known: Sequence[Unanswered], factors: Sequence[int], asking: Asking) -> Iterator[Difference]:
+def _decided(known: Sequence[Difference], factors: Sequence[int], asking: Asking) -> Iterator[Difference]:
     """The differences with their verdicts."""
     margin = asking.margin
-    adjusted = stepwise([each.difference.p for each in known if each.difference.p is not None], factors)
+    adjusted = stepwise([each.p for each in known if each.p is not None], factors)
     equal: list[float | None] = [None] * len(known)
     if margin is not None:
-        within = [each.p_within(margin) for each in known]
+        within = [0.0 if each.noise is None else each.noise.p_within(each.difference, margin) for each in known]
         equal = [*stepwise(within, [asking.times * factor for factor in holm(len(known))])]
     left = factors[min(sum(p < LEVEL for p in adjusted), len(factors) - 1)] if factors else 1
-    for (difference, noise, widest), p, equivalence_p in zip(known, adjusted, equal, strict=True):
+    for each, p, equivalence_p in zip(known, adjusted, equal, strict=True):
         verdict = "better" if p < LEVEL else "undecided"
         if equivalence_p is not None and equivalence_p < LEVEL:
             verdict = "equivalent"
-        verdict = difference.verdict or verdict  # identical ones have theirs
-        target = abs(difference.difference) if margin is None else margin
-        yield difference.model_copy(
+        if each.verdict == "identical":
+            verdict = "identical"
+        what_would_decide = None
+        if each.noise is not None and verdict == "undecided":
+            target = abs(each.difference) if margin is None else margin
+            what_would_decide = deciding(each.noise, target, left, math.inf if each.widest is None else each.widest)
+        yield each.model_copy(
             update={
                 "adjusted_p": p,
                 "real": p < LEVEL,
                 "margin": margin,
                 "equivalence_p": equivalence_p,
                 "verdict": verdict,
-                "deciding": deciding(noise, target, left, widest)
-                if noise is not None and verdict == "undecided"
-                else None,
+                "deciding": what_would_decide,
             }
         )
-
-
-def decide(differences: Sequence[Difference], looks: int = 0, families: int = 1) -> list[Difference]:
-    """Differences that were asked for apart, with the verdicts of one family, corrected by Holm.
-
-    Args:
-        differences: the differences; those without a p-value get no verdict.
-        looks: how many times verdicts were seen before more seeds were added.
-        families: how many families they were in. Each has corrected what shows two to be equivalent, and by Bonferroni
-            it is corrected for their number here.
-    """
-    known = [each for each in differences if each.p is not None]
-    factors = [times_for(looks) * factor for factor in holm(len(known))]
-    adjusted = iter(stepwise([each.p for each in known if each.p is not None], factors))
-    return [each if each.p is None else _redecided(each, next(adjusted), families) for each in differences]
-
-
-def _redecided(difference: Difference, p: float, families: int) -> Difference:
-    equal = None if difference.equivalence_p is None else min(1.0, families * difference.equivalence_p)
-    verdict = "equivalent" if equal is not None and equal < LEVEL else "better" if p < LEVEL else "undecided"
-    values: dict[str, Any] = {"adjusted_p": p, "real": p < LEVEL, "equivalence_p": equal}
-    values |= {"verdict": "identical" if difference.verdict == "identical" else verdict}
-    # What would decide it is known for the correction of its own family alone, which is a smaller one.
-    return difference.model_copy(update={**values, "deciding": None})

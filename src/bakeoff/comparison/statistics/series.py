@@ -2,7 +2,7 @@
 
 Each point has scores of its own, with differences and intervals as in `bakeoff.comparison.statistics.pairs`. The
 differences of every two recipes at all points are one family for Holm's correction, and the gains of pre-training at
-all points another; what shows two recipes to be equivalent is corrected at each point, and for the number of points.
+all points another; what shows two recipes to be equivalent is corrected likewise.
 
 Two recipes *cross* where one is ahead beyond the noise at a point, and the other one at a later point. Pre-training
 *pays from* a point where its gain is above zero beyond the noise there and at every later one.
@@ -18,6 +18,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from bakeoff.comparison.planning.asking import Asking
 from bakeoff.comparison.statistics.pairs import Spread
 from bakeoff.comparison.statistics.questions import Difference, decide
 from bakeoff.comparison.task_analysis import Analysis
@@ -142,7 +143,9 @@ def _oriented(pairs: Sequence[Difference], labels: Sequence[str]) -> list[Differ
 
 def _decided(points: Sequence[Sequence[Difference]], looks: int) -> list[list[Difference]]:
     """The differences of all points with the verdicts of one family."""
-    decided = iter(decide([each for point in points for each in point], looks, len(points)))
+    together = [each for point in points for each in point]
+    margin = next((each.margin for each in together if each.margin is not None), None)
+    decided = iter(decide(together, asking=Asking(margin=margin, looks=looks)))
     return [[next(decided) for _ in point] for point in points]
 
 
