@@ -2,9 +2,11 @@
 
 import json
 import math
+from pathlib import Path
 
 import pytest
 
+from bakeoff.scoring.texts import TextScore
 from tests.web.fakes import FakeModel
 
 
@@ -81,6 +83,7 @@ def test_what_is_refused(refusing, verb, body, status, says, capfd):
     ("body", "kind", "status"),
     [
         (b"", "application/json", 400),
+        (b" ", "application/json", 400),
         (b"{", "application/json", 400),
         (b"[1]", "application/json", 400),
         (b'{"texts": ["a"], "texts": []}', "application/json", 400),
@@ -95,6 +98,7 @@ def test_bodies_that_are_none(refusing, body, kind, status):
     got, headers, answer = refusing.raw("POST", "/fill", body, {"Content-Type": kind})
     assert got == status
     assert json.loads(answer)["error"]
+    assert "file" not in json.loads(answer)["error"]
     assert headers["content-type"] == "application/json"
 
 
@@ -192,3 +196,9 @@ def test_numbers_that_json_has_not(server):
     model = FakeModel()
     model.score = lambda texts: [{"log_probability": -math.inf} for _ in texts]
     assert server({"one": model}).post("score", texts=["a"])[1]["answers"] == [{"log_probability": None}]
+
+
+def test_the_page_names_all_that_a_score_has():
+    page = Path(__file__).parents[2] / "docs" / "serve.md"
+    row = next(line for line in page.read_text().splitlines() if line.startswith("| `POST /score`"))
+    assert [name for name in TextScore._fields if f"`{name}`" not in row] == []
