@@ -116,7 +116,7 @@ def parse_json(content: bytes, where: str) -> dict[str, Any]:
 def parse_any_json(content: bytes, where: str) -> Any:
     """The value in a JSON text, of any type; `parse_json` takes objects alone."""
     if not content.strip():
-        raise UserError(f"{where}: this file is empty, it should hold JSON")
+        raise UserError(f"{where}: is empty, and should hold JSON")
     try:
         return json_value(content.decode().removeprefix("\ufeff"))  # the mark that some editors put first
     except UnicodeDecodeError as error:
