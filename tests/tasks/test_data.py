@@ -190,7 +190,7 @@ def test_one_class_or_too_few_rows(tmp_path):
     ):
         load_task(config(tmp_path))
     write_tsv(tmp_path / "train.tsv", [{"text": str(i), "label": i % 2} for i in range(3)])
-    with pytest.raises(UserError, match=r"3 rows: too few to hold some out as dev; give --dev"):
+    with pytest.raises(UserError, match=r"3 rows: too few to hold some out as dev; give more, or a file of dev"):
         load_task(config(tmp_path))
 
 

@@ -193,6 +193,10 @@ def test_what_cannot_teach_is_refused(fitted, run, texts, files, corpus, recipe,
     empty.write_text("\n \n", encoding="utf-8")
     with pytest.raises(UserError, match=r"empty.txt: the file holds no texts"):
         distilled([fitted], run.path, empty, tmp_path / "student")
+    few = tmp_path / "few.txt"
+    few.write_text("one\ntwo\n" + "three\n" * 20, encoding="utf-8")
+    with pytest.raises(UserError, match=r"few.txt: 3 texts: too few to hold some out as dev; give more$"):
+        distilled([fitted], run.path, few, tmp_path / "student")
     other = tmp_path / "other.tsv"
     other.write_text(
         "text\tlabel\n" + "".join(f"{word} a\t{'xy'[at % 2]}\n" for at, word in enumerate(TEXTS[:24])), encoding="utf-8"

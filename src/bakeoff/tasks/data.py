@@ -133,7 +133,9 @@ def split_examples(config: TaskConfig, read: Mapping[str, tuple[list[Any], list[
             train, held_out = hold_out(train, share * rows / len(train), config.split_seed, name, keys)
             if not held_out:
                 what = f"{counted(rows, 'row')}{_parted(train, keys) if len(train) == rows else ''}"
-                raise UserError(f"{config.train}: {what}: too few to hold some out as {name}; give --{name}")
+                raise UserError(
+                    f"{config.train}: {what}: too few to hold some out as {name}; give more, or a file of {name}"
+                )
             others[name] = (config.train, held_out)
             count = len(held_out)
             notes.append(f"no {name} file: {count:,} of the {rows:,} rows of {config.train.name} held out as {name}")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bakeoff.config import require_seed
 from bakeoff.display.progress import Shown
-from bakeoff.display.wording import listed
+from bakeoff.display.wording import counted, listed
 from bakeoff.durable import write_atomically
 from bakeoff.errors import UserError
 from bakeoff.json_files import json_lines
@@ -85,6 +85,8 @@ def distill_classifier(
     found = [each for each in TextFile(texts, columns, text_column is not None) if not is_blank(each)]
     if not found:
         raise UserError(f"{texts}: the file holds no texts")
+    if not round(first.dev_share * (several := len(set(found)))):
+        raise UserError(f"{texts}: {counted(several, 'text')}: too few to hold some out as dev; give more")
     taught = out.with_name(f"{out.name}-taught.jsonl")
     probabilities = _free_column(first)
     means = _means(opened, found, device)
