@@ -235,6 +235,8 @@ def test_runs_that_cannot_teach_are_refused_in_one_line(corpus, teacher, causal,
     short = untrained("bert-tiny", corpus, tmp_path / "short", **{"input.length": 16, "model.embedding.length": 16})
     refused(taught("bert-tiny", short), corpus, tmp_path, r"short: reads 16 tokens at most.*input.length=16")
     refused(taught("bert-tiny", Missing(tmp_path)), corpus, tmp_path, "no such run")
+    by_two_names = {"training.distillation.teachers": [str(teacher.path), f"{teacher.path}/../{teacher.path.name}"]}
+    refused(taught("bert-tiny", teacher, **by_two_names), corpus, tmp_path, "listed twice")
     (teacher_of_its_own := tmp_path / "unfinished").mkdir()
     for name in ("recipe.yaml", "environment.json", "tokenizer.json"):
         shutil.copy(teacher.path / name, teacher_of_its_own)

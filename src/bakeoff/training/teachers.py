@@ -39,10 +39,15 @@ def teachers_of(recipe: Recipe, corpus: AnyCorpus) -> list[Teacher]:
 
     Raises:
         UserError: one is no finished pre-trained run, has another tokenizer than the corpus, has learned nothing that
-            the recipe learns, or cannot read its rows.
+            the recipe learns, cannot read its rows, or is named twice.
     """
     distillation = recipe.training.distillation
-    return [] if distillation is None else [_opened(name, recipe, corpus) for name in distillation.teachers]
+    taught = [] if distillation is None else [_opened(name, recipe, corpus) for name in distillation.teachers]
+    places = [each.run.path.resolve() for each in taught]
+    for number, each in enumerate(taught):
+        if places[number] in places[:number]:
+            raise UserError(f"{each.run.path}: listed twice; its share of the mean would be another than is meant")
+    return taught
 
 
 def _opened(name: str, recipe: Recipe, corpus: AnyCorpus) -> Teacher:
