@@ -78,6 +78,17 @@ def test_a_held_out_split_parts_no_cluster(tmp_path):
     assert max(data.clusters) + 1 == len(documents[2])
 
 
+@pytest.mark.parametrize("name", ["a.tsv", "a.jsonl"])
+def test_a_column_that_is_not_there_is_told_by_its_setting(name, tmp_path):
+    rows = [{"text": f"t{n}", "label": n % 2} for n in range(40)]
+    (write_tsv if name == "a.tsv" else write_jsonl)(tmp_path / name, rows)
+    config = ClassificationConfig(train=tmp_path / name, text_column="text", label_column="label", cluster_column="doc")
+    with pytest.raises(
+        UserError, match=r"no (column|field) 'doc' .*\); name another with cluster_column, or leave it out$"
+    ):
+        load_task(config)
+
+
 def squad(path, articles, titled=True):
     data = [
         {

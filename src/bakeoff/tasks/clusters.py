@@ -28,7 +28,8 @@ def named_clusters(config: TaskConfig, path: Path) -> dict[int, str]:
             "and documents that the file marks are clusters by themselves"
         )
     named = {}
-    for row in table_rows(path, [config.cluster_column], config.form):
+    advice = "; name another with cluster_column, or leave it out"  # those of the texts and labels are there
+    for row in table_rows(path, [config.cluster_column], config.form, advice):
         if not isinstance(row, LeftOut):
             line, (value,) = row
             named[line] = "" if value is None else label_text(value)

@@ -129,13 +129,16 @@ def texts_of_table(
         raise UserError(f"{path}: the file holds no rows")
 
 
-def table_rows(path: Path, columns: Sequence[str], form: TableForm) -> Iterator[LeftOut | tuple[int, list[Any]]]:
+def table_rows(
+    path: Path, columns: Sequence[str], form: TableForm, advice: str = ""
+) -> Iterator[LeftOut | tuple[int, list[Any]]]:
     """The line of each row of a file and its values of some columns; or a `LeftOut` for a row that could not be read.
 
     Args:
         path: the file, or the folder of a layout that has one.
         columns: the names of the columns to read.
         form: the form in which it is read.
+        advice: advice for the error about a missing column of a table.
 
     Raises:
         UserError: a missing file or column, or a broken row; with its line.
@@ -152,7 +155,7 @@ def table_rows(path: Path, columns: Sequence[str], form: TableForm) -> Iterator[
 
     broken = note if form.broken_rows == "skip" else None
     style = RecordStyle(form.header, form.separator, form.extra_columns, broken)
-    for row in open_table(path, form.errors, form.encoding, style).rows(columns):
+    for row in open_table(path, form.errors, form.encoding, style).rows(columns, advice):
         yield from left_out
         left_out.clear()
         yield row
