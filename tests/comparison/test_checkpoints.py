@@ -120,10 +120,12 @@ def test_only_what_is_new_is_run(folder):
         ({"checkpoints": ["10"]}, "checkpoints.0: '10' is no share of a pre-training's budget above 0"),
         ({"checkpoints": ["10 %", "10.0 %"]}, "checkpoints: 10 % stands there twice"),
         ({"checkpoints": ["5 %", "10 %"]}, "checkpoints, recipe gpt-tiny: 5 % of its 20 steps are 1, and 10 are the"),
+        ({"checkpoints": ["5 %"]}, "give 50 % at least"),
+        ({"checkpoints": ["10 %"], "budget": "steps=10"}, "10 are the fewest; give a larger budget"),
     ],
 )
 def test_what_is_no_checkpoint(tmp_path, corpus, changes, message):
-    plan = write_plan(tmp_path, corpus, 20, 1, **PLAN, **changes)
+    plan = write_plan(tmp_path, corpus, 20, 1, **{**PLAN, **changes})
     with pytest.raises(UserError) as error:
         compare(plan, tmp_path / "out", jobs=1, report=quiet)
     assert message in str(error.value)
