@@ -120,8 +120,10 @@ def test_rows_longer_than_a_model_has_positions_are_refused_before_anything_is_t
             pass
 
     engine = Real()
-    with pytest.raises(UserError, match="latency, recipes “one” and “two”: length: 100000 is more than the "):
-        go(folder, engine, latency={"length": 100_000})
+    with pytest.raises(UserError, match="latency, recipes “one” and “two”: length: 10000 is more than the "):
+        go(folder, engine, latency={"length": 10_000})
+    with pytest.raises(UserError, match=r"latency\.length: .* less than or equal to 16384, not 100000$"):
+        go(folder, engine, latency={"length": 100_000})  # of a model without a bound, no measurement would end
     assert engine.calls == []
 
 

@@ -10,9 +10,9 @@ from bakeoff.config import Config
 class LatencyPlan(Config):
     """The texts that the latency of every recipe is measured on, after its last training."""
 
-    batch: int = Field(default=1, ge=1)
+    batch: int = Field(default=1, ge=1, le=4096)
     """Number of test texts that are predicted at once."""
-    length: int | None = Field(default=None, ge=8)
+    length: int | None = Field(default=None, ge=8, le=1 << 14)
     """Tokens of each row; left out: those of the test texts as they are."""
 
     def circumstances(self, machine: dict[str, str], versions: dict[str, str]) -> dict[str, Any]:
