@@ -151,6 +151,15 @@ def test_no_seeds_are_refused(number, folder):
         go(folder, FakeEngine(), add_seeds=number)
 
 
+def test_seeds_without_end_are_refused(folder):
+    for number in (10_001, 2**70):
+        with pytest.raises(UserError, match=f"^--add-seeds: {number} are too many; give 10,000 at most$"):
+            go(folder, FakeEngine(), add_seeds=number)
+    go(folder, FakeEngine(), seeds=[2**63 - 2])
+    with pytest.raises(UserError, match=r"^--add-seeds: seeds after 9223372036854775806 are beyond the whole numbers"):
+        go(folder, FakeEngine(), add_seeds=2, seeds=[2**63 - 2])
+
+
 def test_a_damaged_record_is_refused_by_its_name(folder):
     go(folder, FakeEngine())
     go(folder, FakeEngine(), add_seeds=1)

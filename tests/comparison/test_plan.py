@@ -154,6 +154,7 @@ def test_seeds_by_name_and_rates_in_a_list(folder):
         ("seeds: 3", "seeds: 0", "seeds"),
         ("seeds: 3", "seeds: [1, 1]", "distinct"),
         ("seeds: 3", "seeds: many", "seeds"),
+        ("seeds: 3", "seeds: 1000000000000", "seeds: 1000000000000 are too many; give 10,000 at most, or a list"),
         ("mine/wide.yaml", "bert-mini", "two recipes are called 'bert-mini'"),
         (
             "mine/wide.yaml",

@@ -1,4 +1,4 @@
-"""Names of recipes and tasks: which directories they have, and which cannot stand beside each other."""
+"""Names of recipes, seeds and tasks: which directories they have, and which cannot stand beside each other."""
 
 import re
 import unicodedata
@@ -11,6 +11,9 @@ OF_PRETRAINING = r"pretrain|after-.*-percent"
 
 LONGEST_DIRECTORY = 200
 """The most bytes of a directory's name, which file systems bound by 255, with what names of files add to it."""
+
+MOST_SEEDS = 10_000
+"""The most seeds that a number stands for: each has a directory in that of every recipe."""
 
 UNPRINTED = ("Cc", "Zl", "Zp")
 """The categories of characters that would break lines and tables of a report."""

@@ -9,7 +9,7 @@ from pydantic import Field, PositiveInt, ValidationInfo, field_validator, model_
 from bakeoff.comparison.latency import LatencyPlan
 from bakeoff.comparison.planning.asking import Asking, Margin, check_asked, margin_of
 from bakeoff.comparison.planning.grid import Factors, GridFacts
-from bakeoff.comparison.planning.names import check_names
+from bakeoff.comparison.planning.names import MOST_SEEDS, check_names
 from bakeoff.comparison.planning.own_settings import AS_IT_IS, known_budget, until_a_loss
 from bakeoff.comparison.planning.recipe_plan import RecipePlan, checked_grid
 from bakeoff.comparison.planning.recipe_sources import found_corpus
@@ -98,6 +98,8 @@ class Plan(Config):
     @classmethod
     def _count(cls, value: Any) -> Any:
         if isinstance(value, int) and not isinstance(value, bool):
+            if value > MOST_SEEDS:
+                raise ValueError(f"{value} are too many; give {MOST_SEEDS:,} at most, or a list")
             return list(range(value))
         return value
 

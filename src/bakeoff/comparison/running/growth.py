@@ -7,11 +7,12 @@ from typing import NamedTuple
 from pydantic import Field
 
 from bakeoff import checksums
+from bakeoff.comparison.planning.names import MOST_SEEDS
 from bakeoff.comparison.planning.plan import Plan
 from bakeoff.comparison.results import RESULTS
 from bakeoff.comparison.running.spendable import BUDGET
 from bakeoff.comparison.statistics.noise import SEEDS_FOR_A_CLAIM
-from bakeoff.config import Record
+from bakeoff.config import LARGEST, Record
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
 
@@ -54,13 +55,15 @@ class _Written(Record):
 
 
 def require_number(add_seeds: int | None) -> None:
-    """Refuse a number of seeds to add that adds none.
+    """Refuse a number of seeds to add that adds none, or more than any comparison has.
 
     Raises:
-        UserError: it is below 1.
+        UserError: it is below 1, or above `MOST_SEEDS`.
     """
     if add_seeds is not None and add_seeds < 1:
         raise UserError(f"--add-seeds: {add_seeds} is below 1; give the number of seeds to add")
+    if add_seeds is not None and add_seeds > MOST_SEEDS:
+        raise UserError(f"--add-seeds: {add_seeds} are too many; give {MOST_SEEDS:,} at most")
 
 
 def grown(plan: Plan, out: Path, add_seeds: int | None) -> tuple[Plan, Growth]:
@@ -73,7 +76,7 @@ def grown(plan: Plan, out: Path, add_seeds: int | None) -> tuple[Plan, Growth]:
             were added are finished first, and no others are added.
 
     Raises:
-        UserError: seeds are to be added to a comparison that is not finished.
+        UserError: seeds are to be added to a comparison that is not finished, or seeds would be beyond 64 bits.
     """
     written = _Written()
     if (out / SEEDS).is_file():
@@ -87,6 +90,8 @@ def grown(plan: Plan, out: Path, add_seeds: int | None) -> tuple[Plan, Growth]:
     seeds = [*plan.seeds, *added]
     if add_seeds is not None and set(seeds) <= set(before):
         first = max(seeds) + 1
+        if first + add_seeds - 1 > LARGEST:
+            raise UserError(f"--add-seeds: seeds after {first - 1} are beyond the whole numbers of 64 bits")
         added += range(first, first + add_seeds)
         seeds = [*plan.seeds, *added]
     elif add_seeds is not None and not added:
