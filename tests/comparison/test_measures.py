@@ -187,6 +187,7 @@ def test_minimal_pairs_are_judged_without_fine_tuning(texts, tmp_path):
         ({"tasks": [{"kind": "held_out_text"}, {"kind": "held_out_text"}]}, "two tasks are called 'held-out text'"),
         ({"measures": [{"kind": "held_out"}]}, "measures.0.kind: there is no 'held_out'; did you mean 'held_out_text'"),
         ({"latency": {"batch": 2}}, "latency: would have no effect: nothing is fine-tuned"),
+        ({"from_scratch": True}, "from_scratch: would have no effect: nothing is fine-tuned"),
         ({"finetune_seeds": 2}, "finetune_seeds: would have no effect: nothing is fine-tuned"),
         ({"recipes": [{"recipe": "gpt-tiny", "finetune": {"batch": 2}}]}, "finetune: would have no effect: nothing is"),
     ],

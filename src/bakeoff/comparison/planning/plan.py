@@ -173,6 +173,8 @@ class Plan(Config):
         for key in ("finetune_seeds", "latency") if not self.tasks else ():
             if key in self.model_fields_set and getattr(self, key) != type(self).model_fields[key].default:
                 raise ValueError(f"{key}: would have no effect: nothing is fine-tuned")
+        if not self.tasks and "from_scratch" in self.model_fields_set and self.from_scratch:
+            raise ValueError("from_scratch: would have no effect: nothing is fine-tuned")
         return self
 
     @model_validator(mode="after")
