@@ -289,9 +289,15 @@ def test_several_numbers_are_given_as_embed_takes_them(key, text, value):
         ContrastConfig.parse({key: "1,a"}, "--option")
 
 
-def test_few_texts_fewer_than_a_batch_are_learned_from(bert, tmp_path):
-    made = teach(bert, tmp_path / "run", texts=["river", "stone", "the old river", "a"], batch=64)
-    assert np.isfinite(made.summary["validation"]["loss"])
+def test_few_texts_fewer_than_a_batch_are_learned_from_and_it_is_said(bert, tmp_path, capsys):
+    (tmp_path / "texts.txt").write_text("river\nstone\nthe old river\na\n")
+    given = ["contrast", str(bert.path), "--texts", str(tmp_path / "texts.txt"), "--budget", "steps=2"]
+    for batch, cut in ((64, True), (2, False)):
+        out = str(tmp_path / f"run-{batch}")
+        assert command([*given, "--out", out, "--option", f"batch={batch}", "--device", "cpu", "--json"]) == 0
+        captured = capsys.readouterr()
+        assert np.isfinite(json.loads(captured.out)["validation"]["loss"])
+        assert ("a batch has 2 texts in place of 64: there are no more to learn from" in captured.err) == cut
 
 
 def refused(capsys, message, *arguments):

@@ -17,6 +17,7 @@ from bakeoff.contrastive.texts import ReadTexts, joined, texts_of, texts_of_corp
 from bakeoff.contrastive.unit import Contrast
 from bakeoff.corpus.store import Corpus
 from bakeoff.display.progress import Shown, TrainingProgress
+from bakeoff.display.wording import counted
 from bakeoff.distributed.launch import together
 from bakeoff.durable import write_atomically
 from bakeoff.errors import Interrupted, LostProcess, UserError, require_object
@@ -240,7 +241,11 @@ def _fit(opened: Opened, folder: Path, out: Path, shown: Shown) -> None:
     processes, module = setting.processes, opened.module()
     torch.manual_seed(setting.seed)
     unit = Contrast(module, setting)
-    name, notes = setting.title, setting.texts.notes
+    name, notes = setting.title, [*setting.texts.notes]
+    if unit.batch < (asked := setting.config.batch):
+        notes.append(
+            f"a batch has {counted(unit.batch, 'text')} in place of {asked:,}: there are no more to learn from"
+        )
     on = f"{name}: on {first_line(module.model, setting.placement, processes, prefixes=setting.reads_both_sides)}"
     with TrainingProgress(name, unit.steps, shown if processes.first else False, [on, *notes]) as bar:
         trainer = Trainer(unit, run, bar, SavePlan(SAVED_EVERY, at_end=True))
