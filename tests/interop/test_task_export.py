@@ -4,6 +4,7 @@ import pytest
 
 import bakeoff
 from bakeoff.tasks.finetune_config import FinetuneConfig
+from bakeoff.tasks.finetuned_run import FinetunedRun
 from tests.interop.elsewhere import write_wordpiece
 
 transformers = pytest.importorskip("transformers")
@@ -24,12 +25,15 @@ def test_classifier_answers_in_a_pipeline_as_here(tmp_path):
     files = {name: tmp_path / f"{name}.tsv" for name in ("train", "dev", "test")}
     task = bakeoff.ClassificationConfig(**files, text_column="text", label_column="label")
     made = bakeoff.finetune(
-        run.path, task, tmp_path / "tuned", config=FinetuneConfig(epochs=[1], least_steps=2), progress=False
+        run.path, task, tmp_path / "tuned", config=FinetuneConfig(epochs=[1], least_steps=2, length=16), progress=False
     )
     done = bakeoff.export(made.path, tmp_path / "out")
     assert done.largest_difference is not None
     assert done.largest_difference < 1e-5
     pipeline = transformers.pipeline("text-classification", model=str(done.path))
+    long = "the model reads a b. " * 9
+    (rows,) = FinetunedRun.open(made.path).format().encode([long]).ids
+    assert pipeline.tokenizer(long, truncation=True)["input_ids"] == rows.tolist()
     theirs = pipeline(texts, batch_size=4)
     for own, each in zip(bakeoff.predict(made.path, texts), theirs, strict=True):
         assert own["label"] == each["label"]

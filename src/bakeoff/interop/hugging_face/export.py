@@ -166,7 +166,7 @@ def _has_labels(run: Run | FinetunedRun) -> TypeGuard[FinetunedRun]:
 def _tokenizer_settings(run: Run | FinetunedRun, chosen: FamilyChoice, rows: int) -> TokenizerSettings:
     """The tokenizer's settings that the model needs."""
     recipe, generates = run.recipe, False
-    longest = recipe.model.longest_input if isinstance(run, Run) or _has_labels(run) else run.config.length
+    longest = recipe.model.longest_input if isinstance(run, Run) else run.config.length
     segments = recipe.model.embedding.segments >= 2 or any(mixer.reads_segments for mixer in recipe.model.mixers)
     if _has_labels(run):
         exported = run.task.exported
