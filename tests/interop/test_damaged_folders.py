@@ -173,6 +173,14 @@ REFUSED_OF_MODERNBERT = {
         "rope_parameters.full_attention: rope_type: 'yarn' has no counterpart",
     ),
     "rope_scaling": ({"type": "linear", "factor": 2.0}, "rope_scaling"),
+    "rope_parameters by an older name": (
+        {**BASES, "full_attention": {"type": "linear", "factor": 2.0, "rope_theta": 9.0}},
+        "rope_parameters.full_attention: type: 'linear' has no counterpart",
+    ),
+    "rope_parameters of all layers": (
+        {"rope_type": "default", "rope_theta": 9.0},
+        "rope_parameters: an object for each of full_attention and sliding_attention is wanted, not {'rope_type'",
+    ),
     "num_attention_heads": (8, "rotary needs heads of an even width, not 5"),
     "mlp_bias": (True, "the tensor model.layers.0.mlp.Wi.bias is missing"),
     "intermediate_size": (52, "of shape"),
@@ -189,7 +197,7 @@ DAMAGE |= {
     for key, (value, message) in REFUSED_OF_XLNET.items()
 }
 DAMAGE |= {
-    f"modernbert, {key}": ("modernbert", edit_config(**{key: value}), message)
+    f"modernbert, {key}": ("modernbert", edit_config(**{key.split()[0]: value}), message)
     for key, (value, message) in REFUSED_OF_MODERNBERT.items()
 }
 

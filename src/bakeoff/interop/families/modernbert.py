@@ -218,10 +218,8 @@ def _layer_types(config: ConfigReader) -> list[LayerType]:
         every = config.whole(REGULAR, 3)
         return [SLIDING if number % every else FULL for number in range(layers)]
     if not isinstance(types, list) or len(types) != layers or any(each not in (FULL, SLIDING) for each in types):
-        raise UserError(
-            f"{config.where}: layer_types: for each of the {layers} layers {FULL} or {SLIDING} is wanted, not "
-            f"{types!r:.50}"
-        )
+        wanted = f"for each of the {layers} layers {FULL} or {SLIDING} is wanted"
+        raise UserError(f"{config.where}: layer_types: {wanted}, not {types!r:.50}")
     return types
 
 
@@ -233,9 +231,12 @@ def _base(config: ConfigReader, kind: LayerType) -> float:
         if kind == SLIDING and OLD_BASES[SLIDING] in config.values and config.values[OLD_BASES[SLIDING]] is None:
             default = _base(config, FULL)
         return config.number(OLD_BASES[kind], default)
-    values = parameters.get(kind) if isinstance(parameters, Mapping) else None
-    reader = ConfigReader(values if isinstance(values, Mapping) else {}, f"{config.where}: rope_parameters.{kind}")
-    reader.require("rope_type", "default")
+    if not isinstance(parameters, Mapping) or not all(isinstance(each, Mapping) for each in parameters.values()):
+        wanted = f"an object for each of {FULL} and {SLIDING} is wanted"
+        raise UserError(f"{config.where}: rope_parameters: {wanted}, not {parameters!r:.50}")
+    reader = ConfigReader(parameters.get(kind, {}), f"{config.where}: rope_parameters.{kind}")
+    for key in ("rope_type", "type"):  # the older name, which is read where there is no other
+        reader.require(key, "default")
     return reader.number("rope_theta", BASES[kind])
 
 
