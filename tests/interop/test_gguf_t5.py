@@ -169,7 +169,7 @@ def of_sentencepiece(folder):
         normalization_rule_name="nmt_nfkc",
         minloglevel=2,
     )
-    return unigram_of((folder / "spiece.model").read_bytes(), "spiece.model", {}, "t5")
+    return unigram_of((folder / "spiece.model").read_bytes(), "spiece.model", {"extra_ids": 0}, "t5")
 
 
 class Prepared:

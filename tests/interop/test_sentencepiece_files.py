@@ -4,6 +4,7 @@ import struct
 
 import pytest
 
+from bakeoff.errors import UserError
 from bakeoff.interop.hugging_face.sentencepiece import CONTROL, NORMAL, UNKNOWN, USER_DEFINED, read_pieces, unigram_of
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
@@ -65,3 +66,22 @@ def test_settings_are_followed(family, lowers, keeps):
     settings = {"do_lower_case": lowers, "keep_accents": keeps}
     assert (ids("The", family, **settings) == ids("the", family, **settings)) is lowers
     assert (ids("café", family, **settings) == ids("cafe", family, **settings)) is not keeps
+
+
+def test_marks_of_t5_stand_after_the_pieces_the_last_one_first():
+    """As T5Tokenizer of transformers numbers them; version 1.1 is published without a tokenizer.json."""
+    pieces = len(SPECIAL) + len(LETTERS)
+    for settings, count in (({}, 100), ({"extra_ids": 7}, 7)):
+        tokenizer = Tokenizer.from_string(unigram_of(model(), "spiece.model", settings, "t5"))
+        found = [tokenizer.id_of(f"<extra_id_{number}>") for number in range(count)]
+        assert found == list(range(pieces + count - 1, pieces - 1, -1))
+        assert tokenizer.id_of(f"<extra_id_{count}>") is None
+    for wrong in ("many", -1, 10**9):
+        with pytest.raises(UserError, match=r"extra_ids in tokenizer_config.json: a number of marks is wanted, not "):
+            unigram_of(model(), "spiece.model", {"extra_ids": wrong}, "t5")
+
+
+def test_families_that_number_their_pieces_otherwise_are_refused():
+    """XLM-RoBERTa's first piece is its fifth token."""
+    with pytest.raises(UserError, match=r"of SentencePiece are read, of albert, xlnet, t5; convert it once"):
+        unigram_of(model(), "sentencepiece.bpe.model", {}, "roberta")

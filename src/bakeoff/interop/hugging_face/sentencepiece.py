@@ -8,10 +8,17 @@ import tokenizers
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers
 
 from bakeoff.errors import UserError
+from bakeoff.interop.families.t5 import MARKS
 from bakeoff.tokenizer.file import guarded
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 """Types of pieces, numbered as in sentencepiece_model.proto."""
+
+
+_FAMILIES = ("albert", "xlnet", "t5")
+"""Families whose ids are those of the file's pieces; XLM-RoBERTa's are others."""
+_MARKS = 100
+"""The number of T5's marks of gaps, which stand after the pieces, the last one first."""
 
 
 class Pieces(NamedTuple):
@@ -92,14 +99,17 @@ def unigram_of(data: bytes, where: str, settings: dict[str, Any], model_type: st
     """The text of a tokenizer.json that cuts texts as the tokenizers of ALBERT, XLNet and T5 do.
 
     Raises:
-        UserError: the file is damaged, or its model is not a unigram model.
+        UserError: the file is damaged, its model is not a unigram model, or the family is another one.
     """
     model = read_pieces(data, where)
-    if not model.unigram:
+    if not model.unigram or model_type not in _FAMILIES:
         raise UserError(
-            f"{where}: only unigram models of SentencePiece are read; convert it once with transformers: "
-            "AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR) writes tokenizer.json"
+            f"{where}: only unigram models of SentencePiece are read, of {', '.join(_FAMILIES)}; convert it once with "
+            "transformers: AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR) writes tokenizer.json"
         )
+    marks = settings.get("extra_ids", _MARKS)
+    if not isinstance(marks, int) or not 0 <= marks <= 100 * _MARKS:
+        raise UserError(f"{where}: extra_ids in tokenizer_config.json: a number of marks is wanted, not {marks!r:.50}")
     unknown = next((number for number, piece in enumerate(model.pieces) if piece[2] == UNKNOWN), None)
     lowercase = bool(settings.get("do_lower_case", model_type == "albert"))
     steps: list[Any] = []
@@ -131,4 +141,6 @@ def unigram_of(data: bytes, where: str, settings: dict[str, Any], model_type: st
         user = [text for text, _, kind in model.pieces if kind == USER_DEFINED]
         special = {text for text in user if text.startswith(("[", "<")) and len(text) > 1}
         inner.add_special_tokens([text for text in user if text in special])
+        if model_type == "t5" and inner.token_to_id(MARKS.replace("{}", "0")) is None:
+            inner.add_special_tokens([MARKS.replace("{}", str(number)) for number in reversed(range(marks))])
         return inner.to_str(pretty=True)
