@@ -5,6 +5,7 @@ import json
 import pytest
 
 import bakeoff
+from bakeoff.errors import UserError
 from bakeoff.generation.text_around_masks import encoded_around
 from bakeoff.interop.tokenizer_files import TokenizerSettings, write_tokenizer
 from bakeoff.tokenizer.identity import identity_of
@@ -66,6 +67,41 @@ def test_roberta_with_vocab_json_and_merges_txt(tmp_path):
     config = transformers.RobertaConfig(vocab_size=write_byte_bpe(folder), **sizes)
     transformers.RobertaForMaskedLM(config).save_pretrained(folder)
     same_ids(folder, tmp_path / "run")
+
+
+def with_tokens(folder, form, first):
+    """Two tokens after a vocabulary, as transformers 4 writes them for tokenizers in Python, old or new."""
+    if form == "added_tokens.json":
+        (folder / form).write_text(json.dumps({"naïve": first, "Emoji end": first + 1}))
+        return
+    flags = dict.fromkeys(("lstrip", "rstrip", "single_word", "special"), False) | {"normalized": True}
+    added = {str(first): {"content": "naïve", **flags}, str(first + 1): {"content": "English", **flags}}
+    (folder / "tokenizer_config.json").write_text(json.dumps({"added_tokens_decoder": added}))
+
+
+@pytest.mark.parametrize("form", ["added_tokens.json", "tokenizer_config.json"])
+@pytest.mark.parametrize("family", ["bert", "roberta"])
+def test_tokens_that_were_added_to_a_vocabulary(family, form, tmp_path):
+    transformers.utils.logging.disable_progress_bar()
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    if family == "bert":
+        rows = write_wordpiece(folder)
+        config = transformers.BertConfig(vocab_size=rows + 2, max_position_embeddings=40, **SIZES)
+        transformers.BertForMaskedLM(config).save_pretrained(folder)
+    else:
+        rows = write_byte_bpe(folder)
+        sizes = {**SIZES, "type_vocab_size": 1, "pad_token_id": 1, "max_position_embeddings": 42}
+        transformers.RobertaForMaskedLM(transformers.RobertaConfig(vocab_size=rows + 2, **sizes)).save_pretrained(
+            folder
+        )
+    with_tokens(folder, form, rows)
+    same_ids(folder, tmp_path / "run")
+    (ids, _), *_ = Tokenizer.load(tmp_path / "run").encode(["a naïve model"])
+    assert rows in ids
+    with_tokens(folder, form, rows + 1)
+    with pytest.raises(UserError, match=rf"the added token 'naïve' has the id {rows + 1}, and after its .* {rows};"):
+        bakeoff.import_model(folder, tmp_path / "other")
 
 
 @pytest.mark.parametrize("family", ["albert", "xlnet", "t5"])

@@ -8,6 +8,7 @@ from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 
 from bakeoff import checksums
 from bakeoff.errors import UserError
+from bakeoff.interop.hugging_face.added_tokens import with_added
 from bakeoff.interop.hugging_face.folder import Folder
 from bakeoff.interop.hugging_face.sentencepiece import unigram_of
 from bakeoff.json_files import JsonError, json_value
@@ -29,6 +30,11 @@ def tokenizer_text(folder: Folder, model_type: str) -> str:
     if (whole := folder.file(TOKENIZER)) is not None:
         return tokenizer_file.read(whole)
     settings = folder.json(SETTINGS)
+    return with_added(_from_vocabulary(folder, settings, model_type), folder, settings)
+
+
+def _from_vocabulary(folder: Folder, settings: dict[str, Any], model_type: str) -> str:
+    """The tokenizer of a folder without a tokenizer.json, as the text of one, without tokens that were added."""
     for key, value in settings.items():
         if key.endswith("_file") and isinstance(value, str):
             folder.file(value)  # refuses names outside of the folder
