@@ -145,7 +145,7 @@ def test_tags_out_of_place_are_counted_by_place_with_their_kinds():
     task, examples = learned(*rows)
     assert (task.notes, list(task.remarks(examples))) == ([f"train: {told}"], [told])
     task, _ = learned(["B-X", "E-X", "O"], ["B-X", "O"])
-    assert task.notes[0].startswith("train: 1 tag stands where BIO does not have it (O after B-X 1)")
+    assert task.notes[0].startswith("train: 1 tag stands where their scheme does not have it (O after B-X 1)")
 
 
 def test_sixty_places_are_sixty(tmp_path):

@@ -81,8 +81,8 @@ class LegalMoves:
             )
 
     def remarks(self, sentences: Sentences) -> Iterator[str]:
-        """Remarks on tags of a split that stand where BIO, or the IOB1 of train, does not have them."""
-        scheme, reading = "BIO does", AS_CONLLEVAL
+        """Remarks on tags of a split that stand where BIO or BIOES, or the IOB1 of train, does not have them."""
+        scheme, reading = ("their scheme does" if self._closed else "BIO does"), AS_CONLLEVAL
         odd: Callable[[str, str], bool] = self._out_of_place
         if self.iob1:
             scheme, reading, odd = "IOB1, the scheme of train, does", "convert the files to one scheme", _begins_anew
