@@ -10,6 +10,7 @@ from bakeoff.tasks.evaluate import evaluate
 from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig, LabelledText
+from bakeoff.tasks.reading.words_and_tags import TaggedSentence
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 LONG = "Straßenbahnhaltestelle"
@@ -56,3 +57,12 @@ def test_all_texts_of_an_example_count_and_each_once(corpus):
     tokenizer = Tokenizer.load(corpus)
     pairs = [LabelledText(1, ("apple", LONG), "a"), LabelledText(2, (LONG, f"saw {LONG[:-1]}"), "b")]
     assert hidden_in(tokenizer, pairs).hidden == 2 * len(LONG) - 1
+
+
+def test_words_of_sentences_count_wherever_they_stand(corpus):
+    """A word that stands often in a file is read often."""
+    tokenizer = Tokenizer.load(corpus)
+    words = [("saw", "apple", "saw"), ("saw", "apple", LONG), ("apple", LONG, "saw")]
+    found = hidden_in(tokenizer, [TaggedSentence(line, own, tuple("NVN")) for line, own in enumerate(words)])
+    assert found.hidden == 2 * len(LONG)
+    assert found == tokenizer.hidden([" ".join(own) for own in words])

@@ -19,6 +19,11 @@ class Example:
         return ""
 
     @property
+    def as_read(self) -> tuple[str, ...]:
+        """The texts as a tokenizer reads them; words of a sentence are one text."""
+        return self.texts
+
+    @property
     def together(self) -> tuple[str, ...]:
         """The key of rows that stay together where a split is held out: their texts, or the subject of these."""
         return self.texts

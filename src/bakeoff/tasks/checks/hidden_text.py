@@ -10,7 +10,7 @@ from bakeoff.tokenizer.tokenizer import Tokenizer
 
 def hidden_in(tokenizer: Tokenizer, examples: Sequence[Example]) -> HiddenText:
     """The counts over the texts of examples, each text once, normalised as a corpus is."""
-    return tokenizer.hidden([clean(text) for text in dict.fromkeys(text for each in examples for text in each.texts)])
+    return tokenizer.hidden([clean(text) for text in dict.fromkeys(text for each in examples for text in each.as_read)])
 
 
 def hidden_notes(tokenizer: Tokenizer, splits: Mapping[str, Sequence[Example]]) -> list[str]:

@@ -46,6 +46,11 @@ class TaggedSentence(Example):
 
     @property
     @override
+    def as_read(self) -> tuple[str, ...]:
+        return (" ".join(self.texts),)
+
+    @property
+    @override
     def cluster(self) -> tuple[str, ...]:
         return (str(self.document),) if self.document else self.together
 
