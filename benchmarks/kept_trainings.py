@@ -16,7 +16,7 @@ from bakeoff.training.initial_weights import Start
 def measured(
     recipe: Recipe, corpus: str, path: Path, budget: Budget, seed: int, start: Start | None = None, **changes: Any
 ) -> dict[str, float] | None:
-    """Held-out loss of masked tokens in nats and processor seconds of one training; None: another process is doing it.
+    """Held-out loss of the first objective in nats, and processor seconds; None: another process is training it.
 
     Args:
         recipe: the recipe.
@@ -38,7 +38,7 @@ def measured(
                 recipe, corpus, path, seed=seed, budget=budget, start=start, resume=True, progress=False
             )
             figures = bakeoff.evaluate(run.path, corpus=corpus, **changes)
-            known = {"loss": figures["losses"]["mlm"], "seconds": Run(path).summary["work_seconds"]}
+            known = {"loss": figures["losses"][recipe.objective[0].kind], "seconds": Run(path).summary["work_seconds"]}
             found.write_text(json.dumps(known))
             remove(path)
             return known

@@ -5,6 +5,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, PositiveInt, field_validator, model_validator
 
 from bakeoff.batching.token_batches import TokenBatch
+from bakeoff.config import Config
 from bakeoff.objectives.distillation import DistillationConfig
 from bakeoff.optimization.averages import AveragedConfig
 from bakeoff.optimization.budget import Budget
@@ -14,6 +15,18 @@ from bakeoff.optimization.early_stopping import EarlyStopping
 from bakeoff.optimization.optimizers import OptimizerConfig
 from bakeoff.optimization.save_points import SavePoints
 from bakeoff.optimization.schedules import ScheduleConfig
+
+
+class TokenVectorsConfig(Config):
+    """First vectors of the table of tokens by what stands beside each token in the training text, in place of chance.
+
+    `bakeoff.corpus.neighbours` has the equations. Tokens that the text does not have begin by chance.
+    """
+
+    window: int = Field(default=2, ge=1, le=100)
+    """The farthest distance of neighbours, in tokens."""
+    scale: float = Field(default=0.3, gt=0)
+    """Root of the mean square of the vectors' numbers."""
 
 
 class TrainingConfig(AveragedConfig):
@@ -67,6 +80,10 @@ class TrainingConfig(AveragedConfig):
     early_stopping: EarlyStopping | None = None
     """End the training where the held-out loss has stopped falling, such as `{patience: 3}`; null: train the whole
     budget. `--patience` replaces it."""
+
+    token_vectors: TokenVectorsConfig | None = None
+    """What the table of tokens begins with, such as `{window: 2, scale: 0.3}`: vectors by what stands beside each token
+    in the text; null: chance. Not where the first weights come from a run."""
 
     distillation: DistillationConfig | None = None
     """Runs whose probabilities are learned beside the labels, such as `{teachers: [runs/a, runs/b]}`; null: none.

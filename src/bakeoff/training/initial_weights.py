@@ -1,4 +1,4 @@
-"""The first weights of a training that come from other runs instead of chance."""
+"""The first weights of a training that come from other runs, or from the text, instead of chance."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,9 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from bakeoff.config import Config
-from bakeoff.corpus.mixture import AnyCorpus
+from bakeoff.corpus.mixture import AnyCorpus, Mixture, corpora_of
+from bakeoff.corpus.neighbours import neighbour_vectors
+from bakeoff.distributed.processes import Processes
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.models.layer_map import GrowBy, grown, model_sources, stack_sources
@@ -17,6 +19,7 @@ from bakeoff.recipe import Recipe
 from bakeoff.runs.run import Run
 from bakeoff.stored_tensors import StoredTensors
 from bakeoff.tensors import load_tensors
+from bakeoff.training_config import TokenVectorsConfig
 
 TOKEN_TABLE = "model.embedding.tokens.weight"
 
@@ -24,6 +27,21 @@ TOKEN_TABLE = "model.embedding.tokens.weight"
 def steps_of(run: Run) -> int:
     """The steps that have trained a run's weights: its own, and those of the runs that its first weights came from."""
     return run.step() + int(run.environment.get("steps_before", 0))
+
+
+@torch.no_grad()
+def set_token_vectors(
+    module: PretrainingModel, corpus: AnyCorpus, config: TokenVectorsConfig, seed: int, processes: Processes
+) -> None:
+    """Give the table of tokens the vectors of what stands beside each in the text; tokens that it lacks keep theirs."""
+    table, vocabulary = module.model.embedding.weight, corpus.tokenizer.size
+    shares = corpus.shares if isinstance(corpus, Mixture) else (1.0,)
+    texts = [(each.train, share) for each, share in zip(corpora_of(corpus), shares, strict=True)]
+    width = table.shape[1]
+    found = torch.from_numpy(processes.once(lambda: neighbour_vectors(texts, vocabulary, width, config.window, seed)))
+    known = found.any(dim=1)
+    vectors = found[known] * (config.scale * width**0.5)
+    table[:vocabulary][known.to(table.device)] = vectors.to(table)
 
 
 class Start(Config):

@@ -10,6 +10,7 @@ from bakeoff.models.layer import compile_within
 from bakeoff.models.stack import parts_in
 from bakeoff.resources.device import Placement, reset_peak_memory, resolve_precision
 from bakeoff.runs.environment import environment
+from bakeoff.training.initial_weights import set_token_vectors
 from bakeoff.training.settling import Settled
 from bakeoff.training.stages import Stages, make_batches
 from bakeoff.training.teachers import Teachers
@@ -58,6 +59,8 @@ def prepare(settled: Settled) -> Prepared:
     here = environment(*placement, opened.asked.processes.size)
     start = None if opened.trained else opened.asked.start
     taken = None if start is None else start.load(module, corpus)
+    if recipe.training.token_vectors is not None and start is None and not opened.trained:
+        set_token_vectors(module, corpus, recipe.training.token_vectors, opened.seed, opened.asked.processes)
     if opened.asked.processes.shards:
         shard(module, parts_in(module), opened.asked.processes, device)
     teachers = None if opened.asked.finish_now else Teachers.load(recipe, corpus, device)
