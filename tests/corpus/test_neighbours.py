@@ -50,7 +50,7 @@ def by_dictionaries(texts, vocabulary, width, window):
                 math.log(count / chance) if count > chance * (1 + 1e-9) else 0.0
             )
     left, values, _ = np.linalg.svd(information, full_matrices=False)
-    return information, (left * np.sqrt(values))[:, : min(width, vocabulary - 1)]
+    return information, (left * np.sqrt(values))[:, :width]
 
 
 @given(documents=DOCUMENTS, window=st.integers(1, 4), chunk=st.integers(1, 9))
@@ -93,6 +93,14 @@ def test_of_a_large_vocabulary_the_largest_singular_values_are_kept(monkeypatch)
     centred = found - found.mean(axis=0)
     expected = centred / np.linalg.norm(centred, axis=1, keepdims=True)
     assert cosines(few) == pytest.approx(expected @ expected.T, abs=1e-4)
+
+
+def test_tokens_that_the_text_lacks_change_nothing():
+    tokens = text(4, 30)
+    few = neighbour_vectors([(split([tokens]), 1.0)], 30, 8, 2, seed=0)
+    among_many = neighbour_vectors([(split([tokens]), 1.0)], 4000, 8, 2, seed=0)
+    assert cosines(among_many[:30]) == pytest.approx(cosines(few), abs=1e-5)
+    assert not among_many[30:].any()
 
 
 def test_a_seed_turns_the_vectors_and_no_cosine():

@@ -47,11 +47,10 @@ def neighbour_vectors(
         window: the farthest distance of neighbours.
         seed: the seed of the rotation.
     """
-    found = np.zeros((vocabulary, width))
-    known = _singular(_followed(texts, vocabulary, window), min(width, vocabulary - 1))
-    seen = np.linalg.norm(known, axis=1) > _ROUNDING
+    found = _singular(_followed(texts, vocabulary, window), width)
+    seen = np.linalg.norm(found, axis=1) > _ROUNDING
     if seen.any():
-        found[seen, : known.shape[1]] = known[seen] - known[seen].mean(axis=0)
+        found[seen] -= found[seen].mean(axis=0)
     lengths = np.linalg.norm(found, axis=1, keepdims=True)
     found = np.divide(found, lengths, out=np.zeros_like(found), where=lengths > _ROUNDING)
     rotation, _ = np.linalg.qr(np.random.default_rng(seed).standard_normal((width, width)))
@@ -90,22 +89,29 @@ def _pairs(
         yield distance, tokens[first], tokens[first + distance]
 
 
-def _singular(counts: Any, size: int) -> NDArray[np.float64]:
-    """(V, size) the left singular vectors of the largest singular values, times the roots of these."""
+def _singular(counts: Any, width: int) -> NDArray[np.float64]:
+    """(V, width) left singular vectors, those of the largest singular values first, times the roots of these.
+
+    Tokens that the text lacks are left out of the decomposition, and have zeros, as have directions that it lacks.
+    """
     from scipy import sparse
     from scipy.sparse.linalg import svds
 
     both = sparse.hstack([_positive_information(counts), _positive_information(counts.T.tocsr())]).tocsr()
-    if size < 1 or not both.nnz:
-        return np.zeros((both.shape[0], 0))
-    if both.shape[0] <= _DENSE:
-        left, values, _ = np.linalg.svd(both.toarray(), full_matrices=False)
+    there = np.flatnonzero(np.diff(both.indptr))
+    found = np.zeros((both.shape[0], width))
+    if not len(there):
+        return found
+    if len(there) <= _DENSE:
+        left, values, _ = np.linalg.svd(both[there].toarray(), full_matrices=False)
     else:
-        left, values, _ = svds(both, k=size, v0=np.ones(both.shape[0]), return_singular_vectors="u")
+        size = min(width, len(there) - 1)
+        left, values, _ = svds(both[there], k=size, v0=np.ones(len(there)), return_singular_vectors="u")
         left, values = left[:, ::-1], values[::-1]
     values = np.where(values > _ROUNDING * values.max(), values, 0.0)
-    scaled: NDArray[np.float64] = left[:, :size] * np.sqrt(values[:size])
-    return scaled
+    scaled = (left * np.sqrt(values))[:, :width]
+    found[there, : scaled.shape[1]] = scaled
+    return found
 
 
 def _positive_information(counts: Any) -> Any:
