@@ -56,6 +56,19 @@ def test_where_no_budget_is_shown_to_pay_the_sentence_does_not_begin_with_one():
     assert "by the means alone it gains from" in said
 
 
+def test_a_gain_that_only_its_own_point_shows_is_said_to_be_lost_by_the_correction_for_all():
+    """The section on gains shows it by the correction of that point, and would be contradicted."""
+    points = []
+    for at, gained, p in ((10, 0.0, 0.9), (30, 0.01, 0.5), (100, 0.05, 0.03)):
+        made = point(at, {"a": 0.7 + gained}, {"a": 0.7})
+        seen = {"difference": gained, "interval": (gained - 0.04, gained + 0.04), "p": p}
+        points.append(made.model_copy(update={"gains": {"a": made.gains["a"].model_copy(update=seen)}}))
+    made = series("TREC", "budget", points, False)
+    assert not any(each.gains["a"].real for each in made.points)
+    (said,) = series_sentences(make_results(), made)
+    assert said.endswith("no gain exceeds the noise after the correction for all of these budgets.")
+
+
 def test_what_would_decide_a_point_is_said_for_the_correction_of_all_points():
     points = [point(at, {"a": 0.7, "b": 0.7}) for at in (10, 100, 1000)]
     made = series("TREC", "rows", points, False)

@@ -48,7 +48,7 @@ def _pays(series: Series, even: BreakEven) -> str:
             f"by the means alone it gains from {_percent(even.estimate)} of the budget on."
         )
     ends = f"at most {_percent(high)}" if low is None else f"{_percent(low)} to {_percent(high)}"
-    real = "no gain exceeds the noise"
+    real = "no gain exceeds the noise after the correction for all of these budgets"
     if even.real_from is not None:
         real = f"beyond the noise {'at' if even.real_from == highest else 'from'} {even.real_from:g} %"
     place = f"gains from {_percent(even.estimate)} of the budget on"
