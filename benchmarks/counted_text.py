@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from public_tasks import FINE_TUNING, PAYING, SETTINGS, public_task
+from public_tasks import KNOWN, known_task
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.frozen import FrozenEstimator
@@ -24,15 +24,11 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 
-from bakeoff.comparison.planning.task_plan import TaskPlan
 from bakeoff.tasks.data import load_task
 
 STRETCH = 200
 WIDTHS = (50, 100, 200, 300)
 STRENGTHS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
-
-
-KNOWN = {**PAYING, **SETTINGS}
 
 
 def first(vectors: NDArray[np.float64], width: int) -> NDArray[np.float64]:
@@ -75,9 +71,7 @@ def main() -> None:
     counts = TfidfVectorizer(min_df=3, sublinear_tf=True)
     directions = TruncatedSVD(max(WIDTHS), random_state=0).fit(counts.fit_transform(stretches(given.text)))
     for name in given.tasks:
-        settings = KNOWN[name] | {"finetune": FINE_TUNING | KNOWN[name]["finetune"]}
-        task = TaskPlan.model_validate(public_task(name, given.data.resolve(), given.out, **settings))
-        data = load_task(task.data)
+        data = load_task(known_task(name, given.data, given.out).data)
         train, test = [*data.train, *data.dev], data.test
         best = chosen([each.texts[0] for each in train], [each.label for each in train], counts, directions)
         accuracy = best.score([each.texts[0] for each in test], [each.label for each in test])

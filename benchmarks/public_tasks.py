@@ -7,6 +7,7 @@ authors publish them.
 from pathlib import Path
 from typing import Any
 
+from bakeoff.comparison.planning.task_plan import TaskPlan
 from bakeoff.comparison.results import Results
 
 TASKS: dict[str, dict[str, Any]] = {
@@ -124,6 +125,16 @@ def public_task(name: str, data: Path, out: Path, **settings: Any) -> dict[str, 
         path.write_text("\n".join(["\t".join(HEADERS[name]), *lines]) + "\n", encoding="utf-8")
         task[part] = str(path)
     return task
+
+
+KNOWN = {**PAYING, **SETTINGS}
+"""The settings of every task that has any, by its name."""
+
+
+def known_task(name: str, data: Path, out: Path) -> TaskPlan:
+    """A task with the settings of these benchmarks; `data` and `out` as of `public_task`."""
+    settings = KNOWN[name] | {"finetune": FINE_TUNING | KNOWN[name]["finetune"]}
+    return TaskPlan.model_validate(public_task(name, data.resolve(), out, **settings))
 
 
 def public_tasks(

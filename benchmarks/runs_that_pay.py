@@ -12,7 +12,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from public_tasks import FINE_TUNING, PAYING, SETTINGS, public_task
+from public_tasks import KNOWN, SETTINGS, known_task
 
 import bakeoff
 from bakeoff.comparison.planning.task_plan import TaskPlan
@@ -20,8 +20,6 @@ from bakeoff.comparison.running.tasks import baselines
 from bakeoff.json_files import read_json
 from bakeoff.runs.run import Run
 from bakeoff.tasks.data import load_task
-
-KNOWN = {**PAYING, **SETTINGS}
 
 
 def score(source: Any, tokenizer: Path | None, task: TaskPlan, out: Path, seed: int, threads: int) -> float:
@@ -60,10 +58,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    tasks = {}
-    for name in options.tasks:
-        settings = KNOWN[name] | {"finetune": FINE_TUNING | KNOWN[name]["finetune"]}
-        tasks[name] = TaskPlan.model_validate(public_task(name, options.data.resolve(), options.out, **settings))
+    tasks = {name: known_task(name, options.data, options.out) for name in options.tasks}
     print("| | " + " | ".join(tasks) + " |\n" + "|---" * (1 + len(tasks)) + "|", flush=True)
     for path in options.runs:
         run, cells = Run.open(path), []
