@@ -4,6 +4,7 @@ Shapes: N gathered rows, D model width, E embedding width, V vocabulary.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
@@ -13,6 +14,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from bakeoff.config import Config
+from bakeoff.errors import UserError
 from bakeoff.objectives.heads import Head, TokenHead, UntiedTokenHead
 from bakeoff.ops.cross_entropy import cross_entropy
 from bakeoff.ops.divergence import divergence
@@ -46,6 +48,18 @@ class DistillationConfig(Config):
             if teachers.count(name) > 1:
                 raise ValueError(f"{name} is listed twice")
         return teachers
+
+
+def require_each_once(runs: Sequence[Path]) -> None:
+    """Refuse one run as two teachers, by whatever paths.
+
+    Raises:
+        UserError: a run is listed twice.
+    """
+    places = [run.resolve() for run in runs]
+    for number, run in enumerate(runs):
+        if places[number] in places[:number]:
+            raise UserError(f"{run}: listed twice; its share of the mean would be another than is meant")
 
 
 class Known(NamedTuple):

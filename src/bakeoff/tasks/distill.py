@@ -14,6 +14,7 @@ from bakeoff.durable import write_atomically
 from bakeoff.errors import UserError
 from bakeoff.json_files import json_lines
 from bakeoff.machine.launch import require_no_torchrun
+from bakeoff.objectives.distillation import require_each_once
 from bakeoff.reading.text_files import TextFile, is_blank
 from bakeoff.recipe import Recipe
 from bakeoff.resources.thread_choice import Asked
@@ -129,10 +130,9 @@ def _require_alike(teachers: Sequence[FinetunedRun]) -> TextsConfig:
             raise UserError(
                 f"{each.path}: fine-tuned for {each.task.kind}; the teacher of a classifier is a classifier"
             )
+    require_each_once([each.path for each in teachers])
     first = teachers[0]
-    for number, each in enumerate(teachers[1:], start=1):
-        if any(each.path.resolve() == other.path.resolve() for other in teachers[:number]):
-            raise UserError(f"{each.path}: listed twice; its share of the mean would be another than is meant")
+    for each in teachers[1:]:
         if set(each.learned.classes) != set(first.learned.classes):
             raise UserError(f"{each.path}: has other classes than {first.path}; teachers share them")
         if each.task.input_sides != first.task.input_sides:

@@ -11,7 +11,7 @@ from bakeoff.corpus.mixture import AnyCorpus
 from bakeoff.display.wording import counted, listed
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
-from bakeoff.objectives.distillation import DistillationConfig, Distilled, Known, known
+from bakeoff.objectives.distillation import DistillationConfig, Distilled, Known, known, require_each_once
 from bakeoff.objectives.mlm import MaskedLanguageModelConfig
 from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.objectives.registry import OBJECTIVES
@@ -43,10 +43,7 @@ def teachers_of(recipe: Recipe, corpus: AnyCorpus) -> list[Teacher]:
     """
     distillation = recipe.training.distillation
     taught = [] if distillation is None else [_opened(name, recipe, corpus) for name in distillation.teachers]
-    places = [each.run.path.resolve() for each in taught]
-    for number, each in enumerate(taught):
-        if places[number] in places[:number]:
-            raise UserError(f"{each.run.path}: listed twice; its share of the mean would be another than is meant")
+    require_each_once([each.run.path for each in taught])
     return taught
 
 
