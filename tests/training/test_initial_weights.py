@@ -21,7 +21,8 @@ from bakeoff.training.pretrain import pretrain
 
 
 def train(recipe, corpus, out, **options):
-    return pretrain(recipe, corpus.path, out, progress=False, device="cpu", **options)
+    path = None if corpus is None else corpus.path
+    return pretrain(recipe, path, out, progress=False, device="cpu", **options)
 
 
 def validations(run):
@@ -67,6 +68,17 @@ def test_it_goes_on_from_the_runs_loss_with_the_runs_recipe(albert, corpus, tmp_
     assert run.environment["origin"] == f"from {albert.path}"
     assert f"| begun | from {albert.path} |" in (run.path / "README.md").read_text()
     assert "begun |" not in (albert.path / "README.md").read_text()
+
+
+def test_one_killed_before_its_first_checkpoint_does_not_go_on_from_chance(albert, corpus, tmp_path, monkeypatch):
+    start, out = Start(run=albert.path), tmp_path / "run"
+    interrupted(monkeypatch, 0, lambda: train(None, corpus, out, start=start))
+    shutil.rmtree(out / "checkpoints")  # as a kill leaves it
+    (out / "metrics.jsonl").unlink(missing_ok=True)
+    with pytest.raises(UserError, match=f"begun from {albert.path}, and stopped before its first checkpoint; give"):
+        train(None, None, out, resume=True)
+    run = train(None, corpus, out, start=start, resume=True)
+    assert validations(run)[0] == validations(albert)[-1]
 
 
 def test_unsharing_by_the_recipe_keeps_the_loss(albert, corpus, tmp_path):

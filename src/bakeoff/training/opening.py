@@ -73,7 +73,7 @@ class Opened(NamedTuple):
     @property
     def trained(self) -> bool:
         """Whether weights of an earlier call are gone on with."""
-        return self.run is not None and (self.run.finished or bool(list_checkpoints(self.run.checkpoints)))
+        return self.run is not None and _trained(self.run)
 
 
 def open_training(asked: Asked) -> Opened:
@@ -157,10 +157,26 @@ def _recipe(asked: Asked, run: Run | None) -> Recipe:
 
 
 def _origin(asked: Asked, run: Run | None) -> str | None:
-    """The runs that the first weights come from, in words; None: chance."""
+    """The runs that the first weights come from, in words; None: chance.
+
+    Raises:
+        UserError: a run that began from others is gone on with before its first checkpoint, and they are not named.
+    """
     if asked.start is not None:
         return str(asked.start)
-    return None if run is None or asked.recipe is not None else run.environment.get("origin")
+    if run is None or asked.recipe is not None:
+        return None
+    origin: str | None = run.environment.get("origin")
+    if origin is not None and not _trained(run):
+        raise UserError(
+            f"{run.path}: begun {origin}, and stopped before its first checkpoint; give the run with the whole command "
+            "that it was begun with, and --resume"
+        )
+    return origin
+
+
+def _trained(run: Run) -> bool:
+    return run.finished or bool(list_checkpoints(run.checkpoints))
 
 
 def _steps_before(asked: Asked, run: Run | None) -> int:
