@@ -25,7 +25,7 @@ class TokenVectorsConfig(Config):
 
     window: int = Field(default=2, ge=1, le=100)
     """The farthest distance of neighbours, in tokens."""
-    scale: float = Field(default=0.3, gt=0)
+    scale: float = Field(default=0.3, gt=0, le=100)
     """Root of the mean square of the vectors' numbers."""
 
 

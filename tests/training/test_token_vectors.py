@@ -73,7 +73,18 @@ def test_a_mixture_has_its_shares(corpus, tmp_path):
     assert len(open_corpus(mixed).shares) == 2
 
 
-@pytest.mark.parametrize("wrong", [{"window": 0}, {"scale": 0}, {"width": 3}])
+def test_what_takes_long_is_said_and_what_has_no_effect_too(corpus, tmp_path, capsys):
+    recipe = shrink("laptop-encoder-tiny", **STEPS, **VECTORS)
+    first = bakeoff.pretrain(recipe, corpus.path, tmp_path / "first", device="cpu")
+    line = f"laptop-encoder-tiny: vectors of tokens by their neighbours in {len(corpus.train.tokens):,} tokens\n"
+    assert line in capsys.readouterr().err
+    bakeoff.pretrain(recipe, corpus.path, tmp_path / "second", device="cpu", start=Start(run=first.path))
+    said = capsys.readouterr().err
+    assert f"training.token_vectors has no effect: the table of tokens begins from {first.path}\n" in said
+    assert "by their neighbours" not in said
+
+
+@pytest.mark.parametrize("wrong", [{"window": 0}, {"scale": 0}, {"scale": 1e30}, {"width": 3}])
 def test_what_makes_no_vectors_is_refused(wrong):
     with pytest.raises(UserError, match=r"training\.token_vectors"):
         load_recipe("laptop-encoder-tiny").changed({"training.token_vectors": wrong})

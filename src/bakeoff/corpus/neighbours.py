@@ -35,6 +35,11 @@ _SMOOTHING = 0.75
 """The power of the counts of contexts."""
 
 
+def counted_tokens(split: Split) -> int:
+    """The number of a text's tokens whose neighbours are counted."""
+    return min(len(split.tokens), MOST_TOKENS)
+
+
 def neighbour_vectors(
     texts: Sequence[tuple[Split, float]], vocabulary: int, width: int, window: int, seed: int
 ) -> NDArray[np.float32]:
@@ -64,7 +69,7 @@ def _followed(texts: Sequence[tuple[Split, float]], vocabulary: int, window: int
 
     counts = sparse.csr_array((vocabulary, vocabulary))
     for split, share in texts:
-        length = min(len(split.tokens), MOST_TOKENS)
+        length = counted_tokens(split)
         for start in range(0, length, _CHUNK):
             for distance, first, second in _pairs(split, start, min(start + _CHUNK, length), window):
                 weights = np.full(len(first), share / length / distance)

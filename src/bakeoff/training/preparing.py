@@ -4,6 +4,10 @@ from typing import Any, NamedTuple
 
 import torch
 
+from bakeoff.corpus.mixture import corpora_of
+from bakeoff.corpus.neighbours import counted_tokens
+from bakeoff.display.progress import TrainingProgress
+from bakeoff.display.wording import counted
 from bakeoff.distributed.shards import shard
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.layer import compile_within
@@ -35,8 +39,12 @@ class Prepared(NamedTuple):
     """The runs whose probabilities are learned; None: none, or no step is taken any more."""
 
 
-def prepare(settled: Settled) -> Prepared:
+def prepare(settled: Settled, shown: TrainingProgress) -> Prepared:
     """Build the module and its batches.
+
+    Args:
+        settled: what was decided.
+        shown: where lines are shown on what takes long, or has no effect.
 
     Raises:
         UserError: the corpus has no rows for the recipe, or weights of other runs do not fit.
@@ -59,8 +67,13 @@ def prepare(settled: Settled) -> Prepared:
     here = environment(*placement, opened.asked.processes.size)
     start = None if opened.trained else opened.asked.start
     taken = None if start is None else start.load(module, corpus)
-    if recipe.training.token_vectors is not None and start is None and not opened.trained:
-        set_token_vectors(module, corpus, recipe.training.token_vectors, opened.seed, opened.asked.processes)
+    vectors = None if opened.trained else recipe.training.token_vectors
+    if vectors is not None and start is not None:
+        shown.remark(f"{recipe.name}: training.token_vectors has no effect: the table of tokens begins {start}")
+    elif vectors is not None:
+        tokens = sum(counted_tokens(each.train) for each in corpora_of(corpus))
+        shown.line(f"{recipe.name}: vectors of tokens by their neighbours in {counted(tokens, 'token')}")
+        set_token_vectors(module, corpus, vectors, opened.seed, opened.asked.processes)
     if opened.asked.processes.shards:
         shard(module, parts_in(module), opened.asked.processes, device)
     teachers = None if opened.asked.finish_now else Teachers.load(recipe, corpus, device)

@@ -132,7 +132,7 @@ def _run_of(
 ) -> Run:
     """Train, in micro-batches that become smaller where memory runs out; and write what comes of it."""
     name, shown, asked = settled.recipe.name, progress if processes.first else False, settled.opened.asked
-    prepared = prepare(settled)
+    prepared = prepare(settled, TrainingProgress(name, 0, shown))
     on = [] if asked.finish_now else [f"{name}: on {_first_line(settled.recipe, prepared, processes)}"]
     facts = {"initial_weights": prepared.taken, **prepared.here}
     with running(settled, facts) as run, TrainingProgress(name, settled.steps, shown, on) as bar:
@@ -146,7 +146,7 @@ def _run_of(
             del training, prepared
             return_device_memory(settled.opened.device)
             bar.line(line)
-            prepared = prepare(settled)
+            prepared = prepare(settled, bar)
         if finished:  # else a stop at `until`
             training.average()
         processes.wait()  # until the first one has written all
