@@ -5,9 +5,15 @@ import pytest
 import bakeoff
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
+from tests.conftest import shrink
 from tests.interop.elsewhere import write_wordpiece
+from tests.interop.fitted_runs import files, fitted
 
 transformers = pytest.importorskip("transformers")
+
+ODD = ["one\nriver", "  a  stone\t", "cafe\u0301", " ", "[SEP] green [PAD]", "a [MASK] window"]
+"""Texts that are not read letter by letter here: of white space, decomposed, with names of special tokens."""
 
 
 def test_classifier_answers_in_a_pipeline_as_here(tmp_path):
@@ -38,3 +44,15 @@ def test_classifier_answers_in_a_pipeline_as_here(tmp_path):
     for own, each in zip(bakeoff.predict(made.path, texts), theirs, strict=True):
         assert own["label"] == each["label"]
         assert own["probability"] == pytest.approx(each["score"], abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["byte_bpe", "wordpiece"])
+def test_odd_texts_are_read_there_as_here(kind, text_folder, tmp_path):
+    corpus = bakeoff.prepare(
+        [text_folder], tmp_path / "corpus", tokenizer=TokenizerConfig(kind=kind, size=300), progress=False
+    )
+    columns = {"text_column": "t", "label_column": "y"}
+    task = bakeoff.ClassificationConfig(**files(tmp_path, lambda n, t: {"t": t, "y": "ab"[n % 2]}), **columns)
+    run, job = fitted(shrink("gpt2-tiny"), task, corpus, tmp_path)
+    theirs = transformers.AutoTokenizer.from_pretrained(job["folder"])(ODD)["input_ids"]
+    assert [each.tolist() for each in FinetunedRun.open(run).format().encode(ODD).ids] == theirs

@@ -74,7 +74,7 @@ def export(run: Path, out: Path, *, pooling: str | None = None) -> Exported:
     write = import_module("bakeoff.interop.hugging_face.export").export
     with unfinished(out) as folder:
         inner = write(run, folder / "0_Transformer")
-        _pad_after(folder / "0_Transformer" / "tokenizer_config.json")
+        _read_as_here(folder / "0_Transformer" / "tokenizer_config.json")
         has_code = (folder / "0_Transformer" / "modeling_bakeoff.py").is_file()
         write_json(folder / "modules.json", _modules(embedder.taught))
         write_json(
@@ -108,9 +108,12 @@ def export(run: Path, out: Path, *, pooling: str | None = None) -> Exported:
     return Exported(out, "sentence-transformers", f'SentenceTransformer("{out}"{code})', difference, remarks)
 
 
-def _pad_after(path: Path) -> None:
-    """Have the tokenizer pad after the tokens, as models that count positions from a row's beginning need it here."""
-    write_json(path, {**read_json(path), "padding_side": "right"})
+def _read_as_here(path: Path) -> None:
+    """Have the tokenizer pad after the tokens, and take the names of special tokens in a text for text.
+
+    Models that count positions from a row's beginning need the former here.
+    """
+    write_json(path, {**read_json(path), "padding_side": "right", "split_special_tokens": True})
 
 
 def _write_taught(folder: Path, taught: Taught) -> None:

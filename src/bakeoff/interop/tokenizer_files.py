@@ -47,6 +47,8 @@ class TokenizerSettings(NamedTuple):
     """Number of marks of gaps after the vocabulary, see `with_marks`."""
     separators: int = 1
     """Number of separators between the texts of a pair."""
+    plain: bool = False
+    """Whether `[MASK]` and the like in a text are text, as in Bakeoff, and not the special tokens of these names."""
     rows: int | None = None
     """Rows of the model's table; special tokens with ids from here on are left out together with their roles; None: the
     table has all of them."""
@@ -98,6 +100,8 @@ def write_tokenizer(tokenizer: Tokenizer, folder: Path, settings: TokenizerSetti
     remarks = []
     if settings.cleans and tokenizer.end_of_line is None:
         steps = [normalizers.NFC(), normalizers.Replace(tokenizers.Regex(r"\s+"), " ")]
+        if settings.plain:  # else a stretch between special tokens would lose its white space, too
+            steps.append(normalizers.Strip())
         inner.normalizer = normalizers.Sequence([*steps, *([inner.normalizer] if inner.normalizer else [])])
     if tokenizer.end_of_line is not None:
         remarks.append("the ends of lines are tokens; a text is to be given with a space before and after each")
@@ -109,6 +113,8 @@ def write_tokenizer(tokenizer: Tokenizer, folder: Path, settings: TokenizerSetti
         "model_input_names": ["input_ids", *(["token_type_ids"] if settings.segments else []), "attention_mask"],
         **{f"{role}_token": token for role, token in named.items()},
     }
+    if settings.plain:
+        values["split_special_tokens"] = True
     if settings.longest is not None:
         values["model_max_length"] = settings.longest
     if settings.generates and "sep" in named:

@@ -182,9 +182,10 @@ def _tokenizer_settings(run: Run | FinetunedRun, chosen: FamilyChoice, rows: int
         segments,
         generates=generates,
         pads_before=generates or (chosen.head is not None and chosen.head.pads_before),
-        cleans=False,
+        cleans=isinstance(run, FinetunedRun),
         marks=recipe.extra_tokens,
         separators=run.config.separators if isinstance(run, FinetunedRun) else 1,
+        plain=isinstance(run, FinetunedRun),
         rows=rows,
     )
 

@@ -62,6 +62,7 @@ def describe_finetuned(run: FinetunedRun) -> Described:
         run.config.length,
         config["uses_segments"],
         separators=run.config.separators,
+        plain=True,
     )
 
     def computed(batch: Row[Tensor]) -> dict[str, Tensor]:
@@ -94,6 +95,7 @@ def _writing(run: FinetunedRun, head: WritingHead) -> Described:
         generates=not source,
         pads_before=not source,
         marks=recipe.extra_tokens,
+        plain=True,
     )
 
     def computed(batch: Row[Tensor]) -> dict[str, Tensor]:
