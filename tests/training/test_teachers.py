@@ -184,7 +184,7 @@ def test_a_changed_teacher_is_refused_where_a_training_goes_on(stopped, tmp_path
 
 def test_a_lost_teacher_ends_no_run_that_is_finished_as_it_is(stopped, tmp_path):
     shutil.rmtree(tmp_path / "teacher")
-    with pytest.raises(UserError, match=r"teacher: no such run"):
+    with pytest.raises(UserError, match=r"no such run, and .* learns from it .*; give where it stands now"):
         pretrain(None, None, stopped.path, resume=True, progress=False, device="cpu")
     run = pretrain(None, None, stopped.path, finish_now=True, progress=False, device="cpu")
     assert run.summary["steps"] == 4

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import torch
@@ -48,6 +49,11 @@ def teachers_of(recipe: Recipe, corpus: AnyCorpus) -> list[Teacher]:
 
 
 def _opened(name: str, recipe: Recipe, corpus: AnyCorpus) -> Teacher:
+    if not Path(name).exists():
+        raise UserError(
+            f"{name}: no such run, and {recipe.name} learns from it (training.distillation); give where it stands now, "
+            "or set training.distillation=null beside a recipe"
+        )
     run = Run.open_finished(name)
     run.require_sizes()
     learned = {part.kind: part for part in run.recipe.objective}

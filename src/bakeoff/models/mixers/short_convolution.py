@@ -91,7 +91,10 @@ def of_layer(value: int | list[int], layer: int, key: str) -> int:
     elif layer < len(value):
         size = value[layer]
     else:
-        raise UserError(f"{key}: the list has {len(value)} sizes, but there is a layer {layer + 1}")
+        raise UserError(
+            f"{key}: the list has {len(value)} sizes, but there is a layer {layer + 1}; set it in the recipe to one "
+            "for each layer"
+        )
     if size < 1:
         raise UserError(f"{key}: {size} is not a positive number")
     return size
