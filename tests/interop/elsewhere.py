@@ -10,6 +10,9 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz.,", *"中文字かな"]
 WORDS += [f"##{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"] + ["the", "model", "##ing", "reads"]
 
+ODD = ["one\nriver", "  a  stone\t", "cafe\u0301", " ", "[SEP] green [PAD]", "a [MASK] window"]
+"""Texts that are not read letter by letter here: of white space, decomposed, with names of special tokens."""
+
 
 def write_wordpiece(folder: Path) -> int:
     """A vocab.txt alone, as BERT's first files were."""

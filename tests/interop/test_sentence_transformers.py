@@ -6,6 +6,12 @@ import pytest
 from bakeoff.errors import UserError
 from bakeoff.interop import sentence_transformers
 from bakeoff.interop.export import export
+from bakeoff.preparation.prepare import prepare
+from bakeoff.reading.aligned import clean
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
+from bakeoff.vectors.embedder import Embedder
+from bakeoff.vectors.options import VectorConfig
+from tests.interop.elsewhere import ODD
 from tests.untrained_runs import untrained
 
 
@@ -35,6 +41,18 @@ def test_the_library_is_told_one_pooling_and_the_length_of_rows(pooling, corpus,
     assert said["word_embedding_dimension"] == run.recipe.model.output_width
     rows = json.loads((made.path / "0_Transformer/sentence_bert_config.json").read_text())
     assert rows == {"max_seq_length": run.recipe.input.length, "do_lower_case": False}
+
+
+@pytest.mark.parametrize("name", ["gpt2-tiny", "laptop-encoder-tiny"])
+def test_odd_texts_are_read_there_as_here(name, text_folder, tmp_path, monkeypatch):
+    transformers = pytest.importorskip("transformers")
+    monkeypatch.setattr(sentence_transformers, "find_spec", lambda name: None)
+    tokenizer = TokenizerConfig(kind="byte_bpe", size=300)
+    run = untrained(name, prepare([text_folder], tmp_path / "corpus", tokenizer=tokenizer), tmp_path / "run")
+    made = export(run.path, tmp_path / "out", to="sentence-transformers")
+    theirs = transformers.AutoTokenizer.from_pretrained(made.path / "0_Transformer")(ODD)["input_ids"]
+    ours = Embedder(run, VectorConfig(), "cpu").format.encode([*map(clean, ODD)]).ids
+    assert [each.tolist() for each in ours] == theirs
 
 
 @pytest.mark.slow

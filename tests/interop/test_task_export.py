@@ -7,13 +7,10 @@ from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from tests.conftest import shrink
-from tests.interop.elsewhere import write_wordpiece
+from tests.interop.elsewhere import ODD, write_wordpiece
 from tests.interop.fitted_runs import files, fitted
 
 transformers = pytest.importorskip("transformers")
-
-ODD = ["one\nriver", "  a  stone\t", "cafe\u0301", " ", "[SEP] green [PAD]", "a [MASK] window"]
-"""Texts that are not read letter by letter here: of white space, decomposed, with names of special tokens."""
 
 
 def test_classifier_answers_in_a_pipeline_as_here(tmp_path):

@@ -11,14 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tokenizers
 
 from bakeoff.display import markdown
 from bakeoff.errors import UserError
 from bakeoff.interop.export import Exported, write_json
+from bakeoff.interop.tokenizer_files import clean_first
 from bakeoff.json_files import read_json
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tensors import load_tensors, save_tensors
+from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.unfinished import require_free, unfinished
 from bakeoff.vectors.embed import embed
 from bakeoff.vectors.embedder import Embedder
@@ -41,6 +44,7 @@ COMPARED = [
     "a",
     "Ein Satz mit Umlauten: Äpfel, Öl, Übung; and several words more, so that the two are not of one length.",
     "A long text is cut. " * 200,
+    "  Two\nlines, with  a decomposed cafe\u0301\t",
 ]
 """Texts whose vectors are compared."""
 
@@ -74,7 +78,7 @@ def export(run: Path, out: Path, *, pooling: str | None = None) -> Exported:
     write = import_module("bakeoff.interop.hugging_face.export").export
     with unfinished(out) as folder:
         inner = write(run, folder / "0_Transformer")
-        _read_as_here(folder / "0_Transformer" / "tokenizer_config.json")
+        _read_as_here(folder / "0_Transformer", Run.open_trained(run).tokenizer)
         has_code = (folder / "0_Transformer" / "modeling_bakeoff.py").is_file()
         write_json(folder / "modules.json", _modules(embedder.taught))
         write_json(
@@ -108,12 +112,17 @@ def export(run: Path, out: Path, *, pooling: str | None = None) -> Exported:
     return Exported(out, "sentence-transformers", f'SentenceTransformer("{out}"{code})', difference, remarks)
 
 
-def _read_as_here(path: Path) -> None:
-    """Have the tokenizer pad after the tokens, and take the names of special tokens in a text for text.
+def _read_as_here(folder: Path, tokenizer: Tokenizer) -> None:
+    """Have the tokenizer read texts as `embed` does, and pad after the tokens.
 
-    Models that count positions from a row's beginning need the former here.
+    Models that count positions from a row's beginning need the latter here.
     """
-    write_json(path, {**read_json(path), "padding_side": "right", "split_special_tokens": True})
+    settings, file = folder / "tokenizer_config.json", folder / "tokenizer.json"
+    write_json(settings, {**read_json(settings), "padding_side": "right", "split_special_tokens": True})
+    if tokenizer.end_of_line is None:
+        inner = tokenizers.Tokenizer.from_file(str(file))
+        clean_first(inner, plain=True)
+        inner.save(str(file))
 
 
 def _write_taught(folder: Path, taught: Taught) -> None:

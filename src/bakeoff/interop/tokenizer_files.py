@@ -99,10 +99,7 @@ def write_tokenizer(tokenizer: Tokenizer, folder: Path, settings: TokenizerSetti
     _put_around(inner, single.split(), pair.split(), shown)
     remarks = []
     if settings.cleans and tokenizer.end_of_line is None:
-        steps = [normalizers.NFC(), normalizers.Replace(tokenizers.Regex(r"\s+"), " ")]
-        if settings.plain:  # else a stretch between special tokens would lose its white space, too
-            steps.append(normalizers.Strip())
-        inner.normalizer = normalizers.Sequence([*steps, *([inner.normalizer] if inner.normalizer else [])])
+        clean_first(inner, settings.plain)
     if tokenizer.end_of_line is not None:
         remarks.append("the ends of lines are tokens; a text is to be given with a space before and after each")
     inner.save(str(folder / "tokenizer.json"))
@@ -123,6 +120,20 @@ def write_tokenizer(tokenizer: Tokenizer, folder: Path, settings: TokenizerSetti
         values["additional_special_tokens"] = _marks(settings.marks)
     write_json(folder / "tokenizer_config.json", values)
     return remarks
+
+
+def clean_first(inner: tokenizers.Tokenizer, plain: bool) -> None:
+    """Have a tokenizer first bring texts to NFC, and white space to single spaces, as `bakeoff prepare` does.
+
+    Args:
+        inner: the tokenizer, which is changed.
+        plain: whether it takes the names of special tokens in a text for text. White space around a text is left out
+            then; otherwise a stretch between special tokens would lose its own.
+    """
+    steps = [normalizers.NFC(), normalizers.Replace(tokenizers.Regex(r"\s+"), " ")]
+    if plain:
+        steps.append(normalizers.Strip())
+    inner.normalizer = normalizers.Sequence([*steps, *([inner.normalizer] if inner.normalizer else [])])
 
 
 def _marks(count: int) -> list[str]:
