@@ -48,6 +48,7 @@ def read(folder, items, **changes):
         ({"recipe": "./mine", "budget": 0, "corpus": "other"}, "corpus would have no effect: with a budget of 0 the"),
         ({"recipe": "./mine", "budget": 0, "tokenizer": "mine"}, "tokenizer would have no effect: with a budget of 0"),
         ({"recipe": "./mine", "budget": 0, "unshare": True}, "unshare would have no effect: with a budget of 0"),
+        ({"recipe": "./mine", "set": {"training.token_vectors.window": 3}}, "the table of tokens is the start's"),
         ({"recipe": "./mine", "tokenizer": {"kind": "word"}}, "tokenizer would have no effect: a start has its own"),
     ],
 )

@@ -10,6 +10,7 @@ from bakeoff.config import Config
 from bakeoff.errors import UserError
 from bakeoff.models.layer_map import GrowBy
 from bakeoff.optimization.budget import Budget
+from bakeoff.overrides import within
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
@@ -18,6 +19,9 @@ AS_IT_IS = "0"
 
 FROM_CHANCE = "random"
 """The start of a recipe that has a run's or a model's architecture, and random weights."""
+
+VECTORS = "training.token_vectors"
+"""The section of a recipe that says what a table of tokens begins with where no start has one."""
 
 
 def known_budget(value: str) -> str:
@@ -98,8 +102,11 @@ class OwnSettings(Config):
             given = {"corpus": self.corpus, "tokenizer": self.tokenizer, "grow": self.grow, "unshare": self.unshare}
             for key in (*(f"set: {key}" for key in changes), *(key for key, value in given.items() if value)):
                 yield f"{key} would have no effect: with a budget of 0 the run is compared as it is"
-        elif retokenized and not chance:
-            yield "tokenizer would have no effect: a start has its own, for which the text is prepared"
+        elif not chance:
+            for key in (key for key, value in changes.items() if within(key, VECTORS) and value is not None):
+                yield f"set: {key} would have no effect: the table of tokens is the start's"
+            if retokenized:
+                yield "tokenizer would have no effect: a start has its own, for which the text is prepared"
         if chance:
             for key, value in (("grow", self.grow), ("unshare", self.unshare)):
                 if value:
