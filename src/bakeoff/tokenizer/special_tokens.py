@@ -1,6 +1,6 @@
 """Special tokens: their usual names, and the special tokens of a given tokenizer."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import tokenizers
@@ -21,18 +21,24 @@ NAMES = {
 """Names of the token of each role in files of tokenizers, the usual name first."""
 
 
-def tokens_by_role(inner: tokenizers.Tokenizer, model: dict[str, Any]) -> dict[str, str | None]:
+def tokens_by_role(inner: tokenizers.Tokenizer, state: Mapping[str, Any]) -> dict[str, str | None]:
     """The special token of each role: a token of the vocabulary, else the usual name, under which it is to be added.
+
+    Of several names for a start or a separator the one is taken that the file puts around texts: a RoBERTa to which
+    somebody has added `[SEP]` still ends its rows with `</s>`.
 
     Args:
         inner: a tokenizer of the library.
-        model: the section of the tokenizer's file about the model, which may declare the unknown token.
+        state: the tokenizer's file, whose section about the model may declare the unknown token.
 
     Returns:
         The token by role of `NAMES`; None for a missing unknown token.
     """
-    tokens = {role: _first_of(inner, names) for role, names in NAMES.items()}
-    tokens["unknown"] = _unknown_token(inner, model) or tokens["unknown"]
+    around = set(_around(state.get("post_processor")))
+    tokens = {
+        role: _first_of(inner, sorted(names, key=lambda name: name not in around)) for role, names in NAMES.items()
+    }
+    tokens["unknown"] = _unknown_token(inner, state["model"]) or tokens["unknown"]
     for role, name in zip(NAMES, SPECIAL_TOKENS, strict=True):
         if tokens[role] is None and role != "unknown":
             tokens[role] = name
@@ -41,6 +47,20 @@ def tokens_by_role(inner: tokenizers.Tokenizer, model: dict[str, Any]) -> dict[s
 
 def _first_of(inner: tokenizers.Tokenizer, names: Iterable[str]) -> str | None:
     return next((name for name in names if inner.token_to_id(name) is not None), None)
+
+
+def _around(processor: Any) -> Iterator[str]:
+    """The special tokens that a post-processor puts around a text."""
+    if not isinstance(processor, dict):
+        return
+    for inner in processor.get("processors") or []:
+        yield from _around(inner)
+    for key in ("cls", "sep"):  # of BertProcessing and RobertaProcessing: a token and its id
+        if isinstance(pair := processor.get(key), list):
+            yield str(pair[0])
+    for piece in processor.get("single") or []:
+        if "SpecialToken" in piece:
+            yield piece["SpecialToken"]["id"]
 
 
 def _unknown_token(inner: tokenizers.Tokenizer, model: dict[str, Any]) -> str | None:

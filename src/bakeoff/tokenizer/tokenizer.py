@@ -62,7 +62,7 @@ class Tokenizer:
         self._inner, self._where = inner, where
         make_plain(inner)
         state: dict[str, Any] = json.loads(inner.to_str())
-        tokens = tokens_by_role(inner, state["model"])
+        tokens = tokens_by_role(inner, state)
         # Special tokens that a file has as ordinary vocabulary become special too, so that no text is taken for them.
         inner.add_special_tokens([name for name in tokens.values() if name is not None])
         inner.encode_special_tokens = True

@@ -67,7 +67,7 @@ def import_model(source: str | Path, out: str | Path, *, head: bool = True, pair
     family = family_of(config)
     theirs = _named(folder.tensors(), family)
     rows = config.whole("vocab_size")
-    text = tokenizer_text(folder, family.model_types[0])
+    text, said = tokenizer_text(folder, family.model_types[0], config.values)
     tokenizer_file.bounded(text, f"{folder.path}: its tokenizer", rows + len(SPECIAL_TOKENS))
     tokenizer = Tokenizer.from_string(filled_up(text, rows, f"{folder.path}: its tokenizer"), str(folder.path))
     recipe = _recipe(family, config, set(theirs), tokenizer, folder.path.resolve().name)
@@ -92,7 +92,7 @@ def import_model(source: str | Path, out: str | Path, *, head: bool = True, pair
         "rows": rows,
         "dtype": _dtype(theirs, folder),
         "config": dict(config.values),
-        "remarks": [*unused, *_remarks(taken, tokenizer, rows)],
+        "remarks": [*unused, *said, *_remarks(taken, tokenizer, rows)],
     }
     facts = {
         "seed": 0,

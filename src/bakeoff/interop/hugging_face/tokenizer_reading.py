@@ -11,26 +11,32 @@ from bakeoff.errors import UserError
 from bakeoff.interop.hugging_face.added_tokens import with_added
 from bakeoff.interop.hugging_face.folder import Folder
 from bakeoff.interop.hugging_face.sentencepiece import unigram_of
+from bakeoff.interop.hugging_face.special_roles import with_roles
+from bakeoff.interop.hugging_face.tokenizer_settings import SETTINGS, TOKENIZER, TokenizerText, settled
 from bakeoff.json_files import JsonError, json_value
 from bakeoff.tokenizer import file as tokenizer_file
 from bakeoff.tokenizer.file import guarded
 
-TOKENIZER = "tokenizer.json"
-SETTINGS = "tokenizer_config.json"
 MOST_FILLED = 4096
 """Most rows of a table of tokens that may lack a token; some published tables are padded to a round number of rows."""
 
 
-def tokenizer_text(folder: Folder, model_type: str) -> str:
-    """The folder's tokenizer as the text of a tokenizer.json.
+def tokenizer_text(folder: Folder, model_type: str, config: Mapping[str, Any]) -> TokenizerText:
+    """The folder's tokenizer as the text of a tokenizer.json, with remarks where its files contradict each other.
 
     Raises:
         UserError: the folder has no file of a tokenizer, or a damaged one.
     """
-    if (whole := folder.file(TOKENIZER)) is not None:
-        return tokenizer_file.read(whole)
     settings = folder.json(SETTINGS)
-    return with_added(_from_vocabulary(folder, settings, model_type), folder, settings)
+    if (whole := folder.file(TOKENIZER)) is not None:
+        text = tokenizer_file.read(whole)
+        tokenizer_file.bounded(text, f"{folder.path}: its tokenizer")
+        read = settled(text, settings, config)
+    else:
+        text = with_added(_from_vocabulary(folder, settings, model_type), folder, settings)
+        read = TokenizerText(text, [])
+    with tokenizer_file.quiet(), guarded(str(folder.path), "its tokenizer is damaged"):
+        return with_roles(read, settings, str(config.get("model_type")))
 
 
 def _from_vocabulary(folder: Folder, settings: dict[str, Any], model_type: str) -> str:
