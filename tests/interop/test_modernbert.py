@@ -100,6 +100,30 @@ def test_same_numbers_and_the_same_bits_again(name, tmp_path, in_double):
             assert again[key] == value, key
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"sliding_window": 2},
+        {"sliding_window": 9, "local_attention": 6},
+        {"rope_parameters": {"full_attention": {"rope_type": "default"}}, "global_rope_theta": 50.0},
+        {"rope_parameters": {"full_attention": {"rope_theta": 50.0}}, "local_rope_theta": 20.0},
+    ],
+    ids=str,
+)
+def test_other_keys_for_the_window_and_the_rotations(changes, tmp_path):
+    saved(tmp_path / "theirs", "as published")
+    path = tmp_path / "theirs/config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    theirs = transformers.ModernBertForMaskedLM.from_pretrained(tmp_path / "theirs").eval()
+    run = bakeoff.import_model(tmp_path / "theirs", tmp_path / "run")
+    ids = torch.randint(5, theirs.config.vocab_size, (1, 60), generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        hidden = run.load().model(Row(ids))[0]
+        last = theirs(input_ids=ids, output_hidden_states=True).hidden_states[-1]
+    torch.testing.assert_close(hidden, last, rtol=1e-4, atol=1e-4 * float(last.abs().max()))
+    assert bakeoff.export(run.path, tmp_path / "again").largest_difference < 1e-3
+
+
 def test_a_config_of_transformers_4(tmp_path):
     """As the published ones are: layers by a number, rates of rotations by two keys."""
     theirs = saved(tmp_path / "theirs", "as published")

@@ -27,6 +27,8 @@ OLD_BASES = {FULL: "global_rope_theta", SLIDING: "local_rope_theta"}
 """Keys of the bases in configs of transformers 4, which the published models have."""
 POOLINGS = {"cls": "cls", "mean": "mean"}
 """The poolings of the task heads, by their key `classifier_pooling`."""
+HALF = "sliding_window"
+"""A key for the tokens that are seen on each side, half of `local_attention`."""
 REGULAR = "global_attn_every_n_layers"
 """Their key for N, where every N-th layer, from the first on, has full attention."""
 
@@ -237,12 +239,13 @@ def _base(config: ConfigReader, kind: LayerType) -> float:
     reader = ConfigReader(parameters.get(kind, {}), f"{config.where}: rope_parameters.{kind}")
     for key in ("rope_type", "type"):  # the older name, which is read where there is no other
         reader.require(key, "default")
-    return reader.number("rope_theta", BASES[kind])
+    return reader.number("rope_theta", config.number(OLD_BASES[kind], BASES[kind]))
 
 
 def _mixers(config: ConfigReader) -> dict[LayerType, dict[str, Any]]:
     """The mixer of layers of each kind."""
-    window = config.whole("local_attention", 128) // 2
+    own = config.values.get(HALF)  # which has the last word in transformers 5
+    window = config.whole("local_attention", 128) // 2 if own is None else config.whole(HALF)
     if not window:
         raise UserError(f"{config.where}: local_attention: a window of 1 token has no counterpart here; at least 2 has")
     mixer = {"kind": "attention", "heads": config.whole("num_attention_heads", 12), "positions": "rotary"}
