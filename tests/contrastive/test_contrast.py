@@ -365,6 +365,16 @@ def test_a_loss_that_is_no_number_ends_the_training(bert, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("whiten", [True, False])
+def test_too_few_texts_for_whitening_are_noted(whiten, bert, tmp_path, capsys):
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS[:20]), encoding="utf-8")
+    given = ["contrast", str(bert.path), "--texts", str(tmp_path / "texts.txt"), "--out", str(tmp_path / "run")]
+    options = ["--option", f"whiten={str(whiten).lower()}", "--budget", "steps=1", "--device", "cpu"]
+    assert command([*given, *options]) == 0
+    noted = "vectors are not whitened: there are 18 texts, and vectors of 32 numbers need" in capsys.readouterr().err
+    assert noted == whiten
+
+
 def test_vectors_are_weighted_and_whitened_as_the_settings_say(bert, tmp_path):
     """Of the texts that were learned from: no number is correlated with another, and all vary alike."""
     many = [f"{one} {other}" for one, other in zip(sentences(150, seed=3), sentences(150, seed=4), strict=True)]

@@ -246,6 +246,12 @@ def _fit(opened: Opened, folder: Path, out: Path, shown: Shown) -> None:
         notes.append(
             f"a batch has {counted(unit.batch, 'text')} in place of {asked:,}: there are no more to learn from"
         )
+    meant = setting.texts.meant.count
+    if setting.config.whiten and meant < unit.fewest_whitened:
+        notes.append(
+            f"vectors are not whitened: there are {counted(meant, 'text')}, and vectors of {unit.width} numbers need "
+            f"{unit.fewest_whitened:,}"
+        )
     on = f"{name}: on {first_line(module.model, setting.placement, processes, prefixes=setting.reads_both_sides)}"
     with TrainingProgress(name, unit.steps, shown if processes.first else False, [on, *notes]) as bar:
         trainer = Trainer(unit, run, bar, SavePlan(SAVED_EVERY, at_end=True))

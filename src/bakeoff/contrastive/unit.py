@@ -243,6 +243,11 @@ class Contrast(Unit[ViewBatch]):
             "uniformity": float(uniformity(first)),
         }
 
+    @property
+    def fewest_whitened(self) -> int:
+        """The fewest texts of which the vectors are whitened."""
+        return FEWEST_WHITENED * self.width
+
     @torch.no_grad()
     def whitened(self) -> Taught:
         """What is taught, with the linear layer that whitens the vectors of texts, if there are enough of them.
@@ -251,7 +256,7 @@ class Contrast(Unit[ViewBatch]):
         """
         self.module.eval()
         meant = self.setting.texts.meant
-        if not self.config.whiten or meant.count < FEWEST_WHITENED * self.width:
+        if not self.config.whiten or meant.count < self.fewest_whitened:
             return self.taught
         order = shuffle(meant.count, key_of(self.seed, 0, "whitened texts"))[:WHITENED]
         encoded = self.setting.format.framed([meant[int(index)][: self.setting.format.room] for index in order])
