@@ -212,7 +212,7 @@ def test_what_does_not_fit_is_one_line_and_leaves_nothing(bert, gpt, corpus, tmp
     own = bert.recipe
     narrow = own.changed({"model.encoder.block.ffn.width": 48})
     refused(
-        r"bert: model\.encoder\.parts\.ffn\S+input.weight is \(48, 32\) here, but \(32, 32\) there$",
+        r"bert: model\.encoder\.parts\.ffn\S+input.weight is \(48, 32\) here, but \(32, 32\) there; give .* --set, or",
         narrow,
         run=bert.path,
     )

@@ -286,8 +286,8 @@ def test_the_verb(corpus, teacher, tmp_path, capsys):
         ([*on, "--resume", "--weight", "0.5"], "--weight"),
         ([str(teacher.path), *learns, "--set", "training.distillation.weight=1", "--weight", "0.5"], "--weight"),
         ([str(teacher.path), *learns, "--set", "training.distillation.teachers=[a]"], "RUN"),
-        ([str(teacher.path), *learns, "--weight", "2"], "weight"),
-        ([str(teacher.path), str(teacher.path), *learns], "twice"),
+        ([str(teacher.path), *learns, "--weight", "2"], "--weight: input should be less than or equal to 1, not 2"),
+        ([str(teacher.path), str(teacher.path), *learns], "RUN: "),
     ]:
         assert command_line(["distill", *arguments, *nowhere]) == 2
         (line,) = capsys.readouterr().err.splitlines()

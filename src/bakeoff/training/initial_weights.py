@@ -196,7 +196,10 @@ class WeightSource(NamedTuple):
             if file[source].shape != state[name].shape:
                 there, here = tuple(file[source].shape), tuple(state[name].shape)
                 other = "" if source == name else f" ({source})"
-                raise UserError(f"{self.run.path}: {name} is {here} here, but {there} there{other}")
+                raise UserError(
+                    f"{self.run.path}: {name} is {here} here, but {there} there{other}; give this recipe the sizes of "
+                    f"{self.run.path}/recipe.yaml by --set, or begin from a run of its own sizes"
+                )
         return {name: file[source] for name, source in self.names.items()}
 
     def unused(self) -> list[str]:

@@ -2,7 +2,8 @@
 
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
@@ -62,6 +63,23 @@ CorpusToTrain = Annotated[
 ]
 
 
+@contextmanager
+def _named_by_options(options: Mapping[str, str]) -> Iterator[None]:
+    """Have an error about a key that an option stands for name the option, which is what the user has typed.
+
+    Args:
+        options: the names of options by dotted keys.
+    """
+    try:
+        yield
+    except UserError as error:
+        for key, option in options.items():
+            _, there, problem = str(error).partition(f": {key}: ")
+            if there:
+                raise UserError(f"{option}: {problem}") from None
+        raise
+
+
 def pretrained(
     recipe: str | None,
     corpus: Path | None,
@@ -114,11 +132,10 @@ def pretrained(
         raise UserError(f"--set changes a recipe, and none is given; name one, such as {named}")
     if options["finish_now"] and "budget" in options:
         raise UserError("--finish-now ends the run where it is, and --budget lets it go on; give one of them")
-    loaded = (
-        None
-        if recipe is None
-        else load_recipe(recipe, {**parsed(overrides), **{key: value for key, (value, _) in beside.items()}})
-    )
+    loaded = None
+    if recipe is not None:
+        with _named_by_options({key: option for key, (_, option) in beside.items()}):
+            loaded = load_recipe(recipe, {**parsed(overrides), **{key: value for key, (value, _) in beside.items()}})
     begun = Start.parse(weights, "pretrain") if weights else None
     goes_on = options["resume"] or options["finish_now"]
     options |= {
