@@ -2,6 +2,8 @@
 
 import difflib
 from collections.abc import Iterable
+from os import PathLike
+from pathlib import Path
 
 WHERE_RUNS_ARE = "`bakeoff runs FOLDER` lists the runs below a folder"
 """The end of an error about a run that is not there."""
@@ -53,6 +55,17 @@ def require_object(name: str, given: object, kind: type, advice: str) -> None:
     """
     if given is not None and not isinstance(given, kind):
         raise UserError(f"{name}: {given!r:.80} is no {kind.__name__}; give {advice}")
+
+
+def path_of(given: object, name: str = "run") -> Path:
+    """The path that an argument of Python is.
+
+    Raises:
+        UserError: it is something else, such as a number.
+    """
+    if not isinstance(given, str | PathLike):
+        raise UserError(f"{name}: {given!r:.80} is no path; give a str or a pathlib.Path")
+    return Path(given)
 
 
 def require_utf8(given: str) -> None:

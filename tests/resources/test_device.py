@@ -5,10 +5,21 @@ import sys
 import pytest
 import torch
 
+from bakeoff.errors import UserError
 from bakeoff.resources import device
 from bakeoff.resources.device import peak_memory, reset_peak_memory, resolve_device, resolve_precision
 
 CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize("given", ["cpu", CPU])
+def test_a_device_or_its_name(given):
+    assert resolve_device(given) == CPU
+
+
+def test_what_is_no_device_is_refused():
+    with pytest.raises(UserError, match="--device 3: unknown device"):
+        resolve_device(3)
 
 
 PROCESSORS = [

@@ -178,8 +178,23 @@ def test_segments_have_the_shape_of_ids(loaded):
     for segments, wrong in (([[0]], "1 segments for 2 tokens"), ([[0, 2]], "the model tells 2 apart"), ([], "0 rows")):
         with pytest.raises(UserError, match=wrong):
             run.hidden([[5, 6]], segments=segments)
-    with pytest.raises(UserError, match="layer 9"):
-        run.hidden([[5, 6]], layer=9)
+    for layer, wrong in (
+        (9, "layer 9: the model has"),
+        ("a", "layer 'a': give a whole"),
+        (0.5, "layer 0.5: give"),
+    ):
+        with pytest.raises(UserError, match=wrong):
+            run.hidden([[5, 6]], layer=layer)
+    assert torch.equal(run.hidden([[5, 6]], layer=np.int64(1)), run.hidden([[5, 6]], layer=1))
+
+
+@pytest.mark.parametrize("given", [3, None, b"runs"])
+def test_what_is_no_path_is_refused(given, tmp_path):
+    for use in (bakeoff.load, lambda run: bakeoff.embed(run, ["a"]), lambda run: bakeoff.export(run, tmp_path / "out")):
+        with pytest.raises(UserError, match=r"run: .* is no path; give a str"):
+            use(given)
+    with pytest.raises(UserError, match=r"source: .* is no path"):
+        bakeoff.import_model(given, tmp_path / "out")
 
 
 @pytest.mark.parametrize("name", ["bert-tiny", "conv-light-encoder-tiny", "xlnet-tiny", "gpt-bert-tiny"])

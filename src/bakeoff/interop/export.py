@@ -7,7 +7,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bakeoff.errors import UserError
+from bakeoff.errors import UserError, path_of
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.unfinished import require_free
@@ -59,10 +59,11 @@ def export(run: str | Path, out: str | Path, *, to: str = "hf", **options: Any) 
     for name in options:
         if name not in takes:
             raise UserError(f"--{name.replace('_', '-')}: --to {to} has no such option")
-    require_free(Path(out))
-    _require_sizes(Path(run))
-    exported = write(Path(run), Path(out), **options)
-    if to in ("hf", "onnx") and (Path(run) / VECTORS).is_file():
+    run, out = path_of(run), path_of(out, "out")
+    require_free(out)
+    _require_sizes(run)
+    exported = write(run, out, **options)
+    if to in ("hf", "onnx") and (run / VECTORS).is_file():
         exported.remarks.append(
             "the weights of tokens and the linear layer of the vectors that `contrast` has taught do not go along; "
             "`--to sentence-transformers` writes them, for the runs that it takes"

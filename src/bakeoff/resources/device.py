@@ -66,6 +66,7 @@ def resolve_device(name: str) -> torch.device:
     Raises:
         UserError: the name is unknown, or this machine or this build of torch has no such device.
     """
+    name = str(name)  # a torch.device says its name, too
     kind, _, index = name.partition(":")
     if kind not in DEVICES or (index and (kind != "cuda" or not index.isdigit())):
         raise UserError(f"--device {name}: unknown device; choose from {', '.join(DEVICES)}")

@@ -13,7 +13,7 @@ from torch import Tensor
 from bakeoff import checksums
 from bakeoff.corpus.mixture import AnyCorpus
 from bakeoff.durable import beside, remove, write_atomically
-from bakeoff.errors import WHERE_RUNS_ARE, UserError
+from bakeoff.errors import WHERE_RUNS_ARE, UserError, path_of
 from bakeoff.json_files import read_json
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.learner.without_memory import filled, require_sizes
@@ -50,7 +50,7 @@ class Run:
         Raises:
             UserError: there is no run at the path.
         """
-        self.path = path = Path(path)
+        self.path = path = path_of(path)
         if not path.exists():
             raise UserError(f"{path}: no such run; {WHERE_RUNS_ARE}")
         self.home = home = run_folder(path)

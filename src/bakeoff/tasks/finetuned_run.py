@@ -10,7 +10,7 @@ from torch import Tensor
 
 from bakeoff import checksums
 from bakeoff.config import Record
-from bakeoff.errors import WHERE_RUNS_ARE, UserError
+from bakeoff.errors import WHERE_RUNS_ARE, UserError, path_of
 from bakeoff.json_files import json_lines, parse_any_json, read_json, read_json_lines
 from bakeoff.learner.without_memory import filled, require_sizes
 from bakeoff.plugins import require_plugins
@@ -59,7 +59,7 @@ class FinetunedRun:
         Raises:
             UserError: there is none at that path.
         """
-        path = Path(path)
+        path = path_of(path)
         if not path.exists():
             raise UserError(f"{path}: no such run; {WHERE_RUNS_ARE}")
         if not cls.at(path):
@@ -73,7 +73,7 @@ class FinetunedRun:
     @staticmethod
     def at(path: str | Path) -> bool:
         """Whether a fine-tuned run is at that path; a run that is there is finished."""
-        path = Path(path)
+        path = path_of(path)
         lost = (path / "asked.json").is_file() and "results.json" in checksums.absent(path)
         return (path / "results.json").is_file() or lost
 

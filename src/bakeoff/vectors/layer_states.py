@@ -1,6 +1,7 @@
 """The hidden states of any layer of a model. Shapes: B batch, T length, D width, L layers."""
 
 from collections.abc import Sequence
+from numbers import Integral
 
 import torch
 from torch import Tensor
@@ -24,6 +25,8 @@ def layer_index(layer: int, layers: int, where: str) -> int:
     Raises:
         UserError: there is no such layer.
     """
+    if not isinstance(layer, Integral) or isinstance(layer, bool):
+        raise UserError(f"{where}: layer {layer!r:.80}: give a whole number, from 0 to {layers}, or -1 for the last")
     if not -layers - 1 <= layer <= layers:
         raise UserError(f"{where}: layer {layer}: the model has {layers}; 0 is the input of the first")
     return layer if layer >= 0 else layers + 1 + layer
