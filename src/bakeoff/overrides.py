@@ -25,12 +25,15 @@ def parse_overrides(texts: Iterable[str], option: str = "--set") -> dict[str, An
     """The values of texts such as `model.encoder.layers=6`, given with that option, by their keys.
 
     Raises:
-        UserError: a text is not KEY=VALUE, or a key has two values, of which one would have no effect.
+        UserError: a text is not KEY=VALUE, a key has two values, of which one would have no effect, or a setting (any
+            option but --set) has a list or an object with nothing in it, which would be its default without a word.
     """
     given: dict[str, str] = {}
     values: dict[str, Any] = {}
     for text in texts:
         key, value = parse_override(text, option)
+        if option != "--set" and value in ([], {}):
+            raise UserError(f"{option} {text}: holds no value; give one, or leave the option out for the default")
         if key in values and values[key] != value:
             raise UserError(f"{option} {given[key]}, {option} {text}: the key takes one value; give one of the two")
         given[key], values[key] = text, value

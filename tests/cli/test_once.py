@@ -51,3 +51,10 @@ def test_what_is_no_contradiction_is_taken(arguments, capsys):
 def test_a_value_may_look_like_an_option(capsys):
     assert run(["prepare", "--document-separator", "--out", "--document-separator", "x", "--out", "c"]) == 2
     assert "--document-separator --out, --document-separator x: it takes one value" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("given", ["layers=[]", "learning_rate=[]", "schedule={}"])
+def test_an_option_without_a_value_is_refused(given, capsys):
+    assert run(["contrast", "r", "--corpus", "c", "--out", "o", "--option", given]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == f"bakeoff: --option {given}: holds no value; give one, or leave the option out for the default"
