@@ -361,6 +361,16 @@ def test_a_finetuned_run_is_evaluated_on_another_file(capsys, finetuned, labelle
     assert json.loads(out)["rows"] == 80
 
 
+def test_predict_names_the_option_for_another_separator(finetuned, tmp_path, capsys):
+    (tmp_path / "texts.csv").write_text("text;label\nThe river is old.;a\n", encoding="utf-8")
+    given = ["predict", finetuned, "--texts", tmp_path / "texts.csv", "--text-column", "text"]
+    status, _, error = call(capsys, *given)
+    assert status == 2
+    assert error.endswith("if its cells stand between semicolons, give --option separator=semicolon\n")
+    status, out, _ = call(capsys, *given, "--option", "separator=semicolon")
+    assert (status, len(out.splitlines())) == (0, 1)
+
+
 def test_a_finetuned_run_is_evaluated_on_a_file_of_another_form(capsys, finetuned, labelled, tmp_path):
     header, *rows = labelled.read_text().splitlines()
     (tmp_path / "bare.txt").write_text("\n".join(rows) + "\n")

@@ -22,6 +22,8 @@ _OBJECTS = "a .jsonl file holds one JSON object a line"
 _SIGNS = {"tab": "\t", "comma": ",", "semicolon": ";"}
 _REWRITTEN = {"tab": "call it .tsv", "comma": "call it .csv", "semicolon": "write it with commas"}
 """What to do with a file of another separator than its name says, where no option can say it."""
+OPTION = "--option"
+"""The option that says how a table is read, where advice names it."""
 _HEADERLESS = "; if the first row is data, give --option header=false, and columns by number from 1"
 
 
@@ -118,7 +120,7 @@ class RecordReader(TableReader):
             raise UserError(f"{where}: {problem}")
         absent = next((name for name in names if name not in header), None)
         if self._style.header and absent is not None and (other := _other_separator(header)):
-            way = _REWRITTEN[other] if advice else f"give --option separator={other}"
+            way = _REWRITTEN[other] if advice and OPTION not in advice else f"give {OPTION} separator={other}"
             raise UserError(
                 f"{where}: no column '{absent}' (columns here: {header[0][:80]}); if its cells stand between {other}s, "
                 f"{way}"

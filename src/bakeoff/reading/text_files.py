@@ -8,6 +8,7 @@ from bakeoff.errors import UserError, is_utf8
 from bakeoff.machine.allocator import return_gaps
 from bakeoff.reading.files import TEXT, LineReader, kind_of, require_file
 from bakeoff.reading.pipes import ByteStream
+from bakeoff.reading.records import OPTION
 from bakeoff.reading.tables import open_table
 
 STANDARD_INPUT = Path("-")
@@ -26,7 +27,8 @@ class TextFile:
         columns: the column of the text, or the columns of both texts of a pair.
         given: whether the user has named the columns, which only a file with columns allows.
         errors: whether invalid UTF-8 is an error, or replaced by U+FFFD.
-        options: the options that name the columns, for advice in errors; empty: there are none.
+        options: the options that name the columns, and `OPTION` where there is one, for advice in errors; empty: there
+            are none.
 
     Attributes:
         name: the name of the file in errors.
@@ -82,8 +84,10 @@ class TextFile:
     @property
     def _advice(self) -> str:
         """Advice for the error about a missing column."""
-        which = "those of the pairs" if len(self._options) > 1 else "the one with the texts"
-        return f"; name {which} by {' and '.join(self._options)}" if self._options else ""
+        columns = [option for option in self._options if option != OPTION]
+        which = "those of the pairs" if len(columns) > 1 else "the one with the texts"
+        form = f", or say how it is read by {OPTION}" if OPTION in self._options else ""
+        return f"; name {which} by {' and '.join(columns)}{form}" if columns else ""
 
     def pauses(self) -> bool:
         """Whether reading the next text would have to wait; only for pipes and standard input."""

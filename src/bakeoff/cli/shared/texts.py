@@ -49,7 +49,8 @@ def texts_of(
         columns: names of the columns with texts, for a file that has columns.
         named: whether the user has named the columns.
         errors: invalid UTF-8 in the file is an error (strict), or is replaced.
-        options: names of the options that name the columns, for errors.
+        options: names of the options that name the columns, and `--option` where that says how the file is read, for
+            errors.
 
     Raises:
         UserError: texts come from two sources, or the file cannot be read.
@@ -58,7 +59,8 @@ def texts_of(
 
     if any(arguments):
         if file is not None or named:
-            raise UserError(f"texts are given as arguments; --texts and {', '.join(options)} are for texts of a file")
+            naming = ", ".join(option for option in options if option != "--option")
+            raise UserError(f"texts are given as arguments; --texts and {naming} are for texts of a file")
         return in_memory(*arguments)
     texts = TextFile(file or STANDARD_INPUT, columns, named, errors, options)
     if not texts.once:
