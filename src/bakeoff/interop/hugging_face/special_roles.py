@@ -41,12 +41,12 @@ def with_roles(read: TokenizerText, settings: Mapping[str, Any], model_type: str
     there = tokens_by_role(inner, state)
     start, separator = USUAL.get(model_type, (None, None))
     end = _name(settings.get("eos_token")) if model_type in ENDS else None
-    wanted = {
+    said = {
         "start": _name(settings.get("cls_token")) or start,
         "separator": _name(settings.get("sep_token")) or separator or end,
         **{role: _name(settings.get(key)) for role, key in REMARKED.items()},
     }
-    wanted = {role: name for role, name in wanted.items() if name and inner.token_to_id(name) is not None}
+    wanted = {role: name for role, name in said.items() if name and inner.token_to_id(name) is not None}
     around = {role: wanted[role] for role in ("start", "separator") if wanted.get(role) in NAMES[role]}
     text = read.text
     if any(there[role] != name for role, name in around.items()):
