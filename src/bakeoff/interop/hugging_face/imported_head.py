@@ -14,7 +14,7 @@ from bakeoff.interop.families.task_heads import CHOICES, PURPOSES, SEQUENCE, Tas
 from bakeoff.interop.hugging_face import bakeoff_settings
 from bakeoff.interop.hugging_face.bakeoff_settings import NOT_KNOWN, BakeoffSettings
 from bakeoff.interop.hugging_face.folder import Folder
-from bakeoff.interop.hugging_face.tokenizer_reading import SETTINGS, TOKENIZER
+from bakeoff.interop.hugging_face.tokenizer_settings import SETTINGS, TOKENIZER
 from bakeoff.recipe import Recipe
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads.heads import HeadedModel
