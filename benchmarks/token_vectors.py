@@ -28,9 +28,9 @@ from bakeoff.training import initial_weights
 KEY = "training.token_vectors"
 WAYS: dict[str, dict[str, Any]] = {
     "chance": {KEY: None},
-    "neighbours": {KEY: {}},
+    "neighbours": {KEY: {"scale": 0.3}},
     "wide": {KEY: None, "model.embedding.initial": {"kind": "normal", "scale": 0.3}},
-    "exchanged": {KEY: {}},
+    "exchanged": {KEY: {"scale": 0.3}},
 }
 """The changes of a recipe, by the name of the way."""
 

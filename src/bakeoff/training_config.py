@@ -25,7 +25,7 @@ class TokenVectorsConfig(Config):
 
     window: int = Field(default=2, ge=1, le=100)
     """The farthest distance of neighbours, in tokens."""
-    scale: float = Field(default=0.3, gt=0, le=100)
+    scale: float = Field(default=0.15, gt=0, le=100)
     """Root of the mean square of the vectors' numbers."""
 
 
@@ -82,8 +82,8 @@ class TrainingConfig(AveragedConfig):
     budget. `--patience` replaces it."""
 
     token_vectors: TokenVectorsConfig | None = None
-    """What the table of tokens begins with, such as `{window: 2, scale: 0.3}`: vectors by what stands beside each token
-    in the text; null: chance. Not where the first weights come from a run."""
+    """What the table of tokens begins with, such as `{window: 2, scale: 0.15}`: vectors by what stands beside each
+    token in the text; null: chance. Not where the first weights come from a run."""
 
     distillation: DistillationConfig | None = None
     """Runs whose probabilities are learned beside the labels, such as `{teachers: [runs/a, runs/b]}`; null: none.
