@@ -56,14 +56,15 @@ def in_double(monkeypatch):
     monkeypatch.setattr(theirs_of, "apply_rotary_pos_emb", rotated)
 
 
-def saved(folder, name, **changes):
+def saved(folder, name, size=1.0, **changes):
     architecture, settings = MODELS[name]
     folder.mkdir()
     rows = write_byte_bpe(folder)
-    torch.manual_seed(0)  # of other weights some differ by more than rounding is allowed in an export
     config = transformers.ModernBertConfig(vocab_size=rows, **{**MODERNBERT, **settings, **changes})
     model = getattr(transformers, architecture)(config)
     randomise(model.eval())
+    for weight in model.parameters():
+        weight.data *= size if weight.dim() > 1 else 1.0
     model.save_pretrained(folder)
     return model
 
@@ -112,7 +113,8 @@ def test_same_numbers_and_the_same_bits_again(name, tmp_path, in_double):
     ids=str,
 )
 def test_other_keys_for_the_window_and_the_rotations(changes, tmp_path):
-    saved(tmp_path / "theirs", "as published")
+    # Of weights as large as elsewhere rounding alone may be more than an export allows.
+    saved(tmp_path / "theirs", "as published", size=0.5)
     path = tmp_path / "theirs/config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
     theirs = transformers.ModernBertForMaskedLM.from_pretrained(tmp_path / "theirs").eval()
