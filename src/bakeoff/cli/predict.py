@@ -201,9 +201,10 @@ class _Asked(NamedTuple):
 
     def _texts(self, sides: int) -> "Texts":
         """The texts, or pairs of texts, of arguments or of a file."""
+        from bakeoff.reading.records import OPTION
         from bakeoff.tasks.predict import require_sides
 
-        naming = ["--text-column", "--pair-column"][:sides] + ["--option"] * hasattr(self.run.task, "separator")
+        naming = ["--text-column", "--pair-column"][:sides] + [OPTION] * hasattr(self.run.task, "separator")
         defaults = dict(zip(("text_column", "pair_column"), self.run.task.text_columns, strict=False))
         wanted = [self.columns.get(key, default) for key, default in defaults.items()]
         arguments = [self.typed]

@@ -67,18 +67,19 @@ def export(run: Path, out: Path, *, pooling: str | None = None) -> Exported:
     require_free(out)
     if FinetunedRun.at(run):
         raise UserError(f"{run}: a fine-tuned run, whose head gives no vectors; give the run that it came from")
-    recipe = Run.open_trained(run).recipe
+    opened = Run.open_trained(run)
+    recipe = opened.recipe
     if recipe.model.sequence_to_sequence or recipe.input.start_last:
         what = "an encoder with a decoder" if recipe.model.sequence_to_sequence else "a model whose rows end with [CLS]"
         raise UserError(f"{run}: {what}, whose vectors sentence-transformers would not give; use `bakeoff embed`")
     embedder = Embedder(run, VectorConfig.parse({"pooling": pooling}, "export"), "cpu")
     length, chosen = embedder.format.length, embedder.pooling
     # No module is written that averages layers: WeightedLayerPooling was not tried.
-    require_last_layer(embedder.taught, Run.open_trained(run), "sentence-transformers reads")
+    require_last_layer(embedder.taught, opened, "sentence-transformers reads")
     write = import_module("bakeoff.interop.hugging_face.export").export
     with unfinished(out) as folder:
         inner = write(run, folder / "0_Transformer")
-        _read_as_here(folder / "0_Transformer", Run.open_trained(run).tokenizer)
+        _read_as_here(folder / "0_Transformer", opened.tokenizer)
         has_code = (folder / "0_Transformer" / "modeling_bakeoff.py").is_file()
         write_json(folder / "modules.json", _modules(embedder.taught))
         write_json(

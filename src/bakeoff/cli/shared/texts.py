@@ -49,17 +49,18 @@ def texts_of(
         columns: names of the columns with texts, for a file that has columns.
         named: whether the user has named the columns.
         errors: invalid UTF-8 in the file is an error (strict), or is replaced.
-        options: names of the options that name the columns, and `--option` where that says how the file is read, for
+        options: names of the options that name the columns, and `OPTION` where that says how the file is read, for
             errors.
 
     Raises:
         UserError: texts come from two sources, or the file cannot be read.
     """
+    from bakeoff.reading.records import OPTION
     from bakeoff.reading.text_files import STANDARD_INPUT, TextFile, in_memory
 
     if any(arguments):
         if file is not None or named:
-            naming = ", ".join(option for option in options if option != "--option")
+            naming = ", ".join(option for option in options if option != OPTION)
             raise UserError(f"texts are given as arguments; --texts and {naming} are for texts of a file")
         return in_memory(*arguments)
     texts = TextFile(file or STANDARD_INPUT, columns, named, errors, options)
