@@ -11,6 +11,7 @@ from tests.untrained_runs import untrained
 FILES = ["--train", "a.tsv", "--text-column", "text", "--label-column", "label", "--out", "out"]
 PRETRAIN = ["pretrain", "bert-tiny", "--corpus", "none", "--out", "out"]
 FINETUNE = ["finetune", "bert-tiny", "--corpus", "none", *FILES]
+DISTILL = ["distill", "runs/teacher", "--into", "bert-tiny", "--corpus", "none", "--out", "out"]
 TUNE = ["tune", "bert-tiny", "--corpus", "none", "--out", "out"]
 PEEK = ["peek", "bert-tiny", "--corpus", "none"]
 
@@ -24,6 +25,7 @@ PEEK = ["peek", "bert-tiny", "--corpus", "none"]
         ([*PRETRAIN, "--average-last", "2"], "training.average_last=3", "--average-last replaces it"),
         ([*PRETRAIN, "--save-at", "steps=1"], "training.save_at=null", "--save-at replaces it"),
         ([*PRETRAIN, "--patience", "2"], "training.early_stopping.patience=3", "--patience replaces it"),
+        (DISTILL, "training.distillation=null", "RUN replaces it; give one of them"),
         (FINETUNE, "training.batch=3", "give --option batch=..."),
         (FINETUNE, "training.optimizer.lr=1", "--option learning_rate=..."),
         (FINETUNE, "training.optimizer.kind=lamb", "--option optimizer=..."),

@@ -23,8 +23,8 @@ class TokenVectorsConfig(Config):
     `bakeoff.corpus.neighbours` has the equations. Tokens that the text does not have begin by chance.
     """
 
-    window: int = Field(default=2, ge=1, le=100)
-    """The farthest distance of neighbours, in tokens."""
+    window: int = Field(default=2, ge=1, le=10)
+    """The farthest distance of neighbours, in tokens; time and memory grow with it."""
     scale: float = Field(default=0.15, gt=0, le=100)
     """Root of the mean square of the vectors' numbers."""
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bakeoff.errors import UserError
-from bakeoff.overrides import parse_overrides, within
+from bakeoff.overrides import overlap, parse_overrides, within
 
 Overrides = Mapping[str, Any] | Sequence[str]
 """Values by dotted keys, or texts of the command line such as `input.length=64`."""
@@ -132,7 +132,7 @@ def require_effect(verb: str, overrides: Overrides, replaced: Mapping[str, str] 
     """
     for key in (path for given, value in parsed(overrides).items() for path in _leaves(given, value)):
         for at, option in replaced.items():
-            if within(key, at):
+            if overlap(key, at):
                 raise UserError(f"--set {key}: {option} replaces it; give one of them")
         for each in UNREAD[verb]:
             if any(within(key, at) for at in each.keys) and not any(within(key, at) for at in each.but):
