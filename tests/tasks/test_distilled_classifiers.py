@@ -11,6 +11,7 @@ from tests.interrupting import interrupt_at
 
 from bakeoff.cli import run as command_line
 from bakeoff.errors import Interrupted, UserError
+from bakeoff.json_files import json_lines, read_json_lines
 from bakeoff.tasks.data import load_task
 from bakeoff.tasks.distill import distill_classifier
 from bakeoff.tasks.evaluate import evaluate
@@ -124,6 +125,21 @@ def test_a_student_learns_what_two_teachers_say(fitted, second, run, texts, quic
     assert result.scores["test"]["accuracy"] == pytest.approx(labelled_score)
     assert any("agreement" in note for note in result.notes)
     assert predict(tmp_path / "student", ["a text"], device="cpu")[0]["label"] in one.learned.classes
+
+
+def test_a_resumed_one_keeps_what_another_device_has_rounded_otherwise(fitted, run, texts, tmp_path):
+    distilled([fitted], run.path, texts, tmp_path / "whole")
+    lines = read_json_lines(tmp_path / "whole-taught.jsonl")
+    for each in lines[::2]:
+        each["probabilities"] = {name: value + 3e-6 for name, value in each["probabilities"].items()}
+    begun = tmp_path / "student-taught.jsonl"
+    begun.write_text(json_lines(lines), encoding="utf-8")
+    distilled([fitted], run.path, texts, tmp_path / "student", resume=True)
+    assert read_json_lines(begun) == lines
+    for changed in (lines[:-1], [{**lines[0], "text": "another"}, *lines[1:]], [{"a": 1}, *lines[1:]]):
+        begun.write_text(json_lines(changed), encoding="utf-8")
+        with pytest.raises(UserError, match=r"student-taught.jsonl: was begun with other texts or teachers"):
+            distilled([fitted], run.path, texts, tmp_path / "student", resume=True)
 
 
 def _probabilities(run, text):

@@ -12,7 +12,7 @@ from bakeoff.display.progress import Shown
 from bakeoff.display.wording import counted, listed
 from bakeoff.durable import write_atomically
 from bakeoff.errors import UserError
-from bakeoff.json_files import json_lines
+from bakeoff.json_files import json_lines, read_json_lines
 from bakeoff.machine.launch import require_no_torchrun
 from bakeoff.objectives.distillation import require_each_once
 from bakeoff.reading.text_files import TextFile, is_blank
@@ -91,8 +91,9 @@ def distill_classifier(
     taught = out.with_name(f"{out.name}-taught.jsonl")
     probabilities = _free_column(first)
     means = _means(opened, found, device)
-    content = json_lines(_rows(first, probabilities, opened[0].learned.classes, found, means))
-    _write(taught, content, resume)
+    rows = list(_rows(first, probabilities, opened[0].learned.classes, found, means))
+    if not (resume and _equal_but_for_rounding(taught, rows, probabilities, first.label_column)):
+        _write(taught, json_lines(rows), resume)
     task = first.model_copy(
         update={"train": taught, "dev": None, "test": None if test is None else Path(test)}
     ).model_dump()
@@ -193,3 +194,25 @@ def _write(path: Path, content: str, resume: bool) -> None:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, content)
+
+
+_ROUNDING = 2e-3
+"""The most by which two devices differ in a probability."""
+
+
+def _equal_but_for_rounding(path: Path, rows: list[dict[str, Any]], probabilities: str, label: str) -> bool:
+    """Whether a file holds these texts, with probabilities that another device may have computed."""
+
+    def texts(row: dict[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in row.items() if key not in (probabilities, label)}
+
+    try:
+        known = read_json_lines(path)
+        return len(known) == len(rows) and all(
+            texts(one) == texts(other)
+            and one[probabilities].keys() == other[probabilities].keys()
+            and all(abs(one[probabilities][name] - value) <= _ROUNDING for name, value in other[probabilities].items())
+            for one, other in zip(known, rows, strict=True)
+        )
+    except (UserError, KeyError, AttributeError, TypeError):  # no file of ours
+        return False
