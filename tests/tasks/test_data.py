@@ -7,8 +7,10 @@ import pytest
 from keyword_task import labelled, write_jsonl, write_tsv
 
 from bakeoff.errors import UserError
+from bakeoff.tasks.checks.examine import check_task
 from bakeoff.tasks.data import load_task
 from bakeoff.tasks.kinds.classification import ClassificationConfig
+from bakeoff.tasks.kinds.multilabel import MultilabelConfig
 from bakeoff.tasks.kinds.regression import RegressionConfig
 from bakeoff.tasks.kinds.tagging import TaggingConfig
 
@@ -88,6 +90,62 @@ def test_too_few_rows_for_all_classes_leave_the_classes_known(tmp_path):
     assert len({each.label for each in data.train}) == 2
     assert data.task.simplest(data.train, data.test)["accuracy"] == pytest.approx(1 / 3)
     assert any("of test missing in train" in note for note in data.notes), data.notes
+
+
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_a_tag_that_train_lacks_is_a_wrong_answer_wherever_it_stands(split, tmp_path):
+    """In a treebank's own parts rare tags are right, and no reason to refuse it."""
+    for name, last in (("train", "NOUN"), (split, "XYZ")):
+        rows = [("the", "DET"), ("dog", "NOUN")] * 9 + [("wow", last)]
+        (tmp_path / f"{name}.conll").write_text("".join(f"{word}\t{tag}\n\n" for word, tag in rows))
+    files = {"dev": tmp_path / "train.conll", "test": tmp_path / "train.conll", split: tmp_path / f"{split}.conll"}
+    config = TaggingConfig(train=tmp_path / "train.conll", **files)
+    data = load_task(config)
+    examples = getattr(data, split)
+    assert data.task.classes == ["DET", "NOUN", "XYZ"]
+    assert f"1 label of {split} missing in train: XYZ" in data.notes
+    assert check_task(config).problems == []
+    assert data.task.simplest(data.train, examples)["accuracy"] == pytest.approx(18 / 19)
+    again = config.restore(data.task.labels, "labels.json")
+    assert again.classes == data.task.classes
+    assert again.labels == data.task.labels
+
+
+def test_tags_that_one_sentence_alone_has_may_be_held_out(tmp_path):
+    sentences = [f"the\tDET\ndog{n}\tR{n}\n\n" for n in range(60)]
+    (tmp_path / "a.conll").write_text("".join(sentences))
+    data = load_task(TaggingConfig(train=tmp_path / "a.conll"))
+    assert len(data.task.classes) == 61
+
+
+def test_a_span_of_a_type_that_train_lacks_is_missed_and_a_slip_refused(tmp_path):
+    for name, tags in (("train", "B-PER I-PER O"), ("test", "B-PER B-ORG O"), ("slip", "B-PER ORG O")):
+        lines = "".join(f"{word}\t{tag}\n" for word, tag in zip("abc", tags.split(), strict=True)) + "\n"
+        (tmp_path / f"{name}.conll").write_text(lines * 20)
+    train = tmp_path / "train.conll"
+    config = TaggingConfig(train=train, dev=train, test=tmp_path / "test.conll", legal=True)
+    task = load_task(config).task
+    assert (task.metric, task.classes) == ("f1", ["B-ORG", "B-PER", "I-PER", "O"])
+    with pytest.raises(UserError, match=r"slip.conll: the tag 'ORG' .* is neither O nor B-"):
+        load_task(config.model_copy(update={"test": tmp_path / "slip.conll"}))
+
+
+def test_a_label_among_several_that_train_lacks_is_never_predicted(tmp_path):
+    for name, last in (("train", "b"), ("test", "b c")):
+        lines = [f"text {n} of many\t{'a' if n % 2 else last}" for n in range(40)]
+        (tmp_path / f"{name}.tsv").write_text("\n".join(["text\tlabels", *lines]) + "\n")
+    config = MultilabelConfig(
+        train=tmp_path / "train.tsv",
+        test=tmp_path / "test.tsv",
+        text_column="text",
+        label_column="labels",
+        between_labels=" ",
+    )
+    data = load_task(config)
+    assert data.task.classes == ["a", "b", "c"]
+    assert "1 label of test missing in train: c" in data.notes
+    for baseline in data.task.baselines(data.train):
+        assert data.task.score(data.test, baseline.predict(data.test))["exact"] <= 0.5
 
 
 def test_few_sentences_have_every_tag(tmp_path):

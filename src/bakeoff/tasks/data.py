@@ -22,7 +22,7 @@ class TaskData(NamedTuple):
     """The labelled examples of a task in three splits, and the task with its known labels."""
 
     task: Task
-    """The task, which knows its labels from train."""
+    """The task with its known labels, see `Splits.learned`."""
     train: list[Any]
     """The examples to learn from."""
     dev: list[Any]
@@ -54,19 +54,28 @@ class Splits(NamedTuple):
         """The examples of each split by its name."""
         return {"train": self.train, "dev": self.others["dev"][1], "test": self.others["test"][1]}
 
+    def learned(self, config: TaskConfig) -> Task:
+        """The task with its known labels.
+
+        Raises:
+            UserError: nothing can be learned from train.
+        """
+        task = config.learn(self.whole, self.origin)
+        return task.knowing([each for _, examples in self.others.values() for each in examples])
+
 
 def load_task(config: TaskConfig) -> TaskData:
     """Read a task's files; hold out dev and test where they have no file.
 
     Raises:
-        UserError: a mistake in a file; a label of dev or test that train does not have; nothing to learn from train, or
+        UserError: a mistake in a file; a class of dev or test that train does not have; nothing to learn from train, or
             too few rows to hold any out.
     """
     files = {"train": config.train, "test": config.test, "dev": config.dev}
     splits = split_examples(
         config, {name: read_examples(config, path) for name, path in files.items() if path is not None}
     )
-    task = config.learn(splits.whole, splits.origin)
+    task = splits.learned(config)
     notes = [*splits.notes, *task.notes]
     if config.dev is not None and config.dev == config.test:
         notes.append("dev and test are the same file: epochs and rates are chosen by the rows that are reported")

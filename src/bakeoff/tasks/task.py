@@ -101,6 +101,13 @@ class Task(ABC):
             UserError: a label that the examples to learn from do not have; with its line.
         """
 
+    def knowing(self, examples: Sequence[Any]) -> Self:
+        """The task with the labels of examples that are scored, too; a kind that refuses unseen labels is as it was.
+
+        A label that no example to learn from has is never learned, and where it stands every answer is wrong.
+        """
+        return self
+
     def remarks(self, examples: Sequence[Any]) -> Iterator[str]:
         """Remarks on labelled examples that do not depend on a tokenizer."""
         yield from ()

@@ -77,7 +77,7 @@ def _examine(config: TaskConfig, measure: Measure | None) -> TaskFindings:
     origin = str(config.train)
     if "train" in splits:
         try:
-            task = config.learn(splits["train"] if cut is None else cut.whole, origin)
+            task = config.learn(splits["train"], origin) if cut is None else cut.learned(config)
             notes += task.notes
         except UserError as error:
             problems.append(str(error))

@@ -195,6 +195,15 @@ class Multilabel(Task):
         return list(self.labels)
 
     @override
+    def knowing(self, examples: Sequence[TextWithLabels]) -> Self:
+        names = {name for each in examples for name in each.names or ()}
+        if names <= self.indices.keys():
+            return self
+        task = type(self)(self.config, sorted(names.union(self.labels)))
+        task.notes = self.notes
+        return task
+
+    @override
     def check(self, examples: Sequence[TextWithLabels], path: Path, origin: str) -> None:
         for each in examples:
             for name in sorted(each.names or ()):

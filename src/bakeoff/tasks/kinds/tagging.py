@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from bakeoff.errors import UserError
 from bakeoff.machine.transfer import sent
 from bakeoff.tasks.baselines.frequent_tags import most_frequent_tags
 from bakeoff.tasks.examples import LeftOut
-from bakeoff.tasks.predictions.legal_tags import NO_SPANS, LegalMoves, require_tags_of_spans
+from bakeoff.tasks.predictions.legal_tags import NO_SPANS, LegalMoves, fits, require_tags_of_spans
 from bakeoff.tasks.reading.labels import ClassNames, label_text
 from bakeoff.tasks.reading.texts_with_spans import remarks_on_widened, spans_in_text, words_of
 from bakeoff.tasks.reading.words_and_tags import COLUMNS, Columns, TaggedSentence, has_fields, read_tagged
@@ -192,6 +192,17 @@ class Tagging(Task):
     @override
     def classes(self) -> list[str]:
         return self.tags
+
+    @override
+    def knowing(self, examples: Sequence[TaggedSentence]) -> Self:
+        tags = {tag for each in examples for tag in each.tags or () if not self.spans or fits(tag, self.tags)}
+        if tags <= self.indices.keys():
+            return self
+        task = type(self)(
+            self.config, sorted(tags.union(self.tags)), [(one, other) for one, other in self.labels["moves"]]
+        )
+        task.notes = self.notes
+        return task
 
     @override
     def check(self, examples: Sequence[TaggedSentence], path: Path, origin: str) -> None:
