@@ -61,7 +61,7 @@ def write(job):
 
 def ask(job):
     """What a pipeline answers."""
-    tokenizer = transformers.AutoTokenizer.from_pretrained(job["folder"])
+    tokenizer = transformers.AutoTokenizer.from_pretrained(job["folder"], trust_remote_code=True)
     pipe = transformers.pipeline(job["pipeline"], model=load(job), tokenizer=tokenizer, device="cpu")
     return [
         pipe(**each, **job.get("more", {})) if isinstance(each, dict) else pipe(each, **job.get("more", {}))
@@ -71,7 +71,7 @@ def ask(job):
 
 def answer(job):
     """The best stretch of each context, of tokens of the context alone; transformers 5 has no pipeline for it."""
-    tokenizer, model = transformers.AutoTokenizer.from_pretrained(job["folder"]), load(job)
+    tokenizer, model = transformers.AutoTokenizer.from_pretrained(job["folder"], trust_remote_code=True), load(job)
     found = []
     for question, context in job["texts"]:
         batch = tokenizer(question, context, return_tensors="pt", return_offsets_mapping=True)
@@ -88,7 +88,7 @@ def answer(job):
 
 def choose(job):
     """The number of the best choice of each example."""
-    tokenizer, model = transformers.AutoTokenizer.from_pretrained(job["folder"]), load(job)
+    tokenizer, model = transformers.AutoTokenizer.from_pretrained(job["folder"], trust_remote_code=True), load(job)
     found = []
     for context, choices in job["texts"]:
         batch = tokenizer([context] * len(choices), choices, return_tensors="pt", padding=True)
@@ -99,7 +99,7 @@ def choose(job):
 
 def tokens(job):
     """The ids of texts."""
-    tokenizer = transformers.AutoTokenizer.from_pretrained(job["folder"])
+    tokenizer = transformers.AutoTokenizer.from_pretrained(job["folder"], trust_remote_code=True)
     return tokenizer(job["texts"])["input_ids"]
 
 

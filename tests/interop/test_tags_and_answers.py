@@ -79,6 +79,11 @@ def test_the_likeliest_choice_is_ours(corpus, tmp_path):
 
 def test_a_card_names_a_pipeline_only_where_transformers_has_one(tmp_path, corpus):
     run = untrained("conv-light-encoder-tiny", corpus, tmp_path / "run").path
-    assert 'pipeline("fill-mask"' in model_card(run, "AutoModelForMaskedLM", "fill-mask", [])
+    card = model_card(run, "AutoModelForMaskedLM", "fill-mask", [])
+    assert 'pipeline("fill-mask"' in card
+    # Without the word, transformers waits for an answer to a question on the terminal, for the tokenizer, too.
+    loading = [line for line in card.splitlines() if "FOLDER" in line]
+    assert len(loading) == 3
+    assert all("trust_remote_code=True" in line for line in loading)
     for purpose in ("question-answering", "multiple-choice"):
         assert "pipeline(" not in model_card(run, "AutoModel", purpose, [])

@@ -36,7 +36,7 @@ def model_card(path: Path, auto: str, purpose: str | None, remarks: list[str], h
     lines = [
         f"from transformers import AutoTokenizer, {auto}, pipeline",
         f"model = {auto}.from_pretrained(FOLDER{trusted})",
-        "tokenizer = AutoTokenizer.from_pretrained(FOLDER)",
+        f"tokenizer = AutoTokenizer.from_pretrained(FOLDER{trusted})",
     ]
     if purpose is not None and purpose not in WITHOUT_PIPELINE:
         lines.append(f'ask = pipeline("{purpose}", model=FOLDER{trusted})')

@@ -36,7 +36,7 @@ def by_hand(folder: Path, texts: list[str]) -> Any:
     from transformers import AutoModel, AutoTokenizer
 
     inner = folder / "0_Transformer"
-    tokenizer: Any = AutoTokenizer.from_pretrained(inner)
+    tokenizer: Any = AutoTokenizer.from_pretrained(inner, trust_remote_code=True)
     model: Any = AutoModel.from_pretrained(inner, trust_remote_code=True).eval()
     length = json.loads((inner / "sentence_bert_config.json").read_text(encoding="utf-8"))["max_seq_length"]
     pooling = json.loads((folder / "1_Pooling" / "config.json").read_text(encoding="utf-8"))
