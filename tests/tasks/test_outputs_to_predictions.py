@@ -1,5 +1,6 @@
 """Predictions made of given outputs: windows are joined, words tagged by one token, answers given or not."""
 
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -58,6 +59,24 @@ def test_a_number_in_windows_is_their_mean_on_the_labels_scale(texts):
     task = RegressionConfig(**COLUMNS).restore({"mean": 3.0, "deviation": 0.5}, "labels.json")
     expected = [3 + 0.5 * np.mean([first for first, _ in own], dtype=np.float64) for own in texts]
     np.testing.assert_allclose(decoded(task, texts, lambda own: own[0]), expected, atol=1e-5)
+
+
+def shown_by_the_readme(task, outputs, capsys):
+    """What the last line of an ONNX export's README prints of its outputs."""
+    given = {"np": np, "outputs": [np.array(outputs, np.float32)], "config": {"labels": task.labels}}
+    exec(task.config.prints_outputs, given)
+    return capsys.readouterr().out
+
+
+def test_the_readme_of_an_onnx_export_prints_numbers_on_the_labels_scale(capsys):
+    task = RegressionConfig(**COLUMNS).restore({"mean": 3.0, "deviation": 0.5}, "labels.json")
+    assert shown_by_the_readme(task, [[2.0], [-1.0]], capsys) == "[4.  2.5]\n"
+
+
+def test_the_readme_of_an_onnx_export_prints_the_probability_of_each_of_several_labels(capsys):
+    task = MultilabelConfig(**COLUMNS).restore(["x", "y"], "labels.json")
+    shown = shown_by_the_readme(task, [[0.0, 9.0], [-9.0, 0.0]], capsys)
+    assert re.sub(r"(\.\d{3})\d+", r"\1", shown) == "[{'x': 0.5, 'y': 0.999}, {'x': 0.000, 'y': 0.5}]\n"
 
 
 @pytest.mark.parametrize("name", ["bert-tiny", "gpt-tiny", "xlnet-tiny", "bart-tiny", "elmo-tiny"])

@@ -95,6 +95,9 @@ class MultilabelConfig(TableConfig):
         "exact": Metric("rows all right"),
         "auc": Metric("area under ROC"),
     }
+    prints_outputs: ClassVar[str] = (
+        'print([dict(zip(config["labels"], row)) for row in (1 / (1 + np.exp(-outputs[0]))).tolist()])  # probabilities'
+    )
     simplest: ClassVar[str] = "labels that most of train have"
     record: ClassVar[type[Record]] = LabelsPrediction
     reads_windows: ClassVar[bool] = True

@@ -79,6 +79,7 @@ class RegressionConfig(TextsConfig):
     exported: ClassVar = TransformersHead(
         "SequenceClassification", "regression", {"text_column": "text", "label_column": "value"}
     )
+    prints_outputs: ClassVar[str] = 'print(outputs[0][:, 0] * config["labels"]["deviation"] + config["labels"]["mean"])'
     simplest: ClassVar[str] = "mean of train"
     record: ClassVar[type[Record]] = RegressionPrediction
 
