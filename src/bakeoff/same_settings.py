@@ -26,7 +26,7 @@ def require_same(
         begun: the settings with which it was begun, in which keys of later versions have their defaults.
         now: the settings that are asked for.
         advice: what to do, the end of the sentence.
-        unnamed: keys whose values say nothing to a reader, such as a digest or the content of a file.
+        unnamed: keys, dotted ones too, whose values say nothing to a reader, such as a digest or the content of a file.
 
     Raises:
         UserError: `WHERE: begun with KEY OLD, not NEW; ADVICE`, or `WHERE: begun with another KEY; ADVICE`, of the
@@ -43,6 +43,9 @@ def differences(begun: Mapping[str, Any], now: Mapping[str, Any], unnamed: Colle
             if name in unnamed:
                 yield f"another {name}"
                 break
+            if key in unnamed:
+                yield f"another {key}"
+                continue
             yield "{} {}, not {}".format(key, *_short(old, new))
 
 

@@ -126,6 +126,39 @@ def test_a_mistake_of_the_plan_is_refused_as_in_the_comparison(write, tmp_path):
     assert str(here.value) == str(there.value)
 
 
+def planned(plan, out):
+    return list(Opened(Plan.read(plan), out, None, Engine(), None, lambda line: None).planned().all())
+
+
+def begin(*trainings):
+    for each in trainings:
+        each.begin()
+        each.directory.mkdir()
+
+
+def test_a_change_of_a_file_is_refused_as_in_the_comparison(write, tmp_path):
+    """A plan of which nothing is left to do by its count would be refused by the comparison itself."""
+    plan, out = write(seeds=1), tmp_path / "out"
+    begin(*planned(plan, out))
+    forecast_comparison(plan, out, jobs=1)
+    (tmp_path / "rows.tsv").write_text((tmp_path / "rows.tsv").read_text() + "the river\t1\n")
+    for refused in (forecast_comparison, compare):
+        with pytest.raises(UserError, match="pretrained-0: begun with another content of train; restore the plan and"):
+            refused(plan, out, jobs=1)
+
+
+def test_what_diverged_is_counted_once_its_settings_have_changed(write, tmp_path):
+    plan, out = write(seeds=1), tmp_path / "out"
+    first = planned(plan, out)[0]
+    begin(first)
+    first.fail("the loss is nan")
+    assert {work.of for work in forecast_comparison(plan, out, jobs=1).works if work.jobs} == {NAMES[1]}
+    (tmp_path / f"{NAMES[0]}.yaml").write_text(shrink(NAMES[0]).changed({"model.dropout": 0.3}).to_yaml())
+    before = sorted(out.rglob("*"))
+    assert {work.of for work in forecast_comparison(plan, out, jobs=1).works if work.jobs} == {*NAMES}
+    assert sorted(out.rglob("*")) == before
+
+
 @pytest.mark.parametrize(
     ("rows", "message"), [([5, 50], "50 are more than the 20 rows"), ([20, "all"], "2 of them are")]
 )

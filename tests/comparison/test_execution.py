@@ -458,7 +458,7 @@ def test_changed_settings_are_refused_before_anything_runs(folder, changes, mess
 def test_a_changed_task_file_or_setting_is_refused(folder):
     go(folder, FakeEngine(), seeds=1)
     (folder / "test.tsv").write_text("other rows")
-    with pytest.raises(UserError, match=r"files\.test"):
+    with pytest.raises(UserError, match="another content of test"):
         go(folder, FakeEngine(), seeds=1)
     (folder / "test.tsv").write_text("test")
     task = {"name": "mood", "text_column": "a", "label_column": "b", "finetune": {"epochs": 4}}
@@ -471,7 +471,7 @@ def test_another_corpus_is_refused(folder):
     go(folder, FakeEngine(), seeds=1)
     engine = FakeEngine()
     engine.fingerprint = "def"
-    with pytest.raises(UserError, match='corpus "abc", not "def"'):
+    with pytest.raises(UserError, match="begun with another corpus"):
         go(folder, engine, seeds=1)
 
 

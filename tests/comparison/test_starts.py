@@ -187,7 +187,7 @@ def test_changed_weights_are_another_comparison(folder, corpus, mine):
     shutil.rmtree(folder / "mine")
     recipe = shrink("bert-tiny")
     pretrain(recipe, corpus.path, folder / "mine", seed=8, budget=Budget(steps=2), device="cpu", progress=False)
-    with pytest.raises(UserError, match=r'pretrain: begun with start "[0-9a-f]+", not "[0-9a-f]+"'):
+    with pytest.raises(UserError, match="pretrain: begun with another start"):
         go(plan)
     write_plan(folder, corpus.path, [{"recipe": "bert-tiny", "name": "mine"}], from_scratch=False)
     with pytest.raises(UserError, match="begun with"):

@@ -68,9 +68,13 @@ def forecast_comparison(
         opened = Opened(plan, Path(out), asked, Engine(), None, say, imported, only)
         with using_threads(None if opened.shared is None else opened.shared.threads):
             opened.searches.require_possible()
+            opened.searches.require_unchanged()
             curves = [task for task in opened.plan.tasks if task.point is not None]
             require_different_rows(curves, [len(opened.engine.task(task).train) for task in curves])
             opened.recipes |= opened.searches.chosen
+            waiting = opened.searches.waiting
+            for each in opened.planned().all():
+                each.require_unchanged("search" if each.recipe.name in waiting else "")
             counted = _Counted(opened)
             works = [work for name in opened.recipes for work in counted.of(name)]
         return Forecast.of(works, asked, opened.shared, plan.device, counted.speed, Limits.of(Path(out)))
@@ -86,7 +90,7 @@ class _Counted:
     def __init__(self, opened: Opened) -> None:
         self.opened, self.plan, self.speed = opened, opened.plan, list[str]()
         trainings = list(opened.planned().all())
-        self.lost = {each.recipe.name for each in trainings if each.failure is not None}
+        self.lost = {each.recipe.name for each in trainings if each.failure is not None and not each.outdated()}
         left = [i for i, each in enumerate(trainings) if each.recipe.name in self.lost and not each.finished]
         self.copies = [each for index in first_of_equals(trainings, left) if not (each := trainings[index]).finished]
         trainings = [each for each in trainings if each not in self.copies]

@@ -29,6 +29,10 @@ SCRATCH = "from_scratch"
 """The key of what a fine-tuning from scratch reads of a recipe beside its model."""
 FAILURE = "failure.json"
 """The file in the directory of a training that has diverged."""
+DIGESTS = ("corpus", "start", "text", "pretraining.corpus", "pretraining.start")
+"""The settings that are a digest, which says nothing to a reader."""
+OF_FILE = "content of "
+"""What stands before the name of a file, such as that of a split, where its digest has changed."""
 WRITTEN_OUT = {"epochs": [10], "least_steps": 300}
 """The defaults of a fine-tuning, as older versions wrote them."""
 LEFT_OUT: dict[str, Any] = {"epochs": [], "least_steps": None}
@@ -116,33 +120,56 @@ class PlannedTraining:
         return settings_beside(self.directory)
 
     def check(self, key: str = "") -> None:
-        """Refuse a directory that was made with other settings.
-
-        The settings of a deleted directory, and of a diverged training that has changed, are forgotten instead.
+        """Refuse a directory that was made with other settings, and forget settings that are `outdated`.
 
         Args:
             key: the only setting that is compared, with the settings below it; left out: all settings.
+
+        Raises:
+            UserError: see `require_unchanged`.
+        """
+        if self.outdated(key):
+            self.discard()
+            checksums.forget(self._settings_file.parent, [self._settings_file.name])
+            self._settings_file.unlink()
+        else:
+            self.require_unchanged(key)
+
+    def outdated(self, key: str = "") -> bool:
+        """Whether the settings here are those of a deleted directory, or of a diverged training that has changed."""
+        if not self._settings_file.is_file():
+            return False
+        return not self.directory.exists() or (
+            self.failure is not None and any(differences(*self._before_and_now(key)))
+        )
+
+    def require_unchanged(self, key: str = "") -> None:
+        """Refuse a directory that was made with other settings, and write nothing.
+
+        Args:
+            key: see `check`.
 
         Raises:
             UserError: the directory was made with other settings, of which the message names the first that differs;
                 or no comparison has made it.
         """
         if self._settings_file.is_file():
-            old, now = _completed(read_json(self._settings_file), self.settings), self.settings
-            if SCRATCH in now.get("pretraining", {}):
-                old["pretraining"].setdefault(SCRATCH, now["pretraining"][SCRATCH])  # older versions did not keep it
-            if key:
-                old, now = ({key: settings.get(key)} for settings in (old, now))
-            changed = any(True for _ in differences(old, now))
-            if not self.directory.exists() or (changed and self.failure is not None):
-                self.discard()
-                checksums.forget(self._settings_file.parent, [self._settings_file.name])
-                self._settings_file.unlink()
-                return
-            require_same(self.directory, old, now, f"restore the plan, {ELSEWHERE}, or delete that directory")
+            if not self.outdated(key):
+                before, now = map(_with_contents, self._before_and_now(key))
+                advice = f"restore the plan and its files, {ELSEWHERE}, or delete that directory"
+                require_same(
+                    self.directory, before, now, advice, [*DIGESTS, *(name for name in now if OF_FILE in name)]
+                )
         elif self.directory.exists():
             checksums.require_present(self._settings_file)
             raise UserError(f"{self.directory}: not made by a comparison; move it away or choose another --out")
+
+    def _before_and_now(self, key: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The settings with which the directory was made, and those of now; with a key it alone."""
+        before, now = _completed(read_json(self._settings_file), self.settings), self.settings
+        if SCRATCH in now.get("pretraining", {}):
+            before["pretraining"].setdefault(SCRATCH, now["pretraining"][SCRATCH])  # older versions did not keep it
+        return ({key: before.get(key)}, {key: now.get(key)}) if key else (before, now)
 
     def discard(self, inside: Path | None = None) -> None:
         """Remove the directory, if it is there, in one step: a kill leaves all of it, or nothing under its name.
@@ -163,6 +190,15 @@ class PlannedTraining:
         """Write the settings beside the directory, so that a later call can tell whether they changed."""
         self.directory.parent.mkdir(parents=True, exist_ok=True)
         checksums.write(self._settings_file, json.dumps(self.settings, indent=1, ensure_ascii=False) + "\n")
+
+
+def _with_contents(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings with the digest of each file under a name that says in an error what it is of."""
+    files = settings.get("files") or {}
+    return {
+        **{key: of for key, of in settings.items() if key != "files"},
+        **{OF_FILE + name: files[name] for name in files},
+    }
 
 
 def _completed(settings: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:

@@ -126,6 +126,11 @@ class Searches:
             own_folder(planned.directory, self.out)
             planned.check()
 
+    def require_unchanged(self) -> None:
+        """Refuse what `check` refuses, and write nothing."""
+        for planned in self.planned.values():
+            planned.require_unchanged()
+
     @property
     def waiting(self) -> list[str]:
         """Labels of recipes whose search has not begun or not finished, without the diverged ones."""
