@@ -19,6 +19,14 @@ TASK = "--train {F}/rows.tsv --text-column text --label-column label --device cp
 OPTIONS = "--option epochs=1 --option least_steps=0 --option evaluations=1"
 PREPARE = "prepare {F}/text.jsonl --out {S}/out --vocabulary 100"
 PRETRAIN = "pretrain {F}/recipe.yaml --corpus {F}/corpus --out {S}/out --device cpu"
+FROM_STAGES = (
+    "pretrain {F}/recipe.yaml --from {F}/run --corpus {F}/corpus --out {S}/out --device cpu "
+    '--set training.curriculum=[{{"until":0.5,"length":8,"batch_factor":2}}]'
+)
+DISTILL = "distill {F}/run --into {F}/recipe.yaml --corpus {F}/corpus --out {S}/out --device cpu"
+DISTILL_CLASSIFIER = (
+    f"distill {{F}}/tuned --into {{F}}/run --texts {{F}}/source.txt --out {{S}}/out --device cpu {OPTIONS}"
+)
 TUNE = "tune {F}/recipe.yaml --corpus {F}/corpus --out {S}/out --trials 2 --jobs 1 --device cpu"
 FINETUNE = f"finetune {{F}}/run {TASK} {OPTIONS} --out {{S}}/out"
 COMPARE = "compare {F}/plan.json --out {S}/out --jobs 1"
@@ -28,6 +36,10 @@ COMMANDS = {
     "pretrain-resume": ["copy {F}/unfinished {S}/out", "pretrain --out {S}/out --resume --device cpu"],
     "pretrain-saves": [f"{PRETRAIN} --save-at steps=1,2"],
     "pretrain-further": [f"killed {PRETRAIN}", "pretrain --out {S}/out --resume --budget steps=5 --device cpu"],
+    "pretrain-from-stages": [FROM_STAGES],
+    "distill": [DISTILL],
+    "distill-again": [f"killed {DISTILL}", f"{DISTILL} --resume"],
+    "distill-classifier": [DISTILL_CLASSIFIER],
     "tune": [TUNE],
     "tune-again": [f"killed {TUNE}", TUNE],
     "finetune": [FINETUNE],

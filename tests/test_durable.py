@@ -6,6 +6,7 @@ import pytest
 
 from bakeoff.durable import fresh, held
 from bakeoff.errors import UserError
+from bakeoff.unfinished import unfinished, unfinished_folder
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="locks of POSIX systems")
 
@@ -47,3 +48,15 @@ def test_a_fresh_folder_replaces_what_was_left_but_not_what_is_in_use(tmp_path, 
     other_process.wait()
     with fresh(tmp_path, tmp_path.with_name("mine")):
         assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_gone_on_with_gets_its_name_whatever_a_kill_has_left(tmp_path):
+    """A kill while the files get their permissions leaves the probe of one, which the next attempt makes anew."""
+    left = unfinished_folder(tmp_path / "out") / "checkpoints"
+    left.mkdir(parents=True)
+    names = [f"{number}.safetensors" for number in range(10)]
+    for name in [*names[:5], *(f".{name}.partial" for name in names), *names[5:]]:  # in any order of a file system
+        (left / name).touch()
+    with unfinished(tmp_path / "out", resume=True):
+        pass
+    assert sorted(path.name for path in (tmp_path / "out" / "checkpoints").iterdir()) == names

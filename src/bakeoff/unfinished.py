@@ -79,10 +79,12 @@ def unfinished(
 
 
 def _name(folder: Path, out: Path, advice: str, last: Callable[[Path], None]) -> None:
+    for left in [
+        *folder.rglob(".*.partial")
+    ]:  # by a process that was killed; all of them first, for `as_new` makes such
+        if left.is_file():
+            left.unlink()
     for file in [*folder.rglob("*")]:
-        if file.name.startswith(".") and file.name.endswith(".partial") and file.is_file():
-            file.unlink()  # left by a process that was killed
-            continue
         if file.is_file():
             as_new(file)
         sync(file)
