@@ -79,11 +79,10 @@ def unfinished(
 
 
 def _name(folder: Path, out: Path, advice: str, last: Callable[[Path], None]) -> None:
-    for left in [
-        *folder.rglob(".*.partial")
-    ]:  # by a process that was killed; all of them first, for `as_new` makes such
-        if left.is_file():
-            left.unlink()
+    left = [*folder.rglob(".*.partial")]  # by a process that was killed; all are removed first, for `as_new` makes such
+    for file in left:
+        if file.is_file():
+            file.unlink()
     for file in [*folder.rglob("*")]:
         if file.is_file():
             as_new(file)
