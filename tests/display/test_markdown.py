@@ -7,6 +7,7 @@ from markdown_it import MarkdownIt
 
 from bakeoff.display import markdown
 from bakeoff.display.text import visible
+from bakeoff.report.elements import items
 
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 ANY = st.text() | st.text(st.sampled_from("ab_*`|[]()<>&#\\~$!+-=.1 \n\t\"'"))
@@ -72,3 +73,15 @@ def test_lines_of_code_are_one_block(text):
     (fence,) = PARSER.parse(markdown.block(text))
     assert fence.type == "fence"
     assert fence.content == visible(text, "\n") + "\n"
+
+
+def test_backticks_of_data_are_no_code():
+    """Signs that a tokenizer does not know, and tags of the Penn treebank, may be backticks."""
+    said = "2 tokens are unknown, such as '`'; of test '``', too, and '`'; see `bakeoff prepare --help` (`-h`)"
+    ((paragraph,),) = [[token.children for token in PARSER.parse(markdown.sentence(said)) if token.type == "inline"]]
+    assert [token.content for token in paragraph if token.type == "code_inline"] == ["bakeoff prepare --help", "-h"]
+    text = said.replace("`bakeoff prepare --help` (`-h`)", "bakeoff prepare --help (-h)")
+    assert "".join(token.content for token in paragraph) == text
+    page = items([said])
+    assert page.count("<code>") == 2
+    assert "&#x27;`&#x27;; of test &#x27;``&#x27;, too" in page

@@ -9,7 +9,8 @@ _INLINE = r"[\\`*\[\]|~$#]|(?<![^\W_])_|_(?![^\W_])"
 _MARKUP = re.compile(rf"{_INLINE}|^(?:[+=-]|\d+(?=[.)]))")
 """Characters with a meaning in a line or at the beginning of a block; an underscore inside a word has none."""
 _IN_A_CELL = re.compile(_INLINE)
-_CODE = re.compile("`([^`\n]+)`")
+CODE = re.compile(r"(?<![^\s(\[,:])`([^`\n]+)`")
+"""Text between backticks, the first of which begins a word; those of data between quotes, such as '`', are no code."""
 
 
 def text(value: object) -> str:
@@ -24,7 +25,7 @@ def cell(value: object) -> str:
 
 def sentence(value: str) -> str:
     """A sentence for a paragraph or the item of a list; text between backticks becomes code."""
-    parts = _CODE.split(visible(value).strip())  # texts, with code between every two
+    parts = CODE.split(visible(value).strip())  # texts, with code between every two
     shown = [
         code(each) if index % 2 else _IN_A_CELL.sub(_escaped, escape(visible(each), quote=False))
         for index, each in enumerate(parts)

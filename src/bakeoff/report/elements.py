@@ -1,20 +1,18 @@
 """Elements of pages in HTML: lists, tables, notes, and charts side by side; plain texts are escaped here."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
+from bakeoff.display.markdown import CODE
 from bakeoff.report.charts import Figure
 
 LONG = 110
 """The most characters of a title in the largest letters."""
 
-_CODE = re.compile("`([^`\n]+)`")
-
 
 def items(texts: Iterable[str]) -> str:
     """The items of a list; text between backticks becomes code."""
-    set_as_code = (_CODE.sub(r"<code>\1</code>", escape(text)) for text in texts)
+    set_as_code = (CODE.sub(r"<code>\1</code>", escape(text)) for text in texts)
     return "".join(f"<li>{text}</li>" for text in set_as_code)
 
 
