@@ -26,29 +26,23 @@ WAYS: dict[str, dict[str, Any]] = {
     AS_IT_IS: {},
     "rows cut anew": {"input.cut_anew": True},
     "no decay": {"training.optimizer.weight_decay": 0.0},
-    "decay 0.05": {"training.optimizer.weight_decay": 0.05},
-    "decay 0.2": {"training.optimizer.weight_decay": 0.2},
-    "decay 0.8": {"training.optimizer.weight_decay": 0.8},
-    "decay of one pass": {"training.optimizer.weight_decay": {"passes": 1}},
-    "decay of half a pass": {"training.optimizer.weight_decay": {"passes": 0.5}},
-    "decay of a third": {"training.optimizer.weight_decay": {"passes": 0.33}},
-    "decay of a sixth": {"training.optimizer.weight_decay": {"passes": 0.17}},
-    "decay 1.6": {"training.optimizer.weight_decay": 1.6},
-    "decay 3.2": {"training.optimizer.weight_decay": 3.2},
+    **{f"decay {decay:g}": {"training.optimizer.weight_decay": decay} for decay in (0.05, 0.2, 0.8, 1.6, 3.2, 6.4)},
+    **{
+        f"decay of {passes:g} passes": {"training.optimizer.weight_decay": {"passes": passes}}
+        for passes in (2, 1, 0.5, 0.33, 0.25, 0.17)
+    },
     "dropout 0.1": {"model.dropout": 0.1},
-    "dropout 0.2": {"model.dropout": 0.2},
-    "dropout 0.1, one pass": {"model.dropout": 0.1, "training.optimizer.weight_decay": {"passes": 1}},
-    "dropout 0.2, one pass": {"model.dropout": 0.2, "training.optimizer.weight_decay": {"passes": 1}},
-    "dropout 0.1, half a pass": {"model.dropout": 0.1, "training.optimizer.weight_decay": {"passes": 0.5}},
-    "dropout 0.2, half a pass": {"model.dropout": 0.2, "training.optimizer.weight_decay": {"passes": 0.5}},
-    "dropout 0.3, half a pass": {"model.dropout": 0.3, "training.optimizer.weight_decay": {"passes": 0.5}},
-    "decay 6.4": {"training.optimizer.weight_decay": 6.4},
-    "dropout 0.2, decay 3.2": {"model.dropout": 0.2, "training.optimizer.weight_decay": 3.2},
-    "dropout 0.2, decay 1.6": {"model.dropout": 0.2, "training.optimizer.weight_decay": 1.6},
-    "noise 0.1, half a pass": {"objective.0.noise": 0.1, "training.optimizer.weight_decay": {"passes": 0.5}},
-    "noise 0.1, one pass": {"objective.0.noise": 0.1, "training.optimizer.weight_decay": {"passes": 1}},
-    "dropout 0.1, decay 0.2": {"model.dropout": 0.1, "training.optimizer.weight_decay": 0.2},
-    "dropout 0.3, decay 0.2": {"model.dropout": 0.3, "training.optimizer.weight_decay": 0.2},
+    **{
+        f"dropout {dropout:g}, decay {decay:g}": {"model.dropout": dropout, "training.optimizer.weight_decay": decay}
+        for dropout, decay in ((0.1, 0.2), (0.3, 0.2), (0.2, 1.6), (0.2, 3.2))
+    },
+    **{
+        f"dropout {dropout:g}, decay of 0.5 passes": {
+            "model.dropout": dropout,
+            "training.optimizer.weight_decay": {"passes": 0.5},
+        }
+        for dropout in (0.2, 0.3)
+    },
     "decay 0.05 with a course": {"training.optimizer.weight_decay": 0.05, "training.decay_schedule": COURSE},
     "causal, then masked": {"training.curriculum": [{"until": 0.5, "settings": {"mlm": {"causal": 1.0}}}]},
     "one row in four causal": {"objective.0.causal": 0.25},

@@ -23,7 +23,7 @@ def test_the_weights_remember_so_many_passes_whatever_the_rate(passes, steps, st
     for changes in FORMS.values():
         recipe = LAPTOP.changed({**changes, DECAY: {"passes": passes}})
         fitted = recipe.fitted(steps, steps_a_pass=steps_a_pass).training.optimizer
-        assert 1 / (fitted.lr * fitted.weight_decay) == pytest.approx(max(100, passes * steps_a_pass))
+        assert 1 / (fitted.lr * fitted.weight_decay) == pytest.approx(max(25, passes * steps_a_pass))
         again = recipe.fitted(steps, steps_a_pass=steps_a_pass)
         assert again.fitted(2 * steps, steps_a_pass=7.0).training.optimizer.weight_decay == fitted.weight_decay
         assert recipe.fitted(steps).training.optimizer == recipe.fitted(steps, steps_a_pass=steps).training.optimizer
@@ -61,7 +61,7 @@ def test_weights_without_a_gradient_fade_as_the_rule_says(corpus, tmp_path):
         for number, decay in enumerate(({"passes": 1e-6}, 0.0))
     )
     for name, weight in one.load().named_parameters():
-        share = 0.99**30 if weight.dim() >= 2 else 1.0
+        share = 0.96**30 if weight.dim() >= 2 else 1.0
         assert torch.allclose(weight, share * dict(other.load().named_parameters())[name], atol=1e-4), name
 
 

@@ -4,7 +4,7 @@ from pydantic import Field
 
 from bakeoff.config import Config
 
-SHORTEST = 100
+SHORTEST = 25
 """The fewest steps that the weights remember, however short the text is."""
 
 
@@ -13,7 +13,7 @@ class DecayByPasses(Config):
 
     With decoupled decay a weight is a running mean of its updates over 1 / (eta lambda) steps, whose best length is
     some number of passes, whatever the rate and the size of the text (Wang and Aitchison 2024, arXiv:2405.13698): a
-    text that is read once is hardly decayed, and one that is read often strongly. The mean is over 100 steps at least.
+    text that is read once is hardly decayed, and one that is read often strongly. The mean is over 25 steps at least.
     """
 
     passes: float = Field(gt=0)
