@@ -97,6 +97,14 @@ def test_two_spans_of_one_cluster_are_refused(tmp_path):
         read(tmp_path / "a.jsonl", ("दिन", [span(0, 1), span(1, 2)]))
 
 
+@pytest.mark.parametrize("sign", ["\u200b", "\u200f", "\x07", "\ufeff"])
+def test_a_span_of_nothing_that_can_be_seen_is_refused_and_not_lost(tmp_path, sign):
+    with pytest.raises(UserError, match=r"a.jsonl:1: 'spans': the span 2-3 covers invisible characters alone; mend it"):
+        read(tmp_path / "a.jsonl", (f"a {sign} Rome", [span(2, 3), span(4, 8)]))
+    (found,) = read(tmp_path / "a.jsonl", (f"a {sign}Rome", [span(2, 7)]))
+    assert found.tags == ("O", "B-LOC")
+
+
 def test_words_with_tags_have_no_spans(tmp_path):
     path = tmp_path / "a.conll"
     path.write_text("Ann B-PER\nsaw O\n\n")

@@ -57,7 +57,8 @@ def tagged_words(text: str, spans: Any, where: str) -> WordsOfText:
         where: the file, line and field of the spans, for errors.
 
     Raises:
-        UserError: the spans are no such list, one is not within the text or covers white space alone, or two overlap.
+        UserError: the spans are no such list, one is not within the text or has nothing in it that can be seen, or two
+            overlap.
     """
     if not isinstance(spans, list):
         raise UserError(f"{where} holds {type(spans).__name__} instead of a list of spans")
@@ -80,6 +81,7 @@ def tagged_words(text: str, spans: Any, where: str) -> WordsOfText:
     offsets: list[tuple[int, int]] = []
     tags: list[str] = []
     before: _Mark | None = None  # the span that the word before is in
+    reached: set[_Mark | None] = set()  # the spans that some word is in
     for word, begin in words_and_signs(text):
         inner = sorted(cut - begin for cut in cuts if begin < cut < begin + len(word))
         for first, last in pairwise([0, *inner, len(word)]):
@@ -88,6 +90,10 @@ def tagged_words(text: str, spans: Any, where: str) -> WordsOfText:
             offsets.append((begin + first, begin + last))
             tags.append(OUTSIDE if mark is None else f"{'I' if mark == before else 'B'}-{mark.label}")
             before = mark
+            reached.add(mark)
+    for mark, given in zip(wide, marks, strict=True):
+        if mark not in reached:
+            raise UserError(f"{where}: the span {given.start}-{given.end} covers invisible characters alone; mend it")
     widened = sum(one != other for one, other in zip(marks, wide, strict=True))
     return WordsOfText(tuple(words), tuple(offsets), tuple(tags), widened)
 
