@@ -5,6 +5,7 @@ import random
 import pytest
 from tests.conftest import shrink
 
+from bakeoff.tasks.kinds.question_answering import QuestionAnswering, QuestionAnsweringConfig
 from bakeoff.tasks.reading.gold_answers import placed
 from bakeoff.tasks.reading.questions import Question
 from bakeoff.tasks.rows.answer_windows import answer_windows
@@ -41,3 +42,24 @@ def test_the_target_is_the_fewest_tokens_that_hold_the_whole_answer(kind):
         partial += window.begin[first] < answer.start or window.end[last] > answer.end
     assert inside >= 60
     assert partial > 5
+
+
+def test_answers_that_are_too_long_to_be_predicted_are_counted():
+    tokenizer = Tokenizer.train(TokenizerConfig(kind="character", size=60), [CONTEXT])
+    answers = ["stones", "old stones", "The old stones of 3,141 rivers", "grey", CONTEXT]
+    questions = [
+        Question(line, ("w", CONTEXT), (placed(text, None, CONTEXT, ""),)) for line, text in enumerate(answers, 1)
+    ]
+    questions += [Question(6, ("w", CONTEXT), ()), Question(7, ("w", CONTEXT), (placed("zz", None, CONTEXT, ""),))]
+    task = QuestionAnswering(QuestionAnsweringConfig(train="t.json", longest_answer=6), True, 0.0)
+    _, split, long = task.encode(questions, InputFormat(tokenizer, shrink("bert-tiny"), 40)).notes
+    assert split == (
+        f"1 of 7 questions have an answer that is longer than a window; the first is line 5 ('{CONTEXT[:40]}...', 101 "
+        "tokens): their windows learn that there is none; a larger length gives longer windows"
+    )
+    assert long == (
+        "2 of 7 questions have an answer of more tokens than longest_answer, 6; the first is line 2 ('old stones', 10 "
+        "tokens): none of these is predicted whole; the longest of them needs 30"
+    )
+    unknown = [Question(1, ("w", CONTEXT))]
+    assert not task.encode(unknown, InputFormat(tokenizer, shrink("bert-tiny"), 40)).notes

@@ -15,7 +15,7 @@ from bakeoff.config import Record
 from bakeoff.errors import UserError
 from bakeoff.tasks.baselines.overlap import count_words, overlapping_answer
 from bakeoff.tasks.predictions.answer_spans import PredictedAnswer, gathered
-from bakeoff.tasks.reading.question_remarks import remarks_on_questions, shortened
+from bakeoff.tasks.reading.question_remarks import remarks_on_long_answers, remarks_on_questions, shortened
 from bakeoff.tasks.reading.questions import Question, QuestionColumns, is_layout, read_questions
 from bakeoff.tasks.rows.answer_windows import answer_windows, mean_window_loss, window_loss
 from bakeoff.tasks.rows.inputs import InputFormat
@@ -172,6 +172,7 @@ class QuestionAnswering(Task):
         lost = [each for each, span in zip(examples, made.spans, strict=True) if span is None]
         known = all(each.answers is not None for each in examples)
         notes = list(remarks_on_questions(examples, lost, self.unanswerable)) if known else []
+        notes += remarks_on_long_answers(examples, made.lengths(), made.held(), self.config.longest_answer)
         if made.cut:
             notes.append(f"{made.cut} questions were cut to {self.config.longest_question} tokens, or half of a row")
         return Items(made.encoded, np.arange(len(made.windows) + 1), made.owners, made.windows, notes)

@@ -1,6 +1,9 @@
-"""Remarks on labelled questions: answers that do not stand where they should, and questions without an answer."""
+"""Remarks on labelled questions: answers that do not stand where they should or are too long, and missing ones."""
 
 from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from bakeoff.tasks.reading.questions import Question
 
@@ -33,6 +36,35 @@ def remarks_on_questions(examples: Sequence[Question], lost: Sequence[Question],
         )
     if (empty := sum(not each.answers for each in examples)) and not unanswerable:
         yield f"{empty} of {count} questions have no answer, as none of train has: all are given one"
+
+
+def remarks_on_long_answers(
+    examples: Sequence[Question], lengths: NDArray[np.int64], held: NDArray[np.bool_], longest: int
+) -> Iterator[str]:
+    """Remarks on answers that cannot be predicted whole, which depend on the tokenizer.
+
+    Args:
+        examples: the questions.
+        lengths: (Q,) the number of tokens of each question's answer; 0 without one.
+        held: (Q,) whether some window has the whole of it.
+        longest: the most tokens of a predicted answer.
+    """
+    count = len(examples)
+
+    def first(which: NDArray[np.int64]) -> str:
+        each = examples[which[0]]
+        return f"the first is {each.place} ('{shortened(each)}', {lengths[which[0]]} tokens)"
+
+    if (split := np.flatnonzero((lengths > 0) & ~held)).size:
+        yield (
+            f"{len(split)} of {count} questions have an answer that is longer than a window; {first(split)}: their "
+            "windows learn that there is none; a larger length gives longer windows"
+        )
+    if (long := np.flatnonzero(held & (lengths > longest))).size:
+        yield (
+            f"{len(long)} of {count} questions have an answer of more tokens than longest_answer, {longest}; "
+            f"{first(long)}: none of these is predicted whole; the longest of them needs {lengths[long].max()}"
+        )
 
 
 def shortened(question: Question) -> str:

@@ -66,6 +66,18 @@ class Windows(NamedTuple):
     cut: int
     """The number of questions that were too long, and were cut."""
 
+    def lengths(self) -> NDArray[np.int64]:
+        """(Q,) the number of tokens of each question's answer; 0 where it has none, or where it is unknown."""
+        known = [NOWHERE if span is None else span for span in self.spans]
+        return np.array([0 if span == NOWHERE else span.last - span.first + 1 for span in known], np.int64)
+
+    def held(self) -> NDArray[np.bool_]:
+        """(Q,) whether some window of each question has the whole of its answer."""
+        held = np.zeros(len(self.spans), bool)
+        for owner, window in zip(self.owners, self.windows, strict=True):
+            held[owner] |= window.target is not None and window.target.first > 0
+        return held
+
 
 def answer_windows(examples: Sequence[Question], format: InputFormat, longest: int, stride: int) -> Windows:
     """The windows of questions over their contexts.
