@@ -7,6 +7,9 @@ import json
 import pytest
 
 from bakeoff.cli import run as command
+from bakeoff.tasks.finetune import finetune
+from bakeoff.tasks.finetune_config import FinetuneConfig
+from bakeoff.tasks.kinds.tagging import TaggingConfig
 from bakeoff.tasks.predict import predict
 
 ROWS = [
@@ -45,6 +48,18 @@ def read(path):
         return pytest.importorskip("pyarrow.parquet").read_table(path).to_pylist()
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file, strict=True))
+
+
+@pytest.fixture(scope="module")
+def tagged(recipe, corpus, tmp_path_factory):
+    """A run that was fine-tuned to tag words, for one step."""
+    folder = tmp_path_factory.mktemp("tagged")
+    for name in ("train", "dev", "test"):
+        (folder / f"{name}.conll").write_text("the DET\napple NOUN\nsaw VERB\n\n" * 4)
+    task = TaggingConfig(**{name: folder / f"{name}.conll" for name in ("train", "dev", "test")})
+    config = FinetuneConfig(learning_rate=[1e-3], epochs=1, least_steps=0, evaluations=1)
+    made = finetune(recipe, task, folder / "run", config=config, tokenizer=corpus, device="cpu", progress=False)
+    return made.path
 
 
 @pytest.mark.parametrize("out", [".jsonl", ".csv", ".parquet"])
@@ -148,3 +163,18 @@ def test_what_has_no_columns_is_refused(fitted, tmp_path, capsys):
     twice.write_text("text,id,id\napple,1,2\n")
     refused("twice.csv:1: 2 columns are called 'id'; rename all but one", "--texts", twice, "--out", out)
     assert not out.exists()
+
+
+def test_a_sentence_with_tags_is_one_text_however_many_words_it_has(tagged, tmp_path, capsys):
+    sentences = ["the apple  saw", "", "baran\tapple", "lion", "apple"]
+    (tmp_path / "texts.txt").write_text("\n".join(sentences) + "\n")
+    for out in (tmp_path / "out.csv", tmp_path / "out.jsonl"):
+        asked = ["predict", str(tagged), "--texts", str(tmp_path / "texts.txt"), "--out", str(out), "--device", "cpu"]
+        assert command(asked) == 0, capsys.readouterr().err
+        assert [row["text"] for row in read(out)] == sentences
+        assert set(read(out)[0]) == {"text", "words", "tags"}
+    words = tmp_path / "words.conll"
+    words.write_text("apple\nsaw\n\nlion\n\nthe\nbig\nlion\n")
+    asked = ["predict", str(tagged), "--texts", str(words), "--out", str(tmp_path / "words.csv"), "--device", "cpu"]
+    assert command(asked) == 0, capsys.readouterr().err
+    assert [row["text"] for row in read(tmp_path / "words.csv")] == ["apple saw", "lion", "the big lion"]

@@ -219,7 +219,7 @@ def _record(task: "Task", predicted: "Predicted") -> dict[str, Any]:
 
     If the prediction is a text itself, the text that it was written from is named source.
     """
-    texts: Sequence[str] = predicted.texts
+    texts: Sequence[str] = predicted.example.as_given
     record = task.as_record(predicted.example, predicted.prediction)
     names = ("source" if "text" in record else "text", "pair")
     named = dict(zip(names, texts, strict=False)) if len(texts) <= 2 else {"texts": list(texts)}

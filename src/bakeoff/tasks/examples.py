@@ -24,6 +24,11 @@ class Example:
         return self.texts
 
     @property
+    def as_given(self) -> tuple[str, ...]:
+        """The texts as files of answers have them; words of a sentence are one text."""
+        return self.texts
+
+    @property
     def together(self) -> tuple[str, ...]:
         """The key of rows that stay together where a split is held out: their texts, or the subject of these."""
         return self.texts

@@ -136,9 +136,9 @@ class TaggingConfig(TaskConfig):
         """A raw text as a sentence: words as in files with spans where the task has spans, else at white space."""
         (text,) = texts
         if not self.spans_column:
-            return TaggedSentence(0, tuple(text.split()))
+            return TaggedSentence(0, tuple(text.split()), raw=text)
         split = words_of(text)
-        return TaggedSentence(0, split.words, None, split.offsets)
+        return TaggedSentence(0, split.words, None, split.offsets, text)
 
     @override
     def learn(self, train: Sequence[TaggedSentence], origin: str) -> "Tagging":

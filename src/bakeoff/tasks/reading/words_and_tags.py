@@ -39,6 +39,8 @@ class TaggedSentence(Example):
     """The tag of each word; None where tags are not known."""
     offsets: tuple[tuple[int, int], ...] | None = field(default=None, compare=False)
     """The place of each word in the raw text, as of `WordsOfText`; None where words were given."""
+    raw: str | None = field(default=None, compare=False)
+    """The raw text; None where words were given."""
     widened: int = field(default=0, compare=False)
     """The number of spans that were widened to whole grapheme clusters."""
     document: int = field(default=0, compare=False)
@@ -48,6 +50,11 @@ class TaggedSentence(Example):
     @override
     def as_read(self) -> tuple[str, ...]:
         return (" ".join(self.texts),)
+
+    @property
+    @override
+    def as_given(self) -> tuple[str, ...]:
+        return self.as_read if self.raw is None else (self.raw,)
 
     @property
     @override
@@ -186,7 +193,7 @@ def _records(
         if spans is not None:
             text = text_value(cells[0], where, words, errors)
             tagged = tagged_words(text, cells[1], f"{where}: '{spans}'") if labelled else words_of(text)
-            yield TaggedSentence(line, tagged.words, tagged.tags, tagged.offsets, tagged.widened)
+            yield TaggedSentence(line, tagged.words, tagged.tags, tagged.offsets, text, tagged.widened)
             continue
         texts = _texts(cells[0], where, words, errors)
         if not labelled or tags is None:
