@@ -224,8 +224,8 @@ def test_what_is_refused_is_one_line(capsys, monkeypatch, tmp_path, single, pair
             options += ["--corpus", tmp_path]
         err = refused(*verb, *options)
         assert "not finished" not in err
-    assert "a fine-tuned run, which names classes" in refused("generate", single, "a")
-    with pytest.raises(UserError, match="a fine-tuned run, which names classes"):
+    assert "a fine-tuned run, which `bakeoff predict` uses" in refused("generate", single, "a")
+    with pytest.raises(UserError, match="a fine-tuned run, which `bakeoff predict` uses"):
         generate_texts(Run(single), ["a"])
     assert "text 2 ('river river" in refused("generate", gpt, "The", "river " * 600)
 

@@ -124,6 +124,15 @@ def test_predictions(fitted):
     assert predict(fitted.path, [], device="cpu") == []
 
 
+def test_texts_are_scored_with_what_a_fine_tuning_of_a_fine_tuned_run_came_from(run, task, tmp_path):
+    config = FinetuneConfig(learning_rate=[1e-3], epochs=1, least_steps=0, evaluations=1)
+    few, source = task.model_copy(update={"train": task.dev}), run.path
+    for name in ("once", "twice"):
+        source = finetune(source, few, tmp_path / name, config=config, device="cpu", progress=False).path
+    with pytest.raises(UserError, match=f"twice: a fine-tuned run scores no texts; score them with {run.path}$"):
+        evaluate(source, texts=task.test)
+
+
 def test_what_is_refused(run, fitted, corpus, files, tmp_path):
     def refused(message, function, *arguments, **options):
         with pytest.raises(UserError, match=message):
@@ -131,7 +140,7 @@ def test_what_is_refused(run, fitted, corpus, files, tmp_path):
 
     refused("give either --corpus", evaluate, run.path)
     refused("evaluated on labelled --data", evaluate, fitted.path, corpus=corpus)
-    refused("a fine-tuned run names classes and scores no texts; score them with", evaluate, fitted.path, texts=files)
+    refused("a fine-tuned run scores no texts; score them with", evaluate, fitted.path, texts=files)
     refused("--set changes the recipe of a pre-trained run", evaluate, fitted.path, data=files, overrides=["a=1"])
     refused("evaluated on a --corpus", evaluate, run.path, data=files / "test.tsv")
     refused("no such run", evaluate, tmp_path / "none", data=files / "test.tsv")

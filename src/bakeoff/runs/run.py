@@ -170,7 +170,9 @@ class Run:
 
     def _require_pretrained(self) -> None:
         if (self.path / "labels.json").is_file():
-            raise UserError(f"{self.path}: a fine-tuned run, which names classes; give the run that it came from")
+            raise UserError(
+                f"{self.path}: a fine-tuned run, which `bakeoff predict` uses; give the run that it came from"
+            )
 
     def weights_file(self) -> Path:
         """The file of a finished run's weights, or of the newest checkpoint's weights.

@@ -94,11 +94,10 @@ def require_pretrained(run: str | Path) -> None:
         UserError: the run is fine-tuned.
     """
     if FinetunedRun.at(run):
-        source = FinetunedRun.open(run).results.source
-        raise UserError(
-            f"{run}: a fine-tuned run names classes and scores no texts; score them with "
-            f"{source or 'a pre-trained run'}"
-        )
+        source: str | Path | None = run
+        while source and FinetunedRun.at(source):  # a fine-tuning may have begun from another one
+            source = FinetunedRun.open(source).results.source
+        raise UserError(f"{run}: a fine-tuned run scores no texts; score them with {source or 'a pre-trained run'}")
 
 
 GROUP = "UID"
