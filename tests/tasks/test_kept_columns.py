@@ -178,3 +178,12 @@ def test_a_sentence_with_tags_is_one_text_however_many_words_it_has(tagged, tmp_
     asked = ["predict", str(tagged), "--texts", str(words), "--out", str(tmp_path / "words.csv"), "--device", "cpu"]
     assert command(asked) == 0, capsys.readouterr().err
     assert [row["text"] for row in read(tmp_path / "words.csv")] == ["apple saw", "lion", "the big lion"]
+
+
+def test_a_field_has_words_or_texts_whatever_the_files_of_fine_tuning_were(tagged, tmp_path, capsys):
+    rows = [{"words": ["the big", "apple"], "text": "the big apple"}, {"words": [], "text": ""}]
+    for column, wanted in (("words", ["the big", "apple"]), ("text", ["the", "big", "apple"])):
+        out = tmp_path / f"{column}.jsonl"
+        asked = ["predict", str(tagged), "--texts", str(write(tmp_path / "rows.jsonl", rows)), "--text-column", column]
+        assert command([*asked, "--keep-columns", "--out", str(out), "--device", "cpu"]) == 0, capsys.readouterr().err
+        assert [row["predicted_words"] for row in read(out)] == [wanted, []]

@@ -21,7 +21,7 @@ from bakeoff.tasks.examples import LeftOut
 from bakeoff.tasks.predictions.legal_tags import NO_SPANS, LegalMoves, fits, require_tags_of_spans
 from bakeoff.tasks.reading.labels import ClassNames, label_text
 from bakeoff.tasks.reading.texts_with_spans import remarks_on_widened, spans_in_text, words_of
-from bakeoff.tasks.reading.words_and_tags import COLUMNS, Columns, TaggedSentence, has_fields, read_tagged
+from bakeoff.tasks.reading.words_and_tags import Columns, TaggedSentence, gives_words, has_fields, read_tagged
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.rows.items import Items
 from bakeoff.tasks.rows.tag_windows import tag_windows
@@ -123,9 +123,8 @@ class TaggingConfig(TaskConfig):
 
     @override
     def reads_files(self, path: Path, column: str | None = None) -> bool:
-        # A .txt may have a text a line, and a .tsv a column of them: a column that is called by its number says it.
-        unsaid = set() if column is not None and column.isdigit() else {".txt", ".tsv"}
-        return bool(set(path.suffixes) & (set(COLUMNS) - unsaid)) or (has_fields(path) and self.text_column is not None)
+        columns = Columns(self.text_column, self.label_column, self.spans_column)
+        return gives_words(path, columns, column, self.encoding)
 
     @override
     def has_rows(self, path: Path, column: str | None = None) -> bool:

@@ -8,6 +8,7 @@ words of several tokens (1-2) and empty words (1.1).
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -155,6 +156,26 @@ def read_tagged(
 def has_fields(path: Path) -> bool:
     """Whether a file has named fields with lists of words and tags, or with texts and spans, not a word a line."""
     return on_hub(path) or kind_of(path) in (".jsonl", *COLUMNAR)
+
+
+def gives_words(path: Path, columns: Columns, column: str | None, encoding: str = "utf-8") -> bool:
+    """Whether a file to be predicted has words, as files of fine-tuning have, or raw texts with spans; not texts alone.
+
+    Args:
+        path: the file.
+        columns: the columns of fine-tuning.
+        column: the column that the user names; None: the user names none.
+        encoding: the encoding of the file.
+    """
+    if not has_fields(path):
+        # A .txt may have a text a line, and a .tsv a column of them: a column that is called by its number says it.
+        unsaid = set() if column is not None and column.isdigit() else {".txt", ".tsv"}
+        return bool(set(path.suffixes) & (set(COLUMNS) - unsaid))
+    if column is None or columns.spans is not None or on_hub(path) or not path.is_file():
+        return columns.words is not None
+    return any(
+        isinstance(value, list) for _, (value,) in islice(open_table(path, "replace", encoding).rows([column]), 1)
+    )
 
 
 def _sentence(line: int, pairs: Sequence[tuple[str, str]], labelled: bool, document: int) -> TaggedSentence:
