@@ -65,7 +65,7 @@ def test_any_text_is_shown_as_it_is_in_latex(text):
 @example("1. see ", "training.lr", ", and - no more")
 def test_a_sentence_is_a_paragraph_with_its_code(before, inside, after):
     before, inside, after = (re.sub("[`\n\r]", "", each) for each in (before, inside, after))
-    value = f"a{before}`{inside}`{after}" if inside else f"a{before}{after}"
+    value = f"a{before} `{inside}`{after}" if inside else f"a{before}{after}"
     tokens = MarkdownIt("commonmark").parse(sentence(value))
     assert [token.type for token in tokens] == ["paragraph_open", "inline", "paragraph_close"]
     shown = [each for each in tokens[1].children if each.content]
