@@ -20,30 +20,30 @@ from bakeoff.optimization.budget import Budget
 from bakeoff.recipe_files import load_recipe
 
 AS_IT_IS = "as it is"
+DECAY = "training.optimizer.weight_decay"
 COURSE = {"kind": "points", "points": [[0.13, 1.0], [0.53, 0.125], [1.0, 1.16]]}
 
+DECAYS: dict[str, dict[str, Any]] = {
+    **{f"decay {decay:g}": {DECAY: decay} for decay in (0.05, 0.2, 0.8, 1.6, 3.2, 6.4)},
+    **{f"decay of {passes:g} passes": {DECAY: {"passes": passes}} for passes in (2, 1, 0.5, 0.33, 0.25, 0.17)},
+}
 WAYS: dict[str, dict[str, Any]] = {
     AS_IT_IS: {},
     "rows cut anew": {"input.cut_anew": True},
-    "no decay": {"training.optimizer.weight_decay": 0.0},
-    **{f"decay {decay:g}": {"training.optimizer.weight_decay": decay} for decay in (0.05, 0.2, 0.8, 1.6, 3.2, 6.4)},
-    **{
-        f"decay of {passes:g} passes": {"training.optimizer.weight_decay": {"passes": passes}}
-        for passes in (2, 1, 0.5, 0.33, 0.25, 0.17)
-    },
+    "no decay": {DECAY: 0.0},
+    **DECAYS,
     "dropout 0.1": {"model.dropout": 0.1},
     **{
-        f"dropout {dropout:g}, decay {decay:g}": {"model.dropout": dropout, "training.optimizer.weight_decay": decay}
-        for dropout, decay in ((0.1, 0.2), (0.3, 0.2), (0.2, 1.6), (0.2, 3.2))
+        f"dropout {dropout:g}, {decay}": {"model.dropout": dropout, **DECAYS[decay]}
+        for decay, dropouts in (
+            ("decay 0.2", (0.1, 0.3)),
+            ("decay 1.6", (0.2,)),
+            ("decay 3.2", (0.2,)),
+            ("decay of 0.5 passes", (0.2, 0.3)),
+        )
+        for dropout in dropouts
     },
-    **{
-        f"dropout {dropout:g}, decay of 0.5 passes": {
-            "model.dropout": dropout,
-            "training.optimizer.weight_decay": {"passes": 0.5},
-        }
-        for dropout in (0.2, 0.3)
-    },
-    "decay 0.05 with a course": {"training.optimizer.weight_decay": 0.05, "training.decay_schedule": COURSE},
+    "decay 0.05 with a course": {DECAY: 0.05, "training.decay_schedule": COURSE},
     "causal, then masked": {"training.curriculum": [{"until": 0.5, "settings": {"mlm": {"causal": 1.0}}}]},
     "one row in four causal": {"objective.0.causal": 0.25},
     "running mean": {"training.average": {"kind": "ema", "share": 0.05}},

@@ -55,8 +55,10 @@ def small_recipes() -> list[str]:
 
 def with_laptop_training(name: str, out: Path) -> Recipe:
     """A recipe with the training of the laptop recipes, written to a file in `out`."""
-    changed: dict[str, Any] = {"name": name, "extends": [name, "trainings/laptop"]}
-    if not isinstance(load_recipe(name).training.batch, int):  # batches of pairs have a number of tokens
+    own = load_recipe(name)
+    causal = {part.kind for part in own.objective} <= {"clm", "bilm"}
+    changed: dict[str, Any] = {"name": name, "extends": [name, f"trainings/laptop{'-causal' * causal}"]}
+    if not isinstance(own.training.batch, int):  # batches of pairs have a number of tokens
         changed["training"] = {"batch": {"tokens": 1024}}
     out.mkdir(parents=True, exist_ok=True)
     (out / f"{name}.yaml").write_text(yaml.safe_dump(changed), encoding="utf-8")

@@ -13,6 +13,7 @@ from bakeoff.comparison.running.equal_trainings import first_of_equals
 from bakeoff.comparison.running.growth import grown, require_number
 from bakeoff.comparison.running.opened import Opened
 from bakeoff.comparison.running.planned import (
+    AnyTraining,
     PlannedCooldown,
     PlannedFinetuning,
     PlannedMeasurement,
@@ -73,9 +74,10 @@ def forecast_comparison(
             require_different_rows(curves, [len(opened.engine.task(task).train) for task in curves])
             opened.recipes |= opened.searches.chosen
             waiting = opened.searches.waiting
-            for each in opened.planned().all():
+            trainings = list(opened.planned().all())
+            for each in trainings:
                 each.require_unchanged("search" if each.recipe.name in waiting else "")
-            counted = _Counted(opened)
+            counted = _Counted(opened, trainings)
             works = [work for name in opened.recipes for work in counted.of(name)]
         return Forecast.of(works, asked, opened.shared, plan.device, counted.speed, Limits.of(Path(out)))
 
@@ -85,11 +87,11 @@ class _Counted:
 
     Args:
         opened: the comparison.
+        trainings: all of its trainings.
     """
 
-    def __init__(self, opened: Opened) -> None:
+    def __init__(self, opened: Opened, trainings: list[AnyTraining]) -> None:
         self.opened, self.plan, self.speed = opened, opened.plan, list[str]()
-        trainings = list(opened.planned().all())
         self.lost = {each.recipe.name for each in trainings if each.failure is not None and not each.outdated()}
         left = [i for i, each in enumerate(trainings) if each.recipe.name in self.lost and not each.finished]
         self.copies = [each for index in first_of_equals(trainings, left) if not (each := trainings[index]).finished]

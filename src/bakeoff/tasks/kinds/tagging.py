@@ -194,12 +194,10 @@ class Tagging(Task):
 
     @override
     def knowing(self, examples: Sequence[TaggedSentence]) -> Self:
-        tags = {tag for each in examples for tag in each.tags or () if not self.spans or fits(tag, self.tags)}
-        if tags <= self.indices.keys():
+        tags = {tag for each in examples for tag in each.tags or ()} - self.indices.keys()
+        if not (unseen := {tag for tag in tags if not self.spans or fits(tag, self.tags)}):
             return self
-        task = type(self)(
-            self.config, sorted(tags.union(self.tags)), [(one, other) for one, other in self.labels["moves"]]
-        )
+        task = type(self)(self.config, sorted([*self.tags, *unseen]), [tuple(move) for move in self.labels["moves"]])
         task.notes = self.notes
         return task
 
