@@ -1,4 +1,5 @@
 import random
+import re
 import statistics
 from collections import Counter
 from itertools import pairwise
@@ -102,20 +103,26 @@ def test_a_tag_that_train_lacks_is_a_wrong_answer_wherever_it_stands(split, tmp_
     config = TaggingConfig(train=tmp_path / "train.conll", **files)
     data = load_task(config)
     examples = getattr(data, split)
-    assert data.task.classes == ["DET", "NOUN", "XYZ"]
+    assert data.task.classes == ["DET", "NOUN"]
     assert f"1 label of {split} missing in train: XYZ" in data.notes
     assert check_task(config).problems == []
     assert data.task.simplest(data.train, examples)["accuracy"] == pytest.approx(18 / 19)
-    again = config.restore(data.task.labels, "labels.json")
-    assert again.classes == data.task.classes
-    assert again.labels == data.task.labels
+    predictions = [["NOUN"]] * 19
+    assert data.task.score(examples, predictions)["accuracy"] == pytest.approx(9 / 19)
+    assert {name: each.count for name, each in data.task.score_labels(examples, predictions).items()} == {
+        "DET": 9,
+        "NOUN": 9,
+        "XYZ": 1,
+    }
 
 
 def test_tags_that_one_sentence_alone_has_may_be_held_out(tmp_path):
     sentences = [f"the\tDET\ndog{n}\tR{n}\n\n" for n in range(60)]
     (tmp_path / "a.conll").write_text("".join(sentences))
     data = load_task(TaggingConfig(train=tmp_path / "a.conll"))
-    assert len(data.task.classes) == 61
+    parts = (data.train, data.dev, data.test)
+    assert data.task.classes == ["DET", *sorted(each.tags[1] for each in data.train)]
+    assert sum(map(len, parts)) == 60 > len(data.train)
 
 
 def test_a_span_of_a_type_that_train_lacks_is_missed_and_a_slip_refused(tmp_path):
@@ -125,7 +132,7 @@ def test_a_span_of_a_type_that_train_lacks_is_missed_and_a_slip_refused(tmp_path
     train = tmp_path / "train.conll"
     config = TaggingConfig(train=train, dev=train, test=tmp_path / "test.conll", legal=True)
     task = load_task(config).task
-    assert (task.metric, task.classes) == ("f1", ["B-ORG", "B-PER", "I-PER", "O"])
+    assert (task.metric, task.classes) == ("f1", ["B-PER", "I-PER", "O"])
     with pytest.raises(UserError, match=r"slip.conll: the tag 'ORG' .* is neither O nor B-"):
         load_task(config.model_copy(update={"test": tmp_path / "slip.conll"}))
 
@@ -142,10 +149,31 @@ def test_a_label_among_several_that_train_lacks_is_never_predicted(tmp_path):
         between_labels=" ",
     )
     data = load_task(config)
-    assert data.task.classes == ["a", "b", "c"]
+    assert data.task.classes == ["a", "b"]
     assert "1 label of test missing in train: c" in data.notes
     for baseline in data.task.baselines(data.train):
-        assert data.task.score(data.test, baseline.predict(data.test))["exact"] <= 0.5
+        predictions = baseline.predict(data.test)
+        scores = data.task.score(data.test, predictions)
+        assert scores["exact"] <= 0.5
+        lines = [data.task.line(*pair) for pair in zip(data.test, predictions, strict=True)]
+        for metric, value in scores.items():
+            assert config.contributions(lines, metric).mean() == pytest.approx(value, abs=0.02), metric
+        of_labels = data.task.score_labels(data.test, predictions)
+        assert (of_labels["c"].recall, of_labels["c"].count) == (0.0, 20)
+        assert scores["macro_f1"] == pytest.approx(sum(each.f1 for each in of_labels.values()) / 3)
+
+
+@pytest.mark.parametrize("name", ["dev", "test"])
+def test_a_file_without_any_known_tag_is_refused(name, tmp_path):
+    """As where another column was meant."""
+    for file, tags in (("train", "DET NOUN"), (name, "DT NN")):
+        (tmp_path / f"{file}.conll").write_text(f"the\t{tags.split()[0]}\ndog\t{tags.split()[1]}\n\n" * 20)
+    files = {"dev": tmp_path / "train.conll", "test": tmp_path / "train.conll", name: tmp_path / f"{name}.conll"}
+    config = TaggingConfig(train=tmp_path / "train.conll", **files)
+    expected = f"{tmp_path / name}.conll: none of its labels (DT, NN) occurs in {config.train}, which has DET, NOUN"
+    with pytest.raises(UserError, match=re.escape(expected)):
+        load_task(config)
+    assert check_task(config).problems == [f"{expected}; mend them, or name another column"]
 
 
 def test_few_sentences_have_every_tag(tmp_path):

@@ -1,6 +1,7 @@
 """Classes and labels: one class's own scores, weights of classes, smoothed targets, and several labels for a text."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from sklearn.metrics import f1_score, precision_score, recall_score, roc_auc_sco
 from sklearn.utils.class_weight import compute_class_weight
 
 from bakeoff.errors import UserError
+from bakeoff.tasks.data import require_known
 from bakeoff.tasks.evaluate import evaluate
 from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetune_config import FinetuneConfig
@@ -178,6 +180,13 @@ def test_several_labels_are_learned_from_files_as_people_have_them(recipe, corpu
     assert found["labels"] == ["fruit", "tool"]
     assert set(found["probabilities"]) == {"fruit", "place", "tool"}
     assert evaluate(result.path, data=paths["test"], device="cpu")["scores"] == pytest.approx(result.scores["test"])
+    rows = [{**each, "labels": [*each["labels"], "metal"]} if n < 3 else each for n, each in enumerate(rows_of(2, 60))]
+    other = evaluate(result.path, data=write_jsonl(tmp_path / "other.jsonl", rows), device="cpu")
+    assert (other["labels"]["metal"]["count"], other["labels"]["metal"]["recall"]) == (3, 0)
+    assert other["scores"]["exact"] == pytest.approx(
+        right - np.mean([*[e["label"] == e["prediction"] for e in lines[:3]]]) / 20
+    )
+    assert any("metal (3)" in note for note in other["notes"])
 
 
 def test_the_forms_that_labels_have_in_files(tmp_path):
@@ -219,8 +228,8 @@ def test_what_several_labels_refuse():
     with pytest.raises(UserError, match=r"t.tsv: no row has a label"):
         config.learn([TextWithLabels(2, ("a",), frozenset())], "t.tsv")
     task = config.learn([TextWithLabels(2, ("a",), frozenset({"x"}))], "t.tsv")
-    with pytest.raises(UserError, match=r"dev.tsv:7: the label 'y' does not occur in t.tsv"):
-        task.check([TextWithLabels(7, ("a",), frozenset({"x", "y"}))], "dev.tsv", "t.tsv")
+    with pytest.raises(UserError, match=r"dev.tsv: none of its labels \(y\) occurs in t.tsv, which has x; mend them"):
+        require_known(task, [TextWithLabels(7, ("a",), frozenset({"y"}))], Path("dev.tsv"), "t.tsv")
 
 
 SPELLINGS = ["café", "cafe\u0301", "caf\u00e9\u00a0", "  cafe\u0301 "]

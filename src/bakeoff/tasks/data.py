@@ -13,7 +13,7 @@ from bakeoff.randomness.draws import key_of
 from bakeoff.randomness.order import permute
 from bakeoff.tasks.clusters import Key, cluster_numbers, keys_together, named_clusters
 from bakeoff.tasks.examples import Example, LeftOut
-from bakeoff.tasks.label_counts import in_one_split, most_of_train
+from bakeoff.tasks.label_counts import in_one_split, most_of_train, some_of
 from bakeoff.tasks.task import Task
 from bakeoff.tasks.task_config import TaskConfig
 
@@ -22,7 +22,7 @@ class TaskData(NamedTuple):
     """The labelled examples of a task in three splits, and the task with its known labels."""
 
     task: Task
-    """The task with its known labels, see `Splits.learned`."""
+    """The task, which knows its labels from train."""
     train: list[Any]
     """The examples to learn from."""
     dev: list[Any]
@@ -54,33 +54,24 @@ class Splits(NamedTuple):
         """The examples of each split by its name."""
         return {"train": self.train, "dev": self.others["dev"][1], "test": self.others["test"][1]}
 
-    def learned(self, config: TaskConfig) -> Task:
-        """The task with its known labels.
-
-        Raises:
-            UserError: nothing can be learned from train.
-        """
-        task = config.learn(self.whole, self.origin)
-        return task.knowing([each for _, examples in self.others.values() for each in examples])
-
 
 def load_task(config: TaskConfig) -> TaskData:
     """Read a task's files; hold out dev and test where they have no file.
 
     Raises:
-        UserError: a mistake in a file; a class of dev or test that train does not have; nothing to learn from train, or
-            too few rows to hold any out.
+        UserError: a mistake in a file; a class of dev or test that train does not have, or labels none of which train
+            has; nothing to learn from train, or too few rows to hold any out.
     """
     files = {"train": config.train, "test": config.test, "dev": config.dev}
     splits = split_examples(
         config, {name: read_examples(config, path) for name, path in files.items() if path is not None}
     )
-    task = splits.learned(config)
+    task = config.learn(splits.whole, splits.origin)
     notes = [*splits.notes, *task.notes]
     if config.dev is not None and config.dev == config.test:
         notes.append("dev and test are the same file: epochs and rates are chosen by the rows that are reported")
     for path, examples in splits.others.values():
-        task.check(examples, path, splits.origin)
+        require_known(task, examples, path, splits.origin)
     notes += _in_two(splits.all, same=config.dev is not None and config.dev == config.test)
     counts = {
         name: Counter(label for each in examples for label, _ in each.labels) for name, examples in splits.all.items()
@@ -91,6 +82,33 @@ def load_task(config: TaskConfig) -> TaskData:
             notes.append(f"{counted(empty, 'empty text')} in {name}")
     clusters = cluster_numbers(config, *splits.others["test"])
     return TaskData(task, splits.train, splits.all["dev"], splits.all["test"], notes, clusters)
+
+
+def unseen_labels(task: Task, examples: Sequence[Example]) -> Counter[str]:
+    """How often each label stands in examples that no example to learn from has; every answer is wrong there."""
+    known = set(task.classes)
+    return Counter(label for each in examples for label, _ in each.labels if known and label not in known)
+
+
+def require_known(task: Task, examples: Sequence[Example], path: Path, origin: str) -> None:
+    """Refuse examples with labels that are a slip, or with none that can be predicted.
+
+    Args:
+        task: the task with its known labels.
+        examples: the examples.
+        path: their file.
+        origin: the name of the examples to learn from.
+
+    Raises:
+        UserError: there are such labels.
+    """
+    task.check(examples, path, origin)
+    unseen = unseen_labels(task, examples)
+    if unseen and unseen.total() == sum(len(each.labels) for each in examples):
+        raise UserError(
+            f"{path}: none of its labels ({some_of(sorted(unseen))}) occurs in {origin}, which has "
+            f"{some_of(sorted(task.classes))}; mend them, or name another column"
+        )
 
 
 def _in_two(splits: Mapping[str, Sequence[Example]], same: bool) -> Iterator[str]:
@@ -156,11 +174,11 @@ def split_examples(config: TaskConfig, read: Mapping[str, tuple[list[Any], list[
                 f"train_rows is {config.train_rows:,}, more than there are: all {counted(len(train), 'row')} are "
                 "learned from"
             )
-        train = some_of(train, config.train_rows, config.split_seed)
+        train = chosen_rows(train, config.train_rows, config.split_seed)
     return Splits(train, whole, others, str(config.train), notes)
 
 
-def some_of(examples: Sequence[Example], count: int, seed: int) -> list[Any]:
+def chosen_rows(examples: Sequence[Example], count: int, seed: int) -> list[Any]:
     """A number of the examples, in file order: of every stratum its share, and first of all some with every label.
 
     The examples of a smaller number are among those of a larger one.

@@ -18,10 +18,11 @@ from bakeoff.recipe import Recipe
 from bakeoff.runs.records import Environment, read_metrics
 from bakeoff.runs.rules import OF_FINETUNED_RUNS, changes_since
 from bakeoff.runs.run import Run
-from bakeoff.tasks.data import read_examples
+from bakeoff.tasks.data import read_examples, require_known, unseen_labels
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetune_results import FinetuneResult
 from bakeoff.tasks.heads.heads import HeadedModel
+from bakeoff.tasks.label_counts import some_of
 from bakeoff.tasks.registry import parse_task
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.task import Task
@@ -29,6 +30,9 @@ from bakeoff.tasks.task_config import TaskConfig
 from bakeoff.tensors import save_tensors
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.yaml_files import read_yaml
+
+WHAT_IT_LEARNT = "what the run has learnt"
+"""What a fine-tuned run has learned from, in errors about labels."""
 
 
 class Settings(Record):
@@ -139,7 +143,7 @@ class FinetunedRun:
         return read_predictions(self.path / "predictions.jsonl", self.task.record)
 
     def labelled_examples(self, path: Path, config: TaskConfig | None = None) -> tuple[list[Any], list[str]]:
-        """The examples of a labelled file, and notes on the rows that were left out.
+        """The examples of a labelled file, and notes on rows that were left out and on labels that were not learnt.
 
         Args:
             path: the file.
@@ -149,8 +153,14 @@ class FinetunedRun:
             UserError: there is a mistake in the file, or it has labels that the run has not learnt.
         """
         examples, left_out = read_examples(config or self.task, path)
-        self.learned.check(examples, path, "what the run has learnt")
-        return examples, left_out
+        require_known(self.learned, examples, path, WHAT_IT_LEARNT)
+        notes = [
+            f"{path.name} has labels that do not occur in {WHAT_IT_LEARNT}, and where one stands every answer is "
+            f"wrong: {some_of([f'{label} ({count:,})' for label, count in sorted(unseen.items())])}"
+            for unseen in [unseen_labels(self.learned, examples)]
+            if unseen
+        ]
+        return examples, [*left_out, *notes]
 
     def format(self, length: int | None = None) -> InputFormat:
         """The format of the rows, by which texts become tokens as in fine-tuning.

@@ -95,18 +95,13 @@ class Task(ABC):
 
     @abstractmethod
     def check(self, examples: Sequence[Any], path: Path, origin: str) -> None:
-        """Refuse examples whose labels cannot be predicted.
+        """Refuse examples whose labels are a slip.
+
+        Where a row has several labels, one that no example to learn from has is none: every answer is wrong there.
 
         Raises:
-            UserError: a label that the examples to learn from do not have; with its line.
+            UserError: a label that cannot be one of the task's; with its line.
         """
-
-    def knowing(self, examples: Sequence[Any]) -> Self:
-        """The task with the labels of examples that are scored, too; a kind that refuses unseen labels is as it was.
-
-        A label that no example to learn from has is never learned, and where it stands every answer is wrong.
-        """
-        return self
 
     def remarks(self, examples: Sequence[Any]) -> Iterator[str]:
         """Remarks on labelled examples that do not depend on a tokenizer."""

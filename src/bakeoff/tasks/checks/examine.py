@@ -17,7 +17,7 @@ from bakeoff.runs.checkpoint import run_folder
 from bakeoff.tasks.checks.findings import LabelFinding, LengthFinding, SplitFinding, TaskFindings
 from bakeoff.tasks.checks.hidden_text import hidden_in
 from bakeoff.tasks.checks.likely_mistakes import warnings_of
-from bakeoff.tasks.data import Splits, read_examples, split_examples
+from bakeoff.tasks.data import Splits, read_examples, require_known, split_examples
 from bakeoff.tasks.examples import Example
 from bakeoff.tasks.fitting.starting_point import open_source
 from bakeoff.tasks.rows.inputs import InputFormat
@@ -77,7 +77,7 @@ def _examine(config: TaskConfig, measure: Measure | None) -> TaskFindings:
     origin = str(config.train)
     if "train" in splits:
         try:
-            task = config.learn(splits["train"], origin) if cut is None else cut.learned(config)
+            task = config.learn(splits["train"] if cut is None else cut.whole, origin)
             notes += task.notes
         except UserError as error:
             problems.append(str(error))
@@ -124,7 +124,7 @@ def _read(config: TaskConfig) -> tuple[dict[str, tuple[list[Any], list[str]]], l
 def _unknown(
     task: Task, splits: Mapping[str, Sequence[Any]], files: Mapping[str, Path], origin: str
 ) -> dict[str, tuple[frozenset[int], str]]:
-    """The examples whose labels the task cannot have, by index, and the error of the first one, for each split."""
+    """The examples whose labels the task cannot have, by index, and the error of the first, for each split."""
     unknown = {}
     for name, examples in splits.items():
         refused: list[tuple[int, str]] = []
@@ -136,6 +136,11 @@ def _unknown(
         if refused:
             more = f" (and {len(refused) - 1} more of {name})" if len(refused) > 1 else ""
             unknown[name] = frozenset(index for index, _ in refused), f"{refused[0][1]}{more}"
+            continue
+        try:
+            require_known(task, examples, files[name], origin)
+        except UserError as error:  # of the file as a whole, whose rows can be measured all the same
+            unknown[name] = frozenset(), str(error)
     return unknown
 
 

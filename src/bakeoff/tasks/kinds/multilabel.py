@@ -190,7 +190,6 @@ class Multilabel(Task):
 
     def __init__(self, config: MultilabelConfig, labels: list[str]) -> None:
         self.config, self.labels, self.metric, self.outputs = config, labels, config.metric, len(labels)
-        self.indices = {name: index for index, name in enumerate(labels)}
 
     @property
     @override
@@ -198,27 +197,28 @@ class Multilabel(Task):
         return list(self.labels)
 
     @override
-    def knowing(self, examples: Sequence[TextWithLabels]) -> Self:
-        names = {name for each in examples for name in each.names or ()}
-        if names <= self.indices.keys():
-            return self
-        task = type(self)(self.config, sorted(names.union(self.labels)))
-        task.notes = self.notes
-        return task
-
-    @override
     def check(self, examples: Sequence[TextWithLabels], path: Path, origin: str) -> None:
-        for each in examples:
-            for name in sorted(each.names or ()):
-                if name not in self.indices:
-                    raise UserError(f"{path}:{each.line}: the label '{name}' does not occur in {origin}; mend it")
+        pass
 
-    def table(self, examples: Sequence[TextWithLabels]) -> NDArray[np.bool_]:
-        """(N, C) True where an example has a label."""
-        table = np.zeros((len(examples), self.outputs), bool)
+    def table(self, examples: Sequence[TextWithLabels], unseen: Sequence[str] = ()) -> NDArray[np.bool_]:
+        """(N, C + U) True where an example has one of the C labels, or one of U others that are `unseen` in train."""
+        indices = {name: index for index, name in enumerate([*self.labels, *unseen])}
+        table = np.zeros((len(examples), len(indices)), bool)
         for row, each in enumerate(examples):
-            table[row, [self.indices[name] for name in each.names or ()]] = True
+            table[row, [indices[name] for name in each.names or () if name in indices]] = True
         return table
+
+    def _unseen(self, examples: Sequence[TextWithLabels]) -> list[str]:
+        """The labels of examples that train lacks."""
+        return sorted({name for each in examples for name in each.names or ()}.difference(self.labels))
+
+    def _judged(
+        self, examples: Sequence[TextWithLabels], predictions: Sequence[NDArray[np.float32]]
+    ) -> tuple[list[str], NDArray[np.bool_], NDArray[np.float32]]:
+        """All names, (N, C + U) labels and (N, C + U) probabilities; those of labels that train lacks are 0."""
+        unseen, probabilities = self._unseen(examples), np.stack(predictions)
+        never = np.zeros((len(examples), len(unseen)), probabilities.dtype)
+        return [*self.labels, *unseen], self.table(examples, unseen), np.concatenate([probabilities, never], 1)
 
     @override
     def encode(self, examples: Sequence[TextWithLabels], format: InputFormat) -> Items:
@@ -254,22 +254,25 @@ class Multilabel(Task):
 
     @override
     def score(self, examples: Sequence[TextWithLabels], predictions: Sequence[NDArray[np.float32]]) -> dict[str, float]:
-        return multilabel_scores(self.table(examples), np.stack(predictions), self.config.threshold)
+        _, true, probabilities = self._judged(examples, predictions)
+        return multilabel_scores(true, probabilities, self.config.threshold)
 
     @override
     def score_labels(
         self, examples: Sequence[TextWithLabels], predictions: Sequence[NDArray[np.float32]]
     ) -> dict[str, LabelScore]:
-        true, predicted = self.table(examples), np.stack(predictions) >= self.config.threshold
+        names, true, probabilities = self._judged(examples, predictions)
+        predicted = probabilities >= self.config.threshold
         sums = ((true & predicted).sum(0), true.sum(0), predicted.sum(0))
-        counts = zip(self.labels, *(each.tolist() for each in sums), strict=True)
+        counts = zip(names, *(each.tolist() for each in sums), strict=True)
         return label_scores({name: LabelCounts(*numbers) for name, *numbers in counts})
 
     @override
     def simplest(self, train: Sequence[TextWithLabels], test: Sequence[TextWithLabels]) -> dict[str, float]:
         """Scores of always predicting the labels that at least half of the rows of train have."""
         shares = self.table(train).mean(0, keepdims=True).astype(np.float32)
-        return multilabel_scores(self.table(test), shares.repeat(len(test), 0), 0.5)
+        _, true, probabilities = self._judged(test, list(shares.repeat(len(test), 0)))
+        return multilabel_scores(true, probabilities, 0.5)
 
     @override
     def baselines(self, train: Sequence[TextWithLabels]) -> Iterator[Learned]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -18,13 +18,13 @@ from bakeoff.errors import UserError
 from bakeoff.machine.transfer import sent
 from bakeoff.tasks.baselines.frequent_tags import most_frequent_tags
 from bakeoff.tasks.examples import LeftOut
-from bakeoff.tasks.predictions.legal_tags import NO_SPANS, LegalMoves, fits, require_tags_of_spans
+from bakeoff.tasks.predictions.legal_tags import NO_SPANS, LegalMoves, require_tags_of_spans
 from bakeoff.tasks.reading.labels import ClassNames, label_text
 from bakeoff.tasks.reading.texts_with_spans import remarks_on_widened, spans_in_text, words_of
 from bakeoff.tasks.reading.words_and_tags import Columns, TaggedSentence, gives_words, has_fields, read_tagged
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.rows.items import Items
-from bakeoff.tasks.rows.tag_windows import tag_windows
+from bakeoff.tasks.rows.tag_windows import UNSEEN, tag_windows
 from bakeoff.tasks.scores.jackknife import Vector, of_ratios
 from bakeoff.tasks.scores.label_scores import LabelScore, counts_of, label_scores
 from bakeoff.tasks.scores.spans import OUTSIDE, are_spans, span_counts, span_scores, type_counts
@@ -193,23 +193,9 @@ class Tagging(Task):
         return self.tags
 
     @override
-    def knowing(self, examples: Sequence[TaggedSentence]) -> Self:
-        tags = {tag for each in examples for tag in each.tags or ()} - self.indices.keys()
-        if not (unseen := {tag for tag in tags if not self.spans or fits(tag, self.tags)}):
-            return self
-        task = type(self)(self.config, sorted([*self.tags, *unseen]), [tuple(move) for move in self.labels["moves"]])
-        task.notes = self.notes
-        return task
-
-    @override
     def check(self, examples: Sequence[TaggedSentence], path: Path, origin: str) -> None:
         if self.spans:
             require_tags_of_spans(_lines(examples), self.tags, str(path))
-        for each in examples:
-            for tag in each.tags or ():
-                if tag not in self.indices:
-                    where = f"{path}:{each.line}: the tag '{tag}' of the sentence that ends here"
-                    raise UserError(f"{where} does not occur in {origin}; mend it")
 
     @override
     def remarks(self, examples: Sequence[TaggedSentence]) -> Iterator[str]:
@@ -251,10 +237,10 @@ class Tagging(Task):
 
     @override
     def mean_loss(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> float:
-        tags = [target.tags for target in items.targets]
-        return float(
-            -np.mean(np.concatenate([output[np.arange(len(of)), of] for output, of in zip(outputs, tags, strict=True)]))
-        )
+        """The mean over the words whose tags are known."""
+        tags = np.concatenate([target.tags for target in items.targets])
+        known = np.flatnonzero(tags != UNSEEN)
+        return float(-np.mean(np.concatenate(outputs)[known, tags[known]]))
 
     @override
     def decode(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> list[list[str]]:
@@ -286,7 +272,9 @@ class Tagging(Task):
         true = [each.tags or () for each in examples]
         if self.spans:
             return label_scores(type_counts(true, predictions))
-        return label_scores(counts_of(list(chain(*true)), list(chain(*predictions)), self.tags))
+        wanted = list(chain(*true))
+        names = [*self.tags, *sorted(set(wanted) - self.indices.keys())]
+        return label_scores(counts_of(wanted, list(chain(*predictions)), names))
 
     @override
     def simplest(self, train: Sequence[TaggedSentence], test: Sequence[TaggedSentence]) -> dict[str, float]:

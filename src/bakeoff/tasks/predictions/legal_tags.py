@@ -37,21 +37,12 @@ def require_tags_of_spans(sentences: Sentences, known: Collection[str], origin: 
     types = have_types(known)
     for line, tags in sentences:
         for tag in tags:
-            if not _marks(tag, types):
+            prefix, type = parted(tag) or ("", "")
+            if tag != OUTSIDE and not (prefix and bool(type) == types):
                 raise UserError(
                     f"{origin}: the tag '{tag}' of the sentence that ends on line {line} is neither O nor B-, I-, E- "
                     f"or S- {'with a type' if types else 'alone'}, as others are; mend it"
                 )
-
-
-def fits(tag: str, known: Collection[str]) -> bool:
-    """Whether a tag marks a span, or the lack of one, as the tags of a task do."""
-    return _marks(tag, have_types(known))
-
-
-def _marks(tag: str, types: bool) -> bool:
-    prefix, type = parted(tag) or ("", "")
-    return tag == OUTSIDE or (bool(prefix) and bool(type) == types)
 
 
 class LegalMoves:

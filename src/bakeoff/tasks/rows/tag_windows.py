@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 
 from bakeoff.tasks.rows.inputs import EncodedRows, InputFormat
 
+UNSEEN = -1
+"""The index of a tag that no example to learn from has."""
+
 
 class TagTarget(NamedTuple):
     """The n words of a window that are tagged there, and their tags."""
@@ -17,7 +20,7 @@ class TagTarget(NamedTuple):
     words: NDArray[np.int64]
     """(n,) the index of each word in its sentence."""
     tags: NDArray[np.int64] | None
-    """(n,) the index of each word's tag in the list of tags; None where tags are not known."""
+    """(n,) the index of each word's tag in the list of tags, or `UNSEEN`; None where tags are not known."""
 
 
 class TagWindows(NamedTuple):
@@ -56,7 +59,7 @@ def tag_windows(
         for begin, end, indices in _windows(positions, len(words.ids), format.room):
             asked = None
             if sentence_tags is not None:
-                asked = np.array([numbers[sentence_tags[word]] for word in indices], np.int64)
+                asked = np.array([numbers.get(sentence_tags[word], UNSEEN) for word in indices], np.int64)
             rows.append(words.ids[begin:end])
             owners.append(owner)
             targets.append(TagTarget(positions[indices] - begin + format.before, indices, asked))

@@ -45,9 +45,10 @@ def multilabel_contributions(lines: Sequence[Mapping[str, Any]], metric: str) ->
     true, predicted = ([set(line[side]) for line in lines] for side in ("label", "prediction"))
     if metric == "exact":
         return np.array([one == other for one, other in zip(true, predicted, strict=True)], np.float64)
-    names = sorted(lines[0]["probabilities"]) if lines else []
+    # A label that train lacks has no probability.
+    names = sorted({*lines[0]["probabilities"], *(name for row in true for name in row)}) if lines else []
     if metric == "auc":
-        scores = np.array([[row["probabilities"][name] for name in names] for row in lines], np.float64)
+        scores = np.array([[row["probabilities"].get(name, 0.0) for name in names] for row in lines], np.float64)
         return of_areas(np.array([[name in row for name in names] for row in true]), scores)
     wanted, guessed = (np.array([[name in row for name in names] for row in side]) for side in (true, predicted))
     right, counted = 2.0 * (wanted & guessed), wanted.astype(np.float64) + guessed
