@@ -226,3 +226,11 @@ def test_a_task_on_the_hub_is_known_by_its_name(write, tmp_path):
     task = {"name": "mood", "train": "hub:own/mood@train", "text_column": "text", "label_column": "label"}
     opened = Opened(Plan.read(write(tasks=[task])), tmp_path / "out", None, Engine(), None, lambda line: None)
     assert opened.planned().tasks["mood"]["files"] == {"train": task["train"], "dev": None, "test": None}
+
+
+def test_files_of_tasks_are_read_before_a_speed_is_measured(write, tmp_path, monkeypatch):
+    plan = write()
+    (tmp_path / "rows.tsv").write_text("text\tmood\nthe river\t1\n")
+    monkeypatch.setattr(of_comparison, "step_times", lambda *any: pytest.fail("a speed was measured"))
+    with pytest.raises(UserError, match="no column 'label'"):
+        forecast_comparison(plan, tmp_path / "out", jobs=1)

@@ -70,16 +70,31 @@ def forecast_comparison(
         with using_threads(None if opened.shared is None else opened.shared.threads):
             opened.searches.require_possible()
             opened.searches.require_unchanged()
-            curves = [task for task in opened.plan.tasks if task.point is not None]
-            require_different_rows(curves, [len(opened.engine.task(task).train) for task in curves])
             opened.recipes |= opened.searches.chosen
             waiting = opened.searches.waiting
             trainings = list(opened.planned().all())
             for each in trainings:
                 each.require_unchanged("search" if each.recipe.name in waiting else "")
+            _require_readable(opened, trainings)  # before any speed is measured, which takes seconds a recipe
             counted = _Counted(opened, trainings)
             works = [work for name in opened.recipes for work in counted.of(name)]
         return Forecast.of(works, asked, opened.shared, plan.device, counted.speed, Limits.of(Path(out)))
+
+
+def _require_readable(opened: Opened, trainings: Sequence[AnyTraining]) -> None:
+    """Read the files of every task that is on a curve or not fine-tuned on in whole.
+
+    Raises:
+        UserError: a file cannot be read as the task says, or a point of a curve has too many rows.
+    """
+    left = {each.task.name for each in trainings if isinstance(each, PlannedFinetuning) and not each.finished}
+    rows = {
+        task.name: len(opened.engine.task(task).train)
+        for task in opened.plan.tasks
+        if task.point is not None or task.name in left
+    }
+    curves = [task for task in opened.plan.tasks if task.point is not None]
+    require_different_rows(curves, [rows[task.name] for task in curves])
 
 
 class _Counted:
