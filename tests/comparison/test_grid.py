@@ -105,3 +105,9 @@ def test_cells_that_no_model_can_have_are_refused_together(tmp_path, corpus):
     with pytest.raises(UserError, match="are the same recipe; a level changes nothing"):
         opened(tmp_path, corpus, {"model.decoder.layers": {"as it is": {}, "one": {"training.clip": 1.0}}})
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("changes", [{"grid": {}}, {"recipes": [{"recipe": "albert-tiny", "grid": {}}]}])
+def test_a_grid_without_a_factor_is_refused(changes):
+    with pytest.raises(UserError, match="grid: no factor given; give one as KEY"):
+        parsed(**{"recipes": ["bert-mini"], **changes})

@@ -50,11 +50,12 @@ def checked_grid(grid: Factors) -> Factors:
     """A grid, once it is known to be one whose keys have an effect.
 
     Raises:
-        ValueError: it is none, or a key has no effect.
+        ValueError: it is none, has no factor, or a key has no effect.
     """
-    if grid:
-        cells_of(GRID, grid)
-        require_effect(keys_of(grid))
+    if not grid:
+        raise ValueError("no factor given; give one as KEY: [VALUE, VALUE], or leave the grid out")
+    cells_of(GRID, grid)
+    require_effect(keys_of(grid))
     return grid
 
 
