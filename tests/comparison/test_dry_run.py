@@ -234,3 +234,8 @@ def test_files_of_tasks_are_read_before_a_speed_is_measured(write, tmp_path, mon
     monkeypatch.setattr(of_comparison, "step_times", lambda *any: pytest.fail("a speed was measured"))
     with pytest.raises(UserError, match="no column 'label'"):
         forecast_comparison(plan, tmp_path / "out", jobs=1)
+
+
+def test_a_device_that_is_not_there_is_said_of_the_plan(write, tmp_path):
+    with pytest.raises(UserError, match=r"^device: gpu: unknown device; choose from auto, cpu"):
+        forecast_comparison(write(device="gpu"), tmp_path / "out", jobs=1)
