@@ -241,3 +241,13 @@ def test_each_objective_is_asked_of_each_run_by_a_fresh_head(texts, tmp_path):
     objectives = [{"kind": "mlm", "rate": 0.15}, {"kind": "mlm", "rate": 0.4}]  # their scores would have one name
     with pytest.raises(UserError, match="objectives: mlm is given twice; leave one out"):
         go(texts, tmp_path / "wrong", arms, tasks=[{"kind": "fresh_heads", "objectives": objectives}])
+
+
+@pytest.mark.slow
+def test_a_margin_in_bits_is_none_in_perplexity(texts, tmp_path):
+    recipes = [str(texts / f"{name}.yaml") for name in NAMES[:2]]
+    results = go(texts, tmp_path / "out", recipes, seeds=3, margin={"held-out text": 0.02})
+    margins = {each.task.rpartition(", ")[2]: each.pairs[0].margin for each in results.analyses}
+    assert len(margins) == 2
+    assert margins.pop("perplexity a word") is None
+    assert [*margins.values()] == [0.02]

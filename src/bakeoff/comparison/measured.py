@@ -109,7 +109,10 @@ def measured_results(
             facts = _facts(name, measure, panel, [*notes, *panel.notes])
             found.facts.append(facts)
             groups = _groups(panel, scores)
-            found.analyses.append(_analysis(facts, groups, grids, orders, asking(measure.title, facts.unit)))
+            asked = asking(measure.title, facts.unit)
+            if panel is not _alike(panel, panels)[0]:  # a margin is in the unit of the first: bits, and no perplexity
+                asked = asked._replace(margin=None)
+            found.analyses.append(_analysis(facts, groups, grids, orders, asked))
             found.baselines.extend(_baseline(name, panel.metric, anchor) for anchor in panel.anchors)
     return found
 
@@ -123,8 +126,13 @@ def _name(measure: str, panel: Panel, panels: Sequence[Panel]) -> str:
     """The name of one of the comparisons by a measure: held-out text: next token, bits per byte."""
     if len(panels) == 1:
         return measure
-    alike = [each for each in panels if each.title == panel.title]
-    return f"{measure}: {panel.title}" + (f", {panel.shown.title}" if len(alike) > 1 else "")
+    several = len(_alike(panel, panels)) > 1
+    return f"{measure}: {panel.title}" + (f", {panel.shown.title}" if several else "")
+
+
+def _alike(panel: Panel, panels: Sequence[Panel]) -> list[Panel]:
+    """The comparisons of the same by all of its metrics."""
+    return [each for each in panels if each.title == panel.title]
 
 
 def _measurement(label: str, score: MeasurementScore, root: Path) -> Measurement:
