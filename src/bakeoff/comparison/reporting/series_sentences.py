@@ -27,11 +27,15 @@ def series_sentences(results: Results, series: Series) -> Iterator[str]:
         real = [name for name, gain in gains.items() if gain.real and measure.gain(gain.difference) > 0]
         without = [name for name in gains if name not in real]
         if not real:
-            yield f"{on}, no gain of {quoted(label)} from pre-training could be shown with any number of rows."
+            yield (
+                f"{on}, no gain of {quoted(label)} from pre-training could be shown with any number of rows, all of "
+                "them tested together."
+            )
             continue
         sizes = [f"{measure.change(gains[name].difference)}{measure.steps} with {name}" for name in real]
         rest = f"; with {listed(without, 'or')} none could be shown" if without else ""
-        yield f"{on}, pre-training gains for {quoted(label)}, beyond the noise: {listed(sizes)}{rest}."
+        beyond = "beyond the noise with all numbers of rows tested together"
+        yield f"{on}, pre-training gains for {quoted(label)}, {beyond}: {listed(sizes)}{rest}."
 
 
 def _pays(series: Series, even: BreakEven) -> str:
