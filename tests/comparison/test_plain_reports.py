@@ -14,6 +14,7 @@ from synthetic_results import as_errors, make_results
 from test_execution import FakeEngine, folder, plan  # noqa: F401
 
 from bakeoff.comparison.execution import compare
+from bakeoff.comparison.reporting.cautions import cautions
 from bakeoff.comparison.reporting.latex import latex, write_latex
 from bakeoff.comparison.reporting.markdown_report import write_markdown
 from bakeoff.comparison.reporting.plain_tables import difference_from, plain_tables
@@ -204,7 +205,7 @@ def test_a_column_is_named_after_its_task_and_its_unit():
     tables = {table.name: table for table in plain_tables(results)}
     assert f"{renamed}, %" in tables["scores"].head
     assert f"{renamed}, points" in tables["ablation"].head
-    assert tables["scores"].caption.startswith("Mean ± standard deviation over 1 seed on test")
+    assert tables["scores"].caption.startswith("Mean over 1 seed on test")
     # Without predictions of a baseline there is no difference from it, and no column.
     for each in results.analyses:
         paired = any(name.startswith(each.task) for name in tables["baseline"].head) if "baseline" in tables else False
@@ -218,3 +219,48 @@ def test_they_stand_beside_the_report(folder):  # noqa: F811
     listed = (folder / "out" / "bakeoff.sha256").read_text()
     assert "report.md" in listed
     assert "tables.tex" in listed
+
+
+def test_differences_beyond_the_noise_are_in_bold_however_small(tmp_path):
+    """As on the page, where a gain that is within the plan's margin is in bold, too."""
+    results = make_results()
+    (first, *others) = results.analyses
+    small = {"real": True, "margin": 0.5, "verdict": "equivalent"}
+    gains = {label: gain.model_copy(update=small) for label, gain in first.gains.items()}
+    pairs = [pair.model_copy(update=small) for pair in first.pairs]
+    changed = first.model_copy(update={"gains": gains, "pairs": pairs})
+    tables = {each.name: each for each in plain_tables(results.model_copy(update={"analyses": [changed, *others]}))}
+    assert all(row[2].strong for row in tables["gains"].rows)
+    assert all(row[1].strong for row in tables["ablation"].rows[1:])
+
+
+def test_captions_speak_of_what_is_there():
+    (scores, *others) = [table for table in plain_tables(make_results(seeds=1)) if table.name != "costs"]
+    assert "±" not in scores.caption
+    assert "over 1 seed" in scores.caption
+    assert others
+    assert not any("interval" in table.caption or "bold" in table.caption for table in others)
+
+
+@pytest.mark.parametrize(
+    ("budget", "own", "shown"),
+    [
+        ("tokens=5M", {}, "5M tokens each"),
+        ("epochs=1", {}, "1 epoch each"),
+        ("epochs=1", {"bert": "epochs=3"}, "unequal budgets"),
+        ("0", {"bert": "epochs=3", "albert": "epochs=1"}, "unequal budgets"),
+    ],
+)
+def test_the_opening_has_the_budget_of_all(budget, own, shown, tmp_path):
+    results = make_results(names=["bert", "albert"])
+    facts = results.budget.model_copy(update={"text": budget, "own": own, "steps": {}})
+    write_markdown(results.model_copy(update={"budget": facts}), tmp_path / "report.md")
+    assert f", {shown}, " in (tmp_path / "report.md").read_text(encoding="utf-8").splitlines()[2]
+
+
+def test_settings_of_a_fine_tuning_stand_in_one_line():
+    results = make_results(names=["one", "two"])
+    settings = {"freeze": "model", "learning_rate": [0.003, 0.01], "unshare": True}
+    first = results.recipes[0].model_copy(update={"finetune": settings})
+    told = cautions(results.model_copy(update={"recipes": [first, results.recipes[1]]}))
+    assert any("“one” with freeze: model, learning_rate: [0.003, 0.01], unshare: true." in each for each in told)

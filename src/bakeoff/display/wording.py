@@ -74,7 +74,7 @@ def verb(number: int, singular: str, plural: str) -> str:
 def budget(text: str) -> str:
     """A budget in words: minutes=10 as 10 minutes."""
     kind, _, amount = text.partition("=")
-    return f"{amount} {'FLOPs' if kind == 'flops' else kind}"
+    return f"{amount} {'FLOPs' if kind == 'flops' else kind.removesuffix('s') if amount == '1' else kind}"
 
 
 def quoted(name: str) -> str:

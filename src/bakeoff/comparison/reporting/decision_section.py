@@ -50,8 +50,10 @@ def decision_section(results: Results, figures: dict[str, list[Figure]]) -> str:
     if not figures:
         return ""
     good = "cannot be told apart from the best"
-    if any(analysis.margin is not None for analysis in results.analyses):
-        good = "are shown to be within the plan's margin of the best"
+    asked = {analysis.margin is not None for analysis in results.analyses if analysis.task in figures}
+    if True in asked:
+        within = "are shown to be within the plan's margin of the best"
+        good = f"{within}, or, on tasks without a margin, {good}" if False in asked else within
     parts = [
         "<h2>Score against cost</h2>",
         note(

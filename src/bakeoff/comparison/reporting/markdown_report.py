@@ -7,9 +7,10 @@ from bakeoff.comparison.reporting.cautions import cautions
 from bakeoff.comparison.reporting.decision import decisions
 from bakeoff.comparison.reporting.findings import findings
 from bakeoff.comparison.reporting.plain_tables import Cell, PlainTable, plain_tables
+from bakeoff.comparison.reporting.unequal import budget_text
 from bakeoff.comparison.results import Results
 from bakeoff.display.markdown import cell, sentence, text
-from bakeoff.display.wording import budget, counted
+from bakeoff.display.wording import counted
 from bakeoff.durable import write_atomically
 
 
@@ -17,7 +18,7 @@ def write_markdown(results: Results, path: Path) -> None:
     """Write the answer, the cautions and the tables as one Markdown file, whole or not at all."""
     answer = findings(results)
     sizes = [counted(len(results.recipes), "recipe"), counted(len(results.finished_seeds), "seed")]
-    sizes += [counted(len(results.tasks), "task"), f"{budget(results.budget.text)} each", results.created[:10]]
+    sizes += [counted(len(results.tasks), "task"), budget_text(results, each=True), results.created[:10]]
     parts = [
         f"# {text(results.title)}",
         text(", ".join(sizes)),

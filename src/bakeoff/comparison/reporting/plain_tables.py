@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from bakeoff.comparison.reporting.decision import COSTS, costs
+from bakeoff.comparison.reporting.findings import claims
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.reporting.tables import leaders
 from bakeoff.comparison.results import Results
@@ -38,6 +39,9 @@ class PlainTable(NamedTuple):
 
 
 NOTHING = Cell("–")
+
+BOLD = "bold beyond the noise, corrected for the number of questions"
+"""What a difference in bold is."""
 
 
 def plain_tables(results: Results) -> Iterator[PlainTable]:
@@ -92,7 +96,7 @@ def _spread(measure: ShownMetric, spread: Spread | None, strong: bool = False) -
 
 
 def _difference(measure: ShownMetric, difference: Difference | None) -> Cell:
-    """A difference with its 95 % interval, in bold beyond the noise; of identical ones a word."""
+    """A difference with its 95 % interval, in bold beyond the noise, however small; of identical ones a word."""
     if difference is None:
         return NOTHING
     if difference.verdict == "identical":
@@ -100,7 +104,7 @@ def _difference(measure: ShownMetric, difference: Difference | None) -> Cell:
     text = measure.change(difference.difference)
     if difference.interval is not None:
         text += " [{}, {}]".format(*map(measure.change, difference.interval))
-    return Cell(text, difference.better)
+    return Cell(text, bool(difference.real))
 
 
 def _scores(results: Results, measures: Mapping[str, ShownMetric]) -> PlainTable:
@@ -127,7 +131,8 @@ def _scores(results: Results, measures: Mapping[str, ShownMetric]) -> PlainTable
             ]
         )
     seeds = counted(len(results.finished_seeds), "seed")
-    caption = f"Mean ± standard deviation over {seeds} on test, with pre-trained weights."
+    caption = f"Mean{' ± standard deviation' * (len(results.finished_seeds) > 1)} over {seeds} on test, "
+    caption += "with pre-trained weights."
     if any(best.values()):
         caption += " Bold: the best mean and those next to it, down to the first that is worse beyond the noise."
     return PlainTable("scores", "Scores", caption, ["Recipe", *_heads(measures)], rows)
@@ -148,10 +153,8 @@ def _gains(results: Results, gained: Sequence[Analysis], measures: Mapping[str, 
         for each in gained
         for head in (f"{each.task}, from scratch", f"gain,{measures[each.task].steps}".rstrip(","))
     ]
-    caption = (
-        "From scratch: the same model with random weights. Gain: what pre-training adds, with its 95 % interval; bold "
-        "beyond the noise."
-    )
+    interval = f", with its 95 % interval; {BOLD}" * claims(results)
+    caption = f"From scratch: the same model with random weights. Gain: what pre-training adds{interval}."
     return PlainTable("gains", "What pre-training adds", caption, ["Recipe", *heads], rows)
 
 
@@ -166,10 +169,8 @@ def _ablation(results: Results, measures: Mapping[str, ShownMetric]) -> PlainTab
         for entry in results.recipes
         if entry.label != base
     ]
-    caption = (
-        f"The score of {base}, and how far the others are from it, with the 95 % interval of the difference; bold "
-        "beyond the noise."
-    )
+    interval = f", with the 95 % interval of the difference; {BOLD}" * claims(results)
+    caption = f"The score of {base}, and how far the others are from it{interval}."
     return PlainTable("ablation", f"Differences from {base}", caption, ["Recipe", *_heads(measures, change=True)], rows)
 
 
@@ -185,7 +186,8 @@ def _against_baseline(results: Results, measures: Mapping[str, ShownMetric]) -> 
     ]
     names = {each.second for analysis in paired for each in analysis.against_baseline.values()}
     against = names.pop() if len(names) == 1 else "the best method without a neural network"
-    caption = "Pre-trained recipes, paired with it by test row, with the 95 % interval; bold beyond the noise."
+    interval = f", with the 95 % interval; {BOLD}" * claims(results)
+    caption = f"Pre-trained recipes, paired with it by test row{interval}."
     heads = _heads({each.task: measures[each.task] for each in paired}, change=True)
     return PlainTable("baseline", f"Differences from {against}", caption, ["Recipe", *heads], rows)
 

@@ -104,8 +104,7 @@ def _answer(results: Results) -> str:
     answer = findings(results)
     seeds = counted(len(results.finished_seeds), "seed")
     sizes = [counted(len(results.recipes), "recipe"), seeds, counted(len(results.tasks), "task")]
-    equal = equal_budgets(results)
-    about = f"{', '.join(sizes)}, {budget_text(results)}{' each' * equal}"
+    about = f"{', '.join(sizes)}, {budget_text(results, each=True)}"
     remarks = cautions(results)
     parts = opening(
         f"{results.title} · {about} · {results.created[:10]}",
@@ -173,8 +172,7 @@ def _differences(results: Results, analysis: Analysis) -> str:
 
 def _costs(results: Results) -> str:
     what = "Pre-training, mean over seeds (memory: the highest); time is the clock's"
-    equal = equal_budgets(results)
-    of = f"of {budget_text(results) if equal else 'its own'}"
+    of = f"of {budget_text(results) if equal_budgets(results) else 'its own'}"
     of += ", by work" * bool(results.budget.work_seconds_per_step)
     return f"<h2>What each recipe cost</h2>{note(f'{what}; budget spent is {of}.')}{tables.costs(results)}"
 
@@ -209,6 +207,9 @@ def _method(results: Results) -> str:
         if results.search
         else ""
     )
+    correction = "Shaffer's correction for the pairs of a task, Holm's for its gains"
+    if results.baseline is not None:
+        correction = "Holm's correction for the differences from the baseline, and for the gains of a task"
     rows = [
         ("Budget", f"{_budgets(results)} for each pre-training{_budget_note(results)}"),
         ("Seeds", _seeds(results)),
@@ -220,8 +221,7 @@ def _method(results: Results) -> str:
         (
             "Significance",
             "The variance over seeds, moderated by that of the other recipes (Smyth 2004), plus the variance over test "
-            "examples, as in Clark's min F′; Satterthwaite's degrees of freedom; Shaffer's correction for the pairs of "
-            "a task, Holm's for its gains; level 0.05.",
+            f"examples, as in Clark's min F′; Satterthwaite's degrees of freedom; {correction}; level 0.05.",
         ),
         (
             "Corpus",

@@ -167,7 +167,7 @@ def differences(
         p = p_value(pair.adjusted_p) if pair.adjusted_p is not None else "–"
         rows.append(
             f"<tr><th>{escape(pair.first)} − {escape(pair.second)}</th><td>{measure.change(pair.difference)}</td>"
-            f'<td>{interval}</td><td>{p}</td><td class="text{"" if pair.better else " weak"}">{text}</td></tr>'
+            f'<td>{interval}</td><td>{escape(p)}</td><td class="text{"" if pair.better else " weak"}">{text}</td></tr>'
         )
     unit = measure.steps.strip() or measure.task.metric_title
     names = head([heading, unit, "95 % interval", "p, corrected"], last="verdict")

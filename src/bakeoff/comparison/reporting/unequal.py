@@ -18,12 +18,17 @@ def equal_budgets(results: Results) -> bool:
     return len({*budgets(results).values()}) < 2
 
 
-def budget_text(results: Results) -> str:
-    """The budget of all recipes in words; of unlike ones that they are unlike."""
+def budget_text(results: Results, *, each: bool = False) -> str:
+    """The budget of all recipes in words; of unlike ones that they are unlike.
+
+    Args:
+        results: the results.
+        each: whether it says that each recipe has it.
+    """
     if not equal_budgets(results):
         return "unequal budgets"
     text = next(iter(budgets(results).values()), None)
-    return "no training" if text is None else budget(text)
+    return "no training" if text is None else budget(text) + " each" * each
 
 
 def budget_of(results: Results, entry: RecipeEntry) -> str:
@@ -62,4 +67,13 @@ def unequal_cautions(results: Results) -> Iterator[str]:
 
 
 def _settings(values: dict[str, object]) -> str:
-    return ", ".join(dump_yaml(values).strip().splitlines())
+    return ", ".join(f"{key}: {_setting(value)}" for key, value in values.items())
+
+
+def _setting(value: object) -> str:
+    """A value in one line: [0.003, 0.01] of a list."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(_setting, value))}]"
+    if isinstance(value, dict):
+        return f"{{{_settings(value)}}}"
+    return dump_yaml({"": value}).partition(": ")[2].strip()
