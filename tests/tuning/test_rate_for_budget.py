@@ -3,12 +3,14 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.conftest import shrink
 from tests.tuning.test_search import RECIPE, search
 
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.optimization.rate_transfer import FollowingRate, transferred
 from bakeoff.recipe_files import load_recipe
+from bakeoff.runs.run import Run
 from bakeoff.tuning.ranges import RATE
 from bakeoff.tuning.tune import tune
 
@@ -69,8 +71,24 @@ def test_a_rate_that_was_not_searched_stays_where_it_was_put(tmp_path, planted, 
     )
 
 
+@pytest.mark.parametrize("budget", [Budget(steps=40), Budget(tokens=10_000)])
+def test_a_warm_up_in_steps_keeps_its_share_of_them(tmp_path, corpus, budget):
+    rising = {"kind": "linear", "warmup": 5}
+    planned = {"training.budget": {"steps": 20}, "training.schedule": rising, "training.decay_schedule": rising}
+    recipe = shrink("bert-tiny", **planned)
+    options = {"trials": 1, "budget": Budget(steps=8), "for_budget": budget, "jobs": 1, "device": "cpu"}
+    tune(recipe, corpus.path, tmp_path / "out", **options)
+    found = load_recipe(tmp_path / "out" / "recipe.yaml")
+    assert found.training.budget == budget
+    assert found.training.schedule.warmup == found.training.decay_schedule.warmup == 0.25
+    trial = Run.open(tmp_path / "out/trials/000").recipe  # which the comment in recipe.yaml makes again
+    assert trial.training.schedule == found.fitted(8).training.schedule
+
+
 def test_a_budget_that_the_recipe_cannot_have_is_refused_before_anything_is_trained(tmp_path, planted):
-    recipe = RECIPE.changed({"training.schedule.warmup": 100})
-    with pytest.raises(UserError, match=r"^--for-budget tokens=1000: .*warmup: 100 steps"):
+    # Of twenty steps a cycle may begin in the step in which the warm-up ends; of an unknown number it may not.
+    averaged = {"training.schedule.warmup": 2, "training.average": {"kind": "swa", "share": 0.95}}
+    recipe = RECIPE.changed({"training.budget": {"steps": 20}, **averaged})
+    with pytest.raises(UserError, match=r"^--for-budget tokens=1000: .*is in the warm-up; give 0.9 or less"):
         tune(recipe, "corpus", tmp_path / "out", engine=planted(), trials=3, for_budget=Budget(tokens=1000))
     assert not (tmp_path / "out").exists()

@@ -18,9 +18,14 @@ from bakeoff.tuning.report import seeds_text, transfer_lines, write_report
 from bakeoff.tuning.results import RECIPE, REPORT, RESULTS, RateForBudget, TuningResults
 
 
-def budget_change(budget: Budget) -> dict[str, Any]:
-    """The change of a recipe that gives it a budget."""
-    return {"training.budget": budget.model_dump(exclude_none=True)}
+def budget_change(recipe: Recipe, budget: Budget) -> dict[str, Any]:
+    """The change of a recipe that gives it a budget; a warm-up in steps keeps its share of them, as in the trials."""
+    training = recipe.training
+    changes: dict[str, Any] = {"training.budget": budget.model_dump(exclude_none=True)}
+    for key, schedule in (("schedule", training.schedule), ("decay_schedule", training.decay_schedule)):
+        if schedule is not None and schedule.warmup >= 1 and training.budget.steps is not None:
+            changes[f"training.{key}.warmup"] = schedule.rise_share(training.budget.steps)
+    return changes
 
 
 def recipe_for_budget(
@@ -45,7 +50,7 @@ def recipe_for_budget(
     steps = planning.engine.steps(recipe, budget, planning.corpus, planning.device)
     new = transferred(optimizer.rate, optimizer.length_exponent, steps / trial_steps, rate_searched)
     rate = RateForBudget(budget=str(budget), steps=steps, rate=new.rate, rule=new.rule)
-    return recipe.changed({RATE: new.rate, **budget_change(budget)}), rate
+    return recipe.changed({RATE: new.rate, **budget_change(recipe, budget)}), rate
 
 
 def write_outputs(results: TuningResults, recipe: Recipe, out: Path) -> None:

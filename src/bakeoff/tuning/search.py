@@ -66,7 +66,7 @@ class RecipeSearch:
         planned = self.planning.recipes(value_sets)  # a mistake in a range is reported before all others
         if self.for_budget is not None:
             for recipe in planned:
-                recipe_with(recipe, budget_change(self.for_budget), f"--for-budget {self.for_budget}")
+                recipe_with(recipe, budget_change(recipe, self.for_budget), f"--for-budget {self.for_budget}")
         if not (self.out / SEARCH).is_file() and holds_something(self.out, besides=SEARCH):
             checksums.require_present(self.out / SEARCH)
             raise taken(self.out, "something else", ELSEWHERE)
