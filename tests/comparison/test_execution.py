@@ -53,6 +53,9 @@ class FakeEngine:
     def recipe(self, name, overrides, device):
         return FakeRecipe(name=name, model={"width": 8, "of": name}, training=overrides)
 
+    def teachers(self, recipe):
+        return {}
+
     def check(self, recipe, task):
         if task.finetune.length == 7:
             raise UserError("length: 7 is too short")

@@ -48,13 +48,28 @@ def teachers_of(recipe: Recipe, corpus: AnyCorpus) -> list[Teacher]:
     return taught
 
 
-def _opened(name: str, recipe: Recipe, corpus: AnyCorpus) -> Teacher:
+def digests(recipe: Recipe) -> dict[str, str]:
+    """The digest of the weights of each teacher that a recipe names, by its name; none where it names none.
+
+    Raises:
+        UserError: one is no finished pre-trained run.
+    """
+    distillation = recipe.training.distillation
+    names = [] if distillation is None else distillation.teachers
+    return {name: digest_of(_finished(name, recipe).weights_file())[:16] for name in names}
+
+
+def _finished(name: str, recipe: Recipe) -> Run:
     if not Path(name).exists():
         raise UserError(
             f"{name}: no such run, and {recipe.name} learns from it (training.distillation); give where it stands now, "
             "or set training.distillation=null beside a recipe"
         )
-    run = Run.open_finished(name)
+    return Run.open_finished(name)
+
+
+def _opened(name: str, recipe: Recipe, corpus: AnyCorpus) -> Teacher:
+    run = _finished(name, recipe)
     run.require_sizes()
     learned = {part.kind: part for part in run.recipe.objective}
     asked = [part for part in recipe.objective if part.token_targets]

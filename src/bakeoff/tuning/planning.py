@@ -47,6 +47,12 @@ class Planning:
         values = self.recipe.model_dump(mode="json")
         return {key: values[key] for key in COMPARED_UNDER} if searched & {*COMPARED_UNDER} else {}
 
+    def teachers(self, value_sets: Sequence[Values]) -> dict[str, str]:
+        """The digest of the weights of each run that trials learn from, by its name."""
+        from bakeoff.training.teachers import digests
+
+        return {name: of for recipe in self.recipes(value_sets) for name, of in digests(recipe).items()}
+
     def recipes(self, value_sets: Sequence[Values]) -> list[Recipe]:
         """The recipe of each trial; see `recipes_of`."""
         return recipes_of(self.recipe, self.ranges, value_sets, self.option)

@@ -57,8 +57,7 @@ class RecipeSearch:
         self.planning, self.out, self.seeds, self.for_budget, self.start = planning, out, seeds, for_budget, start
         self.recipe, self.ranges, self.corpus = planning.recipe, planning.ranges, planning.corpus
         self.budget, self.device, self.engine = planning.budget, planning.device, planning.engine
-        self.progress, self.say = progress, planning.say
-        self.measured_as = planning.measured_as
+        self.progress, self.say, self.measured_as = progress, planning.say, planning.measured_as
 
     def run(self, trials: int, asked: Asked | None, workers: Workers | None) -> TuningResults:
         """Run the whole search; steps that may fail for a user's mistake come first."""
@@ -85,8 +84,8 @@ class RecipeSearch:
         if known is not None and known.threads is None:  # an older version's, whose trials had their share of the cores
             return SharedMachine(max(1, usable_cores() // several), [self.device] * several)
         here = asked if asked.most is None else replace(asked, jobs=several)
-        threads = None if known is None else known.threads
-        shared = here.shares([self.recipe], open_corpus(self.corpus).tokenizer.size, self.device, threads)
+        vocabulary, threads = open_corpus(self.corpus).tokenizer.size, None if known is None else known.threads
+        shared = here.shares([self.recipe], vocabulary, self.device, threads)
         return shared and shared._replace(devices=shared.devices[:most])
 
     def _search(
@@ -107,6 +106,7 @@ class RecipeSearch:
             "seed": self.seeds[0],
             "seeds": len(self.seeds),
             "device": self.device,
+            "teacher": self.planning.teachers(value_sets),
             **({} if self.start is None else {"start": str(self.start)}),
         }
         path = self.out / SEARCH
@@ -158,10 +158,11 @@ class RecipeSearch:
             UserError: the earlier call had other settings.
         """
         journal = SearchJournal.read(path)
-        begun = {"seeds": 1, **journal.settings}  # searches of older versions have one seed each
+        begun = {"seeds": 1, "teacher": settings["teacher"], **journal.settings}  # older versions kept neither
         if "recipe" in begun:
             begun["recipe"] = with_defaults(begun["recipe"], Recipe)
-        require_same(self.out, begun, settings, f"give the same again, or {ELSEWHERE}")
+        teachers = [f"teacher.{name}" for name in settings["teacher"]]
+        require_same(self.out, begun, settings, f"give the same again, or {ELSEWHERE}", teachers)
         return journal
 
     def _run(self, runner: Runner) -> TuningResults:
@@ -191,8 +192,7 @@ class RecipeSearch:
         return trial.losses[evaluation] if evaluation < len(trial.losses) else None
 
     def _with_seeds(self, trial: Trial) -> Trial:
-        several = len(self.seeds) > 1
-        return trial.model_copy(update={"runs": [SeedRun() for _ in self.seeds]}) if several else trial
+        return trial.model_copy(update={"runs": [SeedRun() for _ in self.seeds]}) if len(self.seeds) > 1 else trial
 
     def _name(self, number: int, seed: int) -> str:
         name = self.journal.trials[number].name

@@ -120,6 +120,12 @@ class Engine:
             **taken,
         )
 
+    def teachers(self, recipe: Any) -> dict[str, str]:
+        """The digest of the weights of each run that a recipe learns from, by its name."""
+        from bakeoff.training.teachers import digests
+
+        return digests(recipe)
+
     def check(self, recipe: Any, task: TaskPlan) -> None:
         """Refuse a recipe that cannot be fine-tuned on a task, before anything is trained."""
         from bakeoff.tasks.fitting.resolution import resolve_finetuning

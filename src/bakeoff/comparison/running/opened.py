@@ -98,6 +98,7 @@ class Opened:
         corpora: the facts of all corpora, by directory.
         corpus: the facts of the plan's corpus.
         starts: the runs that recipes start from, by label and seed.
+        teachers: the digests of the runs that recipes learn from, by label and name.
         held_out: the corpus whose held-out text each recipe is measured on, by label; empty: none is.
         unmeasured: the reasons why recipes are left out of measures, by the recipe's label and the measure's title.
         budget: the budget of each recipe.
@@ -139,6 +140,7 @@ class Opened:
             trained = [item.name for item in plan.recipes if not item.as_it_is]
             of_each(trained, self._require_coolable, "checkpoints, ")
         self.starts = starts.facts(self.recipes, self.texts)
+        self.teachers = of_each(self.recipes, lambda name: self.engine.teachers(self.recipes[name]))
         self.budget = self._budget()
         for measure in plan.measures:
             measure.check()
@@ -182,7 +184,7 @@ class Opened:
             UserError: a recipe cannot be searched.
         """
         corpora = {name: (text.path, self.corpora[text.path].fingerprint) for name, text in self.texts.items()}
-        return Searches(self.plan, self.out, self.recipes, corpora, self.engine, self.say, self.starts)
+        return Searches(self.plan, self.out, self.recipes, corpora, self.engine, self.say, self.starts, self.teachers)
 
     def _corpora(self) -> dict[Path, CorpusFacts]:
         """The facts of the plan's corpus and of those of single recipes, by directory.
@@ -238,6 +240,7 @@ class Opened:
             {name: self._fingerprints[path] for name, path in self.held_out.items()},
             self.unmeasured,
             self._tokenizers,
+            self.teachers,
         )
 
     @cached_property

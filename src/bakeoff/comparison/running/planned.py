@@ -13,7 +13,7 @@ from bakeoff.comparison.planning.recipe_plan import RecipePlan
 from bakeoff.comparison.planning.task_plan import TaskPlan
 from bakeoff.comparison.results import Initialisation
 from bakeoff.comparison.running.equal_trainings import in_settings, without_pretraining
-from bakeoff.comparison.running.planned_training import PlannedTraining, checksum_of, of_task
+from bakeoff.comparison.running.planned_training import PlannedTraining, checksum_of, of_task, with_teachers
 from bakeoff.display.wording import quoted
 from bakeoff.tasks.measures.measure import MeasureConfig
 
@@ -135,6 +135,8 @@ class PlannedTrainings:
     """The recipes' labels and the measures' titles that do not go together."""
     tokenizers: Mapping[str, str] = field(default_factory=dict)
     """What tells the tokenizers of recipes from others, by label; of recipes that are left out, their corpus does."""
+    teachers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """The digests of the weights of the runs that recipes learn from, by label and name."""
 
     def pretraining(self, recipe: RecipePlan, seed: int) -> PlannedPretraining:
         """The pre-training of a recipe with a seed; of one that is compared as it is, the run itself."""
@@ -183,6 +185,7 @@ class PlannedTrainings:
             "seed": seed,
             "corpus": self._vocabulary(recipe, seed),
             "device": self.plan.device,
+            **with_teachers(self.teachers.get(recipe.name, {})),
         }
 
     def _vocabulary(self, recipe: RecipePlan, seed: int) -> str:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,8 @@ FAILURE = "failure.json"
 """The file in the directory of a training that has diverged."""
 DIGESTS = ("corpus", "start", "text", "pretraining.corpus", "pretraining.start")
 """The settings that are a digest, which says nothing to a reader."""
+TEACHER = "teacher"
+"""The key of the digests of the runs that a recipe learns from, by their names."""
 OF_FILE = "content of "
 """What stands before the name of a file, such as that of a split, where its digest has changed."""
 WRITTEN_OUT = {"epochs": [10], "least_steps": 300}
@@ -157,9 +160,8 @@ class PlannedTraining:
             if not self.outdated(key):
                 before, now = map(_with_contents, self._before_and_now(key))
                 advice = f"restore the plan and its files, {ELSEWHERE}, or delete that directory"
-                require_same(
-                    self.directory, before, now, advice, [*DIGESTS, *(name for name in now if OF_FILE in name)]
-                )
+                unnamed = [*DIGESTS, *(name for name in now if OF_FILE in name), *_of_teachers(now)]
+                require_same(self.directory, before, now, advice, unnamed)
         elif self.directory.exists():
             checksums.require_present(self._settings_file)
             raise UserError(f"{self.directory}: not made by a comparison; move it away or choose another --out")
@@ -169,6 +171,9 @@ class PlannedTraining:
         before, now = _completed(read_json(self._settings_file), self.settings), self.settings
         if SCRATCH in now.get("pretraining", {}):
             before["pretraining"].setdefault(SCRATCH, now["pretraining"][SCRATCH])  # older versions did not keep it
+        for then, here in ((before, now), (before.get("pretraining", {}), now.get("pretraining", {}))):
+            if TEACHER in here:
+                then.setdefault(TEACHER, here[TEACHER])  # likewise
         return ({key: before.get(key)}, {key: now.get(key)}) if key else (before, now)
 
     def discard(self, inside: Path | None = None) -> None:
@@ -190,6 +195,17 @@ class PlannedTraining:
         """Write the settings beside the directory, so that a later call can tell whether they changed."""
         self.directory.parent.mkdir(parents=True, exist_ok=True)
         checksums.write(self._settings_file, json.dumps(self.settings, indent=1, ensure_ascii=False) + "\n")
+
+
+def with_teachers(digests: Mapping[str, str]) -> dict[str, Any]:
+    """The settings that the runs are which a recipe learns from, by the digests of their weights; none without them."""
+    return {TEACHER: dict(digests)} if digests else {}
+
+
+def _of_teachers(settings: dict[str, Any]) -> list[str]:
+    """The dotted keys of the digests of teachers."""
+    of = {"": settings, "pretraining.": settings.get("pretraining") or {}}
+    return [f"{above}{TEACHER}.{name}" for above, values in of.items() for name in values.get(TEACHER, {})]
 
 
 def _with_contents(settings: dict[str, Any]) -> dict[str, Any]:

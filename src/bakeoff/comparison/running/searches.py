@@ -12,7 +12,7 @@ from bakeoff.comparison.planning.plan import Plan
 from bakeoff.comparison.planning.recipe_plan import RecipePlan
 from bakeoff.comparison.results import Failure
 from bakeoff.comparison.running.engine import Engine
-from bakeoff.comparison.running.planned_training import PlannedTraining
+from bakeoff.comparison.running.planned_training import PlannedTraining, with_teachers
 from bakeoff.comparison.running.refusals import of_recipe
 from bakeoff.display.wording import quoted
 from bakeoff.durable import own_folder
@@ -57,6 +57,7 @@ class Searches:
         engine: the engine that runs searches.
         say: a function that shows one line of progress.
         starts: the runs that recipes start from, by label and seed; a search starts from that of the plan's first seed.
+        teachers: the digests of the runs that recipes learn from, by label and name.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class Searches:
         engine: Engine,
         say: Say,
         starts: Mapping[str, Mapping[int, StartFacts]],
+        teachers: Mapping[str, Mapping[str, str]],
     ) -> None:
         self.starts = {name: of_seeds[plan.seeds[0]] for name, of_seeds in starts.items()}
         self.plan, self.out, self.engine, self.say = plan, out, engine, say
@@ -87,6 +89,7 @@ class Searches:
                 "budget": self.budgets[item.name],
                 "corpus": corpora[item.name][1],
                 "device": plan.device,
+                **with_teachers(teachers.get(item.name, {})),
             }
             self.planned[item.name] = PlannedSearch(directory_of_search(out, item), REPORT, settings, item)
 
