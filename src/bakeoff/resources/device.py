@@ -58,27 +58,37 @@ class Placement(NamedTuple):
         return autocast(self.device, self.precision)
 
 
-def resolve_device(name: str, key: str = "--device") -> torch.device:
-    """The device with a name; auto is the first of cuda, mps and cpu that is available.
-
-    A GPU of CUDA has its index: `cuda` is the process's current one. Its products of float32 are made in TF32.
+def require_known(name: str, key: str = "--device") -> None:
+    """Refuse the name of a device that no machine has.
 
     Args:
         name: the name.
-        key: what the name was given by, as messages say it.
+        key: what it was given by, for the error.
+
+    Raises:
+        UserError: it is none.
+    """
+    kind, _, index = name.partition(":")
+    if kind not in DEVICES or (index and (kind != "cuda" or not index.isdigit())):
+        raise UserError(f"{key} {name}: unknown device; choose from {', '.join(DEVICES)}")
+
+
+def resolve_device(name: str) -> torch.device:
+    """The device with a name; auto is the first of cuda, mps and cpu that is available.
+
+    A GPU of CUDA has its index: `cuda` is the process's current one. Its products of float32 are made in TF32.
 
     Raises:
         UserError: the name is unknown, or this machine or this build of torch has no such device.
     """
     name = str(name)  # a torch.device says its name, too
+    require_known(name)
     kind, _, index = name.partition(":")
-    if kind not in DEVICES or (index and (kind != "cuda" or not index.isdigit())):
-        raise UserError(f"{key} {name}: unknown device; choose from {', '.join(DEVICES)}")
     available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if name == "auto":
         name = next(kind for kind in ("cuda", "mps", "cpu") if available[kind])
     elif not available[kind] or (index and int(index) >= torch.cuda.device_count()):
-        raise UserError(f"{key} {name}: torch {torch.__version__} finds no such device here; use {key} cpu")
+        raise UserError(f"--device {name}: torch {torch.__version__} finds no such device here; use --device cpu")
     if name == "cpu":
         # Denormal numbers make a step up to 1.4 times slower; threads inherit the setting when they start.
         torch.set_flush_denormal(True)
