@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import pkgutil
+import re
 from typing import Annotated
 
 import pytest
@@ -69,3 +70,15 @@ def test_an_error_in_python_says_where_it_stands_in_the_whole():
         Recipe(**values)
     with pytest.raises(UserError, match=r"^Budget: minutes: input should be greater than 0, not -1$"):
         Budget(minutes=-1)
+
+
+@pytest.mark.parametrize("config", MADE, ids=lambda config: config.__name__)
+def test_no_error_speaks_of_python(config):
+    """A file is YAML, whose writer knows null, true, lists and keys."""
+    for name in config.model_fields:
+        for value in ([["a"]], {"a": None}, None, 3.5, "many words", True):
+            try:
+                config.parse({name: value}, "mine.yaml")
+            except UserError as error:
+                said = str(error).replace(repr(value), "")
+                assert not re.search(r"instance of|<class|None|\bTrue|tuple|dictionary|mapping|parse string", said)

@@ -404,7 +404,7 @@ def test_a_kind_that_is_set_does_without_values_that_it_does_not_take():
     assert load_recipe("conv-light-encoder-tiny").model.encoder.block.mixer.gate is True
     turned = load_recipe("conv-light-encoder-tiny", [f"{mixer}.kind=attention"]).model.encoder.block.mixer
     assert (turned.kind, turned.heads, turned.gate) == ("attention", 8, "none")
-    with pytest.raises(UserError, match=r"mixer\.gate: input should be 'none' or 'gelu', not True"):
+    with pytest.raises(UserError, match=r"mixer\.gate: input should be 'none' or 'gelu', not true"):
         load_recipe("conv-light-encoder-tiny", [f"{mixer}.kind=attention", f"{mixer}.gate=true"])
     with pytest.raises(UserError, match=r"mixer\.heads: input should be a valid integer"):
         load_recipe("conv-light-encoder-tiny", [f"{mixer}.kind=attention", f"{mixer}.heads=many"])

@@ -1,29 +1,19 @@
 """The base of every config: a pydantic model that refuses unknown keys and says which key was probably meant."""
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import takewhile
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
-from bakeoff.errors import UserError, nearest, similar
+from bakeoff.errors import UserError
+from bakeoff.mistakes import in_one_line, relevant
 from bakeoff.registry import Registry
 
 _DEEPEST = 12
 """The deepest nesting of a config, in levels."""
-
-_LONGEST = 200
-"""The most characters of a wrong value that an error repeats."""
-
-_PROBLEMS = 10
-"""The most problems that an error names."""
-
-_PLACES = 3
-"""The most places that an error names for a misplaced key."""
 
 LARGEST = 2**63 - 1
 """The largest whole number of a field; tensors and generators count no further."""
@@ -132,7 +122,7 @@ class Config(BaseModel):
     @classmethod
     def mistakes(cls, errors: Sequence[Any], values: Any) -> str:
         """Pydantic's errors on values for this config in one line: every key that is wrong, and what is wanted."""
-        return _several(_relevant(errors), values, cls)
+        return in_one_line(relevant(errors), values, lambda: list(_paths(cls, values)))
 
 
 class PartConfig(Config):
@@ -157,15 +147,9 @@ class Record(BaseModel):
         try:
             cls.model_validate(values)
         except ValidationError as error:
-            problems = _several(error.errors(), values, cls)
+            problems = in_one_line(error.errors(), values, list)
             raise UserError(f"{where}: not what Bakeoff writes there: {problems}") from None
         return values
-
-
-def _several(items: Sequence[Any], values: Any, model: Any) -> str:
-    """The first of pydantic's errors, see `_describe`, and the number of the others."""
-    more = [f"and {len(items) - _PROBLEMS:,} more"] if len(items) > _PROBLEMS else []
-    return "; ".join([*(_describe(item, values, model) for item in items[:_PROBLEMS]), *more])
 
 
 def _plain_types(annotation: Any) -> set[Any]:
@@ -175,80 +159,6 @@ def _plain_types(annotation: Any) -> set[Any]:
     if get_origin(annotation) in (Union, UnionType):
         return {each for part in get_args(annotation) for each in _plain_types(part)}
     return {annotation}
-
-
-def _relevant(items: Sequence[Any]) -> Sequence[Any]:
-    """The errors without those of a union's alternatives that want keys where none are given, or something else."""
-    shapes: dict[str, Any] = {"list_type": Mapping, "int_type": Mapping, "float_type": Mapping}
-    shapes |= dict.fromkeys(("model_type", "model_attributes_type", "dict_type"), (list, int, float, str, type(None)))
-    return [item for item in items if not isinstance(item["input"], shapes.get(item["type"], ()))] or items
-
-
-def _describe(item: Any, values: Any, model: Any) -> str:
-    """One pydantic error as `path: message`; the tags of unions, which no file contains, are left out of the path."""
-    path: list[str] = []
-    node = values
-    for i, part in enumerate(item["loc"]):
-        in_list = isinstance(node, list) and isinstance(part, int) and part < len(node)
-        if in_list or (isinstance(node, Mapping) and part in node):
-            node = node[part]
-        elif i < len(item["loc"]) - 1 or item["type"] != "missing":
-            continue
-        path.append(str(part))
-    message = item["msg"].removeprefix("Value error, ")
-    if item["type"] == "unknown_key":
-        message += _hint(item["ctx"]["key"], item["ctx"]["known"], path, list(_paths(model, values)))
-    elif item["type"] == "missing":
-        message = "this key is required"
-    elif item["type"] == "union_tag_not_found":
-        path.append(_tag(item))
-        message = "this key is required"
-    elif item["type"] == "union_tag_invalid":
-        context = item["ctx"]
-        path.append(_tag(item))
-        known = re.findall("'([^']+)'", context["expected_tags"])
-        message = f"there is no '{_shortened(context['tag'])}'{nearest(context['tag'], known)}"
-    elif item["type"] == "too_short":
-        count, least = item["ctx"]["actual_length"], item["ctx"]["min_length"]
-        message = f"{count or 'nothing'} given; give at least {least}"
-    elif item["type"] not in ("unknown_key", "retired_key", "odd_number", "value_error"):
-        message = f"{message[0].lower()}{message[1:]}, not {_shortened(repr(node))}"
-    return f"{'.'.join(path)}: {message}" if path else message
-
-
-def _shortened(value: str) -> str:
-    return value if len(value) <= _LONGEST else f"{value[:_LONGEST]}..."
-
-
-def _tag(item: Any) -> str:
-    """The key that says which part of a union is meant, in an error about it."""
-    return "kind" if "kind" in item["ctx"]["discriminator"] else "format"
-
-
-def _hint(key: str, known: list[str], path: list[str], paths: list[tuple[str, ...]]) -> str:
-    """A hint at the key that was probably meant by one that a part of a config does not know.
-
-    Args:
-        key: the key.
-        known: the part's keys.
-        path: the part's path in the config.
-        paths: all keys of the whole config.
-    """
-    if close := similar(key, known, cutoff=0.75):
-        return close
-    same = [path_of_key for path_of_key in paths if path_of_key[-1] == key]
-
-    def near(path_of_key: tuple[str, ...]) -> tuple[int, int]:
-        common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(path_of_key, path, strict=False)))
-        return -common, len(path_of_key)
-
-    names = list(dict.fromkeys(_place(path_of_key) for path_of_key in sorted(same, key=near)))[:_PLACES]
-    return f"; did you mean {' or '.join(names)}?" if names else nearest(key, known)
-
-
-def _place(path: tuple[str, ...]) -> str:
-    """The path of a key as a hint names it; the key alone would read as the one that is misplaced."""
-    return f"'{'.'.join(path)}'" + " at the top" * (len(path) == 1)
 
 
 def _paths(model: type[Config], values: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

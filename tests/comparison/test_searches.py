@@ -306,7 +306,7 @@ def test_trials_that_are_too_short_are_refused(folder, search, steps, said):
         ({"budget": 0.1}, "plan: search.budget: 0.1 is no share of"),
         ({"budget": "0 %"}, "plan: search.budget: '0 %' is no share of"),
         ({"budget": "101 %"}, "plan: search.budget: '101 %' is no share of"),
-        ({"over": [RATE]}, "plan: search.over: input should be a valid dictionary"),
+        ({"over": [RATE]}, "plan: search.over: input should be keys with values"),
     ],
 )
 def test_mistakes_in_the_plan(folder, search, said):

@@ -77,7 +77,7 @@ def test_optimizers_without_a_rule_have_a_number(name):
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("null", "lr: input should be a valid number, not None$"),
+        ("null", "lr: input should be a valid number, not null$"),
         ("abc", "lr: input should be a valid number"),
         ("true", "lr: a number is wanted, not true"),
         ("-1", "lr: input should be greater than 0, not -1"),

@@ -83,7 +83,7 @@ class TaskFacts(Config):
     def _of_older_comparisons(cls, values: Any) -> Any:
         """Add title and unit of the metric to results of older versions, which knew classification alone."""
         titles = {"accuracy": "accuracy", "macro_f1": "macro F1", "matthews": "Matthews correlation"}
-        if isinstance(values, Mapping) and "unit" not in values and values.get("metric") in titles:
+        if isinstance(values, Mapping) and "unit" not in values and values.get("metric") in [*titles]:
             unit = "× 100" if values["metric"] == "matthews" else "%"
             return {**values, "metric_title": titles[values["metric"]], "unit": unit}
         return values

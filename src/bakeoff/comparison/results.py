@@ -187,7 +187,7 @@ class Baseline(Config):
             "majority": ("simplest", "most frequent class"),
             "tfidf_logistic_regression": ("learned", "TF-IDF with logistic regression"),
         }
-        if isinstance(values, Mapping) and "name" not in values and values.get("kind") in names:
+        if isinstance(values, Mapping) and "name" not in values and values.get("kind") in [*names]:
             kind, name = names[values["kind"]]
             return {**values, "kind": kind, "name": name}
         return values

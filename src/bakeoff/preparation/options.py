@@ -7,6 +7,7 @@ from typing import Any, Self
 from pydantic import Field, field_validator, model_validator
 
 from bakeoff.config import LARGEST, Config
+from bakeoff.errors import path_of
 from bakeoff.preparation.encoding.pair_encoding import LengthFilter
 from bakeoff.preparation.planning.selection import SelectionOptions
 from bakeoff.reading.aligned import PairOptions
@@ -96,8 +97,12 @@ class PreparePairsOptions(PairOptions, LengthFilter, CorpusOptions):
 
 
 def paths_of(texts: Texts) -> list[Path]:
-    """The paths of one file or of several; `~` stands for the user's home folder."""
-    return [Path(each).expanduser() for each in ([texts] if isinstance(texts, str | Path) else texts)]
+    """The paths of one file or of several; `~` stands for the user's home folder.
+
+    Raises:
+        UserError: one is something else, such as a number.
+    """
+    return [path_of(each, "file").expanduser() for each in ([texts] if isinstance(texts, str | Path) else texts)]
 
 
 def _require_share(value: float) -> None:
