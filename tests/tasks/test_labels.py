@@ -184,7 +184,7 @@ def test_several_labels_are_learned_from_files_as_people_have_them(recipe, corpu
     other = evaluate(result.path, data=write_jsonl(tmp_path / "other.jsonl", rows), device="cpu")
     assert (other["labels"]["metal"]["count"], other["labels"]["metal"]["recall"]) == (3, 0)
     assert other["scores"]["exact"] == pytest.approx(
-        right - np.mean([*[e["label"] == e["prediction"] for e in lines[:3]]]) / 20
+        right - np.mean([line["label"] == line["prediction"] for line in lines[:3]]) / 20
     )
     assert any("metal (3)" in note for note in other["notes"])
 

@@ -88,13 +88,8 @@ def _require_readable(opened: Opened, trainings: Sequence[AnyTraining]) -> None:
         UserError: a file cannot be read as the task says, or a point of a curve has too many rows.
     """
     left = {each.task.name for each in trainings if isinstance(each, PlannedFinetuning) and not each.finished}
-    rows = {
-        task.name: len(opened.engine.task(task).train)
-        for task in opened.plan.tasks
-        if task.point is not None or task.name in left
-    }
-    curves = [task for task in opened.plan.tasks if task.point is not None]
-    require_different_rows(curves, [rows[task.name] for task in curves])
+    tasks = [task for task in opened.plan.tasks if task.point is not None or task.name in left]
+    require_different_rows(tasks, [len(opened.engine.task(task).train) for task in tasks])
 
 
 class _Counted:

@@ -58,7 +58,7 @@ class Placement(NamedTuple):
         return autocast(self.device, self.precision)
 
 
-def require_known(name: str, key: str = "--device") -> None:
+def require_known_device(name: str, key: str = "--device") -> None:
     """Refuse the name of a device that no machine has.
 
     Args:
@@ -82,7 +82,7 @@ def resolve_device(name: str) -> torch.device:
         UserError: the name is unknown, or this machine or this build of torch has no such device.
     """
     name = str(name)  # a torch.device says its name, too
-    require_known(name)
+    require_known_device(name)
     kind, _, index = name.partition(":")
     available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if name == "auto":

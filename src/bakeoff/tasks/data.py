@@ -84,14 +84,8 @@ def load_task(config: TaskConfig) -> TaskData:
     return TaskData(task, splits.train, splits.all["dev"], splits.all["test"], notes, clusters)
 
 
-def unseen_labels(task: Task, examples: Sequence[Example]) -> Counter[str]:
-    """How often each label stands in examples that no example to learn from has; every answer is wrong there."""
-    known = set(task.classes)
-    return Counter(label for each in examples for label, _ in each.labels if known and label not in known)
-
-
-def require_known(task: Task, examples: Sequence[Example], path: Path, origin: str) -> None:
-    """Refuse examples with labels that are a slip, or with none that can be predicted.
+def require_known(task: Task, examples: Sequence[Example], path: Path, origin: str) -> Counter[str]:
+    """Refuse examples with labels that are a slip, or with none that can be predicted; those of `Task.unseen`.
 
     Args:
         task: the task with its known labels.
@@ -103,12 +97,13 @@ def require_known(task: Task, examples: Sequence[Example], path: Path, origin: s
         UserError: there are such labels.
     """
     task.check(examples, path, origin)
-    unseen = unseen_labels(task, examples)
+    unseen = task.unseen(examples)
     if unseen and unseen.total() == sum(len(each.labels) for each in examples):
         raise UserError(
             f"{path}: none of its labels ({some_of(sorted(unseen))}) occurs in {origin}, which has "
             f"{some_of(sorted(task.classes))}; mend them, or name another column"
         )
+    return unseen
 
 
 def _in_two(splits: Mapping[str, Sequence[Example]], same: bool) -> Iterator[str]:

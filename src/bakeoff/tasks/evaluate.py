@@ -21,7 +21,7 @@ from bakeoff.runs.checkpoint import run_folder
 from bakeoff.runs.run import Run
 from bakeoff.tasks.checks.hidden_text import hidden_notes
 from bakeoff.tasks.cut_rows import CutRows
-from bakeoff.tasks.data import read_examples, split_examples, unseen_labels
+from bakeoff.tasks.data import read_examples, split_examples
 from bakeoff.tasks.evaluate_options import EvaluateOptions
 from bakeoff.tasks.finetuned_run import WHAT_IT_LEARNT, FinetunedRun
 from bakeoff.tasks.language import evaluate_pairs, evaluate_texts, open_scores, require_pretrained
@@ -152,7 +152,7 @@ def _train_of(config: TaskConfig, task: Task) -> list[Any] | None:
         task.check(train, config.train, WHAT_IT_LEARNT)
     except UserError:
         return None
-    return None if unseen_labels(task, train) else train
+    return None if task.unseen(train) else train
 
 
 def require_one(data: Mapping[str, str | Path | None], options: Mapping[str, Mapping[str, bool]]) -> None:

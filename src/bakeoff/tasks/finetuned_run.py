@@ -18,7 +18,7 @@ from bakeoff.recipe import Recipe
 from bakeoff.runs.records import Environment, read_metrics
 from bakeoff.runs.rules import OF_FINETUNED_RUNS, changes_since
 from bakeoff.runs.run import Run
-from bakeoff.tasks.data import read_examples, require_known, unseen_labels
+from bakeoff.tasks.data import read_examples, require_known
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetune_results import FinetuneResult
 from bakeoff.tasks.heads.heads import HeadedModel
@@ -150,17 +150,15 @@ class FinetunedRun:
             config: the task, with the settings by which the file is read; None: those of fine-tuning.
 
         Raises:
-            UserError: there is a mistake in the file, or it has labels that the run has not learnt.
+            UserError: there is a mistake in the file, or a class, or all labels, that the run has not learnt.
         """
         examples, left_out = read_examples(config or self.task, path)
-        require_known(self.learned, examples, path, WHAT_IT_LEARNT)
-        notes = [
-            f"{path.name} has labels that do not occur in {WHAT_IT_LEARNT}, and where one stands every answer is "
-            f"wrong: {some_of([f'{label} ({count:,})' for label, count in sorted(unseen.items())])}"
-            for unseen in [unseen_labels(self.learned, examples)]
-            if unseen
-        ]
-        return examples, [*left_out, *notes]
+        notes = left_out
+        if unseen := require_known(self.learned, examples, path, WHAT_IT_LEARNT):
+            named = some_of([f"{label} ({count:,})" for label, count in sorted(unseen.items())])
+            where = f"{path.name} has labels that do not occur in {WHAT_IT_LEARNT}"
+            notes = [*left_out, f"{where}, and where one stands every answer is wrong: {named}"]
+        return examples, notes
 
     def format(self, length: int | None = None) -> InputFormat:
         """The format of the rows, by which texts become tokens as in fine-tuning.

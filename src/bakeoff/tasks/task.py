@@ -7,6 +7,7 @@ Shapes: R rows of token ids, I items, B rows of a batch, T length, K outputs of 
 """
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self
@@ -20,6 +21,7 @@ from bakeoff.distributed.processes import Processes
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement
 from bakeoff.row import Row
+from bakeoff.tasks.examples import Example
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads.heads import HeadedModel, build_head
 from bakeoff.tasks.rows.batches import collate
@@ -102,6 +104,11 @@ class Task(ABC):
         Raises:
             UserError: a label that cannot be one of the task's; with its line.
         """
+
+    def unseen(self, examples: Sequence[Example]) -> Counter[str]:
+        """How often each label stands in examples that no example to learn from has; every answer is wrong there."""
+        known = set(self.classes)
+        return Counter(label for each in examples for label, _ in each.labels if known and label not in known)
 
     def remarks(self, examples: Sequence[Any]) -> Iterator[str]:
         """Remarks on labelled examples that do not depend on a tokenizer."""

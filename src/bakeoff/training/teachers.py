@@ -1,6 +1,6 @@
 """The runs that a training learns from beside its text: opened, checked, read in each step, and never trained."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -48,15 +48,14 @@ def teachers_of(recipe: Recipe, corpus: AnyCorpus) -> list[Teacher]:
     return taught
 
 
-def digests(recipe: Recipe) -> dict[str, str]:
-    """The digest of the weights of each teacher that a recipe names, by its name; none where it names none.
+def digests(recipes: Sequence[Recipe]) -> dict[str, str]:
+    """The digest of the weights of each teacher that recipes name, by its name; none where they name none.
 
     Raises:
         UserError: one is no finished pre-trained run.
     """
-    distillation = recipe.training.distillation
-    names = [] if distillation is None else distillation.teachers
-    return {name: digest_of(_finished(name, recipe).weights_file())[:16] for name in names}
+    named = {name: recipe for recipe in recipes if (taught := recipe.training.distillation) for name in taught.teachers}
+    return {name: digest_of(_finished(name, recipe).weights_file())[:16] for name, recipe in named.items()}
 
 
 def _finished(name: str, recipe: Recipe) -> Run:

@@ -51,7 +51,7 @@ class Planning:
         """The digest of the weights of each run that trials learn from, by its name."""
         from bakeoff.training.teachers import digests
 
-        return {name: of for recipe in self.recipes(value_sets) for name, of in digests(recipe).items()}
+        return digests(self.recipes(value_sets))
 
     def recipes(self, value_sets: Sequence[Values]) -> list[Recipe]:
         """The recipe of each trial; see `recipes_of`."""

@@ -124,7 +124,7 @@ class Engine:
         """The digest of the weights of each run that a recipe learns from, by its name."""
         from bakeoff.training.teachers import digests
 
-        return digests(recipe)
+        return digests([recipe])
 
     def check(self, recipe: Any, task: TaskPlan) -> None:
         """Refuse a recipe that cannot be fine-tuned on a task, before anything is trained."""

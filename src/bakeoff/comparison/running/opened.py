@@ -30,7 +30,7 @@ from bakeoff.jobs.runner import Say
 from bakeoff.json_files import read_json
 from bakeoff.optimization.early_stopping import LossUnit
 from bakeoff.reading.hub import on_hub
-from bakeoff.resources.device import require_known
+from bakeoff.resources.device import require_known_device
 from bakeoff.resources.threads import SharedMachine
 from bakeoff.runs.records import PretrainingEnvironment
 from bakeoff.tasks.rows.inputs import check_length
@@ -122,7 +122,7 @@ class Opened:
     ) -> None:
         self.plan, self.out, self.asked, self.engine, self.workers, self.say = plan, out, asked, engine, workers, say
         _require_unused_place(out)
-        require_known(plan.device, "device:")  # here, where the message says that it is the plan's
+        require_known_device(plan.device, "device:")  # here, where the message says that it is the plan's
         starts = Starts(plan, imported or out, engine, say)
         items = {item.name: item for item in plan.recipes}
         self.recipes = of_each(items, lambda name: starts.recipe(items[name]))

@@ -198,7 +198,7 @@ class Multilabel(Task):
 
     @override
     def check(self, examples: Sequence[TextWithLabels], path: Path, origin: str) -> None:
-        pass
+        """Accept all examples: a label that train lacks is never predicted."""
 
     def table(self, examples: Sequence[TextWithLabels], unseen: Sequence[str] = ()) -> NDArray[np.bool_]:
         """(N, C + U) True where an example has one of the C labels, or one of U others that are `unseen` in train."""
@@ -208,15 +208,11 @@ class Multilabel(Task):
             table[row, [indices[name] for name in each.names or () if name in indices]] = True
         return table
 
-    def _unseen(self, examples: Sequence[TextWithLabels]) -> list[str]:
-        """The labels of examples that train lacks."""
-        return sorted({name for each in examples for name in each.names or ()}.difference(self.labels))
-
     def _judged(
         self, examples: Sequence[TextWithLabels], predictions: Sequence[NDArray[np.float32]]
     ) -> tuple[list[str], NDArray[np.bool_], NDArray[np.float32]]:
         """All names, (N, C + U) labels and (N, C + U) probabilities; those of labels that train lacks are 0."""
-        unseen, probabilities = self._unseen(examples), np.stack(predictions)
+        unseen, probabilities = sorted(self.unseen(examples)), np.stack(predictions)
         never = np.zeros((len(examples), len(unseen)), probabilities.dtype)
         return [*self.labels, *unseen], self.table(examples, unseen), np.concatenate([probabilities, never], 1)
 

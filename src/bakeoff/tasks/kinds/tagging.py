@@ -272,9 +272,8 @@ class Tagging(Task):
         true = [each.tags or () for each in examples]
         if self.spans:
             return label_scores(type_counts(true, predictions))
-        wanted = list(chain(*true))
-        names = [*self.tags, *sorted(set(wanted) - self.indices.keys())]
-        return label_scores(counts_of(wanted, list(chain(*predictions)), names))
+        names = [*self.tags, *sorted(self.unseen(examples))]
+        return label_scores(counts_of(list(chain(*true)), list(chain(*predictions)), names))
 
     @override
     def simplest(self, train: Sequence[TaggedSentence], test: Sequence[TaggedSentence]) -> dict[str, float]:
