@@ -46,6 +46,17 @@ def test_a_recipe_extends_others_to_any_depth(tmp_path):
     assert recipe.published is None
 
 
+def test_every_inherited_warm_up_keeps_its_share(tmp_path):
+    schedules = {name: {"kind": "linear", "warmup": 30} for name in ("schedule", "decay_schedule")}
+    write(tmp_path, "base.yaml", training={"budget": {"steps": 120}, **schedules})
+    longer = load_recipe(write(tmp_path, extends="base.yaml", training={"budget": {"steps": 1_000}}))
+    assert longer.training.schedule.warmup == longer.training.decay_schedule.warmup == 0.25
+    own = {"budget": {"steps": 1_000}, "decay_schedule": {"kind": "linear", "warmup": 40}}
+    longer = load_recipe(write(tmp_path, extends="base.yaml", training=own))
+    assert (longer.training.schedule.warmup, longer.training.decay_schedule.warmup) == (0.25, 40)
+    assert load_recipe(tmp_path / "base.yaml").training.decay_schedule.warmup == 30
+
+
 def test_recipes_that_extend_each_other_are_refused_with_their_chain(tmp_path):
     own = write(tmp_path, "own.yaml", extends="own.yaml")
     with pytest.raises(UserError, match=f"^{own}: extends goes in a circle: {own} -> {own}$"):

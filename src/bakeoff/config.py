@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, Union, get_args, get_origin
 
@@ -84,11 +85,12 @@ class Config(BaseModel):
         """Refuse true instead of 1, and whole numbers beyond `LARGEST`, both of which pydantic would take."""
         if isinstance(values, Mapping):
             for key, value in values.items():
-                types = _plain_types(cls.model_fields[key].annotation) if key in cls.model_fields else set()
-                odd = None
+                if not isinstance(value, int):
+                    continue
+                types, odd = _types_of(cls, key), None
                 if isinstance(value, bool) and types & {int, float} and bool not in types:
                     odd = f"a number is wanted, not {str(value).lower()}"
-                elif isinstance(value, int) and int in types and abs(value) > LARGEST:
+                elif int in types and abs(value) > LARGEST:
                     odd = f"{value} is beyond the whole numbers of 64 bits"
                 if odd:
                     raise PydanticCustomError("odd_number", "{key}: {odd}", {"key": key, "odd": odd})
@@ -159,6 +161,12 @@ def _plain_types(annotation: Any) -> set[Any]:
     if get_origin(annotation) in (Union, UnionType):
         return {each for part in get_args(annotation) for each in _plain_types(part)}
     return {annotation}
+
+
+@cache  # asked for every number of every config
+def _types_of(config: type[BaseModel], key: str) -> set[Any]:
+    """The types that a config's field allows; empty: there is no such field."""
+    return _plain_types(config.model_fields[key].annotation) if key in config.model_fields else set()
 
 
 def _paths(model: type[Config], values: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -132,14 +132,15 @@ def _has(values: Any, key: str) -> bool:
 
 
 def _share_of_budget(values: dict[str, Any], base: dict[str, Any]) -> None:
-    """Turn an inherited warm-up in steps into its share of the old budget, where the recipe has another one."""
-    try:
-        old, new = base["training"], values["training"]
-        warmup, steps = old["schedule"]["warmup"], old["budget"]["steps"]
-        if old["budget"] != new["budget"] and new["schedule"]["warmup"] == warmup >= 1:
-            new["schedule"] = {**new["schedule"], "warmup": warmup / steps}
-    except (KeyError, TypeError):  # none of it given: nothing to keep
-        return
+    """Turn inherited warm-ups in steps into their shares of the old budget, where the recipe has another one."""
+    for name in ("schedule", "decay_schedule"):
+        try:
+            old, new = base["training"], values["training"]
+            warmup, steps = old[name]["warmup"], old["budget"]["steps"]
+            if old["budget"] != new["budget"] and new[name]["warmup"] == warmup >= 1:
+                new[name] = {**new[name], "warmup": warmup / steps}
+        except (KeyError, TypeError):  # none of it given: nothing to keep
+            continue
 
 
 def _read(name_or_path: str) -> tuple[str, dict[str, Any]]:

@@ -239,3 +239,17 @@ def test_files_of_tasks_are_read_before_a_speed_is_measured(write, tmp_path, mon
 def test_a_device_that_is_not_there_is_said_of_the_plan(write, tmp_path):
     with pytest.raises(UserError, match=r"^device: gpu: unknown device; choose from auto, cpu"):
         forecast_comparison(write(device="gpu"), tmp_path / "out", jobs=1)
+
+
+def test_advice_about_a_tasks_file_names_the_keys_of_a_plan(write, tmp_path):
+    """A plan has no options; `finetune` says the same of its own."""
+    plan = write()
+    rows = tmp_path / "rows.tsv"
+    rows.write_text("".join(rows.read_text().splitlines(keepends=True)[1:]))
+    with pytest.raises(UserError, match=r"if the first row is data, give header: false in the task, and columns"):
+        compare(plan, tmp_path / "out", jobs=1, report=lambda results, path: None)
+    rows.write_text("text;label\nthe old river;1\n")
+    with pytest.raises(
+        UserError, match=r"if its cells stand between semicolons, give separator: semicolon in the task$"
+    ):
+        compare(plan, tmp_path / "out", jobs=1, report=lambda results, path: None)

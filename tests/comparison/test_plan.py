@@ -270,3 +270,21 @@ def test_files_that_cannot_be_read(folder):
 )
 def test_directory_names(label, name):
     assert directory_name(label) == name
+
+
+@pytest.mark.parametrize("changes", ["{training.distillation: {teachers: %s}}", "{training.distillation.teachers: %s}"])
+def test_teachers_are_relative_to_the_plan(folder, changes):
+    """Those that are not in its folder are left to the recipe, whose paths are relative to that of the command."""
+    (folder / "mine/teacher").mkdir()
+    text = PLAN.replace("  - bert-mini", f"  - {{recipe: bert-mini, set: {changes % '[mine/teacher, runs/other]'}}}")
+    (value,) = read(folder, text).recipes[0].set.values()
+    teachers = value["teachers"] if isinstance(value, dict) else value
+    assert teachers == [str(folder / "mine/teacher"), "runs/other"]
+
+
+def test_teachers_of_a_grid_are_relative_to_the_plan(folder):
+    (folder / "mine/teacher").mkdir()
+    grid = "{teacher: {one: {training.distillation.teachers: [mine/teacher]}, none: {training.distillation: null}}}"
+    plan = read(folder, PLAN.replace("  - bert-mini", f"  - {{recipe: bert-mini, grid: {grid}}}"))
+    changes = [list(item.set.values()) for item in plan.recipes[:2]]
+    assert changes == [[[str(folder / "mine/teacher")]], [None]]

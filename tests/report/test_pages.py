@@ -254,3 +254,11 @@ def test_a_search_with_hostile_names(tmp_path):
     text = (tmp_path / "recipe.yaml").read_text(encoding="utf-8")
     assert load_recipe(tmp_path / "recipe.yaml") == recipe
     assert visible(text, "\n") == text
+
+
+def test_names_that_are_written_from_right_to_left_leave_the_sentence_in_its_order():
+    """Without isolation a browser shows numbers and commas between two such names in the names' direction."""
+    page = Page(items(["שלום רב is 2.0 points ahead of עולם, 3 of <b>"]))
+    assert page.text == "שלום רב is 2.0 points ahead of עולם, 3 of <b>"
+    assert [tag for tag, _ in page.elements] == ["li", "bdi", "bdi"]
+    assert "<bdi>שלום רב</bdi> is" in items(["שלום רב is 2.0 points ahead of עולם"])

@@ -8,6 +8,7 @@ from keyword_task import labelled, write_tsv
 from safetensors.torch import load_file
 from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support
 
+from bakeoff.cli.shared.finetuned import print_result
 from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
@@ -142,6 +143,18 @@ def test_the_card_has_the_figures_of_the_results(made):
     assert "the best of 4 trainings" in card
     assert f"0 of {result.total_tensors} from pre-training; {result.parameters:,} parameters" in card
     assert "| classes | 3: fruit, place, tool |" in card
+
+
+def test_the_terminal_says_which_of_several_settings_dev_chose(made, tmp_path, capsys):
+    result, *_ = made
+    print_result(result, tmp_path, json=False)
+    printed = " ".join(capsys.readouterr().out.split())
+    chosen = f"learning rate {result.learning_rate:g} and {result.planned_epochs} epoch"
+    assert chosen in printed
+    assert "the best of 4 trainings" in printed
+    one = result.model_copy(update={"trials": [each.model_copy(update={"epochs": 2}) for each in result.trials]})
+    print_result(one, tmp_path, json=False)
+    assert f"learning rate {result.learning_rate:g}, the best of 4" in " ".join(capsys.readouterr().out.split())
 
 
 def test_what_dev_settles_is_settled_by_dev(recipe, corpus, tmp_path, monkeypatch):

@@ -237,7 +237,8 @@ def test_targets_are_counted_that_the_tokenizer_cannot_write_or_that_are_too_lon
         "1 of the 4 targets hold what is unknown to the tokenizer",
         "1 of the 4 targets can be written with other spaces",
     ]
-    assert "such as '' for '雪'" in notes[-1]
+    assert "such as '' for '雪': exact and BLEU stay below 1" in notes[-1]
+    assert task.encode(examples[3:], format).notes[-1].endswith(": exact stays 0, and BLEU below 1")
     assert not task.encode(examples[2:3], format).notes
     targets = task.encode(examples, format).targets
     assert [len(ids) for ids in targets] == [2, 4, 4, 2]

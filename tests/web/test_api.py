@@ -55,7 +55,7 @@ def refusing(lasting_server):
         ("fill", {"texts": ["broken"]}, 500, "ValueError"),
         ("fill", {"texts": ["a"], "model": "onee"}, 404, "did you mean 'one'?"),
         ("fill", {"texts": ["a"], "model": "../one"}, 404, "there is no"),
-        ("embed", {"texts": ["a"]}, 422, "those that can embed: none"),
+        ("embed", {"texts": ["a"]}, 422, "model: none that is served here can embed; GET /models says"),
         ("embed", {"texts": ["a"], "model": "one"}, 422, "cannot embed"),
         ("predict", {"texts": ["a"], "pairs": []}, 422, "0 second texts for 1 text"),
         ("predict", {"texts": ["a"], "weights": True}, 422, "no classifier"),

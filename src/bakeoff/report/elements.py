@@ -1,18 +1,29 @@
 """Elements of pages in HTML: lists, tables, notes, and charts side by side; plain texts are escaped here."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from bakeoff.display.markdown import CODE
 from bakeoff.report.charts import Figure
 
+RIGHT_TO_LEFT = re.compile(
+    "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]+(?: +[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]+)*"
+)
+"""Words of a script that is written from right to left."""
+
 LONG = 110
 """The most characters of a title in the largest letters."""
 
 
+def sentence(text: str) -> str:
+    """A text of ours as HTML, in which names that are written from right to left do not turn what stands between."""
+    return RIGHT_TO_LEFT.sub(r"<bdi>\g<0></bdi>", escape(text))
+
+
 def items(texts: Iterable[str]) -> str:
     """The items of a list; text between backticks becomes code."""
-    set_as_code = (CODE.sub(r"<code>\1</code>", escape(text)) for text in texts)
+    set_as_code = (CODE.sub(r"<code>\1</code>", sentence(text)) for text in texts)
     return "".join(f"<li>{text}</li>" for text in set_as_code)
 
 
@@ -34,7 +45,7 @@ def opening(
         further: more to know, folded until a click.
     """
     long = ' class="long"' * (len(title) > LONG)
-    parts = [f'<p class="eyebrow">{escape(about)}</p>', f"<h1{long}>{escape(title)}</h1>"]
+    parts = [f'<p class="eyebrow">{escape(about)}</p>', f"<h1{long}>{sentence(title)}</h1>"]
     if answers:
         parts.append(f'<ul class="answer">{items(answers)}</ul>')
     if cautions:

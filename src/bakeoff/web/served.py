@@ -112,8 +112,10 @@ def chosen(models: Mapping[str, Served], request: Request) -> Served:
             raise Problem(404, f"model: there is no '{request.model}'{nearest(request.model, models)}")
         return models[request.model]
     able = [each for each in models.values() if request.verb in each.verbs]
-    if len(able) != 1:
-        which = ", ".join(each.name for each in able) or "none"
+    if not able:
+        raise Problem(422, f"model: none that is served here can {request.verb}; GET /models says what each can")
+    if len(able) > 1:
+        which = ", ".join(each.name for each in able)
         raise Problem(422, f"model: say which one; those that can {request.verb}: {which}")
     return able[0]
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from bakeoff.cli.shared.printing import print_json, print_table, simplest_text
 from bakeoff.display.terminal import suggest
+from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
 from bakeoff.unread_keys import require_effect
 
@@ -41,9 +42,11 @@ def _search(result: "FinetuneResult") -> dict[str, str]:
     """Rows on the setting that dev chose among several, and on the cost of trying all of them."""
     if not result.trials:
         return {}
+    several = len({trial.epochs for trial in result.trials}) > 1
+    epochs = f" and {counted(result.planned_epochs, 'epoch')}" if several and result.planned_epochs else ""
     return {
-        "chosen": f"learning rate {result.learning_rate:g}, the best of {len(result.trials)} trainings, which took "
-        f"{result.seconds:.0f} s together"
+        "chosen": f"learning rate {result.learning_rate:g}{epochs}, the best of {len(result.trials)} trainings, which "
+        f"took {result.seconds:.0f} s together"
     }
 
 

@@ -33,6 +33,9 @@ NO_EFFECT = {
 TOKENIZER = "tokenizer"
 """The section of a recipe that its text decides, which a plan prepares anew for another one."""
 
+TEACHERS = "training.distillation.teachers"
+"""The key of a recipe whose values are folders of runs."""
+
 
 def require_effect(keys: Iterable[str]) -> None:
     """Refuse keys of a recipe that a comparison does not use.
@@ -44,6 +47,20 @@ def require_effect(keys: Iterable[str]) -> None:
         for unused, reason in NO_EFFECT.items():
             if within(key, unused):
                 raise ValueError(f"{key} would have no effect: {reason}")
+
+
+def with_teachers_of(folder: Path, key: str, value: Any) -> Any:
+    """The value of a recipe's key, in which teachers that stand in a plan's folder have absolute paths.
+
+    Others stay as they are: a recipe's teachers are relative to the folder in which a command is given.
+    """
+    if isinstance(value, Mapping) and within(TEACHERS, key):
+        return {name: with_teachers_of(folder, f"{key}.{name}", each) for name, each in value.items()}
+    if isinstance(value, list) and key == TEACHERS:
+        return [with_teachers_of(folder, f"{key}.{index}", each) for index, each in enumerate(value)]
+    if isinstance(value, str) and within(key, TEACHERS) and (folder / Path(value).expanduser()).exists():
+        return str((folder / Path(value).expanduser()).resolve())
+    return value
 
 
 def checked_grid(grid: Factors) -> Factors:
@@ -200,7 +217,9 @@ class RecipePlan(OwnSettings):
         Raises:
             UserError: the recipe's file is missing, or the source of its first weights; or a setting has no effect.
         """
-        found = self.model_copy(update={**self._sources(where, folder, seeds), **self._texts(where, folder)})
+        changes = {key: with_teachers_of(folder, key, value) for key, value in self.set.items()}
+        sources, texts = self._sources(where, folder, seeds), self._texts(where, folder)
+        found = self.model_copy(update={**sources, **texts, "set": changes})
         try:
             tokenizer = found.own_tokenizer
         except UserError as error:

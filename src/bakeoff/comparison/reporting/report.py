@@ -256,8 +256,8 @@ def _seeds(results: Results) -> str:
     if len(kinds) > 1:
         kinds[1] = "Of the others a seed is" + fresh.removeprefix("A seed is")
     return (
-        f"{listed([str(seed) for seed in results.finished_seeds])}. {' '.join(kinds)}{averaged} All recipes of a seed "
-        "run one after the other, so that a slow hour of the machine hits all alike."
+        f"{listed([str(seed) for seed in results.finished_seeds])}. {' '.join(kinds)}{averaged} Recipes are "
+        "trained seed by seed, so that a slow hour of the machine hits all alike."
     )
 
 

@@ -93,9 +93,10 @@ class WritingItems(Items):
         if self.changed:
             text, back = self.changed[0]
             first = "first " if self.looked_at < rows else ""
+            bound = "exact stays 0, and BLEU below 1" if len(self.changed) == rows else "exact and BLEU stay below 1"
             yield (
                 f"{len(self.changed):,} of the {first}{self.looked_at:,} targets can be written with other spaces, "
-                f"case or signs only, such as '{back[:60]}' for '{text[:60]}': exact and BLEU stay below 1"
+                f"case or signs only, such as '{back[:60]}' for '{text[:60]}': {bound}"
             )
 
 
