@@ -8,6 +8,9 @@ from tests.conftest import shrink
 from tests.untrained_runs import untrained, untrained_of
 
 from bakeoff.comparison.execution import compare
+from bakeoff.comparison.planning.plan import Plan
+from bakeoff.comparison.running.engine import Engine
+from bakeoff.comparison.running.opened import Opened
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
 from bakeoff.optimization.budget import Budget
@@ -40,6 +43,11 @@ def test_a_comparison_does_not_go_on_with_a_teacher_that_has_changed(folder, cor
     change_teacher(folder, corpus)
     with pytest.raises(UserError, match=r"pretrain: begun with another teacher\..*teacher; restore the plan"):
         go(add_seeds=1)
+
+
+def test_a_teacher_is_among_what_other_machines_have_to_see(folder):
+    opened = Opened(Plan.read(folder / "plan.yaml"), folder / "out", None, Engine(), None, lambda line: None)
+    assert folder / "teacher" in opened.read()
 
 
 def test_a_search_does_not_go_on_with_a_teacher_that_has_changed(folder, corpus):

@@ -119,7 +119,7 @@ def test_only_what_is_new_is_run(folder):
     [
         ({"checkpoints": ["10"]}, "checkpoints.0: '10' is no share of a pre-training's budget above 0"),
         ({"checkpoints": ["10 %", "10.0 %"]}, "checkpoints: 10 % stands there twice"),
-        ({"checkpoints": ["5 %", "10 %"]}, "checkpoints, recipe gpt-tiny: 5 % of its 20 steps are 1, and 10 are the"),
+        ({"checkpoints": ["5 %", "10 %"]}, "checkpoints, recipe gpt-tiny: 5 % of 20 steps are 1, and 10 are the"),
         ({"checkpoints": ["5 %"]}, "give 50 % at least"),
         ({"checkpoints": ["10 %"], "budget": "steps=10"}, "10 are the fewest; give a larger budget"),
     ],

@@ -257,4 +257,6 @@ def test_the_verb(fitted, run, texts, files, tmp_path, capsys):
         assert command_line([*arguments, *nowhere]) == 2
         (line,) = capsys.readouterr().err.splitlines()
         assert words in line
+    assert command_line(["distill", "--out", str(out), "--resume"]) == 2
+    assert "student: a classifier, which knows its texts no more; to go on give" in capsys.readouterr().err
     shutil.rmtree(out)

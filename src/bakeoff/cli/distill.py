@@ -101,7 +101,7 @@ def distill(
     """
     teachers = teachers or []
     goes_on = options["resume"] or options["finish_now"]
-    _require_pretrained(teachers, texts)
+    _require_pretrained(teachers, texts, out)
     if texts is not None:
         _require_of_classifier(corpus, distillation, options, start, stopping)
         if not teachers or into is None:
@@ -135,10 +135,15 @@ def distill(
     )
 
 
-def _require_pretrained(teachers: list[str], texts: Path | None) -> None:
-    """Refuse fine-tuned teachers without texts, and pre-trained ones with them."""
+def _require_pretrained(teachers: list[str], texts: Path | None, out: Path) -> None:
+    """Refuse fine-tuned teachers without texts, and to go on with a classifier that nobody teaches."""
     from bakeoff.tasks.finetuned_run import FinetunedRun
 
+    if not teachers and FinetunedRun.at(out):
+        raise UserError(
+            f"{out}: a classifier, which knows its texts no more; to go on give the whole command again, with the runs "
+            "that teach, --into and --texts"
+        )
     for each in teachers:
         if FinetunedRun.at(each) and texts is None:
             raise UserError(

@@ -43,7 +43,7 @@ def require_coolable(recipe: Recipe, steps: int | None, shares: Sequence[float])
     if steps is not None and (short := [share for share in shares if round(share * steps) < FEWEST_STEPS]):
         least = math.ceil(1000 * FEWEST_STEPS / steps) / 10
         raise UserError(
-            f"{100 * min(short):g} % of its {steps:,} steps are {round(min(short) * steps)}, and {FEWEST_STEPS} are "
+            f"{100 * min(short):g} % of {steps:,} steps are {round(min(short) * steps)}, and {FEWEST_STEPS} are "
             f"the fewest; give {f'{least:g} % at least' if least < 100 else 'a larger budget'}"
         )
     moving = [*recipe.moves_with_the_steps, *(["training.early_stopping"] if recipe.training.early_stopping else [])]

@@ -283,6 +283,7 @@ class Opened:
         files = [file for task in self.plan.tasks for file in task.files.values() if file and not on_hub(file)]
         runs = dict.fromkeys(Path(each.run) for of_seeds in self.starts.values() for each in of_seeds.values())
         files += [file for measure in self.plan.measures for file in measure.files.values()]
+        runs |= dict.fromkeys(Path(name).resolve() for names in self.teachers.values() for name in names)
         corpora = dict.fromkeys([*self.corpora, *self.held_out.values()])
         return [*(folder for corpus in corpora for folder in corpus_folders(str(corpus))), *files, *runs]
 
