@@ -7,6 +7,7 @@ from synthetic_results import make_results
 
 from bakeoff.comparison.facts import TaskFacts
 from bakeoff.comparison.planning.asking import Asking
+from bakeoff.comparison.reporting import family_findings
 from bakeoff.comparison.reporting.family_findings import family_sentences, of_task
 from bakeoff.comparison.statistics.families import TaskGroups, gain_pairs, interactions, over_tasks, trends
 from bakeoff.comparison.statistics.groups import Group, moderate
@@ -54,7 +55,7 @@ def test_who_gains_more_from_pre_training():
     assert len(against) == 2
 
 
-def test_recipes_from_scratch_have_verdicts_of_their_own():
+def test_recipes_from_scratch_have_verdicts_of_their_own(monkeypatch):
     """Pre-training may hide what random weights show, and the other way round."""
     random = np.random.default_rng(6)
     trained = recipes(random, {"a": 1.0, "b": 1.0, "c": 1.0})
@@ -68,11 +69,15 @@ def test_recipes_from_scratch_have_verdicts_of_their_own():
     results = make_results(names=["a", "b", "c"])
     (first, *others) = results.analyses
     first = first.model_copy(update={"scratch_pairs": found.scratch_pairs})
-    told = [*family_sentences(results.model_copy(update={"analyses": [first, *others], "over_tasks": found}))]
-    told = [each for each in told if each.startswith("From scratch, ")]
+    whole = results.model_copy(update={"analyses": [first, *others], "over_tasks": found})
+    told = [each for each in family_sentences(whole) if each.startswith("From scratch, ")]
     size = 100 * (scratch["b"].mean - scratch["a"].mean)
     assert any(f"“b” is ahead of “a” on SST-2 by {size:.1f} points, beyond the noise" in each for each in told)
     assert sum("“b” is ahead of" in each for each in told) == len(told) == 4
+    monkeypatch.setattr(family_findings, "MOST", 1)
+    assert "From scratch, 1 more difference on SST-2 exceeds the noise." in [*family_sentences(whole)]
+    monkeypatch.setattr(family_findings, "MOST", 0)
+    assert "From scratch, 2 more differences on SST-2 exceed the noise." in [*family_sentences(whole)]
     assert "Difference of recipes from scratch" in "".join(of_task(results, first))
     one_model = all_pairs(dict.fromkeys("abc", scratch["a"]))
     assert {each.verdict for each in one_model} == {"identical"}

@@ -10,7 +10,7 @@ from bakeoff.comparison.results import Results
 from bakeoff.comparison.statistics.families import OVER_TASKS
 from bakeoff.comparison.statistics.questions import Difference, Interaction
 from bakeoff.comparison.task_analysis import Analysis
-from bakeoff.display.wording import quoted, quoted_list
+from bakeoff.display.wording import counted, quoted, quoted_list, verb
 from bakeoff.report.elements import note
 
 MOST = 3
@@ -54,7 +54,7 @@ def family_sentences(results: Results) -> Iterator[str]:
     yield from _real(
         pairs,
         lambda pair: f"{over}, {quoted(pair.first)} is ahead of {quoted(pair.second)} by {_size(measure, pair)}.",
-        lambda more: f"{over}, {more} more differences exceed the noise.",
+        lambda more: f"{over}, {counted(more, 'more difference')} {verb(more, 'exceeds', 'exceed')} the noise.",
     )
     if pairs and not real and pairs[0].real is not None:
         words = what_would_decide(measure, pairs[0], rows)
@@ -91,7 +91,11 @@ def _scratch_pairs(measure: ShownMetric, pairs: list[Difference], where: str) ->
     def sentence(pair: Difference) -> str:
         return f"From scratch, {quoted(pair.first)} is ahead of {quoted(pair.second)}{where} by {_size(measure, pair)}."
 
-    yield from _real(pairs, sentence, lambda more: f"From scratch, {more} more differences{where} exceed the noise.")
+    def rest(more: int) -> str:
+        exceed = verb(more, "exceeds", "exceed")
+        return f"From scratch, {counted(more, 'more difference')}{where} {exceed} the noise."
+
+    yield from _real(pairs, sentence, rest)
 
 
 def _gain_pairs(measure: ShownMetric, pairs: list[Difference], where: str) -> Iterator[str]:
@@ -99,17 +103,19 @@ def _gain_pairs(measure: ShownMetric, pairs: list[Difference], where: str) -> It
         first, second = quoted(pair.first), quoted(pair.second)
         return f"Pre-training does more for {first} than for {second}{where}: by {_size(measure, pair)}."
 
-    yield from _real(
-        pairs, sentence, lambda more: f"Of the gains of pre-training{where}, {more} more pairs differ beyond the noise."
-    )
+    def rest(more: int) -> str:
+        differ = verb(more, "differs", "differ")
+        return f"Of the gains of pre-training{where}, {counted(more, 'more pair')} {differ} beyond the noise."
+
+    yield from _real(pairs, sentence, rest)
 
 
 def _trends(measure: ShownMetric, analysis: Analysis, where: str, rows: dict[str, int]) -> Iterator[str]:
     for name, trend in analysis.trends.items():
         ends = f"from {quoted(trend.second)} to {quoted(trend.first)}"
         if trend.better:
-            verb, what = "rises" if trend.difference > 0 else "falls", measure.task.metric_title
-            yield f"Along {quoted(name)}, {ends}, the {what} {verb}{where} by {_size(measure, trend)}."
+            moves, what = "rises" if trend.difference > 0 else "falls", measure.task.metric_title
+            yield f"Along {quoted(name)}, {ends}, the {what} {moves}{where} by {_size(measure, trend)}."
         elif trend.verdict == "identical":
             yield f"Along {quoted(name)}, {ends}, nothing changes{where}: {IDENTICAL}."
         elif trend.verdict == "equivalent" and trend.margin is not None:
@@ -127,7 +133,9 @@ def _interactions(measure: ShownMetric, real: list[Interaction]) -> Iterator[str
             f"than on {quoted(each.other)}: by {_size(measure, each)}."
         )
     if len(real) > MOST:
-        yield f"{len(real) - MOST} more differences change from task to task beyond the noise."
+        more = len(real) - MOST
+        changes = verb(more, "changes", "change")
+        yield f"{counted(more, 'more difference')} {changes} from task to task beyond the noise."
 
 
 def of_task(results: Results, analysis: Analysis) -> Iterator[str]:
