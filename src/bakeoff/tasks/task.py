@@ -95,9 +95,8 @@ class Task(ABC):
         """The labels of a head whose last linear layer has taken over the scale, as exports have it."""
         return self.labels
 
-    @abstractmethod
-    def check(self, examples: Sequence[Any], path: Path, origin: str) -> None:
-        """Refuse examples whose labels are a slip.
+    def check(self, examples: Sequence[Any], path: Path, origin: str) -> None:  # noqa: B027  most kinds take all
+        """Refuse examples whose labels are a slip; none are, unless a kind says otherwise.
 
         Where a row has several labels, one that no example to learn from has is none: every answer is wrong there.
 

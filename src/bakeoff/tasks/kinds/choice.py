@@ -200,10 +200,6 @@ class Choice(Task):
         return ["choice"]
 
     @override
-    def check(self, examples: Sequence[ChoiceQuestion], path: Path, origin: str) -> None:
-        """Accept all examples: every place can be predicted."""
-
-    @override
     def encode(self, examples: Sequence[ChoiceQuestion], format: InputFormat) -> Items:
         firsts = [each.texts[0] for each in examples for _ in each.choices]
         seconds = [f"{each.texts[1]} {choice}".strip() for each in examples for choice in each.choices]

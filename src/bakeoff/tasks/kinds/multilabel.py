@@ -196,10 +196,6 @@ class Multilabel(Task):
     def classes(self) -> list[str]:
         return list(self.labels)
 
-    @override
-    def check(self, examples: Sequence[TextWithLabels], path: Path, origin: str) -> None:
-        """Accept all examples: a label that train lacks is never predicted."""
-
     def table(self, examples: Sequence[TextWithLabels], unseen: Sequence[str] = ()) -> NDArray[np.bool_]:
         """(N, C + U) True where an example has one of the C labels, or one of U others that are `unseen` in train."""
         indices = {name: index for index, name in enumerate([*self.labels, *unseen])}

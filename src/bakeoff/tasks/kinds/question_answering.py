@@ -163,10 +163,6 @@ class QuestionAnswering(Task):
         return ["start", "end"]
 
     @override
-    def check(self, examples: Sequence[Question], path: Path, origin: str) -> None:
-        """Accept all examples: an answer can be predicted for every question."""
-
-    @override
     def encode(self, examples: Sequence[Question], format: InputFormat) -> Items:
         made = answer_windows(examples, format, self.config.longest_question, self.config.stride)
         lost = [each for each, span in zip(examples, made.spans, strict=True) if span is None]

@@ -163,10 +163,6 @@ class Regression(Task):
         return dict(ON_SCALE)
 
     @override
-    def check(self, examples: Sequence[RatedText], path: Path, origin: str) -> None:
-        """Accept all examples: every number can be predicted."""
-
-    @override
     def encode(self, examples: Sequence[RatedText], format: InputFormat) -> Items:
         values = [each.value for each in examples]
         targets = [None if value is None else (value - self.mean) / self.deviation for value in values]

@@ -189,10 +189,6 @@ class SequenceToSequence(Task):
         self.outputs = 0  # the size of the vocabulary, which only the head knows
 
     @override
-    def check(self, examples: Sequence[SourceText], path: Path, origin: str) -> None:
-        """Accept all examples; targets that the tokenizer cannot write have remarks instead."""
-
-    @override
     def encode(self, examples: Sequence[SourceText], format: InputFormat) -> WritingItems:
         prefix = self.config.prefix
         sources = [f"{prefix} {each.texts[0]}" if prefix else each.texts[0] for each in examples]
