@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 from bakeoff.comparison.reporting.measures import ShownMetric
+from bakeoff.comparison.reporting.verdict_words import more_exceed
 from bakeoff.comparison.statistics.factors import Effect, FactorAnalysis
 from bakeoff.comparison.statistics.questions import Difference
 from bakeoff.comparison.task_analysis import Analysis
-from bakeoff.display.wording import counted, listed, quoted, verb
+from bakeoff.display.wording import listed, quoted
 
 MOST = 4
 """The most effects of one kind that are named one by one."""
@@ -20,11 +21,7 @@ def factor_sentences(measure: ShownMetric, analysis: Analysis) -> Iterator[str]:
         real = _better(factors.effects)
         yield from (_effect(measure, analysis, factors, each) for each in real[:MOST])
         if len(real) > MOST:
-            more = len(real) - MOST
-            yield (
-                f"On {quoted(analysis.task)}, {counted(more, 'more difference')} between levels "
-                f"{verb(more, 'exceeds', 'exceed')} the noise."
-            )
+            yield f"On {quoted(analysis.task)}, {more_exceed(len(real) - MOST, ' between levels')}."
         equal = _equivalent(factors.effects)
         compared = [factor for factor in factors.levels if any(each.factors == [factor] for each in factors.effects)]
         if apart := [factor for factor in factors.levels if factor not in compared]:

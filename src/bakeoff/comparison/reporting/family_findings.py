@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from bakeoff.comparison.facts import TaskFacts
 from bakeoff.comparison.reporting import tables
 from bakeoff.comparison.reporting.measures import ShownMetric
-from bakeoff.comparison.reporting.verdict_words import IDENTICAL, what_would_decide
+from bakeoff.comparison.reporting.verdict_words import IDENTICAL, more_exceed, what_would_decide
 from bakeoff.comparison.results import Results
 from bakeoff.comparison.statistics.families import OVER_TASKS
 from bakeoff.comparison.statistics.questions import Difference, Interaction
@@ -54,7 +54,7 @@ def family_sentences(results: Results) -> Iterator[str]:
     yield from _real(
         pairs,
         lambda pair: f"{over}, {quoted(pair.first)} is ahead of {quoted(pair.second)} by {_size(measure, pair)}.",
-        lambda more: f"{over}, {counted(more, 'more difference')} {verb(more, 'exceeds', 'exceed')} the noise.",
+        lambda more: f"{over}, {more_exceed(more)}.",
     )
     if pairs and not real and pairs[0].real is not None:
         words = what_would_decide(measure, pairs[0], rows)
@@ -91,11 +91,7 @@ def _scratch_pairs(measure: ShownMetric, pairs: list[Difference], where: str) ->
     def sentence(pair: Difference) -> str:
         return f"From scratch, {quoted(pair.first)} is ahead of {quoted(pair.second)}{where} by {_size(measure, pair)}."
 
-    def rest(more: int) -> str:
-        exceed = verb(more, "exceeds", "exceed")
-        return f"From scratch, {counted(more, 'more difference')}{where} {exceed} the noise."
-
-    yield from _real(pairs, sentence, rest)
+    yield from _real(pairs, sentence, lambda more: f"From scratch, {more_exceed(more, where)}.")
 
 
 def _gain_pairs(measure: ShownMetric, pairs: list[Difference], where: str) -> Iterator[str]:

@@ -5,10 +5,15 @@ from collections.abc import Mapping
 
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.statistics.questions import Difference
-from bakeoff.display.wording import counted, listed
+from bakeoff.display.wording import counted, listed, verb
 
 IDENTICAL = "identical in every row and seed"
 """The verdict on what counts alike, to the last bit."""
+
+
+def more_exceed(number: int, where: str = "") -> str:
+    """The differences that no sentence of their own says: 2 more differences exceed the noise."""
+    return f"{counted(number, 'more difference')}{where} {verb(number, 'exceeds', 'exceed')} the noise"
 
 
 def verdict(measure: ShownMetric, difference: Difference) -> str:
