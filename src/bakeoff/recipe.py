@@ -209,15 +209,15 @@ class Recipe(Config):
             steps_a_pass: the steps of a pass over the text; None: the training is one pass.
             before: the steps that have trained the first weights.
         """
-        schedule = self.training.schedule.fitted(steps, self.training.budget.steps)
-        decay = self.training.decay_schedule
-        if decay is not None:
-            fitted = decay.fitted(steps, self.training.budget.steps).model_dump(mode="json")
-            changes = {"training.decay_schedule": fitted, **changes}
+        planned = self.training.budget.steps
+        schedules = {
+            f"training.{key}": schedule.fitted(steps, planned).model_dump(mode="json")
+            for key, schedule in self.training.schedules.items()
+        }
         return self.changed(
             {
                 "training.budget": {"steps": steps},
-                "training.schedule": schedule.model_dump(mode="json"),
+                **schedules,
                 "training.optimizer": self.training.optimizer.fitted(steps, steps_a_pass, before).model_dump(
                     mode="json"
                 ),

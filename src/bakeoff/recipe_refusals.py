@@ -51,10 +51,9 @@ def recipe_refusals(recipe: "Recipe") -> list[str]:
             f"training.batch: {batch} rows cannot be shared between two directions; give an even number, or set "
             "input.backwards to false"
         )
-    for key, schedule in (("schedule", training.schedule), ("decay_schedule", training.decay_schedule)):
-        warmup = 0 if schedule is None else schedule.warmup
-        if warmup > 1 and training.budget.steps is None:
-            reasons.append(f"training.{key}.warmup: {warmup:g} steps, but the budget has none; give a share")
+    for key, schedule in training.schedules.items():
+        if schedule.warmup > 1 and training.budget.steps is None:
+            reasons.append(f"training.{key}.warmup: {schedule.warmup:g} steps, but the budget has none; give a share")
     longest = model.longest_input
     if longest is not None and rows.length > longest:
         reasons.append(f"input.length: {rows.length} is more than model.embedding.length, {longest}")

@@ -120,6 +120,12 @@ class TrainingConfig(AveragedConfig):
         return self
 
     @property
+    def schedules(self) -> dict[str, ScheduleConfig]:
+        """The schedules by their keys: of the learning rate, and of the weight decay where it has one."""
+        given = {"schedule": self.schedule, "decay_schedule": self.decay_schedule}
+        return {key: schedule for key, schedule in given.items() if schedule is not None}
+
+    @property
     def at_once(self) -> int | TokenBatch:
         """The size of what goes through the model at once; the whole batch where nothing, or auto, says otherwise."""
         return self.batch if self.micro_batch is None or self.micro_batch == "auto" else self.micro_batch

@@ -246,8 +246,11 @@ def test_advice_about_a_tasks_file_names_the_keys_of_a_plan(write, tmp_path):
     plan = write()
     rows = tmp_path / "rows.tsv"
     rows.write_text("".join(rows.read_text().splitlines(keepends=True)[1:]))
-    with pytest.raises(UserError, match=r"if the first row is data, give header: false in the task, and columns"):
+    advice = r"if the first row is data, give header: false in the task, and columns"
+    with pytest.raises(UserError, match=advice):
         compare(plan, tmp_path / "out", jobs=1, report=lambda results, path: None)
+    with pytest.raises(UserError, match=advice):
+        forecast_comparison(plan, tmp_path / "dry", jobs=1)
     rows.write_text("text;label\nthe old river;1\n")
     with pytest.raises(
         UserError, match=r"if its cells stand between semicolons, give separator: semicolon in the task$"

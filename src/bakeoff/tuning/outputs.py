@@ -22,8 +22,8 @@ def budget_change(recipe: Recipe, budget: Budget) -> dict[str, Any]:
     """The change of a recipe that gives it a budget; a warm-up in steps keeps its share of them, as in the trials."""
     training = recipe.training
     changes: dict[str, Any] = {"training.budget": budget.model_dump(exclude_none=True)}
-    for key, schedule in (("schedule", training.schedule), ("decay_schedule", training.decay_schedule)):
-        if schedule is not None and schedule.warmup >= 1 and training.budget.steps is not None:
+    for key, schedule in training.schedules.items():
+        if schedule.warmup >= 1 and training.budget.steps is not None:
             changes[f"training.{key}.warmup"] = schedule.rise_share(training.budget.steps)
     return changes
 

@@ -58,8 +58,8 @@ def with_teachers_of(folder: Path, key: str, value: Any) -> Any:
         return {name: with_teachers_of(folder, f"{key}.{name}", each) for name, each in value.items()}
     if isinstance(value, list) and key == TEACHERS:
         return [with_teachers_of(folder, f"{key}.{index}", each) for index, each in enumerate(value)]
-    if isinstance(value, str) and within(key, TEACHERS) and (folder / Path(value).expanduser()).exists():
-        return str((folder / Path(value).expanduser()).resolve())
+    if isinstance(value, str) and within(key, TEACHERS):
+        return elsewhere(value, folder) or value
     return value
 
 

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,12 @@ from bakeoff.jobs.job import Job, Note, Outcome
 from bakeoff.jobs.runner import Say
 from bakeoff.models.layer_map import GrowBy
 from bakeoff.optimization.budget import Budget
+from bakeoff.reading.records import OPTION
 from bakeoff.tasks.checks.hidden_text import hidden_notes
 from bakeoff.tasks.data import TaskData, load_task
+
+ADVISED = re.compile(rf"{OPTION} (\w+)=([^\s,;)]+)")
+"""The advice to give a setting of a task as an option."""
 
 
 class Engine:
@@ -179,8 +184,15 @@ class Engine:
         )
 
     def task(self, task: TaskPlan) -> TaskData:
-        """The labelled rows of a task."""
-        return load_task(task.data)
+        """The labelled rows of a task.
+
+        Raises:
+            UserError: a mistake in a file; advice to give an option of a command names the task's key in its place.
+        """
+        try:
+            return load_task(task.data)
+        except UserError as error:
+            raise UserError(ADVISED.sub(r"\1: \2 in the task", str(error))) from None
 
     def hidden(self, corpus: Path, data: TaskData) -> list[str]:
         """Notes on the texts of a task that the corpus's tokenizer does not know, one for each split."""

@@ -1,7 +1,6 @@
 """The tasks of a comparison: their facts, and their baselines, the scores of methods without a neural network."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,14 +14,9 @@ from bakeoff.comparison.running.engine import Engine
 from bakeoff.comparison.statistics.breakdown import TestRow
 from bakeoff.config import Record, differing
 from bakeoff.display.wording import counted, quoted
-from bakeoff.errors import UserError
 from bakeoff.jobs.runner import Say
 from bakeoff.json_files import json_lines, read_json, read_json_lines
-from bakeoff.reading.records import OPTION
 from bakeoff.tasks.data import TaskData
-
-ADVISED = re.compile(rf"{OPTION} (\w+)=([^\s,;)]+)")
-"""The advice to give a setting of a task as an option."""
 
 
 class KeptTask(Record):
@@ -83,7 +77,7 @@ def read_tasks(
         if not known_before or any(differing({key: kept[key] for key in now}, now)):
             say(f"reading {quoted(name)}; what is reached without a neural network")
             path.parent.mkdir(parents=True, exist_ok=True)
-            data = _read(task, engine)
+            data = engine.task(task)
             checksums.write(rows, json_lines(TestRow.of(each, task.data).model_dump() for each in data.test))
             kept = {**now, **_measured(task, data, corpus, out, circumstances["batch"], engine)}
             checksums.write(path, json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
@@ -96,14 +90,6 @@ def read_tasks(
         known.clusters[name] = kept["clusters"]
         known.rows[name] = [TestRow(**TestRow.check(each, str(rows))) for each in read_json_lines(rows)]
     return known
-
-
-def _read(task: TaskPlan, engine: Engine) -> TaskData:
-    """A task's rows; advice to give an option of a command names the key of the task in its place."""
-    try:
-        return engine.task(task)
-    except UserError as error:
-        raise UserError(ADVISED.sub(r"\1: \2 in the task", str(error))) from None
 
 
 def _measured(task: TaskPlan, data: TaskData, corpus: Path, out: Path, batch: int, engine: Engine) -> dict[str, Any]:
