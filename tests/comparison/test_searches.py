@@ -208,15 +208,22 @@ def test_a_recipe_of_which_every_trial_diverges_is_left_out(folder):
 def test_without_a_search_nothing_is_searched_and_the_output_says_so(folder, capsys):
     engine = FakeEngine()
     results = compare(plan(folder), folder / "out", engine=engine)
-    assert NOT_SEARCHED in cautions(results)
+    caution = NOT_SEARCHED.format(" of pre-training")  # dev chooses the rates of fine-tuning
+    assert caution in cautions(results)
     assert not (folder / "out/searches").exists()
     assert results.search is None
     assert all(entry.search is None for entry in results.recipes)
     page = (folder / "out/report.html").read_text()
-    assert escape(NOT_SEARCHED).replace("`search`", "<code>search</code>") in page
+    assert escape(caution).replace("`search`", "<code>search</code>") in page
     assert "What was searched before" not in page
     print_results(results, folder / "out")
     assert "not searched here" in " ".join(capsys.readouterr().out.split())
+    one_rate = [
+        entry.model_copy(update={"scores": [score.model_copy(update={"tried": []}) for score in entry.scores]})
+        for entry in results.recipes
+    ]
+    results = results.model_copy(update={"recipes": one_rate})
+    assert NOT_SEARCHED.format("") in cautions(results)
 
 
 @pytest.mark.parametrize(

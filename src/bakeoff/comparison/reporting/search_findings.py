@@ -23,10 +23,10 @@ MOSTLY = 0.8
 """The share of a task's fine-tunings that say that their range of rates ends too early."""
 
 NOT_SEARCHED = (
-    "The learning rates are the recipes' own, not searched here: a difference may be one of learning rates and not of "
-    "models. `search` in the plan searches them."
+    "The learning rates{} are the recipes' own, not searched here: a difference may be one of learning rates and not "
+    "of models. `search` in the plan searches them."
 )
-"""The caution of a comparison without searches."""
+"""The caution of a comparison without searches; braces stand for the trainings that it is about, where not for all."""
 
 
 def rows(results: Results) -> Iterator[list[str]]:
@@ -88,7 +88,9 @@ def _rate_of(entry: RecipeEntry) -> float:
 def search_cautions(results: Results) -> Iterator[str]:
     """Cautions about the values that the recipes were trained with, one for each kind of thing to know."""
     if results.search is None:
-        yield NOT_SEARCHED
+        scores = [score for entry in results.recipes for score in entry.scores]
+        finetuned = bool(scores) and all(len(score.tried) > 1 for score in scores)
+        yield NOT_SEARCHED.format(" of pre-training" if finetuned else "")
         return
     unsearched = [entry.label for entry in results.recipes if entry.search is None or len(entry.search.trials) < 2]
     if unsearched:
