@@ -184,11 +184,13 @@ def test_a_run_that_is_killed_while_it_finishes_is_whole_and_resumes(corpus, tmp
     ("kind", "change", "problem"),
     [
         ("tokens", lambda numbers: numbers.__setitem__(5, 60_000), "holds the id 60000, there are 160"),
+        ("tokens", lambda numbers: numbers.__setitem__(5, 160), "holds the id 160, there are 160"),
         ("sentences", lambda numbers: numbers.__setitem__(3, numbers[2]), "does not ascend"),
         ("sentences", lambda numbers: numbers.__setitem__(-1, 2**40), "instead of from 0 to"),
         ("documents", lambda numbers: numbers.__setitem__(0, -5), "goes from -5"),
         ("documents", lambda numbers: numbers.__setitem__(2, numbers[2] + 1), "begins within a sentence"),
         ("originals", lambda numbers: numbers.__setitem__(4, 2**50), "does not ascend one by one"),
+        ("originals", lambda numbers: numbers.__setitem__(slice(4, None), numbers[4:] + 1), "does not ascend one"),
     ],
 )
 def test_a_strangers_numbers_are_looked_at_whatever_their_hashes_are(kind, change, problem, copy):

@@ -29,7 +29,9 @@ from bakeoff.comparison.statistics.breakdown import (
 )
 from bakeoff.json_files import read_json_lines
 from bakeoff.tasks.kinds.classification import ClassificationConfig, LabelledText
+from bakeoff.tasks.kinds.question_answering import QuestionAnsweringConfig
 from bakeoff.tasks.kinds.tagging import TaggedSentence, TaggingConfig
+from bakeoff.tasks.reading.questions import Question
 from bakeoff.tasks.scores.label_scores import LabelScore
 
 CONFIG = ClassificationConfig(train="t.tsv", text_column="text", label_column="label")
@@ -74,6 +76,22 @@ def test_scores_by_length_are_those_of_the_rows_of_that_length():
             }
             low, high = part.pretrained[label].interval
             assert low < part.pretrained[label].mean < high
+
+
+def test_intervals_by_length_are_wider_where_rows_belong_together():
+    """Each article has its ten questions right, or none."""
+    random = np.random.default_rng(3)
+    articles = np.arange(600) // 10
+    characters = np.tile(np.arange(10), 60).tolist()
+    right = [(random.random(60) < 0.6)[articles] for _ in range(3)]
+    runs = {"one": {seed: [lines(each)] for seed, each in enumerate(right)}}
+    alone, together = (
+        by_length(characters, runs, None, CONFIG, "accuracy", clusters, 1.0) for clusters in (None, articles)
+    )
+    for one, other in zip(alone, together, strict=True):
+        low, high = one.pretrained["one"].interval
+        lower, higher = other.pretrained["one"].interval
+        assert lower < low < high < higher
 
 
 @pytest.mark.parametrize(
@@ -141,6 +159,8 @@ def test_a_row_has_the_predictions_of_all_seeds_and_the_beginning_of_its_text():
     assert pair.text == "one | two"
     sentence = TestRow.of(TaggedSentence(1, ("a", "b"), ("X", "Y")), TaggingConfig(train="t.conll"))
     assert (sentence.text, sentence.words, sentence.characters) == ("a b", 2, 2)
+    asked = TestRow.of(Question(1, ("who?", "an article"), ()), QuestionAnsweringConfig(train="t.json"))
+    assert (asked.text, asked.words) == ("who? | an article", None)
     tags = [{"label": ["X", "Y"], "prediction": ["X", tag]} for tag in "YX"]
     runs = {"one": {0: [tags[:1]], 1: [tags[1:]]}}
     assert differing_rows([0], runs, [sentence]) == [

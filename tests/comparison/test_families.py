@@ -122,6 +122,20 @@ def test_all_tasks_together_are_the_mean_seed_by_seed():
     assert over_tasks(tasks[1:], {}, Asking()) is None
 
 
+def test_less_of_an_error_in_percent_is_more_over_all_tasks_and_between_two():
+    random = np.random.default_rng(7)
+    score, error = (recipes(random, skills) for skills in ({"a": 1.0, "b": 0.0}, {"a": 0.0, "b": 1.0}))
+    tasks = [TaskGroups(task("score"), score, {}), TaskGroups(task("error", lower=True), error, {})]
+    (pair,) = over_tasks(tasks, {}, Asking()).pairs
+    apart = [g["a"].mean - g["b"].mean for g in (score, error)]
+    assert (pair.first, pair.second, pair.real) == ("a", "b", True)
+    assert pair.difference == pytest.approx((apart[0] - apart[1]) / 2)
+    (between,) = interactions(tasks, Asking())
+    sign = 1 if between.first == "a" else -1
+    assert between.difference == pytest.approx(sign * (apart[0] + apart[1]))
+    assert not between.real  # ahead on both tasks alike
+
+
 def test_a_recipe_that_is_good_on_one_task_alone():
     random = np.random.default_rng(3)
     one = recipes(random, {"a": 1.0, "b": 0.0, "c": 0.0})

@@ -26,8 +26,10 @@ from bakeoff.preparation.prepare import prepare
 from bakeoff.runs.run import Run
 from bakeoff.tasks.evaluate import evaluate
 from bakeoff.tasks.measures.fresh_heads import FreshHeadsConfig
+from bakeoff.tasks.measures.held_out_text import HeldOutTextConfig, documents_of
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
+SHOWN = ("bits per byte", "perplexity a word")
 NAMES = ("gpt-tiny", "conv-light-lm-tiny", "lstm-lm-tiny", "laptop-encoder-tiny", "bert-tiny", "elmo-tiny")
 
 
@@ -208,6 +210,38 @@ def test_a_perplexity_is_that_of_the_losses_of_all_words(texts, tmp_path):
     words = json.loads(text)["splits"]["validation"]["words"]
     nats = math.fsum(row["values"]["clm"] for row in rows)
     assert measured.scores["word_perplexity:clm"] == pytest.approx(math.exp(nats / words))
+
+
+def test_a_part_of_the_text_has_the_words_and_bytes_of_a_token_that_the_whole_has(texts, tmp_path):
+    results = go(texts, tmp_path / "part", ["gpt-tiny.yaml"], seeds=1)
+    run = Run.open(tmp_path / "part" / results.recipes[0].runs[0].path)
+    whole, part = (HeldOutTextConfig(rows=rows).measure(run, str(texts / "corpus"), "cpu") for rows in (4096, 8))
+    assert part.facts["rows"] == 8 < whole.facts["rows"] == whole.facts["of_rows"]
+    assert part.facts["factors"]["clm"] == pytest.approx(whole.facts["factors"]["clm"])
+
+
+def test_words_are_as_uncertain_as_the_bytes_that_they_are_made_of(texts, tmp_path):
+    """An interval of a perplexity is that of the loss of a word, along the tangent: d exp(f x) = f exp(f x) dx."""
+    results = go(texts, tmp_path / "intervals", ["gpt-tiny.yaml", "conv-light-lm-tiny.yaml"], seeds=3)
+    in_bits, in_words = ({each.task.rpartition(", ")[2]: each for each in results.analyses}[name] for name in SHOWN)
+    for entry in results.recipes:
+        factors = entry.measurements[0].facts["factors"]["clm"]
+        bits, words = (each.pretrained[entry.label] for each in (in_bits, in_words))
+        slope = words.mean * factors["word_perplexity"] / factors["bits_per_byte"]
+        assert np.ptp(words.interval) == pytest.approx(slope * np.ptp(bits.interval), rel=0.2)
+
+
+def test_a_stretch_is_of_the_document_in_its_middle(texts):
+    split = Corpus.open(texts / "corpus").validation
+    starts, numbers = split.documents.tolist(), split.originals.tolist()
+    for count in range(2, len(split.tokens), 7):
+        found = documents_of(str(texts / "corpus"), count)
+        middles = [(2 * stretch + 1) * len(split.tokens) / (2 * count) for stretch in range(count)]
+        of_each = [numbers[sum(start <= middle for start in starts) - 1] for middle in middles]
+        if len({*of_each}) == count:
+            assert found == []  # each has its own
+        else:
+            assert found == [sorted({*of_each}).index(number) for number in of_each]
 
 
 def test_each_objective_is_asked_of_each_run_by_a_fresh_head(texts, tmp_path):

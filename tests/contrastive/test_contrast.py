@@ -401,3 +401,7 @@ def test_vectors_are_weighted_and_whitened_as_the_settings_say(bert, tmp_path):
     layer = load_file(made.path / "vectors.safetensors")
     mean = (states * row[:, None]).sum(0) / row.sum()
     np.testing.assert_allclose(vectors[0], layer["weight"].numpy() @ mean + layer["bias"].numpy(), atol=1e-3)
+    beside, alone = (
+        bakeoff.embed(made.path, texts, device="cpu")[-1] for texts in ([many[0], "A river."], ["A river."])
+    )
+    np.testing.assert_allclose(beside, alone, atol=1e-4)  # padding has no weight

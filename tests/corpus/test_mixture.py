@@ -134,6 +134,17 @@ def test_one_corpus_of_weight_1_is_itself_in_another_order(corpus):
     assert alone.validation.unigram_entropy() == pytest.approx(corpus.validation.unigram_entropy())
 
 
+def test_bytes_of_a_mixture_are_those_of_each_corpus_s_share_of_the_tokens(corpus, tmp_path):
+    (tmp_path / "other.txt").write_text("Xylophones quiz zebras.\n" * 200, encoding="utf-8")  # many tokens a byte
+    same = {"tokenizer": corpus.path / "tokenizer.json", "document_per_line": True, "workers": 0}
+    other = prepare([tmp_path / "other.txt"], tmp_path / "other", validation=0.1, **same)
+    mixed = Mixture([corpus, other], [3.0, 1.0], "mixed").train
+    each = [split.tokens_per_byte for split in (corpus.train, other.train)]
+    assert each[1] > 1.2 * each[0]
+    tokens = 1000
+    assert tokens / mixed.tokens_per_byte == pytest.approx(0.75 * tokens / each[0] + 0.25 * tokens / each[1])
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -141,6 +152,7 @@ def test_one_corpus_of_weight_1_is_itself_in_another_order(corpus):
         ("{one}:0.7,{two}:x", "a positive number"),
         ("{one},{two}", "a positive number"),
         ("{one}:1,{two}:0.00001", "less than a row in 10,000"),
+        ("{one}:2000,{two}:0.05", "less than a row in 10,000"),
         ("{one}:0.7,{two}x:0.3", "no such corpus"),
         ("{one}:0.7,{two}:0.3.1", "no number"),
         ("{one}:0.7,{third}:0.3", "prepared with another tokenizer than"),

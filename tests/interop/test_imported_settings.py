@@ -65,6 +65,18 @@ def test_every_rate_of_dropout_is_read_and_written(name, tmp_path):
     assert {key: again.get(key) for key in given} == given
 
 
+@pytest.mark.parametrize("name", ["bert", "roberta", "albert", "distilbert", "electra", "gpt2", "openai-gpt", "bart"])
+def test_rows_are_as_long_as_the_positions_allow(name, tmp_path):
+    """RoBERTa's and BART's first positions have the third row of the table; BART's encoder reads `<s>` and `</s>`, too."""
+    write(tmp_path / "theirs", name)
+    config = json.loads((tmp_path / "theirs/config.json").read_text())
+    positions = config["n_positions" if "gpt" in name else "max_position_embeddings"]
+    assert positions < 512
+    run = bakeoff.import_model(tmp_path / "theirs", tmp_path / "run", head=False)
+    assert run.recipe.input.length == positions - (2 if name in ("roberta", "bart") else 0)
+    assert run.recipe.model.embedding.length == positions - (2 if name == "roberta" else 0)
+
+
 def test_an_electra_goes_on_with_electras_masking(tmp_path):
     """85 % of the chosen tokens are [MASK] and 15 % stay (the published code), where BERT has 80, 10 and 10."""
     write(tmp_path / "theirs", "electra")

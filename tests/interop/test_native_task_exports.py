@@ -9,6 +9,7 @@ from safetensors.torch import load_file
 
 import bakeoff
 from bakeoff.interop.export import export
+from bakeoff.interop.families.task_heads import SEQUENCE, HeadForm, NotSaid, row_head
 from bakeoff.interop.hugging_face.importing import import_model
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.kinds.classification import ClassificationConfig
@@ -83,6 +84,18 @@ def test_numbers_and_answers_are_those_of_transformers_class(case, corpus, tmp_p
     first, second = (load_file(path / "model.safetensors") for path in (folder, again.path))
     assert first.keys() == second.keys()
     assert all(torch.equal(tensor, second[name]) for name, tensor in first.items())
+
+
+@pytest.mark.parametrize(
+    ("form", "reason"),
+    [
+        ({"pooling": "mean"}, "its rows are pooled by mean, and Bert's by their first position"),
+        ({"pooling": "cls", "pooler": "relu"}, "ends with relu, and Bert's with tanh"),
+    ],
+)
+def test_a_head_that_computes_other_numbers_is_none_of_the_family(form, reason):
+    with pytest.raises(NotSaid, match=reason):
+        row_head("Bert", HeadForm(SEQUENCE, True, **form), "bert.pooler.dense", "classifier")
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from bakeoff.errors import Interrupted, UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe_files import load_recipe
 from bakeoff.runs.run import Run
+from bakeoff.tuning.findings import second_best
 from bakeoff.tuning.ranges import RATE
 from bakeoff.tuning.results import SearchJournal, TuningResults
 from bakeoff.tuning.tune import tune
@@ -52,6 +53,11 @@ def test_only_the_better_ones_go_on(tmp_path, planted):
     assert [sum(until == step for _, until in engine.calls) for step in (250, 500, 1000)] == [15, 8, 6]
     best = [trial.name for trial in results.ranked]
     assert {name for name, until in engine.calls if until == 1000} == {*best[:6]}
+    early = [
+        trial.model_copy(update={"losses": [0.0 for _ in trial.losses]}) if trial.state == "stopped" else trial
+        for trial in results.trials
+    ]
+    assert second_best(early, results.winner).name == best[1]  # of those that were trained to their end
     assert results.full_trainings == pytest.approx((15 + 8 + 2 * 6) / 4)
     assert results.seconds == pytest.approx(7 * 2.5 + 2 * 5 + 6 * 10)
 
