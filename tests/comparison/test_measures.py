@@ -221,14 +221,15 @@ def test_a_part_of_the_text_has_the_words_and_bytes_of_a_token_that_the_whole_ha
 
 
 def test_words_are_as_uncertain_as_the_bytes_that_they_are_made_of(texts, tmp_path):
-    """An interval of a perplexity is that of the loss of a word, along the tangent: d exp(f x) = f exp(f x) dx."""
+    """The noise of a perplexity is that of the loss of a word, along the tangent: d exp(f x) = f exp(f x) dx."""
     results = go(texts, tmp_path / "intervals", ["gpt-tiny.yaml", "conv-light-lm-tiny.yaml"], seeds=3)
-    in_bits, in_words = ({each.task.rpartition(", ")[2]: each for each in results.analyses}[name] for name in SHOWN)
-    for entry in results.recipes:
-        factors = entry.measurements[0].facts["factors"]["clm"]
-        bits, words = (each.pretrained[entry.label] for each in (in_bits, in_words))
-        slope = words.mean * factors["word_perplexity"] / factors["bits_per_byte"]
-        assert np.ptp(words.interval) == pytest.approx(slope * np.ptp(bits.interval), rel=0.2)
+    bits, words = ({each.task.rpartition(", ")[2]: each for each in results.analyses}[name] for name in SHOWN)
+    factors = results.recipes[0].measurements[0].facts["factors"]["clm"]
+    slope = words.pretrained["gpt-tiny"].mean * factors["word_perplexity"] / factors["bits_per_byte"]
+    of_bits, of_words = (each.pairs[0].noise for each in (bits, words))
+    assert of_bits.anew + of_bits.rows > 0
+    ratio = (of_words.anew + of_words.rows) / (of_bits.anew + of_bits.rows)
+    assert ratio == pytest.approx(slope**2, rel=0.3)
 
 
 def test_a_stretch_is_of_the_document_in_its_middle(texts):

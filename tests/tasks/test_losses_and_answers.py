@@ -190,7 +190,13 @@ def test_the_loss_is_the_mean_over_what_is_predicted_in_whatever_batches(case):
 def test_an_answer_is_the_same_alone_and_among_others_in_every_order(case, monkeypatch):
     monkeypatch.setattr(predicting, "EVALUATION_BATCH", 3)
     monkeypatch.setattr(written_texts, "SCORES_AT_ONCE", 12 * case.format.tokenizer.size)
+    at_once = []
+    joined = written_texts.joined_targets
+    monkeypatch.setattr(written_texts, "joined_targets", lambda *given: at_once.append(joined(*given)) or at_once[-1])
     found, loss = case.predictions(case.examples)
+    if at_once:  # the task writes
+        assert len(at_once) > 1
+        assert max(map(len, at_once)) <= max(12, *map(len, case.items.targets))
     alone = [case.predictions([each])[0][0] for each in case.examples]
     assert len({str(each) for each in alone}) > len(alone) / 2  # a text has an answer of its own
     for one, other in zip(found, alone, strict=True):
