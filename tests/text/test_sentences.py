@@ -19,6 +19,7 @@ def _split(text: str) -> list[str]:
     [
         ["Mr. Smith met Dr. J. R. Jones.", "They spoke."],
         ["It costs 3.14 dollars, e.g. in the U.S. market.", "Cheap!"],
+        [f"It is {'1' * 30}.", "A number ends a sentence, and is no list's item."],
         ['He said "It works."', "(Really?)", "Yes!"],
         ["No. 5 is alive.", "See Fig. 2 for it."],
         ["So do I.", "Then we left."],
@@ -99,6 +100,7 @@ def test_scripts_whose_sentences_nothing_parts(language):
     [
         "«Գնա՛։» ասաց նա",  # a small letter goes on
         "１．はじめに",  # the number of a list's item
+        "約．５です",  # a fraction without its zero
         "Кто там? спросил он",
         "Так сказал А. С. Пушкин",
         "بی۔بی۔سی",  # an abbreviation
