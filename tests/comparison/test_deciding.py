@@ -15,6 +15,7 @@ from bakeoff.comparison.statistics.families import gain_pairs
 from bakeoff.comparison.statistics.groups import Group
 from bakeoff.comparison.statistics.noise import CAUTION, LEVEL, Noise, in_common, noise_of
 from bakeoff.comparison.statistics.pairs import all_pairs
+from bakeoff.comparison.statistics.questions import Difference, decide
 
 NOISES = st.builds(
     Noise,
@@ -53,6 +54,16 @@ def test_better_equivalent_and_undecided():
     assert narrow[frozenset("bc")].verdict == "undecided"
     assert narrow[frozenset("bc")].deciding.target == 0.001
     assert all(each.verdict != "equivalent" for each in all_pairs(made))
+
+
+def test_what_would_decide_meets_the_correction_for_what_is_still_open():
+    """By Holm the smallest p-value of three is multiplied by three, and the last one, once two are decided, by one."""
+    noise = Noise(between=1e-4, anew=1e-5, rows=1e-4, seed_freedom=8, row_freedom=500, most_freedom=500, seeds=3)
+    values = {"b": 1e-9, "c": 1e-9, "d": 0.3}.items()
+    asked = [Difference(first="a", second=second, difference=0.1, p=p, noise=noise) for second, p in values]
+    assert [each.verdict for each in decide(asked)] == ["better", "better", "undecided"]
+    assert decide(asked)[2].deciding == deciding(noise, 0.1, 1)
+    assert decide([*asked[1:], asked[2]])[2].deciding == deciding(noise, 0.1, 2)
 
 
 def test_a_real_difference_within_the_margin_is_equivalent_and_not_better():

@@ -46,6 +46,16 @@ def test_crops_are_stretches_of_one_span_of_the_text(lengths, seed, epoch, span)
         assert max(one[-1], other[-1]) - min(one[0], other[0]) < span
 
 
+def test_crops_that_are_cut_to_the_room_lie_anywhere_in_the_span():
+    texts, config = texts_of_lengths([100] * 300), ContrastConfig(deletion=0.0, span=10 * ROOM, crop=(0.9, 1.0))
+    indices = np.arange(300)
+    first, _ = Views(config, ROOM)(texts, indices, np.zeros_like(indices), 1)
+    begins = [int(view[0] - texts[index][0]) for index, view in enumerate(first)]
+    last = min(100, 10 * ROOM) - ROOM
+    assert max(begins) <= last
+    assert np.mean(begins) == pytest.approx(last / 2, rel=0.15)
+
+
 @given(LENGTHS, st.integers(0, 1 << 30))
 def test_whole_views_are_the_beginning_of_the_text(lengths, seed):
     texts, config = texts_of_lengths(lengths), ContrastConfig(deletion=0.0, views="whole")

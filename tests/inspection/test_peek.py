@@ -12,6 +12,7 @@ from bakeoff.inspection.terminal import print_peek
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.preparation.prepare import prepare
 from bakeoff.recipe_files import recipe_names
+from bakeoff.tokenizer.pieces import Speller
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.training.stages import make_batches
 
@@ -364,6 +365,16 @@ def test_rows_that_are_read_from_the_end_say_so_and_spell_whole_words(kind, tmp_
     out = capsys.readouterr().out
     assert out.count("; read from the text's end;") == sum(row.backwards for row in found.rows)
     assert "reused " in out.partition("\nrow 1")[0]
+
+
+def test_what_the_tokenizer_did_not_know_is_shown_as_text(corpus):
+    tokenizer = corpus.tokenizer
+    speller = Speller(tokenizer)
+    assert [speller.plain(token) for token in (tokenizer.unknown, tokenizer.mask, tokenizer.pad)] == [
+        True,
+        False,
+        False,
+    ]
 
 
 def test_whether_b_follows_is_said_where_no_objective_asks_for_it(tmp_path, corpus, capsys, monkeypatch):

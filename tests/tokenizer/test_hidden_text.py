@@ -105,6 +105,11 @@ def test_characters_outside_of_the_vocabulary_are_counted(kind):
         assert counts.example == "ЖЩЫ"
 
 
+def test_an_example_is_of_one_text():
+    counts = trained(["the old city lies behind the hill " * 5]).hidden(["the city ЖЩ", "ЫЫЫ hill"])
+    assert (counts.hidden, counts.example) == (5, "ЖЩ")
+
+
 def test_words_that_a_strangers_wordpiece_would_read_for_hours_are_unknown_and_counted():
     limit = '"max_input_chars_per_word": '
     tokenizer = Tokenizer.from_string(published_bert(["ab"]).to_string().replace(f"{limit}100", f"{limit}99999999"))

@@ -15,6 +15,7 @@ from bakeoff.recipe_files import load_recipe, recipe_names
 from bakeoff.runs.run import Run
 from bakeoff.scoring.texts import scoring_objective
 from bakeoff.tasks.heads.transform import pretrained_transform, transform_of
+from bakeoff.tasks.language import reading_of
 from bakeoff.tasks.measures.minimal_pairs import MinimalPairsConfig
 from bakeoff.trainer.step import move_weights, optimize
 from bakeoff.training.cooling import cool_down
@@ -263,6 +264,8 @@ def test_answers_are_those_of_the_objectives_that_were_trained_until_the_end(cor
     run = untrained("roberta-tiny", corpus, tmp_path / "run", objective=in_turn, **{"training.curriculum": [stage]})
     assert scoring_objective(run).kind == "mlm"
     assert filling_objective(run).kind == "mlm"
+    for reading, changes in {"pseudo": CAUSAL_THEN_MASKED, "forwards": {}}.items():
+        assert reading_of(untrained("gpt-bert-tiny", corpus, tmp_path / reading, **changes), None) == reading
     loaded, module = bakeoff.load(run.path, device="cpu"), run.load(torch.device("cpu"))
     (head,) = (each.head for each in module.objectives if each.name == "mlm")
     rows = [[5, 6, 7, 8]]
