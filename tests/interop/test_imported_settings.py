@@ -67,7 +67,7 @@ def test_every_rate_of_dropout_is_read_and_written(name, tmp_path):
 
 @pytest.mark.parametrize("name", ["bert", "roberta", "albert", "distilbert", "electra", "gpt2", "openai-gpt", "bart"])
 def test_rows_are_as_long_as_the_positions_allow(name, tmp_path):
-    """RoBERTa's and BART's first positions have the third row of the table; BART's encoder reads `<s>` and `</s>`, too."""
+    """RoBERTa's tables have two rows before the first position; BART's encoder reads `<s>` and `</s>` beside a row."""
     write(tmp_path / "theirs", name)
     config = json.loads((tmp_path / "theirs/config.json").read_text())
     positions = config["n_positions" if "gpt" in name else "max_position_embeddings"]
