@@ -61,13 +61,17 @@ def test_bert_with_vocab_txt_alone(settings, tmp_path):
     same_ids(folder, tmp_path / "run")
 
 
-def test_roberta_with_vocab_json_and_merges_txt(tmp_path):
+@pytest.mark.parametrize("settings", [{}, {"add_prefix_space": True}], ids=str)
+def test_roberta_with_vocab_json_and_merges_txt(settings, tmp_path):
     transformers.utils.logging.disable_progress_bar()
     folder = tmp_path / "theirs"
     folder.mkdir()
     sizes = {**SIZES, "type_vocab_size": 1, "pad_token_id": 1, "max_position_embeddings": 42}
     config = transformers.RobertaConfig(vocab_size=write_byte_bpe(folder), **sizes)
     transformers.RobertaForMaskedLM(config).save_pretrained(folder)
+    if settings:
+        said = {"tokenizer_class": "RobertaTokenizer", **settings}
+        (folder / "tokenizer_config.json").write_text(json.dumps(said))
     same_ids(folder, tmp_path / "run")
 
 
