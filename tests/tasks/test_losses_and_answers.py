@@ -194,7 +194,8 @@ def test_an_answer_is_the_same_alone_and_among_others_in_every_order(case, monke
     joined = written_texts.joined_targets
     monkeypatch.setattr(written_texts, "joined_targets", lambda *given: at_once.append(joined(*given)) or at_once[-1])
     found, loss = case.predictions(case.examples)
-    if at_once:  # the task writes
+    assert bool(at_once) == (case.task.config.head == "writing")
+    if at_once:
         assert len(at_once) > 1
         assert max(map(len, at_once)) <= max(12, *map(len, case.items.targets))
     alone = [case.predictions([each])[0][0] for each in case.examples]
