@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import yaml
 from small_plans import NAMES, write_plan
 from tests.conftest import shrink
 from typer.testing import CliRunner
@@ -12,10 +13,12 @@ from bakeoff.comparison import forecast as of_comparison
 from bakeoff.comparison.execution import compare
 from bakeoff.comparison.forecast import forecast_comparison
 from bakeoff.comparison.planning.plan import Plan
+from bakeoff.comparison.planning.task_plan import advised_in_plan
 from bakeoff.comparison.running.engine import Engine
 from bakeoff.comparison.running.opened import Opened
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
+from bakeoff.tasks.fitting import memory
 from bakeoff.tuning import forecast as of_search
 from bakeoff.tuning.forecast import forecast_search
 from bakeoff.tuning.halving import most_work
@@ -255,4 +258,28 @@ def test_advice_about_a_tasks_file_names_the_keys_of_a_plan(write, tmp_path):
     with pytest.raises(
         UserError, match=r"if its cells stand between semicolons, give separator: semicolon in the task$"
     ):
+        compare(plan, tmp_path / "out", jobs=1, report=lambda results, path: None)
+
+
+@pytest.mark.parametrize(
+    ("said", "of_plan"),
+    [
+        ("give --option header=false, and", "give header: false in the task, and"),
+        (
+            "regression learns numbers, --task classification names",
+            "regression learns numbers, kind: classification names",
+        ),
+        ("name it by --label-column", "name it by label_column"),
+        ("or give --errors replace to read", "or give errors: replace to read"),
+    ],
+)
+def test_a_plans_keys_stand_for_all_options(said, of_plan):
+    assert str(advised_in_plan(UserError(f"rows.tsv: {said}"))) == f"rows.tsv: {of_plan}"
+
+
+def test_advice_about_a_fine_tuning_names_its_keys(write, tmp_path, monkeypatch):
+    tasks = yaml.safe_load(write().read_text())["tasks"]
+    plan = write(tasks=[{**task, "finetune": {"micro_batch": "auto"}} for task in tasks])
+    monkeypatch.setattr(memory, "memory_to_fit", lambda _: 1 << 10)
+    with pytest.raises(UserError, match=r"give a smaller length \(length: N in the task's finetune\)"):
         compare(plan, tmp_path / "out", jobs=1, report=lambda results, path: None)

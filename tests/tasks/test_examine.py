@@ -11,6 +11,7 @@ from keyword_task import labelled, write_jsonl, write_tsv
 
 from bakeoff.cli import run as run_cli
 from bakeoff.tasks.checks.examine import check_task
+from bakeoff.tasks.data import load_task
 from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.choice import ChoiceConfig
@@ -184,6 +185,12 @@ def test_every_kind_is_looked_at(tmp_path):
         "O": (28, "ran"),
     }
     assert "are IOB1: I- begins a span at 28 places (I-PER at the beginning of a sentence 28)" in found.notes[-1]
+
+    tagged = [{"words": ["Ann", " " if i == 3 else f"ran{i}"], "tags": ["X", "O"]} for i in range(40)]
+    path = write_jsonl(tmp_path / "t.jsonl", tagged)
+    task = TaggingConfig(train=path, text_column="words", label_column="tags")
+    assert "1 blank word in train" in check_task(task).warnings
+    assert "1 blank word in train" in load_task(task).notes
 
     choices = [{"text": f"c {i}", "choices": ["a", "b"], "label": i % 2} for i in range(40)]
     path = write_jsonl(tmp_path / "c.jsonl", choices)

@@ -35,6 +35,18 @@ def test_columns_of_a_text_file_are_read_where_one_is_called_by_its_number(colum
     assert config.reads_files(tmp_path / "new.conll", column)
 
 
+@pytest.mark.parametrize(
+    ("labelled", "advice"),
+    [(True, "leave spans_column out"), (False, r"give a file of texts, such as \.txt or \.jsonl")],
+)
+def test_words_one_a_line_have_no_spans(labelled, advice, tmp_path):
+    path = tmp_path / "a.conllu"
+    path.write_text("")
+    task = TaggingConfig(train=path, text_column="text", spans_column="spans")
+    with pytest.raises(UserError, match=rf"a\.conllu: spans stand in raw texts, not among words; {advice}$"):
+        list(task.read(path, labelled=labelled))
+
+
 def test_words_without_a_blank_line_between_are_no_sentence(tmp_path):
     path = tmp_path / "a.conll"
     path.write_text("word O\n" * 1000)

@@ -79,7 +79,7 @@ def load_task(config: TaskConfig) -> TaskData:
     notes += [*most_of_train(counts), *in_one_split(counts)]
     for name, examples in splits.all.items():
         if empty := sum(config.blank_texts(each) for each in examples):
-            notes.append(f"{counted(empty, 'empty text')} in {name}")
+            notes.append(f"{counted(empty, f'blank {config.blank_unit}')} in {name}")
     clusters = cluster_numbers(config, *splits.others["test"])
     return TaskData(task, splits.train, splits.all["dev"], splits.all["test"], notes, clusters)
 

@@ -117,6 +117,8 @@ class TaskConfig(Config):
     """Names and units of the metrics; a metric that is missing here has its key as its name."""
     reading: ClassVar[frozenset[str]] = frozenset({"errors", "encoding"})
     """Keys, beside the keys of columns, that say how a file is read and change nothing of what is learned."""
+    blank_unit: ClassVar[str] = "text"
+    """What an example has several of and none of which should be blank, as remarks call it: text, or word."""
     simplest: ClassVar[str]
     """The predictions without a model, in words, with which results are compared."""
     record: ClassVar[type[Record]]

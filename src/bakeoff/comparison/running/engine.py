@@ -2,7 +2,6 @@
 
 import os
 import platform
-import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from bakeoff.comparison.facts import CorpusFacts, StartFacts
 from bakeoff.comparison.latency import LatencyPlan
 from bakeoff.comparison.layer_profiles import LayerProfile
-from bakeoff.comparison.planning.task_plan import TaskPlan
+from bakeoff.comparison.planning.task_plan import TaskPlan, advised_in_plan
 from bakeoff.comparison.running.refusals import of_each
 from bakeoff.corpus.mixture import Mixture, corpora_of, open_corpus
 from bakeoff.corpus.store import Corpus
@@ -22,12 +21,8 @@ from bakeoff.jobs.job import Job, Note, Outcome
 from bakeoff.jobs.runner import Say
 from bakeoff.models.layer_map import GrowBy
 from bakeoff.optimization.budget import Budget
-from bakeoff.reading.records import OPTION
 from bakeoff.tasks.checks.hidden_text import hidden_notes
 from bakeoff.tasks.data import TaskData, load_task
-
-ADVISED = re.compile(rf"{OPTION} (\w+)=([^\s,;)]+)")
-"""The advice to give a setting of a task as an option."""
 
 
 class Engine:
@@ -187,12 +182,12 @@ class Engine:
         """The labelled rows of a task.
 
         Raises:
-            UserError: a mistake in a file; advice to give an option of a command names the task's key in its place.
+            UserError: a mistake in a file.
         """
         try:
             return load_task(task.data)
         except UserError as error:
-            raise UserError(ADVISED.sub(r"\1: \2 in the task", str(error))) from None
+            raise advised_in_plan(error) from None
 
     def hidden(self, corpus: Path, data: TaskData) -> list[str]:
         """Notes on the texts of a task that the corpus's tokenizer does not know, one for each split."""

@@ -10,10 +10,10 @@ from pydantic import Field
 from typing_extensions import override
 
 from bakeoff import checksums
-from bakeoff.comparison.planning.task_plan import TaskPlan
+from bakeoff.comparison.planning.task_plan import TaskPlan, advised_in_plan
 from bakeoff.comparison.running.correction import Corrected, FirstTenth, Pace
 from bakeoff.display.progress import Shown
-from bakeoff.errors import Diverged
+from bakeoff.errors import Diverged, UserError
 from bakeoff.jobs.job import Job, Note, Outcome
 from bakeoff.jobs.memory import job_memory
 from bakeoff.jobs.pretraining import PretrainingJob
@@ -135,6 +135,8 @@ class ComparedFinetuning(Job):
             )
         except Diverged as error:
             return Outcome(diverged=str(error))
+        except UserError as error:
+            raise advised_in_plan(error, "'s finetune") from None
         return Outcome()
 
 

@@ -166,6 +166,7 @@ def _split(
         file=str(file),
         examples=len(examples),
         blank=sum(config.blank_texts(each) for each in examples),
+        blank_unit=config.blank_unit,
         damaged=sum(any("\ufffd" in text for text in each.texts) for each in examples),
         repeated=repeated,
         contradictory=len(contradictions),

@@ -48,7 +48,9 @@ class SplitFinding(Config):
     examples: int
     """The number of examples."""
     blank: int
-    """The number of texts that are blank and should not be."""
+    """The number of texts, or in tagging words, that are blank and should not be."""
+    blank_unit: str = "text"
+    """What is counted as blank: text, or word."""
     damaged: int
     """The number of examples with U+FFFD, which stands for bytes that are no valid text."""
     repeated: int

@@ -35,7 +35,7 @@ def _splits(findings: TaskFindings) -> Iterator[str]:
         if split.repeated:
             yield f"{split.repeated:,} {count} {verb(split.repeated, 'repeats', 'repeat')} an earlier one"
         if split.blank:
-            yield f"{counted(split.blank, 'blank text')} in {split.split}"
+            yield f"{counted(split.blank, f'blank {split.blank_unit}')} in {split.split}"
         if split.damaged:
             yield (
                 f"{split.damaged:,} {count} {verb(split.damaged, 'holds', 'hold')} U+FFFD, which stands for characters "

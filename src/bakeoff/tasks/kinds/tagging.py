@@ -91,6 +91,7 @@ class TaggingConfig(TaskConfig):
         "recall": Metric("recall of spans"),
         "accuracy": Metric("accuracy of words"),
     }
+    blank_unit: ClassVar[str] = "word"
     simplest: ClassVar[str] = "each word's most frequent tag"
     record: ClassVar[type[Record]] = TagPrediction
 
