@@ -468,7 +468,7 @@ def test_peek_shows_examples_or_refuses(capsys, tmp_path, corpus):
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_an_interrupted_verb_says_so(tmp_path, corpus):
-    lines = "".join(f"Sentence {i} of a text that is long enough to be interrupted.\n\n" for i in range(100_000))
+    lines = "".join(f"Sentence {i} of a text that is long enough to be interrupted.\n\n" for i in range(20_000))
     file = tmp_path / "long.txt"
     file.write_text(lines, encoding="utf-8")
     command = [sys.executable, "-m", "bakeoff", "prepare", str(file), "--out", str(tmp_path / "corpus")]
