@@ -145,6 +145,7 @@ def test_an_unfinished_run_is_checked_as_far_as_it_has_come(corpus, tmp_path, ca
     assert "step-00000004 to go on from the checkpoint before" in err
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_while_it_finishes_is_whole_and_resumes(corpus, tmp_path, monkeypatch):
     """A kill before each of the files that its end puts in place."""
     recipe = shrink("bert-tiny", **{"training.checkpoint_minutes": 1e-9, "training.budget": {"steps": 3}})

@@ -29,6 +29,7 @@ def test_without_metadata_it_is_the_folders_own_extra(monkeypatch):
     assert extras.installation("onnx") == 'pip install -e ".[onnx]" in Bakeoff\'s folder'
 
 
+@pytest.mark.slow
 def test_the_source_works_as_it_lies(tmp_path):
     """As where a folder of a cluster has the source, and PYTHONPATH names it."""
     (tmp_path / "text.txt").write_text("one line of a text.\n" * 40)

@@ -148,6 +148,7 @@ def test_a_run_says_which_plugin_it_needs(folder, corpus, capsys):
     assert ended.stderr == f"bakeoff: trained: {needed}\n"
 
 
+@pytest.mark.slow
 def test_other_processes_have_the_parts(folder):
     """Those of this one's environment, when they unpickle a recipe as well as when they read one."""
     bakeoff.load_plugin("min_gru.py")

@@ -260,6 +260,7 @@ def test_a_closed_pipe_ends_in_silence(single, tmp_path):
     assert process.wait(timeout=60) == 141
 
 
+@pytest.mark.slow
 def test_output_that_was_held_back_meets_a_closed_pipe():
     """So little that it is written as the program ends."""
     reading, writing = os.pipe()

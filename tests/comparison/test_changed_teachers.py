@@ -50,6 +50,7 @@ def test_a_teacher_is_among_what_other_machines_have_to_see(folder):
     assert folder / "teacher" in opened.read()
 
 
+@pytest.mark.slow
 def test_a_search_does_not_go_on_with_a_teacher_that_has_changed(folder, corpus):
     def go():
         options = {"trials": 1, "budget": Budget(steps=1), "jobs": 1, "device": "cpu"}

@@ -51,6 +51,7 @@ def test_the_whole_pre_training_is_trained_once_and_stays_as_it_is(done):
     assert weights(folder / "out", "after-50-percent/pretrain") != weights(folder / "out")
 
 
+@pytest.mark.slow
 def test_measures_are_measured_at_checkpoints_and_a_finished_comparison_gets_them_later(done, corpus):
     folder, _, _ = done
     shutil.copytree(folder / "out", folder / "measured")
@@ -78,6 +79,7 @@ def test_measures_are_measured_at_checkpoints_and_a_finished_comparison_gets_the
     assert [row["pretrain_steps"] for row in rows if row["budget_share"] == "0.5"] == [str(checkpoint.steps)] * 2
 
 
+@pytest.mark.slow
 def test_no_line_says_that_a_planned_stop_was_an_interruption(tmp_path, corpus):
     said = []
     plan = write_plan(tmp_path, corpus, 20, 1, **PLAN, checkpoints=["50 %"])

@@ -99,6 +99,7 @@ def test_trials_of_a_comparison_are_counted(write, tmp_path):
         assert whole < work.jobs * work.seconds < 4 * whole
 
 
+@pytest.mark.slow
 def test_trials_of_a_recipe_whose_pre_trainings_are_copies_are_counted(write, tmp_path):
     ways = [{"recipe": "gpt-tiny.yaml", "name": f"{length}", "finetune": {"length": length}} for length in (16, 24)]
     plan = write(recipes=ways, budget="steps=200", search={"trials": 4, "budget": "50 %"})
@@ -150,6 +151,7 @@ def test_a_change_of_a_file_is_refused_as_in_the_comparison(write, tmp_path):
             refused(plan, out, jobs=1)
 
 
+@pytest.mark.slow
 def test_what_diverged_is_counted_once_its_settings_have_changed(write, tmp_path):
     plan, out = write(seeds=1), tmp_path / "out"
     first = planned(plan, out)[0]

@@ -3,6 +3,7 @@
 import csv
 import itertools
 
+import pytest
 from report_pages import HOSTILE, charts_of, page_of
 from synthetic_results import make_results
 
@@ -81,6 +82,7 @@ def test_a_task_on_which_a_grid_has_no_score_has_no_table_of_its_levels(tmp_path
     assert f"{without.task}: mean" not in printed
 
 
+@pytest.mark.slow
 def test_interactions_of_three_have_a_table_of_their_own(tmp_path):
     factors = {"share": ["none", "all"], "width": ["64", "128"], "norm": ["pre", "post"]}
     labels = [f"recipe {number}" for number in range(8)]

@@ -128,6 +128,7 @@ def test_weights_and_random_numbers_stay_as_they_are(corpus, tmp_path):
     assert HeldOutTextConfig(rows=5).measure(run, str(corpus.path), "cpu") == before
 
 
+@pytest.mark.slow
 def test_every_measurement_has_its_time_also_at_checkpoints(corpus, pairs, tmp_path):
     for name in ("gpt-tiny", "laptop-encoder-tiny"):
         (tmp_path / f"{name}.yaml").write_text(shrink(name).to_yaml())

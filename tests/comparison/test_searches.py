@@ -190,6 +190,7 @@ def test_a_recipe_may_keep_its_own_values(folder):
         go(folder, Searching())
 
 
+@pytest.mark.slow
 def test_a_recipe_of_which_every_trial_diverges_is_left_out(folder):
     results = go(folder, Searching(lost=["two"]))
     assert [entry.label for entry in results.recipes] == ["one"]

@@ -194,6 +194,7 @@ def test_changed_weights_are_another_comparison(folder, corpus, mine):
         go(plan)
 
 
+@pytest.mark.slow
 def test_an_interrupted_training_goes_on_from_its_own_checkpoint(folder, corpus, mine, monkeypatch):
     """The run that it started from is read once, and a call from another folder is the same call."""
     shutil.copytree(mine.path, folder / "mine")

@@ -152,6 +152,7 @@ def test_a_recipe_may_have_another_corpus_a_text_or_a_tokenizer_of_its_own(folde
             go(write_plan(folder, texts / "corpus", [{"recipe": "tiny.yaml", "name": "same", **settings}]))
 
 
+@pytest.mark.slow
 def test_a_start_may_grow_and_share_no_longer(folder, texts):
     (folder / "albert.yaml").write_text(shrink("albert-tiny").to_yaml())
     recipe = shrink("albert-tiny")

@@ -52,6 +52,7 @@ def test_pre_trainings_end_where_the_loss_is_reached_and_those_that_do_not_say_s
     assert not any("not spent as planned" in each for each in cautions(easy))
 
 
+@pytest.mark.slow
 def test_a_loss_in_bits_per_byte_ends_models_of_any_tokenizer_and_refuses_those_that_have_none(
     tmp_path, corpus, monkeypatch
 ):

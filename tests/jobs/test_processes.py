@@ -83,6 +83,7 @@ def test_an_error_is_told_and_the_others_save_what_they_have(tmp_path, what, err
     assert not any(each.alive for each in workers.processes)
 
 
+@pytest.mark.slow
 def test_what_a_process_says_of_a_signal_is_an_interruption(tmp_path):
     with Processes(["cpu"], 1) as workers:
         workers.begin(0, made(UntilTold, 1, tmp_path / "saved"))

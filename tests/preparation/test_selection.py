@@ -119,6 +119,7 @@ def test_a_minimum_that_leaves_nothing(tmp_path, minimum, message):
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
 
 
+@pytest.mark.slow
 def test_any_number_of_workers_selects_the_same(tmp_path, monkeypatch):
     monkeypatch.setattr(text_encoding, "_JOB", 1 << 16)
     generator = random.Random(0)

@@ -168,6 +168,7 @@ def test_a_report_with_hostile_names(tmp_path, monkeypatch):
     assert page.text.count("alert(1)") > 20
 
 
+@pytest.mark.slow
 def test_speeds_of_recipes_with_hostile_names(tmp_path):
     measurements = [
         Measurement(

@@ -29,6 +29,7 @@ def test_small_models_have_a_thread_each_and_a_large_one_has_all(machine):
     assert side_by_side([LARGE], 100, "cpu", jobs=3) == SharedMachine(8, ["cpu"] * 3)
 
 
+@pytest.mark.slow
 def test_settled_threads_stay_whatever_is_free(machine):
     for cores, memory in ((8, 64 << 30), (2, 64 << 30), (8, 1)):
         machine(cores, memory)

@@ -57,6 +57,7 @@ def made(run, task, out, size="auto", **changes):
     return finetune(run, task, out, config=config, **OPTIONS)
 
 
+@pytest.mark.slow
 def test_it_is_that_of_the_smaller_micro_batches_and_says_so(memory, run, task, tmp_path):
     made(run, task, tmp_path / "small", 4)
     memory(items=5)
@@ -68,6 +69,7 @@ def test_it_is_that_of_the_smaller_micro_batches_and_says_so(memory, run, task, 
     assert changes == [{"from_step": 0, "micro_batch": 8}, {"from_step": 0, "micro_batch": 4}]
 
 
+@pytest.mark.slow
 def test_later_trainings_keep_the_size(memory, run, task, tmp_path):
     rates = {"learning_rate": [1e-3, 2e-3]}
     small = made(run, task, tmp_path / "small", 8, **rates)

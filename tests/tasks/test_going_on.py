@@ -103,6 +103,7 @@ def test_after_a_kill_the_last_look_is_gone_on_from(run, whole, task, tmp_path, 
     )
 
 
+@pytest.mark.slow
 def test_a_kill_while_a_finished_fine_tuning_loses_its_checkpoint_blocks_nothing(
     run, whole, task, tmp_path, monkeypatch
 ):
@@ -150,6 +151,7 @@ def test_ctrl_c_while_test_is_scored_loses_no_training(run, whole, task, tmp_pat
     assert not list(tmp_path.glob(".*"))
 
 
+@pytest.mark.slow
 def test_an_error_behind_a_checkpoint_keeps_it_and_one_before_leaves_nothing(run, whole, task, tmp_path, monkeypatch):
     monkeypatch.setattr(trials, "SAVED_EVERY", 0.0)
 

@@ -158,6 +158,7 @@ def test_a_signal_stops_all_trials_side_by_side_with_their_checkpoints(corpus, t
         assert len(list((log.parent / "checkpoints").glob("step-*"))) == 1
 
 
+@pytest.mark.slow
 def test_losses_under_another_objective_are_measured_under_the_recipes_own(corpus, tmp_path):
     """A model that was trained on rarer targets is compared on the recipe's own targets, not on its."""
     recipe, seen = shrink("bert-tiny"), []
