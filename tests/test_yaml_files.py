@@ -68,6 +68,8 @@ TENFOLD = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 30)
 )
 CHAIN = "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}]\n" for i in range(1, 200))
+SIGNS = ("[A] b", "*A* b", "@home", "%age", '"x" y', "{a} b", "& more", "`code`")
+"""Titles as people write them, which YAML takes for something of its own."""
 REFUSED = [
     ("", "expected keys and values, found nothing"),
     ("- a", "expected keys and values, found list"),
@@ -93,6 +95,7 @@ REFUSED = [
     (TENFOLD, "values, aliases counted each time"),
     (CHAIN, f"more than {DEEPEST} lists and mappings"),
     ("a: b: c", "file.yaml: not valid YAML"),
+    *((f"title: {text}", "a text that begins with a sign of YAML's is quoted, 'like this'") for text in SIGNS),
     ("a: 1\n---\nb: 2", "another document"),
     ("a: \0", "control characters"),
 ]

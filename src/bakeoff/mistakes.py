@@ -59,7 +59,7 @@ def _describe(item: Any, values: Any, paths: Paths) -> str:
         path.append(str(part))
     message = item["msg"].removeprefix("Value error, ")
     if item["type"] == "unknown_key":
-        message += _hint(item["ctx"]["key"], item["ctx"]["known"], path, paths())
+        message += _unlike(item["ctx"]["key"]) + _hint(item["ctx"]["key"], item["ctx"]["known"], path, paths())
     elif item["type"] == "missing":
         message = "this key is required"
     elif item["type"] == "union_tag_not_found":
@@ -78,6 +78,8 @@ def _describe(item: Any, values: Any, paths: Paths) -> str:
         if item["type"] == "literal_error":
             message = re.sub(r"\b(True|False)\b", lambda match: match[0].lower(), message)
         message = f"{message}, not {_shortened(_as_written(node))}"
+        if item["type"] == "string_type" and isinstance(node, bool | int | float):
+            message += f'; quote it, "{_as_written(node)}"'
     return f"{'.'.join(path)}: {message}" if path else message
 
 
@@ -116,6 +118,12 @@ def _hint(key: str, known: list[str], path: list[str], paths: list[tuple[str, ..
 
     names = list(dict.fromkeys(_place(path_of_key) for path_of_key in sorted(same, key=near)))[:_PLACES]
     return f"; did you mean {' or '.join(names)}?" if names else nearest(key, known)
+
+
+def _unlike(key: str) -> str:
+    """The signs of a key that may look like others, or like none: every key of a config is in ASCII."""
+    signs = [f"U+{ord(sign):04X}" for sign in dict.fromkeys(key) if not sign.isascii() or not sign.isprintable()]
+    return f", which has {' and '.join(signs)} in it" if signs else ""
 
 
 def _place(path: tuple[str, ...]) -> str:

@@ -30,6 +30,10 @@ _COLON = re.compile(r"mapping values are not allowed|.*expected ',' or")
 _QUOTE = '; if a text has a colon in it, quote it, "like: this"'
 
 
+_SIGNS = re.compile(r"""\s*(?:- |[^\s"'\[{#][^:]*: )+(?=[\[\]{}*&@%`"'!|>,?])""")
+"""The beginning of a line up to a value that begins with a sign that YAML takes for its own."""
+
+
 class _Refused(ConstructorError):
     """A file that is valid YAML, but not what Bakeoff reads."""
 
@@ -142,10 +146,19 @@ def parse_value(text: str, where: str) -> Any:
         line = f" line {mark.line + 1}" if mark and "\n" in text else ""
         problem = " ".join(str(getattr(error, "problem", None) or error).split())
         kind = "" if isinstance(error, _Refused) else "not valid YAML: "
-        advice = _QUOTE if _COLON.match(problem) else ""
+        advice = _QUOTE if _COLON.match(problem) else _begins_a_value(text, mark) if kind else ""
         raise UserError(f"{where}{line}: {kind}{problem}{advice}") from None
     except (ValueError, LookupError, TypeError) as error:  # a tag such as !!bool before something else
         raise UserError(f"{where}: not valid YAML: {error}") from None
+
+
+def _begins_a_value(text: str, mark: yaml.Mark | None) -> str:
+    """Advice where a value begins with a sign of YAML at the place of an error; else empty."""
+    lines = text.split("\n")
+    near = [] if mark is None else [lines[at] for at in (mark.line, mark.line - 1) if 0 <= at < len(lines)]
+    if any(_SIGNS.match(line) for line in near[:1]):
+        return "; a text that begins with a sign of YAML's is quoted, 'like this'"
+    return ""
 
 
 def dump_yaml(values: dict[str, Any]) -> str:

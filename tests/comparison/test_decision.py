@@ -85,10 +85,24 @@ def test_the_cheapest_is_one_that_cannot_be_told_apart_from_the_best(turned):
 def test_the_best_one_may_be_the_cheapest():
     results = level(make_results(tasks=("T",)), "bert-mini").model_copy(update={"latency": LatencyPlan(batch=8)})
     assert list(decisions(results)) == [
-        "On “T”, conv-light-encoder-tiny is the best and, of those that cannot be told apart from it, the quickest: "
-        "3 ms for 8 texts."
+        "On “T”, conv-light-encoder-tiny has the highest mean and is, of those that cannot be told apart from it, the "
+        "quickest: 3 ms for 8 texts."
     ]
     assert list(decisions(level(results))) == []  # nothing to choose between
+
+
+def test_where_recipes_are_compared_with_a_baseline_alone_none_is_the_cheapest_of_the_best():
+    """Another may be as good as the best one, with which it was not compared."""
+    results = level(make_results(tasks=("T",)), "bert-mini")
+    (analysis,) = results.analyses
+    pairs = [pair for pair in analysis.pairs if "bert-mini" in (pair.first, pair.second)]
+    results = results.model_copy(update={"analyses": [analysis.model_copy(update={"pairs": pairs})]})
+    those = choices(results, results.analyses[0])
+    assert [each.level for each in those] == [None] * len(those)
+    assert list(decisions(results)) == []
+    best = [pair for pair in analysis.pairs if "conv-light-encoder-tiny" in (pair.first, pair.second)]
+    results = results.model_copy(update={"analyses": [analysis.model_copy(update={"pairs": best})]})
+    assert any(each.level for each in choices(results, results.analyses[0]))  # the baseline is the best one itself
 
 
 def test_with_a_margin_the_cheapest_is_one_that_is_shown_to_be_within_it():

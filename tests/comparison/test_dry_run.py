@@ -12,8 +12,8 @@ from bakeoff.cli.app import app
 from bakeoff.comparison import forecast as of_comparison
 from bakeoff.comparison.execution import compare
 from bakeoff.comparison.forecast import forecast_comparison
+from bakeoff.comparison.planning.advice import in_a_plan
 from bakeoff.comparison.planning.plan import Plan
-from bakeoff.comparison.planning.task_plan import advised_in_plan
 from bakeoff.comparison.running.engine import Engine
 from bakeoff.comparison.running.opened import Opened
 from bakeoff.errors import UserError
@@ -273,10 +273,13 @@ def test_advice_about_a_tasks_file_names_the_keys_of_a_plan(write, tmp_path):
         ),
         ("name it by --label-column", "name it by label_column"),
         ("or give --errors replace to read", "or give errors: replace to read"),
+        ("--grow 1: the model has 2", "grow: 1: the model has 2"),
+        ("--set extends: a recipe's file", "`set` extends: a recipe's file"),
+        ("leave --set model.encoder.layers out", "leave set: model.encoder.layers out"),
     ],
 )
 def test_a_plans_keys_stand_for_all_options(said, of_plan):
-    assert str(advised_in_plan(UserError(f"rows.tsv: {said}"))) == f"rows.tsv: {of_plan}"
+    assert str(in_a_plan(UserError(f"rows.tsv: {said}"))) == f"rows.tsv: {of_plan}"
 
 
 def test_advice_about_a_fine_tuning_names_its_keys(write, tmp_path, monkeypatch):
@@ -285,3 +288,71 @@ def test_advice_about_a_fine_tuning_names_its_keys(write, tmp_path, monkeypatch)
     monkeypatch.setattr(memory, "memory_to_fit", lambda _: 1 << 10)
     with pytest.raises(UserError, match=r"give a smaller length \(length: N in the task's finetune\)"):
         compare(plan, tmp_path / "out", jobs=1, report=lambda results, path: None)
+
+
+IDLE = {
+    "unshare": (True, "no layers share weights"),
+    "separators": (2, "there are no pairs of texts"),
+    "layer_decay_rule": ("electra", "there is no layer_decay"),
+}
+
+
+@pytest.mark.parametrize("key", IDLE)
+def test_settings_of_fine_tunings_without_an_effect_are_refused(write, tmp_path, key):
+    value, why = IDLE[key]
+    write()
+    task = yaml.safe_load((tmp_path / "plan.yaml").read_text())["tasks"][0]
+    recipes = ["gpt-tiny.yaml", {"recipe": "laptop-conv-tiny.yaml", "name": "conv", "finetune": {key: value}}]
+    of_task = [{**task, "finetune": {**task["finetune"], key: value}}]
+    for changes, where in (({"recipes": recipes}, "recipe “conv”"), ({"tasks": of_task}, "task “mood”")):
+        with pytest.raises(UserError, match=f"^{where}: finetune: {key} would have no effect: {why}; leave it out$"):
+            forecast_comparison(write(**changes), tmp_path / "out", jobs=1)
+
+
+def test_settings_that_matter_to_one_recipe_or_task_are_taken(write, tmp_path):
+    write()
+    (tmp_path / "albert-tiny.yaml").write_text(shrink("albert-tiny").to_yaml())
+    task = yaml.safe_load((tmp_path / "plan.yaml").read_text())["tasks"][0]
+    unshared = {**task, "finetune": {**task["finetune"], "unshare": True}}
+    (tmp_path / "pairs.tsv").write_text("text\tother\tlabel\n" + "a river\tan old one\t0\na stone\ta new one\t1\n" * 10)
+    files = dict.fromkeys(("train", "dev", "test"), "pairs.tsv")
+    pairs = {**task, **files, "name": "pairs", "pair_column": "other"}
+    recipes = ["gpt-tiny.yaml", {"recipe": "albert-tiny.yaml", "finetune": {"separators": 2}}]
+    forecast_comparison(write(recipes=recipes, tasks=[unshared, pairs]), tmp_path / "out", jobs=1)
+
+
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        ({"recipe": "gpt-tiny.yaml", "name": "again"}, ""),
+        (
+            {"recipe": "gpt-tiny.yaml", "name": "again", "set": {"training.checkpoint_minutes": 1}},
+            "training.checkpoint_minutes",
+        ),
+        ({"recipe": "copy.yaml", "name": "again"}, "recipe"),
+        ({"recipe": "gpt-tiny.yaml", "name": "again", "budget": "steps=10"}, "budget"),
+    ],
+)
+def test_one_recipe_under_two_names_is_refused(write, tmp_path, other, why):
+    write()
+    (tmp_path / "copy.yaml").write_text((tmp_path / "gpt-tiny.yaml").read_text())
+    why = f": {why} changes nothing that is compared" if why else ""
+    with pytest.raises(UserError, match=f"^recipes gpt-tiny and “again” are the same under two names{why}; leave one"):
+        forecast_comparison(write(recipes=["gpt-tiny.yaml", other]), tmp_path / "out", jobs=1)
+    apart = {**other, "budget": "steps=9"}
+    forecast_comparison(write(recipes=["gpt-tiny.yaml", apart]), tmp_path / "out", jobs=1)
+
+
+def test_several_values_of_a_key_belong_into_a_grid(write, tmp_path):
+    recipes = ["gpt-tiny.yaml", {"recipe": "gpt-tiny.yaml", "name": "deep", "set": {"model.decoder.layers": [2, 4]}}]
+    advice = r"recipe “deep”: .*not \[2, 4\]; to compare several values, give them under `grid`$"
+    with pytest.raises(UserError, match=advice):
+        forecast_comparison(write(recipes=recipes), tmp_path / "out", jobs=1)
+
+
+def test_the_recipe_that_is_refused_is_named(write, tmp_path):
+    write()
+    text = (tmp_path / "gpt-tiny.yaml").read_text()
+    (tmp_path / "gpt-tiny.yaml").write_text(text.replace("optimizer:", "optimiser:"))
+    with pytest.raises(UserError, match=r"^recipe gpt-tiny: .*gpt-tiny.yaml: training: unknown key 'optimiser'"):
+        forecast_comparison(tmp_path / "plan.yaml", tmp_path / "out", jobs=1)

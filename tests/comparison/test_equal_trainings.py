@@ -82,12 +82,12 @@ def test_a_training_whose_equal_diverged_is_tried_itself(folder):
 
 def test_copies_come_after_their_training_however_many_run_at_once(folder):
     engine = FakeEngine()
-    recipes = [{"recipe": "one", "name": name} for name in ("a", "b", "c", "d")]
+    recipes = [{"recipe": "one", "name": f"of {batch}", "finetune": {"batch": batch}} for batch in (8, 16, 32, 64)]
     workers = Threads(["cpu"] * 4, engine.carry_out)
     options = {"engine": engine, "workers": workers, "report": lambda results, path: None}
     results = compare(plan_of(folder, recipes=recipes, seeds=2), folder / "out", **options)
     assert len(engine.of("pretrain")) == 2
-    assert len(engine.of("finetune")) == 4
+    assert len(engine.of("finetune")) == 16
     assert [len(entry.scores) for entry in results.recipes] == [4] * 4
 
 

@@ -56,6 +56,9 @@ class FakeEngine:
     def teachers(self, recipe):
         return {}
 
+    def idle_settings(self, recipe, task):
+        return {}
+
     def check(self, recipe, task):
         if task.finetune.length == 7:
             raise UserError("length: 7 is too short")
@@ -399,7 +402,8 @@ def test_what_was_spent_stands_beside_what_was_planned(folder):
 def test_a_comparison_from_before_recipes_had_a_key_goes_on(folder):
     class Real(FakeEngine):
         def recipe(self, name, overrides, device):
-            return load_recipe("gpt-tiny", overrides).model_copy(update={"name": name})
+            recipe = load_recipe("gpt-tiny", {"training.clip": 1.0 if name == "one" else 2.0, **overrides})
+            return recipe.model_copy(update={"name": name})
 
     go(folder, Real(), seeds=1)
     for path in (folder / "out" / "runs").rglob("pretrain.settings.json"):

@@ -31,6 +31,7 @@ def read(folder, items, **changes):
             {"tokenizer": {"kind": "word"}, "set": {"tokenizer.size": 9}},
             "recipes.0: set: give all of the tokenizer's settings under `tokenizer`, or under `set`",
         ),
+        ({"set": {"budget": "steps=3"}}, "budget: it is no key of a recipe; in a plan it stands beside `recipe`"),
         ({"budget": "years=5"}, "recipes.0.budget: unknown unit 'years'"),
         ({"budget": "steps=0"}, "recipes.0.budget: steps=0 is no training; give 0"),
         ({"budget": 0}, "recipes.0: budget: 0: what is compared as it is, is a run or a model; name it as `recipe`"),

@@ -158,10 +158,28 @@ def test_one_recipe_alone(tmp_path):
     assert "from scratch" not in text.split("How it was measured")[0].split("Recipe")[1].split("Most frequent")[0]
 
 
+def test_tasks_with_few_test_rows_are_told():
+    (told,) = (line for line in cautions(make_results(tasks=("T",), rows=19)) if line.startswith("Few test rows"))
+    assert told.startswith("Few test rows: “T” has 19. ")
+    assert not any("Few test rows" in line for line in cautions(make_results(tasks=("T",), rows=20)))
+
+
 def test_cautions():
     found = "\n".join(cautions(make_results()))
     assert "above the unigram entropy, or less than 5 % below it, for albert-tiny (seeds 0, 1 and 2)" in found
     assert "bert-mini (seed" not in found
+    assert "No gain from pre-training" not in found  # pre-training harms it, which the answer says
+    assert sum("lowers the accuracy of albert-tiny" in each for each in findings(make_results()).details) == 2
+    results = make_results()
+    changed = [
+        each.model_copy(
+            update={
+                "gains": {**each.gains, "albert-tiny": each.gains["albert-tiny"].model_copy(update={"real": False})}
+            }
+        )
+        for each in results.analyses
+    ]
+    found = "\n".join(cautions(results.model_copy(update={"analyses": changed})))
     assert "No gain from pre-training could be shown for albert-tiny on SST-2 and TREC." in found
     assert "TF-IDF" not in found
     worthless = "no recipe compared here is worth its cost on SST-2 and TREC"
@@ -385,7 +403,7 @@ def test_where_nothing_can_be_claimed_of_a_task_the_report_says_why():
 def test_scales_of_their_own_have_three_digits(largest):
     facts = as_errors(make_results(rows=50), "TREC").tasks[1]
     shown = ShownMetric(facts, largest).value(largest)
-    assert shown == {0.0: "0.00", 0.0123: "0.0123", 0.75: "0.750", 4.2: "4.20", 23.4: "23.4", 1234.0: "1234"}[largest]
+    assert shown == {0.0: "0.00", 0.0123: "0.0123", 0.75: "0.750", 4.2: "4.20", 23.4: "23.4", 1234.0: "1,234"}[largest]
 
 
 @pytest.mark.parametrize(
@@ -661,6 +679,7 @@ def test_models_with_one_answer_are_told():
         ((0.71, 0.69, 0.72), False),  # not down to what needs no model
         ((0.53, 0.50, 0.52), False),  # all of them are near it
         ((0.53, 0.50, 0.5305), False),  # what 1,000 rows make of chance
+        ((0.475, 0.33, 0.48), False),  # the others are no better than what needs no model, either
         ((0.71, 0.505), False),  # two seeds do not say which is the odd one
         ((0.9, 0.505, 0.60), False),  # seeds that differ as much among themselves
     ],

@@ -51,7 +51,8 @@ class Searching(FakeEngine):
         self.keep_steps, self.parts, self.trained = keep_steps, 0, {}
 
     def recipe(self, name, overrides, device):
-        return shrink("bert-tiny", **PLAIN).model_copy(update={"name": name}).changed(overrides)
+        recipe = shrink("bert-tiny", **PLAIN, **{"training.clip": {"one": 1.0, "two": 2.0}.get(name, 3.0)})
+        return recipe.model_copy(update={"name": name}).changed(overrides)
 
     def search_steps(self, recipe, corpus, **options):
         self.calls.append(("search_steps", recipe.name))
@@ -300,7 +301,7 @@ def test_trials_that_are_too_short_are_refused(folder, search, steps, said):
     engine = Searching()
     with pytest.raises(UserError) as error:
         go(folder, engine, search=search, budget=f"steps={steps}")
-    assert str(error.value).startswith("recipe one: search.budget: ")
+    assert str(error.value).startswith("recipe “one”: search.budget: ")
     assert said in str(error.value)
     assert not (folder / "out").exists()
 

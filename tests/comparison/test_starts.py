@@ -68,7 +68,7 @@ def test_a_run_goes_on_from_its_weights_and_from_scratch_does_not(folder, corpus
     (folder / "same.yaml").write_text(mine.recipe.to_yaml())
     recipes = [
         {"recipe": "runs/mine", "set": STILL},
-        {"recipe": "same.yaml", "start": "./runs/mine", "name": "by file", "set": STILL},
+        {"recipe": "same.yaml", "start": "./runs/mine", "name": "by file", "set": {**STILL, "training.clip": 0.5}},
         {"recipe": "same.yaml", "name": "from chance", "set": STILL},
     ]
     plan = write_plan(folder, corpus.path, recipes)
@@ -110,7 +110,8 @@ def test_each_seed_starts_from_a_run_of_its_own(folder, corpus, of_seeds):
     """And then a seed is another pre-training, of which the verdict allows for the luck."""
     (folder / "same.yaml").write_text(Run(of_seeds / "bert/seed-0").recipe.to_yaml())
     name = f"{of_seeds}/bert/seed-{{seed}}"
-    recipes = [{"recipe": name, "set": STILL}, {"recipe": "same.yaml", "name": "file", "start": name, "set": STILL}]
+    still = {**STILL, "training.clip": 0.5}
+    recipes = [{"recipe": name, "set": STILL}, {"recipe": "same.yaml", "name": "file", "start": name, "set": still}]
     plan = write_plan(folder, corpus.path, recipes, from_scratch=False, seeds=3)
     results = go(plan)
     assert [entry.label for entry in results.recipes] == ["bert", "file"]
@@ -138,15 +139,15 @@ def test_runs_of_seeds_have_weights_of_their_own_and_one_recipe(folder, corpus, 
     shutil.rmtree(folder / "bert/seed-1")
     shutil.copytree(folder / "bert/seed-0", folder / "bert/seed-1")
     arm = [{"recipe": "bert/seed-{seed}"}]
-    with pytest.raises(UserError, match="recipe bert: start: the seeds 0 and 1 have the same weights, and would be"):
+    with pytest.raises(UserError, match="recipe “bert”: start: the seeds 0 and 1 have the same weights, and would be"):
         go(write_plan(folder, corpus.path, arm, seeds=3))
     shutil.rmtree(folder / "bert/seed-1")
-    with pytest.raises(UserError, match=r"recipe bert: .*bert/seed-1: no such folder"):
+    with pytest.raises(UserError, match=r"recipe “bert”: .*bert/seed-1: no such folder"):
         go(write_plan(folder, corpus.path, arm, seeds=3))
     common = {"budget": Budget(steps=2), "device": "cpu", "progress": False}
     pretrain(shrink("albert-tiny"), corpus.path, folder / "bert/seed-1", seed=1, **common)
     with pytest.raises(
-        UserError, match="recipe bert: start: the runs of the seeds 0 and 1 are of other recipes: model"
+        UserError, match="recipe “bert”: start: the runs of the seeds 0 and 1 are of other recipes: model"
     ):
         go(write_plan(folder, corpus.path, arm, seeds=3))
     assert not (folder / "out").exists()
@@ -224,8 +225,8 @@ def test_what_does_not_fit_is_told_before_anything_is_trained(folder, corpus, mi
     (folder / "empty").mkdir()
     wide = {"recipe": "bert-tiny", "start": "./mine"}
     for recipes, message in (
-        (["./half"], "recipe half: .*half: this run has not finished; continue it with"),
-        (["./empty"], "recipe empty: .*empty: has no config.json, so it is not a model as transformers saves it"),
+        (["./half"], "recipe “half”: .*half: this run has not finished; continue it with"),
+        (["./empty"], "recipe “empty”: .*empty: has no config.json, so it is not a model as transformers saves it"),
         (["./empty", {"recipe": "./empty", "name": "two"}], "^recipes “empty” and “two”: .*empty: has no config.json"),
         (["./nowhere"], r"no recipe '\./nowhere'"),
         ([{"recipe": "bert-tiny", "start": "nowhere"}], r"recipes\.0\.start: there is no run or model .*nowhere"),
@@ -238,7 +239,9 @@ def test_what_does_not_fit_is_told_before_anything_is_trained(folder, corpus, mi
         assert not (folder / "out").exists()
     other = other_tokenizer(folder)
     (folder / "other.txt").unlink()
-    with pytest.raises(UserError, match=r"recipe mine: .*cannot be prepared anew .*its file .*other.txt is not there"):
+    with pytest.raises(
+        UserError, match=r"recipe “mine”: .*cannot be prepared anew .*its file .*other.txt is not there"
+    ):
         go(write_plan(folder, other, ["./mine"]))
     assert not (folder / "out").exists()
 

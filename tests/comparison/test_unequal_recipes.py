@@ -148,7 +148,7 @@ def test_a_recipe_may_have_another_corpus_a_text_or_a_tokenizer_of_its_own(folde
     assert f"Trained on other texts than {texts / 'corpus'}: “more” on" in told
     assert all(entry.recipe["tokenizer"]["kind"] == kinds[entry.label][0] for entry in results.recipes)
     for settings in ({"tokenizer": {"size": 90}}, {"tokenizer": str(texts / "corpus")}):
-        with pytest.raises(UserError, match=r"recipe same: tokenizer would have no effect: .* has it already"):
+        with pytest.raises(UserError, match=r"recipe “same”: tokenizer would have no effect: .* has it already"):
             go(write_plan(folder, texts / "corpus", [{"recipe": "tiny.yaml", "name": "same", **settings}]))
 
 
@@ -185,6 +185,14 @@ def test_a_start_may_grow_and_share_no_longer(folder, texts):
     shutil.rmtree(folder / "out")
     with pytest.raises(UserError, match="a start that grows is not searched; give it `search: false`"):
         go(write_plan(folder, texts / "corpus", [arm], search={}, budget="steps=600"))
+
+
+def test_a_level_of_a_tokenizers_factor_may_be_that_of_the_corpus(folder, texts):
+    had = Corpus.open(texts / "corpus").tokenizer.size
+    sizes = {"recipe": "tiny.yaml", "grid": {"tokenizer.size": [had, 60]}}
+    plan = write_plan(folder, texts / "corpus", [sizes], from_scratch=False)
+    results = go(plan)
+    assert [entry.corpus and entry.corpus.tokenizer for entry in results.recipes] == [None, "wordpiece of 60, cased"]
 
 
 def test_a_recipe_may_be_fine_tuned_in_its_own_way(folder, texts):

@@ -20,7 +20,7 @@ from bakeoff.inspection.layers import Kernels, Layer
 from bakeoff.inspection.page import write_page as write_inspection
 from bakeoff.recipe_files import load_recipe
 from bakeoff.report import page as pages
-from bakeoff.report.charts import Figure
+from bakeoff.report.charts import GREY, PALETTE, Figure, styles
 from bakeoff.report.elements import figure_element, items, legend
 from bakeoff.report.page import embedded_json, html_page
 from bakeoff.throughput.page import write_page as write_speeds
@@ -148,6 +148,12 @@ def test_any_page(names):
 def test_what_stands_between_backticks_is_code_and_nothing_else_becomes_markup():
     assert items(["`a<b>` and `c`"]) == "<li><code>a&lt;b&gt;</code> and <code>c</code></li>"
     assert items(["one ` alone, <code>"]) == "<li>one ` alone, &lt;code&gt;</li>"
+
+
+def test_lines_of_many_recipes_have_looks_of_their_own():
+    looks = styles([str(number) for number in range(4 * len(PALETTE))])
+    assert len({(colour, *dash) for colour, dash in looks.values()}) == len(looks)
+    assert len({*PALETTE, GREY}) == len(PALETTE) + 1  # grey is what stands beside
 
 
 def test_a_report_with_hostile_names(tmp_path, monkeypatch):

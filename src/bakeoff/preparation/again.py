@@ -15,17 +15,22 @@ ADVICE = "prepare the text yourself with `bakeoff prepare TEXT --tokenizer FILE 
 """Advice where the files of a text are not to be had."""
 
 
+class SameTokenizer(UserError):
+    """A tokenizer that is asked for is that of the corpus already."""
+
+
 def tokenizer_asked_for(corpus: Corpus, changes: Mapping[str, Any]) -> TokenizerConfig:
     """The settings of a corpus's tokenizer, as they were asked for, with some changes.
 
     Raises:
-        UserError: the changes leave the settings as they are, or do not go together.
+        SameTokenizer: the changes leave the settings as they are.
+        UserError: they do not go together.
     """
     recorded = corpus.manifest.options.get("tokenizer")
     before = recorded if isinstance(recorded, Mapping) else corpus.tokenizer.config.model_dump()
     settings = TokenizerConfig.parse({**before, **changes}, "tokenizer")
     if isinstance(recorded, Mapping) and settings == TokenizerConfig.parse(recorded, str(corpus.path)):
-        raise UserError(f"tokenizer would have no effect: {corpus.path} has it already, {settings}")
+        raise SameTokenizer(f"tokenizer would have no effect: {corpus.path} has it already, {settings}")
     return settings
 
 

@@ -9,10 +9,14 @@ import altair
 from bakeoff.display.text import visible
 
 GREY = "#8b8f98"
-"""The last colour of lines, and that of what stands beside the labels of a chart."""
+"""The colour of what stands beside the labels of a chart."""
 
-PALETTE = ("#0f7fc4", "#d9600a", "#0a9e75", "#c76ba0", "#e0a000", "#4fb3e8", "#8a7f00", GREY)
-"""Colours of lines, after Okabe and Ito (2008): distinct for colour-blind readers, legible on white and near black."""
+PALETTE = (
+    *("#0f7fc4", "#d9600a", "#0a9e75", "#c76ba0", "#e0a000", "#4fb3e8"),
+    *("#8a7f00", "#8f6fd6", "#c2475f", "#6b7f99", "#12a5a0", "#a0703f"),
+)
+"""Colours of lines, the first seven after Okabe and Ito (2008), distinct for colour-blind readers; all are legible on
+white and near black."""
 
 DASHES = ([1, 0], [7, 3], [2, 2], [8, 3, 2, 3])
 """Dashes of lines: after the last colour of the palette, colours repeat with the next dash."""

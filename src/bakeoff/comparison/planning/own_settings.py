@@ -24,12 +24,22 @@ VECTORS = "training.token_vectors"
 """The section of a recipe that says what a table of tokens begins with where no start has one."""
 
 
+UNTIL_A_LOSS = {"held_out": "until_loss", "bits_per_byte": "until_bits_per_byte"}
+"""The losses that a plan's budget may last until, with the plan's keys that they become."""
+
+
 def known_budget(value: str) -> str:
     """A budget as it is, if it is one.
 
     Raises:
         ValueError: it is none, in words.
     """
+    unit, _, amount = value.partition("=")
+    if unit in UNTIL_A_LOSS or unit == "loss":
+        key = unit if unit in UNTIL_A_LOSS else "held_out"
+        raise ValueError(
+            f"{value}: a plan's budget lasts until a loss as {{{key}: {amount or '3.2'}, at_most: steps=1000}}"
+        )
     try:
         Budget.parse_text(value)
     except UserError as error:
@@ -62,6 +72,8 @@ class OwnSettings(Config):
     @field_validator("budget", mode="before")
     @classmethod
     def _nothing(cls, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            raise ValueError("the plan's budget alone lasts until a loss; give a recipe one such as steps=1000")
         return AS_IT_IS if value == 0 and not isinstance(value, bool) else value
 
     @field_validator("budget")
@@ -140,9 +152,8 @@ def until_a_loss(values: Any) -> Any:
     """
     if not isinstance(values, Mapping) or not isinstance(budget := values.get("budget"), Mapping):
         return values
-    keys = {"held_out": "until_loss", "bits_per_byte": "until_bits_per_byte"}
-    asked = [key for key in keys if key in budget]
-    if len(asked) != 1 or {*budget} != {*asked, "at_most"} or {*keys.values()} & {*values}:
+    asked = [key for key in UNTIL_A_LOSS if key in budget]
+    if len(asked) != 1 or {*budget} != {*asked, "at_most"} or {*UNTIL_A_LOSS.values()} & {*values}:
         raise ValueError(
             "budget: give a text, or {held_out: 3.2, at_most: steps=1000}, or bits_per_byte in place of held_out; both "
             "of them and no other"
@@ -152,4 +163,4 @@ def until_a_loss(values: Any) -> Any:
         raise ValueError(f"budget.{key}: a loss above zero is wanted, not {loss!r}")
     if not isinstance(budget["at_most"], str):
         raise ValueError(f"budget.at_most: a budget such as steps=1000 is wanted, not {budget['at_most']!r}")
-    return {**values, "budget": budget["at_most"], keys[key]: loss}
+    return {**values, "budget": budget["at_most"], UNTIL_A_LOSS[key]: loss}

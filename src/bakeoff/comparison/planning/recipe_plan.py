@@ -25,10 +25,12 @@ NO_EFFECT = {
     "training.budget": "a recipe's budget is its `budget` in the plan, or else that of the plan",
     "training.average_last": "the weights at the end are compared, and no mean of the last ones",
     "name": "the report names a recipe by `name` beside `recipe`",
-    "paper": "it is a remark, and changes nothing that is trained",
-    "published": "it is a remark, and changes nothing that is trained",
+    **dict.fromkeys(("paper", "published"), "it is a remark, and changes nothing that is trained"),
 }
 """Keys of a recipe whose values, and those of all keys below, a comparison does not use, with the reasons."""
+
+REMARKS = ("name", "paper", "published")
+"""Keys of a recipe that change nothing that is trained."""
 
 TOKENIZER = "tokenizer"
 """The section of a recipe that its text decides, which a plan prepares anew for another one."""
@@ -47,6 +49,8 @@ def require_effect(keys: Iterable[str]) -> None:
         for unused, reason in NO_EFFECT.items():
             if within(key, unused):
                 raise ValueError(f"{key} would have no effect: {reason}")
+        if key in RecipePlan.model_fields and key != TOKENIZER:
+            raise ValueError(f"{key}: it is no key of a recipe; in a plan it stands beside `recipe`")
 
 
 def with_teachers_of(folder: Path, key: str, value: Any) -> Any:
@@ -171,6 +175,11 @@ class RecipePlan(OwnSettings):
             raise UserError("set: give all of the tokenizer's settings under `tokenizer`, or under `set`")
         parsed = TokenizerConfig.parse(sets, TOKENIZER)
         return parsed.model_dump(include=parsed.model_fields_set)
+
+    def changed_otherwise(self, other: Self) -> frozenset[str]:
+        """The keys that this recipe and another one have otherwise, those of `set` by themselves; not their names."""
+        one, two = ({**each.model_dump(mode="json", exclude={"name", "set"}), **each.set} for each in (self, other))
+        return frozenset(key for key in {*one, *two} if one.get(key) != two.get(key))
 
     def searched_anyway(self, searched: Iterable[str]) -> Iterator[str]:
         """The keys of `set`, or of the grid, whose values a search of these keys replaces."""

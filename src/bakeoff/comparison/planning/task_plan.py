@@ -1,7 +1,6 @@
 """A task of a plan: its name, its data and the settings of its fine-tunings."""
 
 import math
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -20,7 +19,6 @@ from bakeoff.comparison.planning.recipe_plan import Name
 from bakeoff.config import Config
 from bakeoff.errors import UserError
 from bakeoff.reading.hub import on_hub
-from bakeoff.reading.records import OPTION
 from bakeoff.tasks.datasets.dataset import describes_dataset
 from bakeoff.tasks.datasets.named import named_task
 from bakeoff.tasks.finetune_config import FinetuneConfig
@@ -30,20 +28,6 @@ from bakeoff.tasks.task_config import TaskConfig
 
 ALL = "all"
 """What stands in a plan for all rows of train."""
-_ADVISED = {r"--task (\w+)": r"kind: \1", r"--errors (\w+)": r"errors: \1", r"--(\w+)-column": r"\1_column"}
-
-
-def advised_in_plan(error: UserError, part: str = "") -> UserError:
-    """An error on a task, with the plan's keys in place of options of commands, which a plan does not have.
-
-    Args:
-        error: the error.
-        part: the part of the task that has the settings which are options of commands; empty: the task itself.
-    """
-    text = re.sub(rf"{OPTION} (\w+)=([^\s,;)]+)", rf"\1: \2 in the task{part}", str(error))
-    for option, key in _ADVISED.items():
-        text = re.sub(option, key, text)
-    return UserError(text)
 
 
 class RowsPoint(NamedTuple):

@@ -22,6 +22,9 @@ from bakeoff.objectives.registry import OBJECTIVES
 PLATEAU = 0.95
 """Share of the unigram entropy above which a loss shows hardly more learned than token frequencies."""
 
+FEW_ROWS = 20
+"""Number of test rows below which a score is hardly one."""
+
 MOST = 5
 """Most cautions at the top of a report; the others stand further below."""
 
@@ -39,6 +42,7 @@ def cautions(results: Results) -> list[str]:
         *_of_checkpoints(results),
         *unequal_cautions(results),
         *collapse_cautions(results),
+        *_few_rows(results),
         *_at_the_plateau(results),
         *until_cautions(results),
         *(spending_cautions(results) if results.until_loss is None else ()),
@@ -120,6 +124,17 @@ def _at_plateau(entropy: float | None, curve: list[CurvePoint]) -> bool:
     return any(loss > PLATEAU * entropy for loss in losses)
 
 
+def _few_rows(results: Results) -> Iterator[str]:
+    """A warning on tasks with so few rows that a score is one of a few steps."""
+    few = [task for task in results.tasks if 0 < task.rows["test"] < FEW_ROWS]
+    if few:
+        sizes = listed([f"{quoted(task.name)} has {task.rows['test']}" for task in few])
+        yield (
+            f"Few test rows: {sizes}. A score is one of a few steps there, and hardly any difference can be shown; "
+            "give more test rows, or more held-out text."
+        )
+
+
 def _without_gain(results: Results) -> Iterator[str]:
     """A warning on the recipes, task by task, for which pre-training shows no gain."""
     tasks: dict[str, list[str]] = {}
@@ -127,7 +142,8 @@ def _without_gain(results: Results) -> Iterator[str]:
         measure, gains = ShownMetric.of(results, analysis.task), analysis.gains
         paying = [label for label, gain in gains.items() if measure.gain(gain.difference) > 0]
         pays = [label for label in paying if gains[label].real is not False]
-        without = [label for label in gains if label not in pays]
+        lowers = [label for label in gains if label not in paying and gains[label].real]  # which the answer says
+        without = [label for label in gains if label not in [*pays, *lowers]]
         if without and (claims(results) or not pays):
             who = "any recipe" if not pays and len(without) > 1 else quoted_list(without)
             tasks.setdefault(who, []).append(quoted(analysis.task))
@@ -189,6 +205,9 @@ def _of_checkpoints(results: Results) -> Iterator[str]:
 
 
 def _notes(results: Results) -> Iterator[str]:
-    notes = [f"{quoted(task.name)}: {'; '.join(task.notes)}" for task in results.tasks if task.notes]
-    if notes:
-        yield f"On the data of {'. Of '.join(notes)}."
+    of_tasks: dict[str, list[str]] = {}
+    for task in results.tasks:
+        if task.notes:
+            of_tasks.setdefault("; ".join(task.notes), []).append(task.name)
+    if of_tasks:
+        yield f"On the data of {'. Of '.join(f'{quoted_list(names)}: {notes}' for notes, names in of_tasks.items())}."

@@ -70,12 +70,14 @@ def _fallen(results: Results, analysis: Analysis) -> Iterator[str]:
 
 
 def _lost(measure: ShownMetric, spread: Spread, simple: float) -> Iterator[int]:
-    """The seeds far below all others, with no more than a baseline's score."""
+    """The seeds far below all others, with no more than a baseline's score, which the others exceed."""
     error = 0.5 / math.sqrt(measure.task.rows["test"]) if measure.task.unit else 0.0
     for seed, value in spread.seeds.items():
         others = [measure.gain(score) for other, score in spread.seeds.items() if other != seed]
         if len(others) < 2 or measure.gain(value - simple) > 2 * error:
             continue
         distance = min(others) - measure.gain(value)
+        if min(others) - measure.gain(simple) <= 2 * error:
+            continue
         if distance > ERRORS * error and distance > RANGES * (max(others) - min(others)):
             yield seed

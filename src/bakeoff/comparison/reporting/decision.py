@@ -79,8 +79,11 @@ def choices(results: Results, analysis: Analysis) -> list[Choice]:
     """The recipes of a task and the baselines that learn, the best first."""
     measure = ShownMetric.of(results, analysis.task)
     best = measure.ranked(analysis)[0]
-    pairs = [pair for pair in against_the_best(analysis, best) if pair.real is not None]
-    known = {pair.second: _level(pair) for pair in pairs} | ({best: True} if pairs else {})
+    compared = against_the_best(analysis, best)
+    pairs = [pair for pair in compared if pair.real is not None]
+    # With a `baseline` in the plan, recipes are compared with it alone: others may be as good as the best one, too.
+    everyone = len(compared) == len(analysis.pretrained) - 1
+    known = {pair.second: _level(pair) for pair in pairs} | {best: True} if pairs and everyone else {}
     entries = {entry.label: entry for entry in results.recipes}
     made = [
         Choice(
@@ -162,7 +165,8 @@ def decisions(results: Results) -> Iterator[str]:
         if chosen is best:
             if sum(each.level is True for each in recipes) > 1:
                 others = as_good(measure, analysis, "it")
-                yield f"{start} is the best and, of those that {others}, {cost.least}: {spent}."
+                extreme = "lowest" if measure.task.lower_is_better else "highest"
+                yield f"{start} has the {extreme} mean and is, of those that {others}, {cost.least}: {spent}."
             continue
         yield (
             f"{start} is {cost.least} of the recipes that {as_good(measure, analysis, 'the best')}: {spent}, where "

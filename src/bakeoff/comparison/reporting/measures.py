@@ -73,7 +73,7 @@ class ShownMetric:
 
     def value(self, value: float) -> str:
         """A value alone: 0.8123 as 81.2, or a mean absolute error as it is."""
-        return percent(value) if self.task.unit else f"{value:z.{self.decimals}f}".replace("-", MINUS)
+        return percent(value) if self.task.unit else f"{value:z,.{self.decimals}f}".replace("-", MINUS)
 
     def amount(self, value: float) -> str:
         """A value in a sentence: 81.2 % accuracy."""
@@ -88,7 +88,7 @@ class ShownMetric:
 
     def change(self, value: float) -> str:
         """A difference with its sign: +3.1."""
-        return points(value) if self.task.unit else f"{value:+z.{self.decimals}f}".replace("-", MINUS)
+        return points(value) if self.task.unit else f"{value:+z,.{self.decimals}f}".replace("-", MINUS)
 
     def size(self, value: float) -> str:
         """The size of a difference alone: 3.1."""
@@ -97,7 +97,7 @@ class ShownMetric:
     def extent(self, value: float) -> str:
         """The size of a difference in a sentence, which is never 0.0 where there is one: 3.1, or less than 0.1."""
         size = self.size(value)
-        return size if value == 0 or float(size) > 0 else f"less than {size[:-1]}1"
+        return size if value == 0 or float(size.replace(",", "")) > 0 else f"less than {size[:-1]}1"
 
     def between(self, low: float, high: float) -> str:
         """The 95 % interval of a difference in a sentence, from its lower to its upper end."""

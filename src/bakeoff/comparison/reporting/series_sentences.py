@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.results import Results
 from bakeoff.comparison.statistics.series import BreakEven, Crossing, Series
-from bakeoff.display.wording import listed, quoted
+from bakeoff.display.wording import listed, quoted, quoted_list
 
 
 def series_sentences(results: Results, series: Series) -> Iterator[str]:
@@ -22,20 +22,23 @@ def series_sentences(results: Results, series: Series) -> Iterator[str]:
     if series.scale == "budget":
         return
     measure = ShownMetric.of(results, series.points[0].task)
+    never = []
     for label in series.points[0].gains:
         gains = {point.name: point.gains[label] for point in series.points if label in point.gains}
         real = [name for name, gain in gains.items() if gain.real and measure.gain(gain.difference) > 0]
         without = [name for name in gains if name not in real]
         if not real:
-            yield (
-                f"{on}, no gain of {quoted(label)} from pre-training could be shown with any number of rows, all of "
-                "them tested together."
-            )
+            never.append(label)
             continue
         sizes = [f"{measure.change(gains[name].difference)}{measure.steps} with {name}" for name in real]
         rest = f"; with {listed(without, 'or')} none could be shown" if without else ""
         beyond = "beyond the noise with all numbers of rows tested together"
         yield f"{on}, pre-training gains for {quoted(label)}, {beyond}: {listed(sizes)}{rest}."
+    if never:
+        yield (
+            f"{on}, no gain of {quoted_list(never)} from pre-training could be shown with any number of rows, all of "
+            "them tested together."
+        )
 
 
 def _pays(series: Series, even: BreakEven) -> str:

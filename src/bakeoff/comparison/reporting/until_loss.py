@@ -8,7 +8,7 @@ from bakeoff.comparison.comparable import comparable_losses
 from bakeoff.comparison.results import Results
 from bakeoff.comparison.statistics.time_to_loss import TimeToLoss
 from bakeoff.comparison.until_loss import alike, reached
-from bakeoff.display.wording import counted, duration, listed, p_value, quantity, quoted
+from bakeoff.display.wording import counted, duration, listed, p_value, quantity, quoted, quoted_list
 from bakeoff.report.elements import note, table
 
 MOST = 3
@@ -90,10 +90,10 @@ def until_sentences(results: Results) -> Iterator[str]:
             did = f"reached {loss} in {there} of {seeds}" if there else f"did not reach {loss} in any of {seeds}"
             yield f"{quoted(entry.label)} {did}, within the budget."
     for times in results.to_loss:
-        yield from _sooner(times, loss)
+        yield from _sooner(times, loss, everyone=len(whole) == len(trained))
 
 
-def _sooner(times: TimeToLoss, loss: str) -> Iterator[str]:
+def _sooner(times: TimeToLoss, loss: str, everyone: bool) -> Iterator[str]:
     """Sentences on the recipes that took less than others, beyond the noise; or that none did."""
     many, fewer, what = ("many", "fewer", "tokens") if times.spent == "tokens" else ("much", "less", "time")
     real = [pair.turned for pair in times.pairs if pair.real]
@@ -105,13 +105,20 @@ def _sooner(times: TimeToLoss, loss: str) -> Iterator[str]:
             f"{what} to {loss} as {quoted(pair.second)}, beyond the noise (95 % interval {low} to {high})."
         )
     if not real and times.pairs and times.pairs[0].real is not None:
-        yield f"No recipe has been shown to take {fewer} {what} to {loss} than another."
+        those = "" if everyone else " of those that reached it with every seed"
+        yield f"No recipe{those} has been shown to take {fewer} {what} to {loss} than another."
 
 
 def until_cautions(results: Results) -> Iterator[str]:
-    """A warning where the loss is not the same measure for all recipes."""
+    """Warnings where the loss is not the same measure for all recipes, and where losses are compared in the end."""
     if results.until_loss is None:
         return
+    measured = [task.name for task in results.tasks if task.kind == "held_out_text"]
+    if measured:
+        yield (
+            f"Pre-trainings ended where they reached a held-out loss of {_loss(results)}: on {quoted_list(measured)} a "
+            "difference says where they stopped, and not which of them learns more."
+        )
     if len([*alike(results)]) > 1:
         titles = listed([panel.title for panel in comparable_losses(results)])
         yield (

@@ -9,7 +9,8 @@ from typing import Any
 from bakeoff.comparison.facts import CorpusFacts, StartFacts
 from bakeoff.comparison.latency import LatencyPlan
 from bakeoff.comparison.layer_profiles import LayerProfile
-from bakeoff.comparison.planning.task_plan import TaskPlan, advised_in_plan
+from bakeoff.comparison.planning.advice import in_a_plan
+from bakeoff.comparison.planning.task_plan import TaskPlan
 from bakeoff.comparison.running.refusals import of_each
 from bakeoff.corpus.mixture import Mixture, corpora_of, open_corpus
 from bakeoff.corpus.store import Corpus
@@ -133,6 +134,12 @@ class Engine:
         task.data.require_model(recipe)
         resolve_finetuning(task.finetune, recipe, task.data)
 
+    def idle_settings(self, recipe: Any, task: TaskPlan) -> dict[str, str]:
+        """Settings of a recipe's fine-tuning on a task that change nothing, by key, with the reasons."""
+        from bakeoff.tasks.fitting.resolution import idle_settings
+
+        return idle_settings(task.finetune, recipe, task.data)
+
     def require_coolable(self, recipe: Any, corpus: Path, budget: str, shares: Sequence[float], device: str) -> None:
         """Refuse a recipe whose pre-training cannot also end after these shares of a budget.
 
@@ -187,7 +194,7 @@ class Engine:
         try:
             return load_task(task.data)
         except UserError as error:
-            raise advised_in_plan(error) from None
+            raise in_a_plan(error) from None
 
     def hidden(self, corpus: Path, data: TaskData) -> list[str]:
         """Notes on the texts of a task that the corpus's tokenizer does not know, one for each split."""

@@ -11,11 +11,12 @@ from bakeoff import checksums
 from bakeoff.comparison.facts import CorpusFacts
 from bakeoff.comparison.planning.own_settings import AS_IT_IS
 from bakeoff.comparison.planning.plan import Plan
+from bakeoff.comparison.planning.recipe_plan import RecipePlan
 from bakeoff.comparison.planning.task_plan import TaskPlan
 from bakeoff.comparison.results import FIGURES, RESULTS
 from bakeoff.comparison.running.engine import Engine
 from bakeoff.comparison.running.planned import PlannedTrainings
-from bakeoff.comparison.running.refusals import of_each, of_recipe, require_different
+from bakeoff.comparison.running.refusals import of_each, of_recipe, require_different, require_different_recipes
 from bakeoff.comparison.running.searches import Searches
 from bakeoff.comparison.running.spendable import BUDGET, Spendable
 from bakeoff.comparison.running.starts import IMPORTED, Starts
@@ -150,6 +151,7 @@ class Opened:
         self._fingerprints = {path: open_corpus(path).fingerprint for path in {*self.held_out.values()}}
         self.shared = self._side_by_side()  # by which all trainings of the plan have the same threads
         self.searches = self._searches()
+        require_different_recipes(self.planned())
         self.later: list[str] = []
         if only:
             self._leave_for_later(only)
@@ -215,6 +217,23 @@ class Opened:
         for task in self.plan.tasks:
             tasks = {item.name: self.plan.task_of(item, task) for item in self.plan.recipes}
             of_each(self.recipes, partial(self._require_finetunable, tasks), f"task {quoted(task.name)}, ")
+            idle = [self.engine.idle_settings(self.recipes[name], of_recipe) for name, of_recipe in tasks.items()]
+            for key in task.finetune.model_fields_set:
+                if all(key in each for each in idle):
+                    raise UserError(
+                        f"task {quoted(task.name)}: finetune: {key} would have no effect: {idle[0][key]}; leave it out"
+                    )
+        for item in self.plan.recipes if self.plan.tasks else []:
+            with of_recipe(item.name):
+                self._require_effect(item)
+
+    def _require_effect(self, item: RecipePlan) -> None:
+        """Refuse settings of a recipe's fine-tunings that change nothing on any task."""
+        tasks = [self.plan.task_of(item, task) for task in self.plan.tasks]
+        idle = [self.engine.idle_settings(self.recipes[item.name], task) for task in tasks]
+        for key in item.finetune:
+            if all(key in each for each in idle):
+                raise UserError(f"finetune: {key} would have no effect: {idle[0][key]}; leave it out")
 
     def _require_finetunable(self, tasks: Mapping[str, TaskPlan], name: str) -> None:
         self.engine.check(self.recipes[name], tasks[name])

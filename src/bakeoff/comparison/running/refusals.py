@@ -1,16 +1,22 @@
 """Recipes of a plan that cannot be, which are all named in one refusal."""
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import combinations
 from typing import Any, TypeVar
 
+from bakeoff.comparison.planning.advice import in_a_plan
 from bakeoff.comparison.planning.grid import GridFacts
-from bakeoff.comparison.planning.recipe_plan import RecipePlan
-from bakeoff.display.wording import quoted, quoted_list
+from bakeoff.comparison.planning.recipe_plan import REMARKS, RecipePlan
+from bakeoff.comparison.running.planned import AnyTraining, PlannedTrainings
+from bakeoff.display.wording import listed, quoted, quoted_list
 from bakeoff.errors import UserError
 
 T = TypeVar("T")
+
+_ASIDE = ("budget", "average_last", "checkpoint_minutes", "save_at")
+"""Settings of a recipe's training that its outcome in a comparison does not depend on."""
 
 
 def of_each(labels: Iterable[str], make: Callable[[str], T], where: str = "") -> dict[str, T]:
@@ -19,7 +25,7 @@ def of_each(labels: Iterable[str], make: Callable[[str], T], where: str = "") ->
     Args:
         labels: the labels.
         make: a function of a label.
-        where: the beginning of a refusal: a task, a corpus; left out: a single refusal is raised as it is.
+        where: the beginning of a refusal: a task, a corpus.
 
     Raises:
         UserError: recipes are refused; all of them are named, those that are refused for one reason together.
@@ -30,12 +36,10 @@ def of_each(labels: Iterable[str], make: Callable[[str], T], where: str = "") ->
         try:
             made[label] = make(label)
         except UserError as error:
-            last = str(error)  # `of_recipe` may have named the recipe already
-            refused.setdefault(last.removeprefix(_beginning(label)), []).append(label)
+            reason = str(in_a_plan(error)).removeprefix(_beginning(label))  # `of_recipe` may have named it already
+            refused.setdefault(reason, []).append(label)
     if not refused:
         return made
-    if not where and len(refused) == 1 and all(len(those) == 1 for those in refused.values()):
-        raise UserError(last)
     several = [f"recipe{'s' * (len(those) > 1)} {quoted_list(those)}: {reason}" for reason, those in refused.items()]
     raise UserError(f"{where}{'; '.join(several)}")
 
@@ -50,7 +54,7 @@ def of_recipe(label: str) -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        raise UserError(f"{_beginning(label)}{error}") from None
+        raise UserError(f"{_beginning(label)}{in_a_plan(error)}") from None
 
 
 def require_different(grids: Iterable[GridFacts], recipes: Mapping[str, tuple[Any, RecipePlan]]) -> None:
@@ -70,10 +74,49 @@ def require_different(grids: Iterable[GridFacts], recipes: Mapping[str, tuple[An
                 raise UserError(f"grid: {quoted(one)} and {quoted(other)} are the same recipe; a level changes nothing")
 
 
+def require_different_recipes(planned: PlannedTrainings) -> None:
+    """Refuse recipes of a plan whose trainings all have the same outcome: one recipe under two names.
+
+    Raises:
+        UserError: there are such recipes.
+    """
+    outcomes: dict[str, list[str]] = {
+        item.name: [_decisive(planned.pretraining(item, seed)) for seed in planned.plan.seeds]
+        for item in planned.plan.recipes
+    }
+    for training in planned.all():
+        outcomes[training.recipe.name].append(_decisive(training))
+    items = {item.name: item for item in planned.plan.recipes}
+    firsts: dict[str, str] = {}
+    for name, those in outcomes.items():
+        first = firsts.setdefault("".join(those), name)
+        if first != name:
+            idle = listed(sorted(items[first].changed_otherwise(items[name])))
+            why = f": {idle} changes nothing that is compared" if idle else ""
+            raise UserError(
+                f"recipes {quoted(first)} and {quoted(name)} are the same under two names{why}; leave one of them out"
+            )
+
+
+def _decisive(training: AnyTraining) -> str:
+    """What decides a training's outcome, without what a recipe says beside it."""
+    return json.dumps([type(training).__name__, _without_remarks(training.decisive)], sort_keys=True)
+
+
+def _without_remarks(values: Any) -> Any:
+    if isinstance(values, Mapping):
+        values = {key: _without_remarks(value) for key, value in values.items()}
+        if isinstance(recipe := values.get("recipe"), dict):
+            training = {key: value for key, value in recipe.get("training", {}).items() if key not in _ASIDE}
+            recipe = {key: value for key, value in recipe.items() if key not in REMARKS}
+            values["recipe"] = {**recipe, "training": training}
+    return values
+
+
 def _complete(recipe: Any, plan: RecipePlan) -> tuple[Any, Any]:
     """A recipe with the tokenizer that its text is prepared with."""
     return recipe.model_dump(mode="json"), plan.own_tokenizer
 
 
 def _beginning(label: str) -> str:
-    return f"recipe {label}: "
+    return f"recipe {quoted(label)}: "

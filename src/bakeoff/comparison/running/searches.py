@@ -81,7 +81,9 @@ class Searches:
             if plan.search is None or not item.search or item.as_it_is:
                 continue
             if item.name in self.starts and self.starts[item.name].grow is not None:
-                raise UserError(f"recipe {item.name}: a start that grows is not searched; give it `search: false`")
+                raise UserError(
+                    f"recipe {quoted(item.name)}: a start that grows is not searched; give it `search: false`"
+                )
             settings = {
                 "search": plan.search.model_dump(mode="json"),
                 "recipe": recipes[item.name].model_dump(mode="json"),
@@ -117,7 +119,7 @@ class Searches:
                     device=self.plan.device,
                 )
             if steps * self.plan.search.share < LEAST_STEPS:
-                raise UserError(f"recipe {name}: search.budget: {_too_short(self.plan.search.budget, steps)}")
+                raise UserError(f"recipe {quoted(name)}: search.budget: {_too_short(self.plan.search.budget, steps)}")
 
     def check(self) -> None:
         """Refuse to go on with a search that was begun with other settings.

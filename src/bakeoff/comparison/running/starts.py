@@ -15,6 +15,7 @@ from bakeoff.comparison.running.engine import Engine
 from bakeoff.comparison.running.refusals import of_recipe
 from bakeoff.comparison.running.texts import Text
 from bakeoff.config import differing
+from bakeoff.display.wording import quoted
 from bakeoff.errors import UserError
 from bakeoff.jobs.runner import Say
 
@@ -44,7 +45,7 @@ class Starts:
         """
         device, changes = self.plan.device, item.of_recipe
         if item.start is None:
-            return self.engine.recipe(item.recipe, changes, device)
+            return self._named(item)
         # With random weights in place of a run's, the run says the architecture alone.
         source = item.recipe if item.start == FROM_CHANCE else item.start
         runs = {seed: self._run(of_seed(source, seed), item.name) for seed in self.plan.seeds}
@@ -52,11 +53,21 @@ class Starts:
             recipes = {seed: self.engine.further(run, changes, device) for seed, run in runs.items()}
             recipe = _one_model(recipes, item.name)
         else:
-            recipe = self.engine.recipe(item.recipe, changes, device)
+            recipe = self._named(item)
         if item.grow is None and not item.unshare:
             return recipe
         with of_recipe(item.name):
             return self.engine.reshaped(recipe, item.grow, item.grow_by, item.unshare)
+
+    def _named(self, item: RecipePlan) -> Any:
+        """The recipe of a name or a file, changed as the plan says."""
+        try:
+            return self.engine.recipe(item.recipe, item.of_recipe, self.plan.device)
+        except UserError as error:
+            for key, value in item.of_recipe.items():
+                if isinstance(value, list) and f"{key}: input should be" in str(error):
+                    raise UserError(f"{error}; to compare several values, give them under `grid`") from None
+            raise
 
     def run(self, item: RecipePlan) -> Path | None:
         """The run that a recipe starts from, of several the first seed's; None: random weights."""
@@ -130,7 +141,7 @@ def _one_model(recipes: Mapping[int, Any], label: str) -> Any:
         for key in ("model", "input", "objective"):
             for place, one, another in differing(values.get(key), theirs.get(key), key):
                 raise UserError(
-                    f"recipe {label}: start: the runs of the seeds {first} and {seed} are of other recipes: {place} is "
-                    f"{one} in one, {another} in the other"
+                    f"recipe {quoted(label)}: start: the runs of the seeds {first} and {seed} are of other recipes: "
+                    f"{place} is {one} in one, {another} in the other"
                 )
     return recipe

@@ -13,10 +13,9 @@ from bakeoff.comparison.running.refusals import of_recipe
 from bakeoff.corpus.mixture import mixture_entries
 from bakeoff.corpus.store import MANIFEST, Corpus
 from bakeoff.display.wording import quoted
-from bakeoff.errors import UserError
 from bakeoff.jobs.choice import corpus_folders
 from bakeoff.jobs.runner import Say
-from bakeoff.preparation.again import prepare_again, tokenizer_asked_for
+from bakeoff.preparation.again import SameTokenizer, prepare_again, tokenizer_asked_for
 from bakeoff.preparation.prepare import prepare
 from bakeoff.reading.files import find_files
 from bakeoff.reading.hub import HubFile
@@ -102,10 +101,15 @@ class Texts:
         if own is None:
             return None
         based_on = Corpus.open(corpus_folders(str(corpus if _prepared(corpus) else self.plan.corpus))[0])
-        if isinstance(own, Mapping):
-            return tokenizer_asked_for(based_on, own)
-        if _same(based_on.path, own):
-            raise UserError(f"tokenizer would have no effect: {based_on.path} has it already")
+        try:
+            if isinstance(own, Mapping):
+                return tokenizer_asked_for(based_on, own)
+            if _same(based_on.path, own):
+                raise SameTokenizer(f"tokenizer would have no effect: {based_on.path} has it already")
+        except SameTokenizer:
+            if item.cell is None:
+                raise
+            return None  # a level of a factor may be what the corpus has
         return own
 
     def _anew(self, corpus: Path, tokenizer: AnyTokenizer, label: str) -> Path:

@@ -10,7 +10,8 @@ from pydantic import Field
 from typing_extensions import override
 
 from bakeoff import checksums
-from bakeoff.comparison.planning.task_plan import TaskPlan, advised_in_plan
+from bakeoff.comparison.planning.advice import in_a_plan
+from bakeoff.comparison.planning.task_plan import TaskPlan
 from bakeoff.comparison.running.correction import Corrected, FirstTenth, Pace
 from bakeoff.display.progress import Shown
 from bakeoff.errors import Diverged, UserError
@@ -136,7 +137,7 @@ class ComparedFinetuning(Job):
         except Diverged as error:
             return Outcome(diverged=str(error))
         except UserError as error:
-            raise advised_in_plan(error, "'s finetune") from None
+            raise in_a_plan(error, "'s finetune") from None
         return Outcome()
 
 

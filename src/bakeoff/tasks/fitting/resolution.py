@@ -62,6 +62,20 @@ def resolve_finetuning(config: FinetuneConfig, recipe: Recipe, task: TaskConfig)
     )
 
 
+def idle_settings(config: FinetuneConfig, recipe: Recipe, task: TaskConfig) -> dict[str, str]:
+    """Settings of a fine-tuning that change nothing for this model or task, by key, with the reasons."""
+    found = {}
+    if config.unshare and all(stack.share == "none" for stack in recipe.model.stacks().values()):
+        found["unshare"] = "no layers share weights"
+    if task.input_sides == 1:
+        found["separators"] = "there are no pairs of texts"
+    if config.layer_decay == 1:
+        found["layer_decay_rule"] = "there is no layer_decay"
+    if config.freeze == "model":
+        found |= dict.fromkeys(("layer_decay", "layer_decay_rule", "model_dropout"), "the model is frozen")
+    return found
+
+
 def _require_rates(config: FinetuneConfig) -> None:
     """Refuse an optimizer without a learning rate, or with a weight decay that it has no use for."""
     kind = config.optimizer.kind

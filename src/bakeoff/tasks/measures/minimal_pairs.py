@@ -101,5 +101,9 @@ def _readings(measurements: Sequence[Measurement]) -> list[str]:
     ways: dict[str, dict[str, None]] = {}
     for each in measurements:
         ways.setdefault(each.facts["reading"], {})[quoted(each.label)] = None
-    several = "; ".join(f"{way} by {listed([*those])}" for way, those in ways.items())
+    words = {
+        "pseudo": "with each token hidden in turn",
+        "pseudo_words": "with each token hidden in turn, and the rest of its word with it",
+    }
+    several = "; ".join(f"{words.get(way, way)} by {listed([*those])}" for way, those in ways.items())
     return [f"sentences were read {several}"] if len(ways) > 1 else []
