@@ -4,6 +4,7 @@ import itertools
 import re
 import shutil
 import subprocess
+from html import unescape
 
 import pytest
 from hypothesis import example, given
@@ -14,10 +15,12 @@ from synthetic_results import as_errors, make_results
 from test_execution import FakeEngine, folder, plan  # noqa: F401
 
 from bakeoff.comparison.execution import compare
+from bakeoff.comparison.planning.grid import GridFacts
 from bakeoff.comparison.reporting.cautions import cautions
 from bakeoff.comparison.reporting.latex import latex, write_latex
 from bakeoff.comparison.reporting.markdown_report import write_markdown
 from bakeoff.comparison.reporting.plain_tables import difference_from, plain_tables
+from bakeoff.comparison.reporting.report import write_report
 from bakeoff.display.markdown import sentence
 from bakeoff.display.text import visible
 
@@ -38,6 +41,9 @@ SIGNS = {
     "''": "”",
     **{f"\\{sign}": sign for sign in "&%$#_{}"},
 }
+
+
+BOLD = re.compile(r"\\textbf\{((?:[^{}\\]|\\.)*)\}")
 
 
 def typeset(text):
@@ -138,7 +144,7 @@ def test_cells_are_the_same_in_markdown(results, tmp_path):
     page = (tmp_path / "report.md").read_text(encoding="utf-8")
     expected = [
         [[(visible(name).strip(), False) for name in table.head]]
-        + [[(visible(cell.text).strip(), cell.strong) for cell in row] for row in table.rows]
+        + [[(visible(cell.whole).strip(), any(run.strong for run in cell.runs)) for cell in row] for row in table.rows]
         for table in plain_tables(results)
     ]
     assert tables_of(page) == expected
@@ -155,11 +161,34 @@ def test_cells_are_the_same_in_latex(results, tmp_path):
         lines = [line.removesuffix(r" \\").removeprefix("{}") for line in body.splitlines() if line != r"\midrule"]
         cells = [[*map(unbroken, re.split(r"(?<!\\) & ", line))] for line in lines]
         for found, row in zip(cells[1:], table.rows, strict=True):
-            bold = [re.fullmatch(r"\\textbf\{(.*)\}", cell) for cell in found]
-            assert [cell.strong for cell in row] == [match is not None for match in bold]
-            shown = [typeset(match[1] if match else cell) for match, cell in zip(bold, found, strict=True)]
-            assert shown == [squeezed(cell.text) for cell in row]
+            for shown, cell in zip(found, row, strict=True):
+                assert typeset(BOLD.sub(r"\1", shown)) == squeezed(cell.whole)
+                if len(cell.whole) <= 36:  # longer ones are broken into lines
+                    bold = [run.text for run in cell.runs if run.strong]
+                    assert [typeset(each) for each in BOLD.findall(shown)] == [squeezed(each) for each in bold]
         assert [typeset(cell) for cell in cells[0]] == [squeezed(name) for name in table.head]
+
+
+SECTIONS = ["Which differences are real", "Score against cost", "What each factor does", "Until a held-out loss of 4"]
+"""The sections of a page that have tables."""
+
+
+def test_markdown_has_the_tables_of_the_page(tmp_path):
+    cells = {"one": {"width": "64"}, "two": {"width": "128"}}
+    grid = GridFacts(name="grid", factors={"width": ["64", "128"]}, cells=cells)
+    results = make_results(names=["one", "two"], grids=[grid]).model_copy(update={"until_loss": 4.0})
+    write_report(results, tmp_path / "report.html")
+    write_markdown(results, tmp_path / "report.md")
+    page, written = ((tmp_path / name).read_text(encoding="utf-8") for name in ("report.html", "report.md"))
+    sections = {part.partition("<")[0]: part for part in page.split("<h2>")[1:]}
+    parts = {part.partition("\n")[0]: part for part in written.split("\n## ")[1:]}
+    for title in SECTIONS:
+        here = [part for name, part in parts.items() if name == title or name.startswith(f"{title}: ")]
+        found = "\n".join(here)
+        assert sections[title].count("<table>") == len(re.findall(r"^\|---", found, re.MULTILINE)) > 0
+        numbers = re.findall(r"<td>([^<]+)<", sections[title])
+        assert numbers
+        assert all(visible(unescape(number)) in found for number in numbers), title
 
 
 def test_an_ablation_says_how_far_every_recipe_is_from_the_first_of_the_plan(results):
@@ -235,7 +264,8 @@ def test_differences_beyond_the_noise_are_in_bold_however_small(tmp_path):
 
 
 def test_captions_speak_of_what_is_there():
-    (scores, *others) = [table for table in plain_tables(make_results(seeds=1)) if table.name != "costs"]
+    named = ("scores", "gains", "ablation", "baseline")
+    (scores, *others) = [table for table in plain_tables(make_results(seeds=1)) if table.name in named]
     assert "±" not in scores.caption
     assert "over 1 seed" in scores.caption
     assert others

@@ -1,7 +1,7 @@
 """The section of a report on score against cost: a table and charts for each task, with the Pareto front."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -27,9 +27,10 @@ MOST_TASKS = 3
 def decision_figures(results: Results) -> dict[str, list[Figure]]:
     """Charts of the score against costs that differ, by the name of each task with a choice."""
     figures: dict[str, list[Figure]] = {}
+    tasks = with_a_choice(results)
     for number, analysis in enumerate(results.analyses, 1):
         measure, those = ShownMetric.of(results, analysis.task), choices(results, analysis)
-        if len(those) < 2:  # there is nothing to choose
+        if analysis.task not in tasks:
             continue
         differing = [cost for cost in COSTS if len({each.costs.get(cost.name) for each in those} - {None}) > 1]
         drawn = differing if len(results.analyses) <= MOST_TASKS else differing[:1]
@@ -45,8 +46,18 @@ def decision_figures(results: Results) -> dict[str, list[Figure]]:
     return figures
 
 
-def decision_section(results: Results, figures: dict[str, list[Figure]]) -> str:
-    """The section, as HTML; empty where there is nothing to choose."""
+def with_a_choice(results: Results) -> list[str]:
+    """The names of the tasks with several recipes and baselines to choose from."""
+    return [analysis.task for analysis in results.analyses if len(choices(results, analysis)) > 1]
+
+
+def decision_section(results: Results, figures: Mapping[str, Sequence[Figure]]) -> str:
+    """The section, as HTML; empty where there is nothing to choose.
+
+    Args:
+        results: the results.
+        figures: the charts of each task with a choice.
+    """
     if not figures:
         return ""
     good = "cannot be told apart from the best"

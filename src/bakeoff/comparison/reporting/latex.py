@@ -5,7 +5,8 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-from bakeoff.comparison.reporting.plain_tables import Cell, PlainTable, plain_tables
+from bakeoff.comparison.reporting.plain_cells import Cell, PlainTable
+from bakeoff.comparison.reporting.plain_tables import plain_tables
 from bakeoff.comparison.results import Results
 from bakeoff.display.text import visible
 from bakeoff.display.wording import MINUS
@@ -33,6 +34,9 @@ _SPECIAL = {
 HEADING, NAME = 16, 36
 """The most characters in a line of a column's heading, and of a row's name, unless a word is longer."""
 
+LONGEST = 400
+"""The most characters of a cell; a verdict with what would decide it has some 200."""
+
 FITTING = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
 """What makes a table smaller that is wider than the text, and leaves others as they are."""
 
@@ -48,13 +52,18 @@ def write_latex(results: Results, path: Path) -> None:
         f"% {' '.join(visible(results.title).split())}, {results.created[:10]}",
         r"% In the preamble: \usepackage[T1]{fontenc} \usepackage{booktabs,graphicx}",
     ]
-    lines = [line for table in plain_tables(results) for line in ("", *_lines(table))]
+    lines = [line for table in plain_tables(results) if _fits(table) for line in ("", *_lines(table))]
     if any(sign >= OTHER_SCRIPTS for line in lines for sign in line):
         opening.append(
             r"% Names in other scripts: with LuaLaTeX, \usepackage{fontspec} \setmainfont{FONT} in place of fontenc, "
             "where FONT has their letters"
         )
     write_atomically(path, "\n".join([*opening, *lines]) + "\n")
+
+
+def _fits(table: PlainTable) -> bool:
+    """Whether a table is one of numbers and words, and none of texts such as those of test rows."""
+    return all(len(cell.whole) <= LONGEST for row in table.rows for cell in row[1:])
 
 
 def latex(value: str) -> str:
@@ -65,7 +74,7 @@ def latex(value: str) -> str:
 def _lines(table: PlainTable) -> Iterator[str]:
     yield r"\begin{table}"
     yield r"\centering"
-    yield rf"\caption{{{latex(f'{table.title}. {table.caption}')}}}"
+    yield rf"\caption{{{latex(f'{table.title}. {table.caption}'.strip())}}}"
     yield rf"\label{{tab:{table.name}}}"
     yield FITTING
     yield rf"\begin{{tabular}}{{l{'r' * (len(table.head) - 1)}}}"
@@ -97,5 +106,11 @@ def _after_a_break(line: str) -> str:
 
 
 def _cell(cell: Cell) -> str:
-    shown = latex(cell.text)
-    return rf"\textbf{{{shown}}}" if cell.strong and shown else shown
+    if len(cell.whole) > NAME:
+        return _broken(cell.whole, NAME, "r")
+    return "".join(
+        rf"\textbf{{{latex(run.text)}}}"
+        if run.strong and run.text
+        else " " * run.text.startswith(" ") + latex(run.text)
+        for run in cell.runs
+    )

@@ -6,7 +6,8 @@ from pathlib import Path
 from bakeoff.comparison.reporting.cautions import cautions
 from bakeoff.comparison.reporting.decision import decisions
 from bakeoff.comparison.reporting.findings import findings
-from bakeoff.comparison.reporting.plain_tables import Cell, PlainTable, plain_tables
+from bakeoff.comparison.reporting.plain_cells import Cell, PlainTable
+from bakeoff.comparison.reporting.plain_tables import plain_tables
 from bakeoff.comparison.reporting.unequal import budget_text
 from bakeoff.comparison.results import Results
 from bakeoff.display.markdown import cell, sentence, text
@@ -27,8 +28,11 @@ def write_markdown(results: Results, path: Path) -> None:
     ]
     if remarks := cautions(results):
         parts += ["## Before you rely on this", _list(remarks)]
+    before = None
     for table in plain_tables(results):
-        parts += [f"## {text(table.title)}", text(table.caption), "\n".join(_lines(table))]
+        parts += [f"## {text(table.title)}"] if table.title != before else []
+        parts += [text(table.caption), "\n".join(_lines(table))]
+        before = table.title
     write_atomically(path, "\n\n".join(part for part in parts if part) + "\n")
 
 
@@ -44,5 +48,13 @@ def _lines(table: PlainTable) -> Iterator[str]:
 
 
 def _cell(each: Cell) -> str:
-    shown = cell(each.text)
-    return f"**{shown}**" if each.strong and shown else shown
+    return "".join(_bold(cell(run.text)) if run.strong else _spaced(run.text) for run in each.runs)
+
+
+def _bold(shown: str) -> str:
+    return f"**{shown}**" if shown else ""
+
+
+def _spaced(value: str) -> str:
+    """A text with the spaces at its ends, which part it from what is in bold."""
+    return f"{' ' * value.startswith(' ')}{cell(value)}{' ' * value.endswith(' ')}"

@@ -1,42 +1,18 @@
 """The tables of a comparison as plain cells, from which Markdown and LaTeX are made."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from bakeoff.comparison.reporting.decision import COSTS, costs
 from bakeoff.comparison.reporting.findings import claims
 from bakeoff.comparison.reporting.measures import ShownMetric
+from bakeoff.comparison.reporting.plain_cells import Cell, PlainTable
+from bakeoff.comparison.reporting.section_tables import section_tables
 from bakeoff.comparison.reporting.tables import leaders
 from bakeoff.comparison.results import Results
 from bakeoff.comparison.statistics.pairs import Spread
 from bakeoff.comparison.statistics.questions import Difference
 from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.display.wording import counted
-
-
-class Cell(NamedTuple):
-    """A cell of a table."""
-
-    text: str
-    """The text, without markup."""
-    strong: bool = False
-    """Whether it is in bold."""
-
-
-class PlainTable(NamedTuple):
-    """A table of plain cells, the first column of which names the rows."""
-
-    name: str
-    """A short name, for a label."""
-    title: str
-    """The heading."""
-    caption: str
-    """What the cells are, in a sentence or two."""
-    head: Sequence[str]
-    """The names of the columns."""
-    rows: Sequence[Sequence[Cell]]
-    """The rows."""
-
 
 NOTHING = Cell("–")
 
@@ -45,7 +21,7 @@ BOLD = "bold beyond the noise, corrected for the number of questions"
 
 
 def plain_tables(results: Results) -> Iterator[PlainTable]:
-    """The tables of scores, gains, differences from the first recipe and from the best baseline, and of costs."""
+    """The tables of scores, gains, differences from one recipe and the best baseline, of costs, and of sections."""
     if not results.analyses:
         return
     measures = {each.task: ShownMetric.of(results, each.task) for each in results.analyses}
@@ -57,6 +33,7 @@ def plain_tables(results: Results) -> Iterator[PlainTable]:
     if any(analysis.against_baseline for analysis in results.analyses):
         yield _against_baseline(results, measures)
     yield _costs(results)
+    yield from section_tables(results)
 
 
 def base_of(results: Results) -> str:

@@ -12,11 +12,10 @@ from bakeoff.comparison.reporting.charts import colours, curves, dots, trigram_n
 from bakeoff.comparison.reporting.cut_texts import cut_notes
 from bakeoff.comparison.reporting.decision import decisions
 from bakeoff.comparison.reporting.decision_section import decision_figures, decision_section
+from bakeoff.comparison.reporting.differences_section import differences_section
 from bakeoff.comparison.reporting.factor_findings import factor_figures, factor_section
-from bakeoff.comparison.reporting.family_findings import of_task, over_tasks_section
 from bakeoff.comparison.reporting.findings import claims, findings
 from bakeoff.comparison.reporting.layer_section import layer_figures, layer_section
-from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.reporting.search_findings import search_figures, search_section
 from bakeoff.comparison.reporting.series_section import series_figures, series_section
 from bakeoff.comparison.reporting.unequal import budget_text, budgets, equal_budgets
@@ -24,7 +23,6 @@ from bakeoff.comparison.reporting.until_loss import until_section
 from bakeoff.comparison.reporting.where_section import where_section
 from bakeoff.comparison.results import FIGURES, Results
 from bakeoff.comparison.statistics.noise import SEEDS_FOR_A_CLAIM
-from bakeoff.comparison.task_analysis import Analysis
 from bakeoff.display.wording import budget, counted, listed, quantity, quoted, quoted_list
 from bakeoff.durable import own_folder, write_atomically
 from bakeoff.report.charts import Figure, on_page, specification
@@ -142,32 +140,8 @@ def _scores(results: Results, figures: list[Figure]) -> str:
     parts.append(note(f"Each dot is a seed. {filled}{marks}."))
     if cut := [text for task in results.tasks for text in cut_notes(results, task.name)]:
         parts.append(note(f"Not read: {' '.join(cut)}"))
-    if any(analysis.pairs or analysis.against_baseline for analysis in results.analyses):
-        parts.append("<h2>Which differences are real</h2>")
-        parts.append(
-            note(
-                "A difference exceeds the noise if it would hardly have come about (p below 0.05, corrected for the "
-                "rows of its table) among equal recipes with other seeds and other test examples. The interval is of "
-                "that difference alone, and may therefore leave out zero where the corrected verdict is still “within "
-                "the noise”."
-            )
-        )
-        parts += [_differences(results, each) for each in results.analyses]
-        parts.append(over_tasks_section(results))
+    parts.append(differences_section(results))
     return "\n".join(parts)
-
-
-def _differences(results: Results, analysis: Analysis) -> str:
-    """The differences of a task: between every two recipes, and of each recipe from the best baseline that learns."""
-    measure, parts = ShownMetric.of(results, analysis.task), []
-    if analysis.pairs or analysis.against_baseline:
-        parts.append(f"<h3>{escape(analysis.task)}</h3>")
-    if analysis.pairs:
-        parts.append(tables.differences(measure, analysis.pairs, "Difference of pre-trained recipes"))
-    parts += of_task(results, analysis)
-    if tested := analysis.against_baseline.values():
-        parts.append(tables.differences(measure, tested, "Difference from what needs no neural network"))
-    return "".join(parts)
 
 
 def _costs(results: Results) -> str:

@@ -32,8 +32,13 @@ AXES = {"rows": "rows to learn from", "budget": "budget of pre-training, %"}
 """The title of the axis of each scale."""
 
 
-def series_section(results: Results, figures: Sequence[Figure]) -> str:
-    """The sections of curves; empty if no task has several numbers of rows and the plan no checkpoints."""
+def series_section(results: Results, figures: Sequence[Figure | None]) -> str:
+    """The sections of curves; empty if no task has several numbers of rows and the plan no checkpoints.
+
+    Args:
+        results: the results.
+        figures: the chart of each curve; None: without one.
+    """
     parts = []
     style = colours(results)
     for scale, heading in HEADINGS.items():
@@ -50,7 +55,8 @@ def series_section(results: Results, figures: Sequence[Figure]) -> str:
             legend({label: (colour, [1, 0]) for label, (colour, _) in style.items()}),
         ]
         for series, figure in those:
-            parts += [f"<h3>{escape(series.task)}</h3>", figure_element(figure), *_differences(results, series)]
+            parts += [f"<h3>{escape(series.task)}</h3>", "" if figure is None else figure_element(figure)]
+            parts += _differences(results, series)
     return "\n".join(parts)
 
 

@@ -87,7 +87,7 @@ def _classes(results: Results, analysis: Analysis, baseline: Baseline | None) ->
     more = len(scores) - len(shown)
     rest = f" {more:,} more are in results.json." if more else ""
     return note(
-        f"Classes: F1 in %, below it precision and recall; those first on which recipes differ most.{rest}"
+        f"Classes: F1 in %, with precision and recall; those first on which recipes differ most.{rest}"
     ) + frame(head(names), rows)
 
 

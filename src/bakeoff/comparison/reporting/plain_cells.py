@@ -1,0 +1,40 @@
+"""Tables of plain cells, from which Markdown and LaTeX are made."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Cell(NamedTuple):
+    """A cell of a table."""
+
+    text: str
+    """The text, without markup."""
+    strong: bool = False
+    """Whether it is in bold."""
+    rest: "Sequence[Cell]" = ()
+    """What stands after it in the same cell, in bold or not."""
+
+    @property
+    def runs(self) -> "list[Cell]":
+        """The text in parts that are in bold or not."""
+        return [Cell(self.text, self.strong), *self.rest]
+
+    @property
+    def whole(self) -> str:
+        """All of its text."""
+        return "".join(each.text for each in self.runs)
+
+
+class PlainTable(NamedTuple):
+    """A table of plain cells, the first column of which names the rows."""
+
+    name: str
+    """A short name, for a label."""
+    title: str
+    """The heading."""
+    caption: str
+    """What the cells are, in a sentence or two."""
+    head: Sequence[str]
+    """The names of the columns."""
+    rows: Sequence[Sequence[Cell]]
+    """The rows."""
