@@ -6,6 +6,7 @@ from synthetic_results import as_errors, make_results
 
 from bakeoff.comparison.planning.asking import Asking
 from bakeoff.comparison.planning.grid import GridFacts
+from bakeoff.comparison.reporting.cautions import cautions
 from bakeoff.comparison.reporting.findings import findings
 from bakeoff.comparison.reporting.latex import write_latex
 from bakeoff.comparison.reporting.markdown_report import write_markdown
@@ -199,6 +200,15 @@ def test_every_place_says_it(tmp_path, capsys):
     assert said.headline.startswith("“one” and “two” are identical in every row and seed.")
     assert "“two” is identical in every row and seed" in " ".join(said.details)
     assert Results.model_validate_json(results.model_dump_json()) == results
+    first, second = results.recipes
+    alike = results.model_copy(update={"recipes": [first, second.model_copy(update={"recipe": first.recipe})]})
+    (told,) = (line for line in cautions(alike) if "gave the same answer to every test row" in line)
+    assert told == "“one” and “two” gave the same answer to every test row with every seed."
+    second = alike.recipes[1]
+    other = second.model_copy(update={"recipe": {**second.recipe, "clip": 2}, "finetune": {"batch": 8}})
+    changed = results.model_copy(update={"recipes": [first, other]})
+    assert any("otherwise (clip and finetune) has changed nothing here." in line for line in cautions(changed))
+    assert not any("same answer to every" in line for line in cautions(make_results(names=["one", "two"])))
     against = results.model_copy(update={"baseline": "two"})
     assert "identical in every row and seed: “one”" in " ".join(findings(against).details)
 

@@ -16,6 +16,7 @@ from bakeoff.comparison.reporting.unequal import unequal_cautions
 from bakeoff.comparison.reporting.until_loss import until_cautions
 from bakeoff.comparison.results import Results
 from bakeoff.comparison.statistics.noise import SEEDS_FOR_A_CLAIM
+from bakeoff.config import differing
 from bakeoff.display.wording import counted, listed, quoted, quoted_list
 from bakeoff.objectives.registry import OBJECTIVES
 
@@ -42,6 +43,7 @@ def cautions(results: Results) -> list[str]:
         *_of_checkpoints(results),
         *unequal_cautions(results),
         *collapse_cautions(results),
+        *_identical(results),
         *_few_rows(results),
         *_at_the_plateau(results),
         *until_cautions(results),
@@ -122,6 +124,21 @@ def _at_plateau(entropy: float | None, curve: list[CurvePoint]) -> bool:
         return False
     losses = [value for name, value in curve[-1].losses.items() if OBJECTIVES[name].bounded_by_frequencies]
     return any(loss > PLATEAU * entropy for loss in losses)
+
+
+def _identical(results: Results) -> Iterator[str]:
+    """Warnings on recipes whose answers are the same everywhere, with what they have otherwise."""
+    verdicts: dict[tuple[str, str], set[str]] = {}
+    for pair in (pair for analysis in results.analyses for pair in analysis.pairs):
+        verdicts.setdefault((min(pair.first, pair.second), max(pair.first, pair.second)), set()).add(pair.verdict)
+    entries = {entry.label: entry for entry in results.recipes}
+    for (one, other), found in verdicts.items():
+        if found == {"identical"}:
+            first, second = ({**entries[each].recipe, "name": ""} for each in (one, other))
+            keys = [key for key, _, _ in differing(first, second)]
+            keys += ["finetune"] if entries[one].finetune != entries[other].finetune else []
+            what = f" What they have otherwise ({listed(keys)}) has changed nothing here." if keys else ""
+            yield f"{quoted(one)} and {quoted(other)} gave the same answer to every test row with every seed.{what}"
 
 
 def _few_rows(results: Results) -> Iterator[str]:
