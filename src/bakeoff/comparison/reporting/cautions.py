@@ -128,7 +128,7 @@ def _at_plateau(entropy: float | None, curve: list[CurvePoint]) -> bool:
 
 def _identical(results: Results) -> Iterator[str]:
     """Warnings on recipes whose answers are the same everywhere, with what they have otherwise."""
-    verdicts: dict[tuple[str, str], set[str]] = {}
+    verdicts: dict[tuple[str, str], set[str | None]] = {}
     for pair in (pair for analysis in results.analyses for pair in analysis.pairs):
         verdicts.setdefault((min(pair.first, pair.second), max(pair.first, pair.second)), set()).add(pair.verdict)
     entries = {entry.label: entry for entry in results.recipes}
