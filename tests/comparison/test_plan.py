@@ -179,6 +179,7 @@ def test_seeds_by_name_and_rates_in_a_list(folder):
         ("mine/wide.yaml", '{recipe: gpt-tiny, name: "a\\nb"}', "is no name; give one of visible characters, on one"),
         ("mine/wide.yaml", f"{{recipe: gpt-tiny, name: {'名' * 100}}}", "a directory's name of 300 bytes; give a"),
         ("seeds: 3", "seeds: 3\nmargin: {}", "margin: no task is named; give {sst2: ...}, or leave it out"),
+        ("seeds: 3", "seeds: 3\nmargin: 100", "margin: within 100 points are all scores; give fewer"),
         (
             PLAN[PLAN.index("seeds: 3") :],
             "margin: 1",

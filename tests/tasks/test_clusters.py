@@ -43,6 +43,10 @@ def test_a_column_names_the_clusters(tmp_path, name, ending):
     assert clusters(of(kind, path, **columns)) == []  # no two texts are equal
     with pytest.raises(UserError, match=r"rows.*articel.*did you mean 'article'"):
         load_task(of(kind, path, **columns, cluster_column="articel"))
+    with pytest.raises(
+        UserError, match=rf"rows.{ending}: cluster_column: 'target' is the label, and rows of one label"
+    ):
+        load_task(of(kind, path, **columns, cluster_column="target"))
 
 
 def test_rows_with_equal_texts_are_one(tmp_path):

@@ -22,6 +22,12 @@ def named_clusters(config: TaskConfig, path: Path) -> dict[int, str]:
     """
     if config.cluster_column is None:
         return {}
+    labels = getattr(config, "label_column", None)
+    if config.cluster_column in (labels if isinstance(labels, list) else [labels]):
+        raise UserError(
+            f"{path}: cluster_column: '{config.cluster_column}' is the label, and rows of one label are no cluster; name "
+            "what they come from, such as the article"
+        )
     if config.form.layout == "table" and not on_hub(path) and not config.has_rows(path):
         raise UserError(
             f"{path}: cluster_column: such a file has no column '{config.cluster_column}'; leave it out, and articles "

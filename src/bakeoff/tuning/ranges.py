@@ -141,10 +141,7 @@ def parse_ranges(over: Over, recipe: Recipe, trials: int, option: str = OVER) ->
         if key in ranges:
             raise UserError(f"{where}: this key is given twice")
         if any(within(key, each) for each in UNSEARCHED):
-            raise UserError(
-                f"{where}: cannot be searched: all trials are run and measured alike; "
-                "give it with --set, in a plan with `set`"
-            )
+            raise UserError(f"{where}: cannot be searched: all trials are run and measured alike; give it with --set")
         recipe_value = _recipe_value(values, key, where, recipe.name)
         ranges[key] = _range(key, text, written, recipe_value, where)
     if RATE not in ranges:

@@ -46,7 +46,7 @@ def check_asked(
     """Refuse questions on recipes and tasks that a plan does not have.
 
     Raises:
-        ValueError: a name is unknown, or an order has no name or too few recipes.
+        ValueError: a name is unknown, an order has no name or too few recipes, or all scores are within the margin.
     """
     if baseline is not None:
         _require_known("baseline", baseline, recipes, "recipe")
@@ -59,6 +59,8 @@ def check_asked(
             _require_known(f"trends.{name}", label, recipes, "recipe")
         if len({*labels}) < max(3, len(labels)):
             raise ValueError(f"trends.{name}: an order takes three different recipes or more, not {[*labels]}")
+    if isinstance(margin, float) and margin >= 100:
+        raise ValueError(f"margin: within {margin:g} points are all scores; give fewer")
     if isinstance(margin, Mapping) and not margin:
         raise ValueError(f"margin: no task is named; give {{{tasks[0]}: ...}}, or leave it out")
     for task in margin if isinstance(margin, Mapping) else ():

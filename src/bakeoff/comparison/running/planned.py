@@ -289,12 +289,16 @@ class PlannedTrainings:
         """Every training and measurement, in the order in which they run: all recipes of a seed, then the next seed."""
         for seed in self.plan.seeds:
             for recipe in self.plan.recipes:
-                if not recipe.as_it_is:
-                    yield self.pretraining(recipe, seed)
-                yield from self.finetunings(recipe, seed)
-                for cooldown in self.cooldowns(recipe, seed):
-                    yield cooldown
-                    yield from self.finetunings_after(cooldown)
-                    yield from self.measurements_after(cooldown)
-                # That of seeds with one run is the first one's.
-                yield from (each for each in self.measurements(recipe, seed) if each.seed == seed)
+                yield from self.of(recipe, seed)
+
+    def of(self, recipe: RecipePlan, seed: int) -> Iterator[AnyTraining]:
+        """Every training and measurement of a recipe with a seed."""
+        if not recipe.as_it_is:
+            yield self.pretraining(recipe, seed)
+        yield from self.finetunings(recipe, seed)
+        for cooldown in self.cooldowns(recipe, seed):
+            yield cooldown
+            yield from self.finetunings_after(cooldown)
+            yield from self.measurements_after(cooldown)
+        # That of seeds with one run is the first one's.
+        yield from (each for each in self.measurements(recipe, seed) if each.seed == seed)

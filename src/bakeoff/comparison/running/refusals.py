@@ -10,7 +10,7 @@ from bakeoff.comparison.planning.advice import in_a_plan
 from bakeoff.comparison.planning.grid import GridFacts
 from bakeoff.comparison.planning.recipe_plan import REMARKS, RecipePlan
 from bakeoff.comparison.running.planned import AnyTraining, PlannedTrainings
-from bakeoff.display.wording import listed, quoted, quoted_list
+from bakeoff.display.wording import listed, quoted, quoted_list, verb
 from bakeoff.errors import UserError
 
 T = TypeVar("T")
@@ -80,22 +80,22 @@ def require_different_recipes(planned: PlannedTrainings) -> None:
     Raises:
         UserError: there are such recipes.
     """
-    outcomes: dict[str, list[str]] = {
-        item.name: [_decisive(planned.pretraining(item, seed)) for seed in planned.plan.seeds]
-        for item in planned.plan.recipes
-    }
-    for training in planned.all():
-        outcomes[training.recipe.name].append(_decisive(training))
-    items = {item.name: item for item in planned.plan.recipes}
-    firsts: dict[str, str] = {}
-    for name, those in outcomes.items():
-        first = firsts.setdefault("".join(those), name)
-        if first != name:
-            idle = listed(sorted(items[first].changed_otherwise(items[name])))
-            why = f": {idle} changes nothing that is compared" if idle else ""
-            raise UserError(
-                f"recipes {quoted(first)} and {quoted(name)} are the same under two names{why}; leave one of them out"
-            )
+    first, *others = planned.plan.seeds
+    known: dict[str, RecipePlan] = {}
+    for item in planned.plan.recipes:
+        same = known.setdefault(_outcome(planned, item, first), item)
+        if same is item or any(_outcome(planned, same, seed) != _outcome(planned, item, seed) for seed in others):
+            continue
+        idle = sorted(same.changed_otherwise(item))
+        changes = verb(len(idle), "changes", "change")
+        why = f": {listed(idle)} {changes} nothing that is compared" if idle else ""
+        names = f"{quoted(same.name)} and {quoted(item.name)}"
+        raise UserError(f"recipes {names} are the same under two names{why}; leave one of them out")
+
+
+def _outcome(planned: PlannedTrainings, item: RecipePlan, seed: int) -> str:
+    """What decides all that is trained and measured of a recipe with a seed."""
+    return "\n".join(map(_decisive, [planned.pretraining(item, seed), *planned.of(item, seed)]))
 
 
 def _decisive(training: AnyTraining) -> str:
