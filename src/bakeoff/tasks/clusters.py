@@ -25,8 +25,8 @@ def named_clusters(config: TaskConfig, path: Path) -> dict[int, str]:
     labels = getattr(config, "label_column", None)
     if config.cluster_column in (labels if isinstance(labels, list) else [labels]):
         raise UserError(
-            f"{path}: cluster_column: '{config.cluster_column}' is the label, and rows of one label are no cluster; name "
-            "what they come from, such as the article"
+            f"{path}: cluster_column: '{config.cluster_column}' is the label, and rows of one label are no cluster; "
+            "name what they come from, such as the article"
         )
     if config.form.layout == "table" and not on_hub(path) and not config.has_rows(path):
         raise UserError(
