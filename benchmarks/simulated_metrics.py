@@ -63,8 +63,21 @@ METRICS: dict[str, Callable[[np.random.Generator, Array, Array], Scored]] = {
 """Scores from the truth of each row and the noise of each answer, by name."""
 
 
+TAILS = 3
+"""Degrees of freedom of Student's t, from which seeds with heavy tails are drawn."""
+APART = 0.3
+"""Standard deviation of what is a recipe's own in a cluster, in parts of a row's difficulty."""
+
+
 def table(
-    metric: str, random: np.random.Generator, spreads: tuple[float, ...], seeds: int, rows: int
+    metric: str,
+    random: np.random.Generator,
+    spreads: tuple[float, ...],
+    seeds: int,
+    rows: int,
+    *,
+    tails: bool = False,
+    together: int = 1,
 ) -> dict[str, Group]:
     """The groups of equal recipes.
 
@@ -74,14 +87,20 @@ def table(
         spreads: the standard deviation of each recipe's seeds, in parts of a row's difficulty.
         seeds: number of seeds.
         rows: number of rows.
+        tails: whether seeds have the tails of Student's t, scaled to the same deviation.
+        together: number of neighbouring rows that are a cluster, in each of which recipes differ; 1: no clusters.
     """
     truth, difficulty = random.standard_normal(rows), random.standard_normal(rows)
+    clusters = None if together == 1 else np.arange(rows) // together
     groups = {}
     for number, spread in enumerate(spreads):
         own = difficulty + 0.15 * random.standard_normal(rows)
+        if clusters is not None:
+            own = own + APART * random.standard_normal(clusters[-1] + 1)[clusters]
         runs = {}
         for seed in range(seeds):
-            noise = own + 1.1 * random.standard_normal(rows) + spread * random.standard_normal()
+            of_seed = random.standard_t(TAILS) / (TAILS / (TAILS - 2)) ** 0.5 if tails else random.standard_normal()
+            noise = own + 1.1 * random.standard_normal(rows) + spread * of_seed
             runs[seed] = [METRICS[metric](random, truth, noise)]
-        groups[str(number)] = Group.of(runs, None, None if metric == "absolute error" else 1.0)
+        groups[str(number)] = Group.of(runs, clusters, None if metric == "absolute error" else 1.0)
     return groups

@@ -10,6 +10,7 @@ import argparse
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -150,17 +151,22 @@ def paired(tables: int) -> Iterator[str]:
 
 def metrics(tables: int) -> Iterator[str]:
     """Equal recipes on other metrics than accuracy: the share of tables with any claim."""
-    for metric, (count, seeds, rows) in itertools.product(
-        METRICS, ((2, 3, 500), (4, 3, 500), (4, 5, 500), (8, 3, 200))
-    ):
+    kinds = ((2, 3, 500), (4, 3, 500), (4, 5, 500), (8, 3, 200), (4, 9, 500))
+    ways: dict[str, dict[str, Any]] = {
+        "": {},
+        ", heavy tails": {"tails": True},
+        ", clusters of 25 rows": {"together": 25},
+        ", both": {"tails": True, "together": 25},
+    }
+    for metric, (count, seeds, rows), (way, options) in itertools.product(METRICS, kinds, ways.items()):
         rates = {}
         for name in ("1", "from 0.3 to 3", "one 3, others 0.3"):
             random = np.random.default_rng(7)
             spreads = spread(SPREADS[name](count))
-            made = (table(metric, random, spreads, seeds, rows) for _ in range(tables // 4))
+            made = (table(metric, random, spreads, seeds, rows, **options) for _ in range(tables // 4))
             rates[name] = float(np.mean([any(pair.real for pair in all_pairs(groups)) for groups in made]))
         most = max(rates, key=lambda each: rates[each])
-        yield f"{metric}, {count} recipes, {seeds} seeds, {rows} rows: {rates[most]:.1%} at most ({most} points)"
+        yield f"{metric}, {count} recipes, {seeds} seeds, {rows} rows{way}: {rates[most]:.1%} at most ({most} points)"
 
 
 def claims(world: World, tables: int) -> float:

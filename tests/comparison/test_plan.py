@@ -199,6 +199,7 @@ def test_seeds_by_name_and_rates_in_a_list(folder):
         ("train_rows: 2000", "train_rows: 0", "tasks.0.train_rows"),
         ("pooling: mean", "poling: mean", "tasks.0.finetune: unknown key 'poling'; did you mean 'pooling'"),
         ("train_rows: 2000", "metric: bleu", "tasks.0.metric"),
+        ("train_rows: 2000", "metric: [accuracy, macro_f1]", "tasks.0: metric: give one, by which epochs are chosen"),
         ("text_column: sentence", "kind: tagger", "tasks.0.kind: there is no 'tagger'; did you mean 'tagging'"),
         ("text_column: sentence", "kind: [tagging]", "tasks.0"),
         ("text_column: sentence", "kind: regression", "tasks.0.text_column: this key is required"),

@@ -79,6 +79,11 @@ class TaskPlan(Config):
                 if key not in known:
                     text = "a task of the kind " + kind + " has no key '{key}'"
                     raise PydanticCustomError("unknown_key", text, {"key": str(key), "known": known})
+        if isinstance(data.get("metric"), list):
+            raise ValueError(
+                "metric: give one, by which epochs are chosen and recipes ranked; results.json has all of them, and a "
+                "task that is given twice, with a name and a metric each, has verdicts on both"
+            )
         parted = {key: values[key] for key in ("name", "finetune") if key in values}
         if (rows := data.get("train_rows")) == ALL or isinstance(rows, list):
             data |= {"train_rows": None}
