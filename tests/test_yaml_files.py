@@ -95,6 +95,7 @@ REFUSED = [
     (TENFOLD, "values, aliases counted each time"),
     (CHAIN, f"more than {DEEPEST} lists and mappings"),
     ("a: b: c", "file.yaml: not valid YAML"),
+    ("a:\n\tb: 1\n", "; indent with spaces, and not with tabs"),
     *((f"title: {text}", "a text that begins with a sign of YAML's is quoted, 'like this'") for text in SIGNS),
     ("a: 1\n---\nb: 2", "another document"),
     ("a: \0", "control characters"),

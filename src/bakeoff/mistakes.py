@@ -36,7 +36,7 @@ Paths = Callable[[], list[tuple[str, ...]]]
 def in_one_line(items: Sequence[Any], values: Any, paths: Paths) -> str:
     """The first of pydantic's errors, see `_describe`, and the number of the others."""
     more = [f"and {len(items) - _PROBLEMS:,} more"] if len(items) > _PROBLEMS else []
-    return "; ".join([*(_describe(item, values, paths) for item in items[:_PROBLEMS]), *more])
+    return "; ".join([*dict.fromkeys(_describe(item, values, paths) for item in items[:_PROBLEMS]), *more])
 
 
 def relevant(items: Sequence[Any]) -> Sequence[Any]:
@@ -80,6 +80,8 @@ def _describe(item: Any, values: Any, paths: Paths) -> str:
         message = f"{message}, not {_shortened(_as_written(node))}"
         if item["type"] == "string_type" and isinstance(node, bool | int | float):
             message += f'; quote it, "{_as_written(node)}"'
+        elif item["type"] == "string_type" and node is None:
+            message += "; a text that begins with # is quoted"
     return f"{'.'.join(path)}: {message}" if path else message
 
 

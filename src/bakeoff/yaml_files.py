@@ -155,6 +155,8 @@ def parse_value(text: str, where: str) -> Any:
 def _begins_a_value(text: str, mark: yaml.Mark | None) -> str:
     """Advice where a value begins with a sign of YAML at the place of an error; else empty."""
     lines = text.split("\n")
+    if mark is not None and mark.line < len(lines) and re.match(r" *\t", lines[mark.line]):
+        return "; indent with spaces, and not with tabs"
     near = [] if mark is None else [lines[at] for at in (mark.line, mark.line - 1) if 0 <= at < len(lines)]
     if any(_SIGNS.match(line) for line in near[:1]):
         return "; a text that begins with a sign of YAML's is quoted, 'like this'"

@@ -105,6 +105,15 @@ def test_where_recipes_are_compared_with_a_baseline_alone_none_is_the_cheapest_o
     assert any(each.level for each in choices(results, results.analyses[0]))  # the baseline is the best one itself
 
 
+def test_costs_that_differ_by_less_than_measurements_do_are_equal():
+    points = [(640.0, 0.80), (642.0, 0.79), (600.0, 0.79)]
+    assert front(points) == [True, False, True]
+    assert front(points, 0.05) == [True, False, True]
+    assert front([(640.0, 0.80), (620.0, 0.79)]) == [True, True]
+    assert front([(640.0, 0.80), (620.0, 0.79)], 0.05) == [True, False]
+    assert front([(640.0, 0.80), (620.0, 0.80)], 0.05) == [True, True]
+
+
 def test_with_a_margin_the_cheapest_is_one_that_is_shown_to_be_within_it():
     results = level(make_results(tasks=("T",)), "gpt-tiny", "bert-mini")
     (analysis,) = results.analyses

@@ -329,14 +329,14 @@ def test_settings_that_matter_to_one_recipe_or_task_are_taken(write, tmp_path):
             {"recipe": "gpt-tiny.yaml", "name": "again", "set": {"training.checkpoint_minutes": 1}},
             "training.checkpoint_minutes",
         ),
-        ({"recipe": "copy.yaml", "name": "again"}, "recipe"),
+        ({"recipe": "copy.yaml", "name": "again"}, "the one says what the other says"),
         ({"recipe": "gpt-tiny.yaml", "name": "again", "budget": "steps=10"}, "budget"),
     ],
 )
 def test_one_recipe_under_two_names_is_refused(write, tmp_path, other, why):
     write()
     (tmp_path / "copy.yaml").write_text((tmp_path / "gpt-tiny.yaml").read_text())
-    why = f": {why} changes nothing that is compared" if why else ""
+    why = f": {why}{' changes nothing that is compared' * (' ' not in why)}" if why else ""
     with pytest.raises(UserError, match=f"^recipes gpt-tiny and “again” are the same under two names{why}; leave one"):
         forecast_comparison(write(recipes=["gpt-tiny.yaml", other]), tmp_path / "out", jobs=1)
     apart = {**other, "budget": "steps=9"}

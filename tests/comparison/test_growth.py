@@ -44,6 +44,12 @@ def test_seeds_are_added_and_nothing_runs_twice(folder):
     assert once_more.looks == [3, 5]
 
 
+def test_seeds_are_added_to_all_recipes(folder):
+    go(folder, FakeEngine())
+    with pytest.raises(UserError, match=r"^--add-seeds: all recipes .* over the same seeds; leave --only out$"):
+        compare(plan(folder), folder / "out", engine=FakeEngine(), only=["one"], add_seeds=1)
+
+
 def every_difference(node):
     """All differences of an analysis, whichever family they belong to."""
     if isinstance(node, Difference):

@@ -209,6 +209,10 @@ def test_every_place_says_it(tmp_path, capsys):
     changed = results.model_copy(update={"recipes": [first, other]})
     assert any("otherwise (clip and finetune) has changed nothing here." in line for line in cautions(changed))
     assert not any("same answer to every" in line for line in cautions(make_results(names=["one", "two"])))
+    once = results.model_copy(
+        update={"analyses": [results.analyses[0], make_results(names=["one", "two"]).analyses[1]]}
+    )
+    assert not any("same answer to every" in line for line in cautions(once))
     against = results.model_copy(update={"baseline": "two"})
     assert "identical in every row and seed: “one”" in " ".join(findings(against).details)
 

@@ -15,9 +15,12 @@ from test_execution import FakeEngine, folder, plan  # noqa: F401
 
 from bakeoff.comparison.execution import compare
 from bakeoff.comparison.planning.grid import GridFacts
+from bakeoff.comparison.reporting import latex as latex_tables
+from bakeoff.comparison.reporting import markdown_report
 from bakeoff.comparison.reporting.cautions import cautions
 from bakeoff.comparison.reporting.latex import latex, write_latex
 from bakeoff.comparison.reporting.markdown_report import write_markdown
+from bakeoff.comparison.reporting.plain_cells import Cell, PlainTable
 from bakeoff.comparison.reporting.plain_tables import difference_from, plain_tables
 from bakeoff.comparison.reporting.report import write_report
 from bakeoff.display.markdown import sentence
@@ -185,9 +188,24 @@ def test_markdown_has_the_tables_of_the_page(tmp_path):
         here = [part for name, part in parts.items() if name == title or name.startswith(f"{title}: ")]
         found = "\n".join(here)
         assert sections[title].count("<table>") == len(re.findall(r"^\|---", found, re.MULTILINE)) > 0
+        assert "in charts" not in found.lower()
         numbers = re.findall(r"<td>([^<]+)<", sections[title])
         assert numbers
         assert all(visible(number) in found for number in numbers), title
+
+
+def test_a_space_before_what_is_in_bold_stays(tmp_path, monkeypatch):
+    cell = Cell("DESC 2/3; ", False, [Cell("ENTY 1/3", True), Cell(" and more")])
+    table = PlainTable("rows", "Rows", "Texts.", ["Row", "said"], [[Cell("1"), cell]], {1})
+    for module in (markdown_report, latex_tables):
+        monkeypatch.setattr(module, "plain_tables", lambda results: [table])
+    write_markdown(make_results(), tmp_path / "report.md")
+    write_latex(make_results(), tmp_path / "tables.tex")
+    page, tables = ((tmp_path / name).read_text(encoding="utf-8") for name in ("report.md", "tables.tex"))
+    assert "| 1 | DESC 2/3; **ENTY 1/3** and more |" in page
+    assert "|---|---|\n" in page  # text is at the left
+    assert r"1 & DESC 2/3; \textbf{ENTY 1/3} and more \\" in tables
+    assert r"\begin{tabular}{ll}" in tables
 
 
 def test_an_ablation_says_how_far_every_recipe_is_from_the_first_of_the_plan(results):

@@ -56,6 +56,16 @@ def test_where_no_budget_is_shown_to_pay_the_sentence_does_not_begin_with_one():
     assert "by the means alone it gains from" in said
 
 
+def test_recipes_that_never_gain_from_pre_training_are_named_in_one_sentence():
+    made = [point(at, {"a": 0.7, "b": 0.7}, {"a": 0.7, "b": 0.7}) for at in (10, 100)]
+    results = make_results(tasks=("TREC, 10 rows", "TREC, 100 rows"))
+    said = [each for each in series_sentences(results, series("TREC", "rows", made, False)) if "no gain" in each]
+    assert said == [
+        "On TREC, no gain of “a” and “b” from pre-training could be shown with any number of rows, all of them tested "
+        "together."
+    ]
+
+
 def test_a_gain_that_only_its_own_point_shows_is_said_to_be_lost_by_the_correction_for_all():
     """The section on gains shows it by the correction of that point, and would be contradicted."""
     points = []

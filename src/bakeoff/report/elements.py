@@ -27,9 +27,9 @@ def items(texts: Iterable[str]) -> str:
     return "".join(f"<li>{text}</li>" for text in set_as_code)
 
 
-def note(text: str) -> str:
-    """A paragraph of remarks in small type."""
-    return f'<p class="note">{escape(text, quote=False)}</p>'
+def note(text: str, *, of_charts: bool = False) -> str:
+    """A paragraph of remarks in small type; `of_charts`: on what the charts below it show."""
+    return f'<p class="note{" of-charts" * of_charts}">{escape(text, quote=False)}</p>'
 
 
 def opening(

@@ -155,8 +155,8 @@ def until_a_loss(values: Any) -> Any:
     asked = [key for key in UNTIL_A_LOSS if key in budget]
     if len(asked) != 1 or {*budget} != {*asked, "at_most"} or {*UNTIL_A_LOSS.values()} & {*values}:
         raise ValueError(
-            "budget: give a text, or {held_out: 3.2, at_most: steps=1000}, or bits_per_byte in place of held_out; both "
-            "of them and no other"
+            "budget: give a text such as tokens=5M, or {held_out: 3.2, at_most: steps=1000}, or bits_per_byte in place "
+            "of held_out; both of them and no other"
         )
     (key,) = asked
     if isinstance(loss := budget[key], bool) or not isinstance(loss, int | float) or loss <= 0:

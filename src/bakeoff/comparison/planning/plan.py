@@ -131,6 +131,13 @@ class Plan(Config):
     def _points(cls, value: list[TaskPlan]) -> list[TaskPlan]:
         return [each for task in value for each in task.expanded()]
 
+    @field_validator("budget", mode="before")
+    @classmethod
+    def _with_a_unit(cls, value: Any) -> Any:
+        if isinstance(value, int | float):
+            raise ValueError("give a unit and how many, such as tokens=5M, minutes=10 or steps=1000")
+        return value
+
     @field_validator("budget")
     @classmethod
     def _known_budget(cls, value: str | None) -> str | None:

@@ -29,9 +29,15 @@ def label_of(recipe: str) -> str:
 
 
 def elsewhere(name: str, folder: Path) -> str | None:
-    """The source of weights that a name stands for: a folder's absolute path, or a name on the Hub; None: neither."""
+    """The source of weights that a name stands for: a folder's absolute path, or a name on the Hub; None: neither.
+
+    A name on the Hub is one whose first part is no folder here.
+    """
     path = (folder / Path(name).expanduser()).resolve()
-    return str(path) if path.is_dir() else name if HUB.fullmatch(name) else None
+    if path.is_dir():
+        return str(path)
+    # Beside other runs, what is not there is a run that is missing, and no name on the Hub.
+    return name if HUB.fullmatch(name) and not path.parent.is_dir() else None
 
 
 def of_seed(source: str, seed: int) -> str:

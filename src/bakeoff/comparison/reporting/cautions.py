@@ -92,7 +92,7 @@ def _failures(results: Results) -> Iterator[str]:
 def _later(results: Results) -> Iterator[str]:
     if results.later:
         later = quoted_list(results.later)
-        yield f"Not trained yet: {later}. The same plan, without --only, trains all of its recipes."
+        yield f"Not all trained yet: {later}. The same plan, without --only, trains all of its recipes."
 
 
 def _without_transfer(results: Results) -> Iterator[str]:

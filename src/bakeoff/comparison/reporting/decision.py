@@ -30,6 +30,8 @@ class Cost(NamedTuple):
     """The function that makes a cell of a value."""
     least: str
     """The words for the recipe with the least of it: the quickest."""
+    noise: float = 0.0
+    """The share by which two measurements of equal recipes may differ; less than that is no difference of cost."""
 
 
 def milliseconds(value: float) -> str:
@@ -39,10 +41,12 @@ def milliseconds(value: float) -> str:
 
 
 COSTS = (
-    Cost("latency", "latency", "latency, ms", 1e-3, milliseconds, "the quickest"),
+    Cost("latency", "latency", "latency, ms", 1e-3, milliseconds, "the quickest", 0.05),
     Cost("parameters", "parameters", "parameters, millions", 1e6, quantity, "the smallest"),
-    Cost("memory", "memory", "peak memory of pre-training, MiB", 2.0**20, memory, "the one with the least memory"),
-    Cost("training", "pre-training", "time of pre-training, minutes", 60.0, duration, "the one trained quickest"),
+    Cost(
+        "memory", "memory", "peak memory of pre-training, MiB", 2.0**20, memory, "the one with the least memory", 0.05
+    ),
+    Cost("training", "pre-training", "time of pre-training, minutes", 60.0, duration, "the one trained quickest", 0.05),
 )
 """The costs in the order of columns and charts."""
 
@@ -67,10 +71,17 @@ class Choice(NamedTuple):
     """Whether it is a recipe."""
 
 
-def front(points: Sequence[tuple[float, float]]) -> list[bool]:
-    """Whether each of some points (cost, value) is on the Pareto front, with less cost and more value better."""
+def front(points: Sequence[tuple[float, float]], noise: float = 0.0) -> list[bool]:
+    """Whether each of some points (cost, value) is on the Pareto front, with less cost and more value better.
+
+    Costs that differ by no more than the share `noise` are equal.
+    """
+    most = 1 + noise
     return [
-        not any(other[0] <= cost and other[1] >= value and (other[0] < cost or other[1] > value) for other in points)
+        not any(
+            other[0] <= cost * most and other[1] >= value and (other[0] * most < cost or other[1] > value)
+            for other in points
+        )
         for cost, value in points
     ]
 
@@ -134,7 +145,8 @@ def costs(results: Results, entry: RecipeEntry, task: str) -> dict[str, float]:
 def on_front(measure: ShownMetric, those: Sequence[Choice], cost: str) -> set[str]:
     """The labels of the choices on the Pareto front of the score and a cost; choices without the cost are left out."""
     known = [each for each in those if cost in each.costs]
-    marks = front([(each.costs[cost], measure.gain(each.score)) for each in known])
+    noise = next(each.noise for each in COSTS if each.name == cost)
+    marks = front([(each.costs[cost], measure.gain(each.score)) for each in known], noise)
     return {each.label for each, mark in zip(known, marks, strict=True) if mark}
 
 

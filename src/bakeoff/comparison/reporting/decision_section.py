@@ -69,9 +69,10 @@ def decision_section(results: Results, figures: Mapping[str, Sequence[Figure]]) 
         "<h2>Score against cost</h2>",
         note(
             f"{_measured(results)}Bold: on the Pareto front, so that no other has at least this score at no more of "
-            "this cost; in charts the line joins these. “Enough”: the recipe with the least of this cost among those "
-            f"that {good}."
+            "this cost (of what is measured, differences of up to 5 % are none). “Enough”: the recipe with the least "
+            f"of this cost among those that {good}."
         ),
+        note("In charts the line joins the recipes on the front.", of_charts=True),
         legend(colours(results)),
     ]
     for analysis in (each for each in results.analyses if each.task in figures):

@@ -77,15 +77,16 @@ def _lines(table: PlainTable) -> Iterator[str]:
     yield rf"\caption{{{latex(f'{table.title}. {table.caption}'.strip())}}}"
     yield rf"\label{{tab:{table.name}}}"
     yield FITTING
-    yield rf"\begin{{tabular}}{{l{'r' * (len(table.head) - 1)}}}"
+    sides = ["l" if at in table.words else "r" for at in range(1, len(table.head))]
+    yield rf"\begin{{tabular}}{{l{''.join(sides)}}}"
     yield r"\toprule"
     first, *others = table.head
-    heads = [_broken(first, HEADING, "l"), *(_broken(name, HEADING, "r") for name in others)]
+    heads = [_broken(first, HEADING, "l"), *map(_broken, others, [HEADING] * len(others), sides)]
     yield rf"{' & '.join(heads)} \\"
     yield r"\midrule"
     for row in table.rows:
         name, *cells = row
-        yield rf"{_after_a_break(' & '.join([_broken(name.text, NAME, 'l'), *map(_cell, cells)]))} \\"
+        yield rf"{_after_a_break(' & '.join([_broken(name.text, NAME, 'l'), *map(_cell, cells, sides)]))} \\"
     yield r"\bottomrule"
     yield r"\end{tabular}}"
     yield r"\end{table}"
@@ -105,12 +106,14 @@ def _after_a_break(line: str) -> str:
     return f"{{}}{line}" if line.startswith(("[", "*")) else line
 
 
-def _cell(cell: Cell) -> str:
+def _cell(cell: Cell, side: str) -> str:
     if len(cell.whole) > NAME:
-        return _broken(cell.whole, NAME, "r")
+        return _broken(cell.whole, NAME, side)
     return "".join(
-        rf"\textbf{{{latex(run.text)}}}"
-        if run.strong and run.text
-        else " " * run.text.startswith(" ") + latex(run.text)
-        for run in cell.runs
+        rf"\textbf{{{latex(run.text)}}}" if run.strong and run.text else _spaced(run.text) for run in cell.runs
     )
+
+
+def _spaced(value: str) -> str:
+    """A text with the spaces at its ends, which part it from what is in bold."""
+    return f"{' ' * value.startswith(' ')}{latex(value)}{' ' * value.endswith(' ')}"

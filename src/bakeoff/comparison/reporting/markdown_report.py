@@ -42,7 +42,7 @@ def _list(sentences: list[str]) -> str:
 
 def _lines(table: PlainTable) -> Iterator[str]:
     yield f"| {' | '.join(map(cell, table.head))} |"
-    yield f"|---{'|---:' * (len(table.head) - 1)}|"
+    yield f"|---{''.join('|---' if at in table.words else '|---:' for at in range(1, len(table.head)))}|"
     for row in table.rows:
         yield f"| {' | '.join(map(_cell, row))} |"
 

@@ -1,6 +1,6 @@
 """Tables of plain cells, from which Markdown and LaTeX are made."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 
@@ -38,3 +38,5 @@ class PlainTable(NamedTuple):
     """The names of the columns."""
     rows: Sequence[Sequence[Cell]]
     """The rows."""
+    words: Collection[int] = ()
+    """The columns of text, beside the first, by number from 0 on; the others are numbers."""

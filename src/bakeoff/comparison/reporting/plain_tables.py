@@ -111,7 +111,9 @@ def _scores(results: Results, measures: Mapping[str, ShownMetric]) -> PlainTable
     caption = f"Mean{' ± standard deviation' * (len(results.finished_seeds) > 1)} over {seeds} on test, "
     caption += "with pre-trained weights."
     if any(best.values()):
-        caption += " Bold: the best mean and those next to it, down to the first that is worse beyond the noise."
+        caption += (
+            " Bold: the best mean of a recipe and those next to it, down to the first that is worse beyond the noise."
+        )
     return PlainTable("scores", "Scores", caption, ["Recipe", *_heads(measures)], rows)
 
 

@@ -118,8 +118,8 @@ def _scores(results: Results, figures: list[Figure]) -> str:
     """The section of the scores: the table, the dots, and the differences with their verdicts."""
     claim = claims(results)
     bold = (
-        "Bold: the best mean and those next to it, down to the first that is worse beyond the noise; gains that exceed "
-        "the noise."
+        "Bold: the best mean of a recipe and those next to it, down to the first that is worse beyond the noise; gains "
+        "that exceed the noise."
         if claim
         else f"Nothing is marked as best: that takes {SEEDS_FOR_A_CLAIM} seeds."
     )

@@ -23,8 +23,8 @@ MOSTLY = 0.8
 """The share of a task's fine-tunings that say that their range of rates ends too early."""
 
 NOT_SEARCHED = (
-    "The learning rates{} are the recipes' own, not searched here: a difference may be one of learning rates and not "
-    "of models. `search` in the plan searches them."
+    "The learning rates{} are those of recipes and plan, not searched here: a difference may be one of learning rates "
+    "and not of models. `search` in the plan searches them."
 )
 """The caution of a comparison without searches; braces stand for the trainings that it is about, where not for all."""
 

@@ -46,14 +46,19 @@ class _TableReader(HTMLParser):
         self._head: list[str] = []
         self._rows: list[list[Cell]] = []
         self._runs: list[tuple[str, bool]] | None = None  # of what is being read, in bold or not
-        self._bold = self._small = False
+        self._words: set[int] = set()  # the columns of text
+        self._bold = self._small = self._of_charts = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Begin a heading, a note, a table, a row or a cell."""
+        classes = dict(attrs).get("class") or ""
+        self._of_charts = "of-charts" in classes
         if tag in ("h2", "h3", "p", "th", "td"):
             self._runs = []
+            if tag == "th" and classes == "text":
+                self._words.add(len(self._rows[-1]))
         elif tag == "table":
-            self._head, self._rows = [], []
+            self._head, self._rows, self._words = [], [], set()
         elif tag == "tr":
             self._rows.append([])
         elif tag == "b":
@@ -73,7 +78,7 @@ class _TableReader(HTMLParser):
             self._headings[tag] = text
             if tag == "h2":
                 self._headings["h3"], self._notes = "", []
-        elif tag == "p":
+        elif tag == "p" and not self._of_charts:
             self._notes.append(text)
         elif tag in ("th", "td"):
             self._rows[-1].append(_cell(self._runs or []))
@@ -87,7 +92,7 @@ class _TableReader(HTMLParser):
         elif tag == "table":
             title = ": ".join(filter(None, self._headings.values()))
             name = f"{self.name}-{len(self.tables) + 1}"
-            self.tables.append(PlainTable(name, title, " ".join(self._notes), self._head, self._rows))
+            self.tables.append(PlainTable(name, title, " ".join(self._notes), self._head, self._rows, self._words))
             self._notes = []
 
     def handle_data(self, data: str) -> None:

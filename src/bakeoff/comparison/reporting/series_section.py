@@ -48,9 +48,13 @@ def series_section(results: Results, figures: Sequence[Figure | None]) -> str:
         parts += [
             f"<h2>{heading}</h2>",
             note(
-                f"{ABOUT[scale]} Line: mean over seeds, pre-trained; dashed: from scratch; bar: the 95 % interval; "
-                "grey: what learns without a neural network. The p-values are corrected for all pairs and all points "
-                "together."
+                f"{ABOUT[scale]} The p-values are corrected for all pairs and all points together, so that they are "
+                "larger than those of a single point in its own table."
+            ),
+            note(
+                "Line: mean over seeds, pre-trained; dashed: from scratch; bar: the 95 % interval; grey: what learns "
+                "without a neural network.",
+                of_charts=True,
             ),
             legend({label: (colour, [1, 0]) for label, (colour, _) in style.items()}),
         ]

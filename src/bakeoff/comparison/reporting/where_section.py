@@ -115,7 +115,7 @@ def _lengths(measure: ShownMetric, analysis: Analysis, baseline: Baseline | None
     if baseline is not None and all(part.baseline is not None for part in parts):
         cells = "".join(f"<td>{measure.value(part.baseline or 0.0)}</td>" for part in parts)
         rows.append(f'<tr class="baseline"><th scope="row">{escape(baseline.name)}</th>{cells}</tr>')
-    heading = note(f"Lengths: {measure.heading} on test rows by the number of their characters.")
+    heading = note(f"Lengths: {measure.heading} on test rows by the number of their characters, with 95 % intervals.")
     return heading + frame(head(["Recipe", *map(length_text, parts)]), rows)
 
 

@@ -1,6 +1,7 @@
 """Seeds that are added to a finished comparison, and the record of the verdicts that were seen before."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,6 +53,16 @@ class _Written(Record):
     looks: list[int] = Field(default=[])
     seen: list[list[int]] = Field(default=[])
     """Missing in files of older versions, whose comparisons have only grown."""
+
+
+def require_of_all(add_seeds: int | None, only: Sequence[str]) -> None:
+    """Refuse seeds that are to be added for some recipes alone: all are compared over the same seeds.
+
+    Raises:
+        UserError: both are given.
+    """
+    if add_seeds is not None and only:
+        raise UserError("--add-seeds: all recipes are compared over the same seeds; leave --only out")
 
 
 def require_number(add_seeds: int | None) -> None:

@@ -89,6 +89,8 @@ def require_different_recipes(planned: PlannedTrainings) -> None:
         idle = sorted(same.changed_otherwise(item))
         changes = verb(len(idle), "changes", "change")
         why = f": {listed(idle)} {changes} nothing that is compared" if idle else ""
+        if idle == ["recipe"]:
+            why = ": the one says what the other says"
         names = f"{quoted(same.name)} and {quoted(item.name)}"
         raise UserError(f"recipes {names} are the same under two names{why}; leave one of them out")
 
