@@ -97,6 +97,8 @@ REFUSED = [
     ("a: b: c", "file.yaml: not valid YAML"),
     ("a:\n\tb: 1\n", "; indent with spaces, and not with tabs"),
     *((f"title: {text}", "a text that begins with a sign of YAML's is quoted, 'like this'") for text in SIGNS),
+    ("- a: " * 60 + "x\n  y: 'z", "not valid YAML"),
+    ("- " * 60 + "a: " * 10 + "x", "not valid YAML"),
     ("a: 1\n---\nb: 2", "another document"),
     ("a: \0", "control characters"),
 ]

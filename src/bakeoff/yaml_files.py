@@ -30,7 +30,7 @@ _COLON = re.compile(r"mapping values are not allowed|.*expected ',' or")
 _QUOTE = '; if a text has a colon in it, quote it, "like: this"'
 
 
-_SIGNS = re.compile(r"""\s*(?:- |[^\s"'\[{#][^:]*: )+(?=[\[\]{}*&@%`"'!|>,?])""")
+_SIGNS = re.compile(r"""\s*(?:- |[^\s"'\[{#-][^:]*: )+(?=[\[\]{}*&@%`"'!|>,?])""")
 """The beginning of a line up to a value that begins with a sign that YAML takes for its own."""
 
 
@@ -155,10 +155,10 @@ def parse_value(text: str, where: str) -> Any:
 def _begins_a_value(text: str, mark: yaml.Mark | None) -> str:
     """Advice where a value begins with a sign of YAML at the place of an error; else empty."""
     lines = text.split("\n")
-    if mark is not None and mark.line < len(lines) and re.match(r" *\t", lines[mark.line]):
+    line = lines[mark.line] if mark is not None and mark.line < len(lines) else ""
+    if re.match(r" *\t", line):
         return "; indent with spaces, and not with tabs"
-    near = [] if mark is None else [lines[at] for at in (mark.line, mark.line - 1) if 0 <= at < len(lines)]
-    if any(_SIGNS.match(line) for line in near[:1]):
+    if _SIGNS.match(line):
         return "; a text that begins with a sign of YAML's is quoted, 'like this'"
     return ""
 

@@ -88,7 +88,7 @@ def test_only_some_recipes_now_and_the_rest_later_into_the_same_folder(folder):
     assert work(some) == (3, 6)
     assert [entry.label for entry in first.recipes] == ["two"]
     assert first.later == ["one", "three, clip 1", "three, clip 2"]
-    assert any(each.startswith("Not trained yet: “one”, “three, clip 1” and") for each in cautions(first))
+    assert any(each.startswith("Not all trained yet: “one”, “three, clip 1” and") for each in cautions(first))
     second = go(folder, cells, **plan, only=["three"])
     assert work(cells) == (6, 9)  # from scratch the cells are one model
     assert [entry.label for entry in second.recipes] == ["two", "three, clip 1", "three, clip 2"]
