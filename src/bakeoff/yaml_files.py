@@ -146,14 +146,14 @@ def parse_value(text: str, where: str) -> Any:
         line = f" line {mark.line + 1}" if mark and "\n" in text else ""
         problem = " ".join(str(getattr(error, "problem", None) or error).split())
         kind = "" if isinstance(error, _Refused) else "not valid YAML: "
-        advice = _QUOTE if _COLON.match(problem) else _begins_a_value(text, mark) if kind else ""
+        advice = _QUOTE if _COLON.match(problem) else _advice_on(text, mark) if kind else ""
         raise UserError(f"{where}{line}: {kind}{problem}{advice}") from None
     except (ValueError, LookupError, TypeError) as error:  # a tag such as !!bool before something else
         raise UserError(f"{where}: not valid YAML: {error}") from None
 
 
-def _begins_a_value(text: str, mark: yaml.Mark | None) -> str:
-    """Advice where a value begins with a sign of YAML at the place of an error; else empty."""
+def _advice_on(text: str, mark: yaml.Mark | None) -> str:
+    """Advice on a tab, or a value that begins with a sign of YAML, in the line of an error; else empty."""
     lines = text.split("\n")
     line = lines[mark.line] if mark is not None and mark.line < len(lines) else ""
     if re.match(r" *\t", line):

@@ -33,6 +33,7 @@ def read(folder, items, **changes):
         ),
         ({"set": {"budget": "steps=3"}}, "budget: it is no key of a recipe; in a plan it stands beside `recipe`"),
         ({"budget": "years=5"}, "recipes.0.budget: unknown unit 'years'"),
+        ({"budget": 60}, "recipes.0.budget: give a unit and how many, such as tokens=5M"),
         ({"budget": "steps=0"}, "recipes.0.budget: steps=0 is no training; give 0"),
         ({"budget": 0}, "recipes.0: budget: 0: what is compared as it is, is a run or a model; name it as `recipe`"),
         ({"start": "./mine", "budget": 0}, "budget: 0: what is compared as it is, is a run or a model"),

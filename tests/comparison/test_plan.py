@@ -148,6 +148,7 @@ def test_seeds_by_name_and_rates_in_a_list(folder):
         ),
         ("budget: minutes=10\n", "", "budget: this key is required, unless every recipe has a budget"),
         ("minutes=10", "years=10", "budget: unknown unit 'years'"),
+        ("minutes=10", "60", "budget: give a unit and how many, such as tokens=5M"),
         (
             "minutes=10",
             "loss=5.0",

@@ -14,7 +14,7 @@ from bakeoff.comparison.planning.plan import Plan
 from bakeoff.comparison.results import LATEX, MARKDOWN, RESULTS, Failure, Results
 from bakeoff.comparison.results_csv import write_csv
 from bakeoff.comparison.running.engine import Engine
-from bakeoff.comparison.running.growth import Growth, grown, require_number, require_of_all
+from bakeoff.comparison.running.growth import Growth, grown, require_number
 from bakeoff.comparison.running.latency import Latencies
 from bakeoff.comparison.running.layers import layers_of_recipes, similarities_of_recipes
 from bakeoff.comparison.running.opened import Opened
@@ -78,8 +78,7 @@ def compare(
         require_one_process(out)
     asked = Asked(jobs, ray)
     asked.require_cluster()
-    require_number(add_seeds)
-    require_of_all(add_seeds, only)
+    require_number(add_seeds, only)
     plan, growth = grown(plan if isinstance(plan, Plan) else Plan.read(plan), Path(out), add_seeds)
     plan.require_recipes(only)
     those = asked if engine is None and workers is None else None

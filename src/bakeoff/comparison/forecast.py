@@ -10,7 +10,7 @@ from bakeoff.comparison.label_curves import require_different_rows
 from bakeoff.comparison.planning.plan import Plan
 from bakeoff.comparison.running.engine import Engine
 from bakeoff.comparison.running.equal_trainings import first_of_equals
-from bakeoff.comparison.running.growth import grown, require_number, require_of_all
+from bakeoff.comparison.running.growth import grown, require_number
 from bakeoff.comparison.running.opened import Opened
 from bakeoff.comparison.running.planned import (
     AnyTraining,
@@ -61,8 +61,7 @@ def forecast_comparison(
         UserError: a mistake in the plan that `compare` would refuse before its first training.
     """
     say, asked = progress or (lambda line: None), Asked(jobs, ray)
-    require_number(add_seeds)
-    require_of_all(add_seeds, only)
+    require_number(add_seeds, only)
     plan, _ = grown(plan if isinstance(plan, Plan) else Plan.read(plan), Path(out), add_seeds)
     plan.require_recipes(only)
     with TemporaryDirectory() as aside:

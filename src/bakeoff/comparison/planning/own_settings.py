@@ -28,12 +28,16 @@ UNTIL_A_LOSS = {"held_out": "until_loss", "bits_per_byte": "until_bits_per_byte"
 """The losses that a plan's budget may last until, with the plan's keys that they become."""
 
 
-def known_budget(value: str) -> str:
-    """A budget as it is, if it is one.
+def known_budget(value: Any) -> Any:
+    """A budget as it is, if it is one; what is no text at all is left to its field.
 
     Raises:
         ValueError: it is none, in words.
     """
+    if isinstance(value, int | float):
+        raise ValueError("give a unit and how many, such as tokens=5M, minutes=10 or steps=1000")
+    if not isinstance(value, str):
+        return value
     unit, _, amount = value.partition("=")
     if unit in UNTIL_A_LOSS or unit == "loss":
         key = unit if unit in UNTIL_A_LOSS else "held_out"
@@ -71,17 +75,12 @@ class OwnSettings(Config):
 
     @field_validator("budget", mode="before")
     @classmethod
-    def _nothing(cls, value: Any) -> Any:
+    def _known(cls, value: Any) -> Any:
         if isinstance(value, Mapping):
             raise ValueError("the plan's budget alone lasts until a loss; give a recipe one such as steps=1000")
-        return AS_IT_IS if value == 0 and not isinstance(value, bool) else value
-
-    @field_validator("budget")
-    @classmethod
-    def _known(cls, value: str | None) -> str | None:
-        if value is None or value == AS_IT_IS:
-            return value
-        unit, _, amount = value.partition("=")
+        if value == AS_IT_IS or (value == 0 and not isinstance(value, bool)):
+            return AS_IT_IS
+        unit, _, amount = value.partition("=") if isinstance(value, str) else ("", "", "")
         if unit in Budget.model_fields and amount.strip(" 0.") == "" and "0" in amount:
             raise ValueError(f"{value} is no training; give 0, and the recipe is compared as it is")
         return known_budget(value)

@@ -133,15 +133,8 @@ class Plan(Config):
 
     @field_validator("budget", mode="before")
     @classmethod
-    def _with_a_unit(cls, value: Any) -> Any:
-        if isinstance(value, int | float):
-            raise ValueError("give a unit and how many, such as tokens=5M, minutes=10 or steps=1000")
-        return value
-
-    @field_validator("budget")
-    @classmethod
-    def _known_budget(cls, value: str | None) -> str | None:
-        return None if value is None else known_budget(value)
+    def _known_budget(cls, value: Any) -> Any:
+        return known_budget(value)
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:

@@ -10,6 +10,7 @@ from pydantic import Field, PrivateAttr, ValidationInfo, field_validator, model_
 from bakeoff.comparison.planning.grid import RECIPE, Cell, Factors, cells_of, keys_of
 from bakeoff.comparison.planning.own_settings import FROM_CHANCE, OwnSettings
 from bakeoff.comparison.planning.recipe_sources import SEED, YAML, elsewhere, found_corpus, label_of, of_seed, source_of
+from bakeoff.config import differing
 from bakeoff.errors import UserError
 from bakeoff.overrides import overlap, within
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
@@ -21,16 +22,16 @@ Name = Annotated[str, Field(min_length=1, max_length=LONGEST)]
 GRID = "grid"
 """The name of a plan's grid over several recipes."""
 
+REMARKS = ("paper", "published")
+"""Keys of a recipe that say where it comes from."""
+
 NO_EFFECT = {
     "training.budget": "a recipe's budget is its `budget` in the plan, or else that of the plan",
     "training.average_last": "the weights at the end are compared, and no mean of the last ones",
     "name": "the report names a recipe by `name` beside `recipe`",
-    **dict.fromkeys(("paper", "published"), "it is a remark, and changes nothing that is trained"),
+    **dict.fromkeys(REMARKS, "it is a remark, and changes nothing that is trained"),
 }
 """Keys of a recipe whose values, and those of all keys below, a comparison does not use, with the reasons."""
-
-REMARKS = ("name", "paper", "published")
-"""Keys of a recipe that change nothing that is trained."""
 
 TOKENIZER = "tokenizer"
 """The section of a recipe that its text decides, which a plan prepares anew for another one."""
@@ -179,7 +180,7 @@ class RecipePlan(OwnSettings):
     def changed_otherwise(self, other: Self) -> frozenset[str]:
         """The keys that this recipe and another one have otherwise, those of `set` by themselves; not their names."""
         one, two = ({**each.model_dump(mode="json", exclude={"name", "set"}), **each.set} for each in (self, other))
-        return frozenset(key for key in {*one, *two} if one.get(key) != two.get(key))
+        return frozenset(key for key, _, _ in differing(one, two))
 
     def searched_anyway(self, searched: Iterable[str]) -> Iterator[str]:
         """The keys of `set`, or of the grid, whose values a search of these keys replaces."""

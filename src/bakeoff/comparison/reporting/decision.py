@@ -177,8 +177,7 @@ def decisions(results: Results) -> Iterator[str]:
         if chosen is best:
             if sum(each.level is True for each in recipes) > 1:
                 others = as_good(measure, analysis, "it")
-                extreme = "lowest" if measure.task.lower_is_better else "highest"
-                yield f"{start} has the {extreme} mean and is, of those that {others}, {cost.least}: {spent}."
+                yield f"{start} has the {measure.extreme} mean and is, of those that {others}, {cost.least}: {spent}."
             continue
         yield (
             f"{start} is {cost.least} of the recipes that {as_good(measure, analysis, 'the best')}: {spent}, where "

@@ -27,11 +27,11 @@ MOST_TASKS = 3
 def decision_figures(results: Results) -> dict[str, list[Figure]]:
     """Charts of the score against costs that differ, by the name of each task with a choice."""
     figures: dict[str, list[Figure]] = {}
-    tasks = with_a_choice(results)
+    known = with_a_choice(results)
     for number, analysis in enumerate(results.analyses, 1):
-        measure, those = ShownMetric.of(results, analysis.task), choices(results, analysis)
-        if analysis.task not in tasks:
+        if analysis.task not in known:
             continue
+        measure, those = ShownMetric.of(results, analysis.task), known[analysis.task]
         differing = [cost for cost in COSTS if len({each.costs.get(cost.name) for each in those} - {None}) > 1]
         drawn = differing if len(results.analyses) <= MOST_TASKS else differing[:1]
         figures[analysis.task] = [
@@ -46,9 +46,10 @@ def decision_figures(results: Results) -> dict[str, list[Figure]]:
     return figures
 
 
-def with_a_choice(results: Results) -> list[str]:
-    """The names of the tasks with several recipes and baselines to choose from."""
-    return [analysis.task for analysis in results.analyses if len(choices(results, analysis)) > 1]
+def with_a_choice(results: Results) -> dict[str, list[Choice]]:
+    """The recipes and baselines to choose from, by the name of each task that has several."""
+    known = {analysis.task: choices(results, analysis) for analysis in results.analyses}
+    return {task: those for task, those in known.items() if len(those) > 1}
 
 
 def decision_section(results: Results, figures: Mapping[str, Sequence[Figure]]) -> str:

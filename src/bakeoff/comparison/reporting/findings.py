@@ -159,7 +159,6 @@ def _headline(results: Results, standings: dict[str, Standing]) -> str:
 
 def _standing(results: Results, measure: ShownMetric, analysis: Analysis, standing: Standing) -> str:
     mean = measure.amount(analysis.pretrained[standing.best].mean)
-    extreme = "lowest" if measure.task.lower_is_better else "highest"
     start = f"On {quoted(analysis.task)}, {quoted(standing.best)}"
     if standing.next is None:
         return f"{start} reaches {mean}."
@@ -167,7 +166,7 @@ def _standing(results: Results, measure: ShownMetric, analysis: Analysis, standi
     ahead = f"{measure.extent(apart)}{measure.steps} ahead of" if apart else "level with"
     lead = f"{ahead} {quoted(standing.next.second)}"
     if not claims(results):
-        return f"{start} has the {extreme} mean, {mean}, {lead}; that may be chance."
+        return f"{start} has the {measure.extreme} mean, {mean}, {lead}; that may be chance."
     if standing.leads and standing.next.interval:
         low, high = sorted(map(measure.gain, standing.next.interval))
         return f"{start} is best with {mean}, {lead}, the next ({measure.between(low, high)})."
@@ -178,7 +177,7 @@ def _standing(results: Results, measure: ShownMetric, analysis: Analysis, standi
         are = verb(len(standing.equal), "is", "are")
         within = f"{measure.size(analysis.margin)}{measure.steps}"
         notes.append(f"{quoted_list(standing.equal)} {are} equivalent to it within {within}")
-    text = f"{start} has the {extreme} mean, {mean}, but {listed(notes)}"
+    text = f"{start} has the {measure.extreme} mean, {mean}, but {listed(notes)}"
     return f"{text}; {quoted_list(standing.beaten)} did worse beyond the noise." if standing.beaten else f"{text}."
 
 

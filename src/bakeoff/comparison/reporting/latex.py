@@ -109,11 +109,4 @@ def _after_a_break(line: str) -> str:
 def _cell(cell: Cell, side: str) -> str:
     if len(cell.whole) > NAME:
         return _broken(cell.whole, NAME, side)
-    return "".join(
-        rf"\textbf{{{latex(run.text)}}}" if run.strong and run.text else _spaced(run.text) for run in cell.runs
-    )
-
-
-def _spaced(value: str) -> str:
-    """A text with the spaces at its ends, which part it from what is in bold."""
-    return f"{' ' * value.startswith(' ')}{latex(value)}{' ' * value.endswith(' ')}"
+    return cell.marked(latex, r"\textbf{{}}")

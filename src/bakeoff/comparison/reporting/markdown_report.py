@@ -48,13 +48,4 @@ def _lines(table: PlainTable) -> Iterator[str]:
 
 
 def _cell(each: Cell) -> str:
-    return "".join(_bold(cell(run.text)) if run.strong else _spaced(run.text) for run in each.runs)
-
-
-def _bold(shown: str) -> str:
-    return f"**{shown}**" if shown else ""
-
-
-def _spaced(value: str) -> str:
-    """A text with the spaces at its ends, which part it from what is in bold."""
-    return f"{' ' * value.startswith(' ')}{cell(value)}{' ' * value.endswith(' ')}"
+    return each.marked(cell, "**{}**")

@@ -109,6 +109,11 @@ class ShownMetric:
         return " points" if self.task.unit else ""
 
     @property
+    def extreme(self) -> str:
+        """The best mean in a word: highest, or lowest where less is better."""
+        return "lowest" if self.task.lower_is_better else "highest"
+
+    @property
     def bounds(self) -> tuple[float, float]:
         """The lowest and the highest possible value: 0 to 1, -1 to 1, or 0 and more for errors."""
         if self.task.unit:

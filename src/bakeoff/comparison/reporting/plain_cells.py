@@ -1,6 +1,6 @@
 """Tables of plain cells, from which Markdown and LaTeX are made."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 
@@ -18,6 +18,21 @@ class Cell(NamedTuple):
     def runs(self) -> "list[Cell]":
         """The text in parts that are in bold or not."""
         return [Cell(self.text, self.strong), *self.rest]
+
+    def marked(self, shown: Callable[[str], str], bold: str) -> str:
+        """The text in a language of markup.
+
+        Args:
+            shown: a function that gives a text in the language, without the spaces at its ends.
+            bold: what stands around a text in bold, with {} in its place.
+        """
+        parts = []
+        for run in self.runs:
+            text = shown(run.text)
+            if not run.strong:  # the spaces at its ends part it from what is in bold
+                text = f"{' ' * run.text.startswith(' ')}{text}{' ' * run.text.endswith(' ')}"
+            parts.append(bold.replace("{}", text) if run.strong and text else text)
+        return "".join(parts)
 
     @property
     def whole(self) -> str:

@@ -55,22 +55,15 @@ class _Written(Record):
     """Missing in files of older versions, whose comparisons have only grown."""
 
 
-def require_of_all(add_seeds: int | None, only: Sequence[str]) -> None:
-    """Refuse seeds that are to be added for some recipes alone: all are compared over the same seeds.
+def require_number(add_seeds: int | None, only: Sequence[str]) -> None:
+    """Refuse a number of seeds to add that adds none, or more than any comparison has, or adds them for some recipes.
 
     Raises:
-        UserError: both are given.
+        UserError: it is below 1, or above `MOST_SEEDS`; or `only` some recipes are asked for, and all are compared over
+            the same seeds.
     """
     if add_seeds is not None and only:
         raise UserError("--add-seeds: all recipes are compared over the same seeds; leave --only out")
-
-
-def require_number(add_seeds: int | None) -> None:
-    """Refuse a number of seeds to add that adds none, or more than any comparison has.
-
-    Raises:
-        UserError: it is below 1, or above `MOST_SEEDS`.
-    """
     if add_seeds is not None and add_seeds < 1:
         raise UserError(f"--add-seeds: {add_seeds} is below 1; give the number of seeds to add")
     if add_seeds is not None and add_seeds > MOST_SEEDS:

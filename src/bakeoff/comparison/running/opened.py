@@ -11,12 +11,17 @@ from bakeoff import checksums
 from bakeoff.comparison.facts import CorpusFacts
 from bakeoff.comparison.planning.own_settings import AS_IT_IS
 from bakeoff.comparison.planning.plan import Plan
-from bakeoff.comparison.planning.recipe_plan import RecipePlan
 from bakeoff.comparison.planning.task_plan import TaskPlan
 from bakeoff.comparison.results import FIGURES, RESULTS
 from bakeoff.comparison.running.engine import Engine
 from bakeoff.comparison.running.planned import PlannedTrainings
-from bakeoff.comparison.running.refusals import of_each, of_recipe, require_different, require_different_recipes
+from bakeoff.comparison.running.refusals import (
+    of_each,
+    of_recipe,
+    require_different,
+    require_different_recipes,
+    require_used,
+)
 from bakeoff.comparison.running.searches import Searches
 from bakeoff.comparison.running.spendable import BUDGET, Spendable
 from bakeoff.comparison.running.starts import IMPORTED, Starts
@@ -217,23 +222,16 @@ class Opened:
         for task in self.plan.tasks:
             tasks = {item.name: self.plan.task_of(item, task) for item in self.plan.recipes}
             of_each(self.recipes, partial(self._require_finetunable, tasks), f"task {quoted(task.name)}, ")
-            idle = [self.engine.idle_settings(self.recipes[name], of_recipe) for name, of_recipe in tasks.items()]
-            for key in task.finetune.model_fields_set:
-                if all(key in each for each in idle):
-                    raise UserError(
-                        f"task {quoted(task.name)}: finetune: {key} would have no effect: {idle[0][key]}; leave it out"
-                    )
-        for item in self.plan.recipes if self.plan.tasks else []:
-            with of_recipe(item.name):
-                self._require_effect(item)
-
-    def _require_effect(self, item: RecipePlan) -> None:
-        """Refuse settings of a recipe's fine-tunings that change nothing on any task."""
-        tasks = [self.plan.task_of(item, task) for task in self.plan.tasks]
-        idle = [self.engine.idle_settings(self.recipes[item.name], task) for task in tasks]
-        for key in item.finetune:
-            if all(key in each for each in idle):
-                raise UserError(f"finetune: {key} would have no effect: {idle[0][key]}; leave it out")
+        idle = {
+            (item.name, task.name): self.engine.idle_settings(self.recipes[item.name], self.plan.task_of(item, task))
+            for item, task in product(self.plan.recipes, self.plan.tasks)
+        }
+        for task in self.plan.tasks:
+            of_task = [idle[item.name, task.name] for item in self.plan.recipes]
+            require_used(f"task {quoted(task.name)}: ", task.finetune.model_fields_set, of_task)
+        for item in self.plan.recipes:
+            of_item = [idle[item.name, task.name] for task in self.plan.tasks]
+            require_used(f"recipe {quoted(item.name)}: ", item.finetune, of_item)
 
     def _require_finetunable(self, tasks: Mapping[str, TaskPlan], name: str) -> None:
         self.engine.check(self.recipes[name], tasks[name])

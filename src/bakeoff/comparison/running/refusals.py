@@ -1,7 +1,7 @@
 """Recipes of a plan that cannot be, which are all named in one refusal."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import combinations
 from typing import Any, TypeVar
@@ -74,6 +74,22 @@ def require_different(grids: Iterable[GridFacts], recipes: Mapping[str, tuple[An
                 raise UserError(f"grid: {quoted(one)} and {quoted(other)} are the same recipe; a level changes nothing")
 
 
+def require_used(where: str, keys: Iterable[str], idle: Sequence[Mapping[str, str]]) -> None:
+    """Refuse settings of fine-tunings that change nothing in any of them.
+
+    Args:
+        where: the beginning of a refusal.
+        keys: the keys of the settings that are given.
+        idle: what changes nothing, by key with the reasons, in each of the fine-tunings; empty: there are none.
+
+    Raises:
+        UserError: a setting changes nothing in any.
+    """
+    for key in keys:
+        if idle and all(key in each for each in idle):
+            raise UserError(f"{where}finetune: {key} would have no effect: {idle[0][key]}; leave it out")
+
+
 def require_different_recipes(planned: PlannedTrainings) -> None:
     """Refuse recipes of a plan whose trainings all have the same outcome: one recipe under two names.
 
@@ -110,7 +126,7 @@ def _without_remarks(values: Any) -> Any:
         values = {key: _without_remarks(value) for key, value in values.items()}
         if isinstance(recipe := values.get("recipe"), dict):
             training = {key: value for key, value in recipe.get("training", {}).items() if key not in _ASIDE}
-            recipe = {key: value for key, value in recipe.items() if key not in REMARKS}
+            recipe = {key: value for key, value in recipe.items() if key not in ("name", *REMARKS)}
             values["recipe"] = {**recipe, "training": training}
     return values
 
