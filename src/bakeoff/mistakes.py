@@ -21,8 +21,7 @@ _KEYS = "input should be keys with values (KEY: VALUE)"
 _WANTED = {
     **dict.fromkeys(("model_type", "model_attributes_type", "dict_type", "mapping_type"), _KEYS),
     "path_type": "input should be a path",
-    "tuple_type": "input should be a valid list",
-    "named_tuple_type": "input should be a valid list",
+    **dict.fromkeys(("list_type", "tuple_type", "named_tuple_type"), "input should be a list ([VALUE, VALUE])"),
     "int_parsing": "input should be a valid integer",
     "float_parsing": "input should be a valid number",
     **dict.fromkeys(("bool_type", "bool_parsing"), "input should be true or false"),

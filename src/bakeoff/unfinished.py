@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from bakeoff.durable import as_new, fresh, held, holds_something, own_folder, remove, sync
-from bakeoff.errors import Interrupted, UserError
+from bakeoff.errors import WHERE_RUNS_ARE, Interrupted, UserError
 from bakeoff.full_disk import full_disk
 from bakeoff.signals import are_noted, stop_signals
 
@@ -36,6 +36,13 @@ def taken(out: Path, what: str, advice: str) -> UserError:
 def unfinished_folder(out: Path) -> Path:
     """The folder in which the content of `out` is made, beside it."""
     return out.absolute().with_name(f".{out.absolute().name}.unfinished")
+
+
+def no_such_run(path: Path) -> UserError:
+    """The error about a run that is not there; or that was begun there and has not got its name yet."""
+    if unfinished_folder(path).is_dir():
+        return UserError(f"{path}: this run has not finished; its command goes on with --resume")
+    return UserError(f"{path}: no such run; {WHERE_RUNS_ARE}")
 
 
 @contextmanager

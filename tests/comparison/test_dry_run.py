@@ -18,6 +18,7 @@ from bakeoff.comparison.running.engine import Engine
 from bakeoff.comparison.running.opened import Opened
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.fitting import memory
 from bakeoff.tuning import forecast as of_search
 from bakeoff.tuning.forecast import forecast_search
@@ -307,6 +308,9 @@ def test_settings_of_fine_tunings_without_an_effect_are_refused(write, tmp_path,
     for changes, where in (({"recipes": recipes}, "recipe “conv”"), ({"tasks": of_task}, "task “mood”")):
         with pytest.raises(UserError, match=f"^{where}: finetune: {key} would have no effect: {why}; leave it out$"):
             forecast_comparison(write(**changes), tmp_path / "out", jobs=1)
+    default = {key: FinetuneConfig.model_fields[key].default}  # in words, for whoever reads the plan
+    in_words = [{**task, "finetune": {**task["finetune"], **default}}]
+    forecast_comparison(write(tasks=in_words), tmp_path / "out", jobs=1)
 
 
 def test_settings_that_matter_to_one_recipe_or_task_are_taken(write, tmp_path):

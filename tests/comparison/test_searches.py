@@ -228,6 +228,25 @@ def test_without_a_search_nothing_is_searched_and_the_output_says_so(folder, cap
     assert NOT_SEARCHED.format("") in cautions(results)
 
 
+def test_several_rates_for_each_recipe_are_no_caution(folder):
+    results = compare(plan(folder), folder / "out", engine=FakeEngine())
+    one, two = results.recipes[:2]
+
+    def said(*cells):
+        entries = []
+        for number, (base, rate, batch) in enumerate(cells):
+            training = {"optimizer": {"kind": "adamw", "lr": rate}, "batch": batch}
+            recipe = base.recipe | {"name": base.label, "training": training}
+            entries.append(base.model_copy(update={"label": f"{number}", "recipe": recipe}))
+        found = cautions(results.model_copy(update={"recipes": entries}))
+        return any("not searched here" in text for text in found)
+
+    assert not said((one, 1e-3, 4), (one, 2e-3, 4), (two, 1e-3, 4), (two, 5e-3, 4))
+    assert said((one, 1e-3, 4), (one, 2e-3, 4), (two, 1e-3, 4))
+    assert said((one, 1e-3, 4), (one, 1e-3, 8))
+    assert said((one, 1e-3, 4), (one, 2e-3, 8))  # the rate may be the batch's
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

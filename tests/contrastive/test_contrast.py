@@ -146,6 +146,8 @@ def test_an_interrupted_training_ends_with_the_same_bits(settings, bert, tmp_pat
         with pytest.raises(Interrupted, match=r"stopped at step 2; the same command with --resume goes on"):
             teach(bert, tmp_path / "cut", **settings)
     assert not (tmp_path / "cut").exists()
+    with pytest.raises(UserError, match=r"cut: this run has not finished; its command goes on with --resume"):
+        bakeoff.embed(tmp_path / "cut", ["a river"])
     with pytest.raises(UserError, match=r"begun with setting of the training\.batch 6, not 5; choose another --out"):
         teach(bert, tmp_path / "cut", resume=True, **settings, batch=5)
     with pytest.raises(UserError, match="begun with another texts"):

@@ -58,6 +58,8 @@ def test_a_stopped_fine_tuning_goes_on_to_the_same_bits(run, whole, task, tmp_pa
         with pytest.raises(Interrupted, match=f"stopped at step {step}; the same command with --resume goes on"):
             finetune(run, task, tmp_path / "out", config=SEVERAL, **QUIET)
     assert not (tmp_path / "out").exists()
+    with pytest.raises(UserError, match="out: this run has not finished; its command goes on with --resume"):
+        FinetunedRun.open(tmp_path / "out")
     found = finetune(run, task, tmp_path / "out", config=SEVERAL, resume=True, **QUIET)
     assert not list(tmp_path.glob(".*"))
     assert {file.name for file in found.path.iterdir()} == {file.name for file in whole.path.iterdir()}

@@ -168,7 +168,7 @@ def test_what_is_refused(run, file, tmp_path, capsys):
     refused("no row has a score of 9 or more; the highest is", "--least-score", "9", "--label-column", "score")
     refused("--at: recall is measured at numbers from 1 on", "--at", "0,1")
     refused("sts.tsv:1: no column 'scores'; did you mean 'score'?", "--label-column", "scores")
-    refused("text, pair and label must be different columns", "--label-column", "sentence1")
+    refused("text, pair and label must be different columns, not sentence1", "--label-column", "sentence1")
     refused("no such file", data=tmp_path / "none.tsv")
     refused("labelled data is read from .csv, .tsv or .jsonl", data=run.path / "recipe.yaml")
     bad = tmp_path / "bad.tsv"

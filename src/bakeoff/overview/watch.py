@@ -9,10 +9,10 @@ from bakeoff.display.progress import TrainingProgress, duration
 from bakeoff.display.terminal import tell
 from bakeoff.display.wording import number
 from bakeoff.durable import is_held
-from bakeoff.errors import WHERE_RUNS_ARE, UserError
 from bakeoff.overview.entries import ENDED, RunEntry, entry_of, folder_of, planned_steps
 from bakeoff.overview.lines import Follower, Line
 from bakeoff.overview.listing import run_folders, state_text
+from bakeoff.unfinished import no_such_run
 
 LOOKS = 2
 """Looks in a row without a process at a training, before it counts as stopped; it may be about to go on."""
@@ -35,7 +35,7 @@ def watch(path: str | Path, *, every: float = 1.0, sleep: Callable[[float], None
     path = Path(path)
     folder = folder_of(path)
     if not folder.is_dir():
-        raise UserError(f"{path}: no such run; {WHERE_RUNS_ARE}")
+        raise no_such_run(path)
     if next(iter(run_folders(folder)), None) == folder and not (folder / "search.json").is_file():
         return [_Watched(path).follow(every, sleep)]
     return _follow_all(path, every, sleep)

@@ -27,6 +27,7 @@ from bakeoff.runs.records import PretrainingEnvironment, read_metrics, read_summ
 from bakeoff.tensors import rows_of, save_tensors
 from bakeoff.tokenizer.identity import same_ids
 from bakeoff.tokenizer.tokenizer import Tokenizer
+from bakeoff.unfinished import no_such_run
 from bakeoff.yaml_files import read_yaml
 
 SEARCH = "search.json"
@@ -52,7 +53,7 @@ class Run:
         """
         self.path = path = path_of(path)
         if not path.exists():
-            raise UserError(f"{path}: no such run; {WHERE_RUNS_ARE}")
+            raise no_such_run(path)
         self.home = home = run_folder(path)
         if not (home / "recipe.yaml").is_file():
             checksums.require_present(home / "recipe.yaml")

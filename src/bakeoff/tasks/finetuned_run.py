@@ -10,7 +10,7 @@ from torch import Tensor
 
 from bakeoff import checksums
 from bakeoff.config import Record
-from bakeoff.errors import WHERE_RUNS_ARE, UserError, path_of
+from bakeoff.errors import UserError, path_of
 from bakeoff.json_files import json_lines, parse_any_json, read_json, read_json_lines
 from bakeoff.learner.without_memory import filled, require_sizes
 from bakeoff.plugins import require_plugins
@@ -29,6 +29,7 @@ from bakeoff.tasks.task import Task
 from bakeoff.tasks.task_config import TaskConfig
 from bakeoff.tensors import save_tensors
 from bakeoff.tokenizer.tokenizer import Tokenizer
+from bakeoff.unfinished import no_such_run
 from bakeoff.yaml_files import read_yaml
 
 WHAT_IT_LEARNT = "what the run has learnt"
@@ -65,7 +66,7 @@ class FinetunedRun:
         """
         path = path_of(path)
         if not path.exists():
-            raise UserError(f"{path}: no such run; {WHERE_RUNS_ARE}")
+            raise no_such_run(path)
         if not cls.at(path):
             what = (
                 "a pre-trained run; make one with `bakeoff finetune`" if (path / "recipe.yaml").is_file() else "not it"

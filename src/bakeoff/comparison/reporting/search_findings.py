@@ -1,5 +1,6 @@
 """The searches of a comparison in its report: the chosen values, the cost, cautions, and figures."""
 
+import json
 import math
 from collections.abc import Iterator
 from statistics import stdev
@@ -85,8 +86,22 @@ def _rate_of(entry: RecipeEntry) -> float:
     return rate
 
 
+def _several_rates_each(results: Results) -> bool:
+    """Whether each recipe is compared with several learning rates, as where a grid has them."""
+    rates: dict[str, set[str]] = {}
+    for entry in results.recipes:
+        training = entry.recipe.get("training", {})
+        optimizer = training.get("optimizer", {})
+        others = entry.recipe | {"name": None, "training": training | {"optimizer": optimizer | {"lr": None}}}
+        rest = json.dumps([others, str(entry.starts), str(entry.corpus)], sort_keys=True, default=str)
+        rates.setdefault(rest, set()).add(written(optimizer.get("lr")))
+    return all(len(each) > 1 for each in rates.values())
+
+
 def search_cautions(results: Results) -> Iterator[str]:
     """Cautions about the values that the recipes were trained with, one for each kind of thing to know."""
+    if results.search is None and _several_rates_each(results):
+        return
     if results.search is None:
         scores = [score for entry in results.recipes for score in entry.scores]
         finetuned = bool(scores) and all(len(score.tried) > 1 for score in scores)

@@ -63,7 +63,7 @@ def resolve_finetuning(config: FinetuneConfig, recipe: Recipe, task: TaskConfig)
 
 
 def idle_settings(config: FinetuneConfig, recipe: Recipe, task: TaskConfig) -> dict[str, str]:
-    """Settings of a fine-tuning that change nothing for this model or task, by key, with the reasons."""
+    """Settings that are not the default and change nothing for this model or task, by key, with the reasons."""
     found = {}
     if config.unshare and all(stack.share == "none" for stack in recipe.model.stacks().values()):
         found["unshare"] = "no layers share weights"
@@ -73,7 +73,8 @@ def idle_settings(config: FinetuneConfig, recipe: Recipe, task: TaskConfig) -> d
         found["layer_decay_rule"] = "there is no layer_decay"
     if config.freeze == "model":
         found |= dict.fromkeys(("layer_decay", "layer_decay_rule", "model_dropout"), "the model is frozen")
-    return found
+    changed = config.model_dump(exclude_defaults=True)
+    return {key: reason for key, reason in found.items() if key in changed}
 
 
 def _require_rates(config: FinetuneConfig) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from bakeoff.display.wording import listed
 from bakeoff.errors import UserError
 from bakeoff.reading.files import COLUMNAR, JSON_LINES, KINDS, kind_of, require_file
 from bakeoff.reading.hub import on_hub
@@ -98,7 +99,9 @@ def texts_of_table(
     columns = [name for name in (text_column, pair_column, label_column) if name is not None]
     if len(set(columns)) < len(columns):
         require_table(path, form)
-        raise UserError(f"{path}: text, pair and label must be different columns, not {', '.join(columns)}")
+        roles = {"text": text_column, "pair": pair_column, "label": label_column}
+        those = listed([role for role, name in roles.items() if name is not None])
+        raise UserError(f"{path}: {those} must be different columns, not {', '.join(columns)}")
     kinds: dict[str, int] = {}  # of labels, each with the line where it stands first
     texts_of = [name for name in (text_column, pair_column) if name is not None]
     empty = True
