@@ -409,6 +409,14 @@ def test_keys_that_are_no_more_are_left_out_where_they_did_nothing():
         load_recipe("gpt-tiny", {f"training.{name}": off})
 
 
+def test_a_rule_that_is_set_beside_a_kind_without_it_is_refused_and_not_left_out():
+    kind, decay = "training.optimizer.kind=sgd", "training.optimizer.weight_decay"
+    assert load_recipe("laptop-hybrid-tiny", [kind, "training.optimizer.lr=0.1"]).training.optimizer.weight_decay == 0
+    for given in (f"{decay}.passes=1", f"{decay}={{passes: 1}}"):
+        with pytest.raises(UserError, match=r"training\.optimizer\.weight_decay"):
+            load_recipe("laptop-hybrid-tiny", [kind, "training.optimizer.lr=0.1", given])
+
+
 def test_a_kind_that_is_set_does_without_values_that_it_does_not_take():
     """Convolutions have a gate or none, attention none or a named one."""
     mixer = "model.encoder.block.mixer"

@@ -102,7 +102,7 @@ def set_keys(values: dict[str, Any], pairs: Mapping[str, Any], model: type[BaseM
     turned = [tuple(key.split(".")[:-1]) for key in tags if before[key] != pairs[key]]
     while turned and (inherited := [path for path in _refused(values, model) if path[:-1] in turned]):
         for path in inherited:
-            if ".".join(path) in pairs:
+            if any(within(key, ".".join(path)) for key in pairs):
                 return  # a mistake of the user's, which is to be reported
             del _at(values, path[:-1])[path[-1]]
 

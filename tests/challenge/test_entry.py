@@ -2,13 +2,16 @@
 
 import json
 import os
+import shutil
 import signal
 from collections import Counter
 
 import pytest
 
 from bakeoff.challenge import asking, entry, evaluation, labelled, rules
+from bakeoff.challenge.asking import ask
 from bakeoff.challenge.entry import babylm
+from bakeoff.challenge.forecast import forecast_entry
 from bakeoff.challenge.labelled import SEEDS, TASKS
 from bakeoff.challenge.submission import lacking, official_key
 from bakeoff.challenge.suites import SUITES
@@ -110,6 +113,24 @@ def test_an_entry_is_the_same_wherever_it_was_stopped_and_nothing_is_done_twice(
     assert calls.done == {**expected, "finetune": len(SEEDS), "write_submission": 3}
     with pytest.raises(UserError, match=r": begun with epochs 2, not 3; go on with what it was begun with"):
         babylm("strict-small", small, text, out, **{**OPTIONS, "epochs": 3})
+
+
+def test_an_entry_may_learn_from_entries_of_the_same_text_alone(text, small, tmp_path, monkeypatch):
+    monkeypatch.setattr(asking, "TASKS", [])
+    monkeypatch.setattr(entry, "export", lambda run, out, to: None)
+    babylm("strict-small", small, text, tmp_path / "first", **OPTIONS)
+    teacher = tmp_path / "first" / "run"
+    taught = small.changed({"training.distillation": {"teachers": [str(teacher)]}})
+    given = {each: OPTIONS[each] for each in ("epochs", "document_per_line", "device")} | {"seed": 1}
+    forecast_entry(ask("strict-small", taught, text, tmp_path / "second", **given))
+    found = babylm("strict-small", taught, text, tmp_path / "second", seed=1, **OPTIONS)
+    assert found.checkpoints == [1000, 2000]
+    tokenizers = [(tmp_path / name / "corpus/tokenizer.json").read_bytes() for name in ("first", "second")]
+    assert tokenizers[0] == tokenizers[1]
+    shutil.copytree(text, tmp_path / "others")
+    with pytest.raises(UserError, match=r"first/run: .* the text that it has read counts, too: give ENTRY/run of an"):
+        babylm("strict-small", taught, tmp_path / "others", tmp_path / "third", **OPTIONS)
+    assert not (tmp_path / "third").exists()
 
 
 def test_scores_come_while_the_training_goes_on_which_does_not_learn_of_it(

@@ -11,6 +11,8 @@ from bakeoff.reading.sources import SourceOptions
 from bakeoff.recipe_files import load_recipe
 
 WORDS = ["one two\u00a0three four ", "x" * 70_000 + " end\n\nnext\tline", "", "词语 没有 空格"]
+SKIPPING = load_recipe("gpt-tiny", {"objective.0.noise": 0.1, "objective.0.noise_by": "skip"})
+TAUGHT = load_recipe("gpt-tiny", {"training.distillation": {"teachers": ["elsewhere/run"]}})
 
 
 @pytest.mark.parametrize("per_line", [False, True])
@@ -39,6 +41,12 @@ def test_checkpoints_are_the_published_ones():
         (("strict", "gpt-tiny"), {"backend": "mlm"}, "gpt-tiny: --backend mlm: its models are scored by causal"),
         (("strict", "t5-tiny"), {}, "t5-tiny: trained on span_corruption, which no backend of the track scores"),
         (("strict", "transformer-xl-tiny"), {}, "its rows continue each other, so that files are read in their order"),
+        (("strict", SKIPPING), {}, "noise_by: skip takes words out of the rows, and all that are passed count as read"),
+        (
+            ("strict", TAUGHT),
+            {},
+            "elsewhere/run: gpt-tiny learns from it (training.distillation), and the text that it",
+        ),
         (("strict", "gpt-tiny"), {"evaluation": "nowhere"}, "--evaluation nowhere: holds no folder full_eval"),
     ],
 )

@@ -329,7 +329,7 @@ def test_what_is_refused(bert, runs, taught, corpus, tmp_path, capsys):
     refused(capsys, "unknown key 'rate'", bert.path, "--texts", file, *to, "--option", "rate=1")
     refused(capsys, "no [CLS]; pool by", runs["gpt2-tiny"].path, "--texts", file, *to, "--option", "pooling=cls")
     refused(capsys, "length: 5000 is more than", bert.path, "--texts", file, *to, "--option", "length=5000")
-    refused(capsys, "holds something", bert.path, "--texts", file, "--out", taught.path)
+    refused(capsys, "holds a run already; choose another --out", bert.path, "--texts", file, "--out", taught.path)
     assert not out.exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["texts.txt"]
 

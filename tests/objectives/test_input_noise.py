@@ -9,6 +9,9 @@ from tests.training.test_phases import ends_alike
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.recipe_files import load_recipe, recipe_names
+from bakeoff.runs.run import Run
+from bakeoff.training.pretrain import pretrain
+from bakeoff.training.resolution import resolve_recipe
 from bakeoff.training.stages import make_batches
 
 CAUSAL = [name for name in recipe_names() if load_recipe(name).objective[0].kind == "clm"]
@@ -107,6 +110,22 @@ def test_noise_that_ends_with_a_stage_is_resumed_with_the_same_bits(corpus, tmp_
     stage = {"until": 0.5, "settings": {"clm": {"noise": 0.2, "noise_by": "skip"}}}
     recipe = shrink("gpt-tiny", **{"training.budget": {"steps": 8}, "training.curriculum": [stage]})
     ends_alike(recipe, corpus, tmp_path, monkeypatch)
+
+
+def test_a_pass_is_one_over_the_text_whatever_is_taken_out_of_the_rows(corpus, tmp_path):
+    skipping = {"objective.0.noise": 0.4, "objective.0.noise_by": "skip"}
+    stage = {"until": 0.5, "settings": {"clm": {"noise": 0.1}}}
+    plain = shrink("gpt-tiny", **{"training.budget": {"epochs": 3}, "training.batch": 4})
+    plain = plain.changed({"training.optimizer": {"kind": "adamw", "lr": 1e-3, "weight_decay": {"passes": 2}}})
+    staged = plain.changed({**skipping, "training.curriculum": [stage]})
+    fitted = [resolve_recipe(each, corpus, device="cpu").training for each in (plain, plain.changed(skipping), staged)]
+    assert fitted[0].budget.steps == fitted[1].budget.steps
+    assert fitted[0].optimizer.weight_decay == pytest.approx(fitted[1].optimizer.weight_decay, rel=1e-3)
+    assert fitted[2].budget.steps == pytest.approx(fitted[0].budget.steps, abs=1)
+    kept = plain.changed({**skipping, "training.save_at": {"epochs": [1, 2]}})
+    run = pretrain(kept, corpus.path, tmp_path / "run", device="cpu", progress=False)
+    found = [Run.open(each).summary["steps"] for each in sorted(run.saved.iterdir())]
+    assert found == pytest.approx([fitted[0].budget.steps / 3, fitted[0].budget.steps * 2 / 3], rel=0.03)
 
 
 def test_rows_that_continue_each_other_skip_nothing_in_a_stage_either():

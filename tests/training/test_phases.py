@@ -12,6 +12,8 @@ from bakeoff.errors import Interrupted, UserError
 from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.models.dropouts import with_dropout
 from bakeoff.recipe_files import load_recipe, recipe_names
+from bakeoff.resources.memory_need import memory_need
+from bakeoff.resources.micro_batch import rows_that_fit
 from bakeoff.runs.run import Run
 from bakeoff.scoring.texts import scoring_objective
 from bakeoff.tasks.heads.transform import pretrained_transform, transform_of
@@ -66,6 +68,23 @@ def test_causal_then_masked_with_one_stack_and_one_head(corpus, tmp_path, monkey
     assert set(validation["losses"]) == {"mntp"}
     assert validation["loss"] == pytest.approx(validation["losses"]["mntp"])
     assert "no_number" not in validation
+
+
+def test_memory_is_that_of_the_stage_that_needs_most():
+    """Whichever objective the last stage trains: forwards all tokens are predicted, of masked ones a share."""
+    causal, masked = ({"clm": 1.0, "mntp": 0.0}, {"clm": 0.0, "mntp": 1.0})
+    objective = [{"kind": "mntp"}, {"kind": "clm"}]
+    cpu = torch.device("cpu")
+
+    def counted(first, last):
+        parts = [{**part, "weight": last[part["kind"]]} for part in objective]
+        stage = {"until": 0.5, "weights": first}
+        recipe = shrink("gpt-bert-tiny", objective=parts, **{"training.curriculum": [stage]})
+        return memory_need(recipe, 4000, cpu, 8).total, rows_that_fit(recipe, 4000)
+
+    alone = shrink("gpt-bert-tiny", objective=[{"kind": "clm"}])
+    assert counted(causal, masked) == counted(masked, causal)
+    assert counted(causal, masked)[0] >= memory_need(alone, 4000, cpu, 8).total
 
 
 @pytest.mark.parametrize("share", [0.25, 0.5, 0.75])

@@ -198,6 +198,9 @@ def test_resuming_with_other_settings_is_refused(options, changes, message, corp
 
 def test_an_existing_run_is_not_overwritten(corpus, tmp_path):
     recipe = shrink("bert-tiny")
+    train(recipe, corpus, tmp_path / "cut", until=1)
+    with pytest.raises(UserError, match="cut: holds an unfinished run already; --resume goes on with it, or"):
+        train(recipe, corpus, tmp_path / "cut")
     run = train(recipe, corpus, tmp_path / "run")
     with pytest.raises(UserError, match="holds a run already"):
         train(recipe, corpus, tmp_path / "run")

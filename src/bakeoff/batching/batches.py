@@ -129,6 +129,11 @@ class Batches:
         rows = zip(self.order.rows_a_step, self.texts, strict=True)
         return sum(count * text.tokens_per_example for count, text in rows)
 
+    @property
+    def kept_share(self) -> float:
+        """The share of a row's tokens that objectives leave in it."""
+        return self.texts[0].kept_share
+
     def step(self, step: int) -> list[Batch]:
         """This process's micro-batches of one step. Several steps are made at a time, and the later ones are kept."""
         chunk, index = divmod(step, self.order.steps_at_once)

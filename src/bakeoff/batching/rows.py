@@ -114,10 +114,14 @@ class TextRows:
             raise UserError(_nothing(rows, drawing.relation is not None))
 
     @property
+    def kept_share(self) -> float:
+        """The share of a row's tokens that objectives leave in it."""
+        return min((each.kept_share for each in self.drawing.objectives if isinstance(each, Shortening)), default=1.0)
+
+    @property
     def tokens_per_example(self) -> float:
         """Mean number of tokens of an example in training, source included, padding not counted."""
-        shares = (each.kept_share for each in self.drawing.objectives if isinstance(each, Shortening))
-        text = self.format.tokens_per_example * min(shares, default=1.0)
+        text = self.format.tokens_per_example * self.kept_share
         if self.parallel:
             return text
         source, target = row_lengths(self.drawing.objectives, round(text))

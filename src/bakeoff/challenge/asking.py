@@ -6,12 +6,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bakeoff.challenge.evaluation import Evaluation, missing_of, multilingual_parts, parts_of
-from bakeoff.challenge.folder import EntryFolder, MultilingualSettings, Settings
+from bakeoff.challenge.folder import RUN, EntryFolder, MultilingualSettings, Settings
 from bakeoff.challenge.labelled import SEEDS, TASKS, LabelledTask, check_labels
 from bakeoff.challenge.languages import premiums_of, texts_by_language, words_by_language
 from bakeoff.challenge.multilingual import LABELS, NOT_DONE, ZERO_SHOT, suites_of, tasks_of
 from bakeoff.challenge.multilingual import SEEDS as MULTILINGUAL_SEEDS
-from bakeoff.challenge.rules import MOST_EPOCHS, Track, backend_of, checkpoint_name, count_words, track_of
+from bakeoff.challenge.rules import (
+    MOST_EPOCHS,
+    Track,
+    backend_of,
+    checkpoint_name,
+    count_words,
+    require_countable,
+    track_of,
+)
 from bakeoff.config import require_seed
 from bakeoff.corpus.store import Corpus
 from bakeoff.errors import UserError
@@ -20,6 +28,7 @@ from bakeoff.optimization.save_points import SavePoint
 from bakeoff.reading.sources import SourceOptions
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.training.saving import MISSED_AT_THE_END
 
 HELD_OUT = 0.005
@@ -52,6 +61,12 @@ class Asked(NamedTuple):
         if not self.languages:
             return self.settings.data
         return [path for paths in texts_by_language(self.settings.data).values() for path in paths]
+
+    @property
+    def tokenizer(self) -> TokenizerConfig | Path:
+        """The tokenizer of the text: that of the teachers, where the recipe has some."""
+        teachers = teachers_of(self.recipe)
+        return teachers[0] / "tokenizer.json" if teachers else self.recipe.tokenizer
 
     @property
     def tasks(self) -> Sequence[LabelledTask]:
@@ -117,6 +132,27 @@ class Asked(NamedTuple):
         return where is not None and all(task.file(where, split).is_file() for split in ("train", "valid"))
 
 
+def require_entries(recipe: Recipe, texts: Sequence[str]) -> None:
+    """Refuse a recipe that learns from models of other text than the entry's: what they have read counts, too.
+
+    Raises:
+        UserError: a teacher is no run of an entry that is made of these files.
+    """
+    for teacher in teachers_of(recipe):
+        settings = EntryFolder(teacher.parent).settings() if teacher.name == RUN and teacher.is_dir() else None
+        if settings is None or settings.data != list(texts):
+            raise UserError(
+                f"{teacher}: {recipe.name} learns from it (training.distillation), and the text that it has read "
+                f"counts, too: give ENTRY/{RUN} of an entry that is made of the same --data, or set training.distillation=null"
+            )
+
+
+def teachers_of(recipe: Recipe) -> list[Path]:
+    """The runs that a recipe's models learn from."""
+    distillation = recipe.training.distillation
+    return [] if distillation is None else [Path(each) for each in distillation.teachers]
+
+
 def ask(
     track: str,
     recipe: str | Path | Recipe,
@@ -142,6 +178,7 @@ def ask(
         raise UserError(f"--epochs {epochs}: the track allows 1 to {MOST_EPOCHS} passes over the text")
     loaded = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     chosen = backend_of(loaded, backend)
+    require_countable(loaded)
     where = None if evaluation is None else Path(evaluation)
     wanted = (ZERO_SHOT, LABELS) if rules.multilingual else ("full_eval", "fast_eval")
     if where is not None and not any((where / name).is_dir() for name in wanted):
@@ -159,6 +196,7 @@ def ask(
     values: dict[str, Any] = {"track": track, "data": texts, "document_per_line": document_per_line, "epochs": epochs}
     values |= {"backend": chosen, "seed": seed, "recipe": loaded.model_dump(mode="json")}
     begun = folder.settings()
+    require_entries(loaded, texts)
     same = begun is not None and begun.data == texts and begun.document_per_line == document_per_line
     same = same and folder.corpus.exists()  # before, the text may have changed
     settings: Settings

@@ -110,7 +110,7 @@ def corpus_of(asked: Asked, progress: Shown) -> Corpus:
     return prepare(
         asked.texts,
         asked.folder.corpus,
-        tokenizer=asked.recipe.tokenizer,
+        tokenizer=asked.tokenizer,
         seed=asked.settings.seed,
         progress=progress is True,
         validation=HELD_OUT,

@@ -12,6 +12,9 @@ from bakeoff.json_files import read_json
 from bakeoff.optimization.save_points import SavePoint
 from bakeoff.same_settings import require_same
 
+RUN = "run"
+"""The name of the training's folder."""
+
 MAIN = "main"
 """The name of the last model, which the official pipeline takes where no checkpoint is named."""
 
@@ -60,7 +63,7 @@ class EntryFolder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.corpus, self.run = self.path / "corpus", self.path / "run"
+        self.corpus, self.run = self.path / "corpus", self.path / RUN
         self.results, self.report = self.path / "babylm.json", self.path / "babylm.md"
         self._settings = self.path / "settings.json"
         if not self._settings.is_file() and holds_something(self.path, besides=self._settings.name):

@@ -86,7 +86,7 @@ def _sampled(asked: Asked, scratch: Path) -> tuple[Corpus, float]:
         parts = [(texts[code], max(1, round(BYTES_PER_WORD * size * share))) for code, size in sizes.items()]
     made = "".join(piece for files, size in parts for piece in _beginning(asked, files, size))
     text.write_text(made, encoding="utf-8")
-    return prepare(text, scratch / "corpus", tokenizer=asked.recipe.tokenizer, validation=0.1, workers=0), share
+    return prepare(text, scratch / "corpus", tokenizer=asked.tokenizer, validation=0.1, workers=0), share
 
 
 def _beginning(asked: Asked, files: Sequence[str], size: int) -> Iterator[str]:

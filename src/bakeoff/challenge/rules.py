@@ -118,6 +118,20 @@ def count_words(texts: Sequence[str | Path], options: SourceOptions) -> int:
     return words
 
 
+def require_countable(recipe: Recipe) -> None:
+    """Refuse a recipe whose words read could not be counted as the track counts them.
+
+    Raises:
+        UserError: it takes words out of its rows.
+    """
+    for stage in recipe.stages():
+        if any(part.kind == "clm" and part.noise and part.noise_by == "skip" for part in stage.objective):
+            raise UserError(
+                f"{recipe.name}: noise_by: skip takes words out of the rows, and all that are passed count as read; set "
+                "it to mask"
+            )
+
+
 def backends_of(recipe: Recipe) -> list[Backend]:
     """The backends by which exports of a recipe's models can be scored, that of the first objective first."""
     found: dict[Backend, None] = {}

@@ -7,6 +7,7 @@ from typing import Any
 
 from bakeoff.display import markdown
 from bakeoff.display.wording import capitalised, number
+from bakeoff.objectives.held_out import at_most
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 
@@ -103,7 +104,10 @@ def _pretrained(run: Run) -> Iterator[str]:
                 ("tokens seen", f"{summary['tokens']:,} in {summary['steps']:,} steps"),
                 ("seed", str(summary["seed"])),
                 *(
-                    (f"held-out loss of {markdown.text(name)}", number(loss) if loss is None else f"{loss:.4f} nats")
+                    (
+                        f"held-out loss of {markdown.text(name)}",
+                        number(loss) if loss is None else f"{at_most(name)}{loss:.4f} nats",
+                    )
                     for name, loss in validation["losses"].items()
                 ),
             ]

@@ -102,7 +102,7 @@ class Budget(Config):
         tokens_per_step: float,
         flops_per_step: float,
         seconds_per_step: float | None = None,
-        text_tokens: int | None = None,
+        text_tokens: float | None = None,
         words_per_token: float | None = None,
     ) -> int:
         """The number of optimizer steps that the budget pays for, at least one.
@@ -111,7 +111,7 @@ class Budget(Config):
             tokens_per_step: mean number of tokens in a batch.
             flops_per_step: floating-point operations of a step.
             seconds_per_step: the measured time of a step; needed for a budget in minutes only.
-            text_tokens: training tokens of the corpus; needed for a budget in epochs only.
+            text_tokens: tokens that are read in a pass over the text; needed for a budget in epochs only.
             words_per_token: words that the training text has a token; needed for a budget in words only.
         """
         if self.steps is not None:

@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from operator import attrgetter
 
 import torch
 from torch import Tensor
@@ -185,7 +186,8 @@ class MemoryCount:
         """The expected number of scores of a row, in the head that makes most of those that may be made in chunks."""
         heads = {each.name: each.head for each in self.module.objectives}
         shares, length = self.module.targets_per_token(), self.module.row_lengths[1]
-        large = [shares[name] for name, head in heads.items() if isinstance(head, TokenHead | UntiedTokenHead)]
+        heads = {name: head for name, head in heads.items() if isinstance(head, TokenHead | UntiedTokenHead)}
+        large = [shares.get(name, 0.0) for name in heads]  # of an objective that other stages train, none
         return max(large, default=0.0) * length * self.module.model.vocabulary
 
     def _remembered(self, rows: int) -> int:
@@ -229,10 +231,14 @@ class MemoryCount:
 
 
 def memory_need(recipe: Recipe, vocabulary: int, device: torch.device, rows: int | None = None) -> MemoryNeed:
-    """Count the memory of a training with `rows` rows at once.
+    """Count the memory of a training with `rows` rows at once, in the stage that needs most.
 
     None: the recipe's `micro_batch`, or for a recipe without one its batch, but at most `MOST_ROWS`.
     """
+    return max((_need_of_stage(each, vocabulary, device, rows) for each in recipe.stages()), key=attrgetter("total"))
+
+
+def _need_of_stage(recipe: Recipe, vocabulary: int, device: torch.device, rows: int | None) -> MemoryNeed:
     default = recipe.training.rows_at_once(recipe.input.length)
     rows = rows or (default if recipe.training.at_once != recipe.training.batch else min(default, MOST_ROWS))
     return MemoryCount(recipe, vocabulary, device).need(rows)

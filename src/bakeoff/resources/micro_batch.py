@@ -27,9 +27,10 @@ Size = int | TokenBatch
 
 
 def rows_that_fit(recipe: Recipe, vocabulary: int) -> dict[int, int]:
-    """The largest number of full rows at once on each of the usual `GPUS`, in bfloat16; 0: not even one."""
-    count = MemoryCount(recipe.changed({"training.micro_batch": "auto"}), vocabulary, torch.device("cuda"), "bfloat16")
-    return {size: count.most_rows(SHARE * size * 1e9, MOST) for size in GPUS}
+    """The largest number of full rows at once on each of the usual `GPUS`, in every stage, in bfloat16; 0: none."""
+    stages = recipe.changed({"training.micro_batch": "auto"}).stages()
+    counts = [MemoryCount(each, vocabulary, torch.device("cuda"), "bfloat16") for each in stages]
+    return {size: min(count.most_rows(SHARE * size * 1e9, MOST) for count in counts) for size in GPUS}
 
 
 def fitting_micro_batch(

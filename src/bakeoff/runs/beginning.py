@@ -93,6 +93,8 @@ def _make(path: Path) -> None:
 
 def _taken(path: Path) -> UserError:
     what = "a run" if (path / "recipe.yaml").exists() else "something else"
+    if (path / "checkpoints").is_dir() and not (path / "summary.json").exists():
+        return taken(path, "an unfinished run", f"--resume goes on with it, or {ELSEWHERE}")
     return taken(path, what, f"{ELSEWHERE}, or --resume an unfinished run")
 
 

@@ -31,7 +31,8 @@ def require_no_run(out: Path) -> None:
             processes.
     """
     require_torchrun(out)
-    require_free(out, "a fine-tuned run" if FinetunedRun.at(out) else "something else")
+    what = "a run" if (out / "recipe.yaml").is_file() else "something else"
+    require_free(out, "a fine-tuned run" if FinetunedRun.at(out) else what)
 
 
 ASKED = "asked.json"

@@ -55,9 +55,10 @@ def resolve_recipe(
         recipe = recipe.changed({"training.micro_batch": fitting})
     module = build_on_meta(recipe, corpus.tokenizer.size)
     require_memory(recipe, module.parameter_count(), on)
-    tokens, flops = Stages(recipe, module, corpus, seed=0).means()
+    stages = Stages(recipe, module, corpus, seed=0)
+    tokens, flops = stages.means()
     seconds = None if budget.minutes is None else step_times([recipe], corpus, device, processes=processes)[0].seconds
-    steps = budget.steps_for(tokens, flops, seconds, corpus.train_tokens, _words_per_token(budget, corpus))
+    steps = budget.steps_for(tokens, flops, seconds, stages.tokens_a_pass, _words_per_token(budget, corpus))
     compiled = recipe.training.compile
     if compiled == "auto":
         compiled = steps * flops > COMPILE_FROM_FLOPS.get(on.type, math.inf)
@@ -66,7 +67,7 @@ def resolve_recipe(
         "training.precision": resolve_precision(recipe.training.precision, on),
         "tokenizer": corpus.tokenizer.config.model_dump(),
     }
-    return recipe.fitted(steps, changes, corpus.train_tokens / tokens, before)
+    return recipe.fitted(steps, changes, stages.tokens_a_pass / tokens, before)
 
 
 def _words_per_token(budget: Budget, corpus: AnyCorpus) -> float:

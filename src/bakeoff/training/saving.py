@@ -38,7 +38,7 @@ class Saver:
         self.steps = unit.steps
         self.points = [] if asked is None else asked.points()
         self.reached: list[SavePoint] = []
-        a_unit = {"tokens": 1.0, "words": unit.stages.words_per_token, "epochs": 1 / max(1, corpus.train_tokens)}
+        a_unit = {"tokens": 1.0, "words": unit.stages.words_per_token, "epochs": 1 / max(1, unit.stages.tokens_a_pass)}
         self.in_steps = {each: round(self._steps(each)) for each in self.points if each.unit not in a_unit}
         self.in_tokens = {each: each.amount / one for each in self.points if (one := a_unit.get(each.unit, 0.0)) > 0}
 

@@ -1,5 +1,7 @@
 """The batches of a training whose rows change on the way, and the floating-point operations of their tokens."""
 
+from collections.abc import Iterator
+
 import torch
 
 from bakeoff.batching.batch import Batch
@@ -195,11 +197,25 @@ class Stages:
         Within a stage the rows of a batch and the operations of a token change evenly, so that three steps of the stage
         are enough for the mean of their product (Simpson's rule).
         """
-        tokens = flops = begin = 0.0
+        tokens = flops = 0.0
+        for stage, progress, stage_tokens in self._points():
+            tokens, flops = tokens + stage_tokens, flops + stage_tokens * self._flops(stage, progress)
+        return tokens, flops
+
+    def _points(self) -> Iterator[tuple[int, float, float]]:
+        """Points of the training: stage, share of the training, and tokens that they add to those of a mean step."""
+        begin = 0.0
         for stage, (share, batches) in enumerate(zip(shares(self.curriculum), self.batches, strict=True)):
             for weight, point in ((1, 0.0), (4, 0.5), (1, 1.0)):
                 progress = begin + point * share
-                stage_tokens = share * weight / 6 * self._share(progress) * batches.tokens_per_step
-                tokens, flops = tokens + stage_tokens, flops + stage_tokens * self._flops(stage, progress)
+                yield stage, progress, share * weight / 6 * self._share(progress) * batches.tokens_per_step
             begin += share
-        return tokens, flops
+
+    @property
+    def tokens_a_pass(self) -> float:
+        """Tokens that are read in a pass over the text: those that it has, unless an objective takes some out."""
+        _, corpus, _, _ = self._of
+        read = text = 0.0
+        for stage, _, stage_tokens in self._points():
+            read, text = read + stage_tokens, text + stage_tokens / self.batches[stage].kept_share
+        return corpus.train_tokens * read / text
