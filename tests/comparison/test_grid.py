@@ -66,7 +66,7 @@ def test_a_factor_is_called_after_the_end_of_its_key(grid, titles):
     ("changes", "message"),
     [
         ({"grid": {"model.encoder.layers": [1]}}, "grid: model.encoder.layers: a factor has two levels at least"),
-        ({"grid": {"model.encoder.layers": 3}}, "grid.model.encoder.layers: input should be a list ([VALUE, VALUE]), not 3"),
+        ({"grid": {"model.encoder.layers": 3}}, "model.encoder.layers: input should be a list ([VALUE, VALUE]), not 3"),
         ({"grid": {"model.dropout": [0.1, 0.10]}}, "model.dropout: two levels are called '0.1'"),
         ({"grid": {"training.average_last": [0, 4]}}, "grid: training.average_last would have no effect: the weights"),
         ({"grid": {"objective": [[{"kind": "mlm"}], [{"kind": "clm"}]]}}, "no single value wants a name"),

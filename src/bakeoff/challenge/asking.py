@@ -143,7 +143,8 @@ def require_entries(recipe: Recipe, texts: Sequence[str]) -> None:
         if settings is None or settings.data != list(texts):
             raise UserError(
                 f"{teacher}: {recipe.name} learns from it (training.distillation), and the text that it has read "
-                f"counts, too: give ENTRY/{RUN} of an entry that is made of the same --data, or set training.distillation=null"
+                f"counts, too: give ENTRY/{RUN} of an entry that is made of the same --data, or set "
+                "training.distillation=null"
             )
 
 

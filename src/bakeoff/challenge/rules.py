@@ -127,8 +127,8 @@ def require_countable(recipe: Recipe) -> None:
     for stage in recipe.stages():
         if any(part.kind == "clm" and part.noise and part.noise_by == "skip" for part in stage.objective):
             raise UserError(
-                f"{recipe.name}: noise_by: skip takes words out of the rows, and all that are passed count as read; set "
-                "it to mask"
+                f"{recipe.name}: noise_by: skip takes words out of the rows, and all that are passed count as read; "
+                "set it to mask"
             )
 
 

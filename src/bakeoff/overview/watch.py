@@ -9,6 +9,7 @@ from bakeoff.display.progress import TrainingProgress, duration
 from bakeoff.display.terminal import tell
 from bakeoff.display.wording import number
 from bakeoff.durable import is_held
+from bakeoff.errors import UserError
 from bakeoff.overview.entries import ENDED, RunEntry, entry_of, folder_of, planned_steps
 from bakeoff.overview.lines import Follower, Line
 from bakeoff.overview.listing import run_folders, state_text
