@@ -11,7 +11,9 @@ from bakeoff.reading.sources import SourceOptions
 from bakeoff.recipe_files import load_recipe
 
 WORDS = ["one two\u00a0three four ", "x" * 70_000 + " end\n\nnext\tline", "", "词语 没有 空格"]
-SKIPPING = load_recipe("gpt-tiny", {"objective.0.noise": 0.1, "objective.0.noise_by": "skip"})
+SKIPS = {"objective.0.noise": 0.1, "objective.0.noise_by": "skip"}
+LATER = [{"until": 0.5, "settings": {"clm": {"noise_by": "mask"}}}]
+SKIPPING = load_recipe("gpt-tiny", {**SKIPS, "training.curriculum": LATER})
 TAUGHT = load_recipe("gpt-tiny", {"training.distillation": {"teachers": ["elsewhere/run"]}})
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from bakeoff.errors import UserError
+from bakeoff.objectives.clm import CausalLanguageModelConfig
 from bakeoff.reading.files import find_files
 from bakeoff.reading.pieces import CONTINUATION
 from bakeoff.reading.sources import SourceOptions, TextReader
@@ -125,7 +126,8 @@ def require_countable(recipe: Recipe) -> None:
         UserError: it takes words out of its rows.
     """
     for stage in recipe.stages():
-        if any(part.kind == "clm" and part.noise and part.noise_by == "skip" for part in stage.objective):
+        causal = [part for part in stage.objective if isinstance(part, CausalLanguageModelConfig)]
+        if any(part.noise and part.noise_by == "skip" for part in causal):
             raise UserError(
                 f"{recipe.name}: noise_by: skip takes words out of the rows, and all that are passed count as read; "
                 "set it to mask"
