@@ -154,6 +154,7 @@ def test_seeds_by_name_and_rates_in_a_list(folder):
             "loss=5.0",
             "a plan's budget lasts until a loss as {held_out: 5.0, at_most: steps=1000}",
         ),
+        ("minutes=10", "{steps: 24}", "budget: in a plan it is a text: steps=24"),
         ("minutes=10", "held_out=5.0", "budget lasts until a loss as {held_out: 5.0, at_most: steps=1000}"),
         (
             "  - bert-mini",

@@ -151,6 +151,9 @@ def until_a_loss(values: Any) -> Any:
     """
     if not isinstance(values, Mapping) or not isinstance(budget := values.get("budget"), Mapping):
         return values
+    if len(budget) == 1 and {*budget} <= {*Budget.model_fields}:
+        ((unit, amount),) = budget.items()
+        raise ValueError(f"budget: in a plan it is a text: {unit}={amount}")
     asked = [key for key in UNTIL_A_LOSS if key in budget]
     if len(asked) != 1 or {*budget} != {*asked, "at_most"} or {*UNTIL_A_LOSS.values()} & {*values}:
         raise ValueError(
