@@ -40,7 +40,7 @@ def unfinished_folder(out: Path) -> Path:
 
 def no_such_run(path: Path) -> UserError:
     """The error about a run that is not there; or that was begun there and has not got its name yet."""
-    if unfinished_folder(path).is_dir():
+    if (unfinished_folder(path) / "asked.json").is_file():  # of a fine-tuning, or a training of vectors
         return UserError(f"{path}: this run has not finished; its command goes on with --resume")
     return UserError(f"{path}: no such run; {WHERE_RUNS_ARE}")
 
