@@ -1,14 +1,18 @@
 """Scores of runs on the official forms of files, against transformers on their exports by the official procedure."""
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
+from bakeoff.challenge import labelled
 from bakeoff.challenge.acquisition import read_contexts, score_words
 from bakeoff.challenge.choosing import official_predictions, score_choices
+from bakeoff.challenge.labelled import TASKS, scores_of
 from bakeoff.challenge.reading_times import read_times, score_reading
+from bakeoff.challenge.results import EntryResults
 from bakeoff.challenge.rules import READINGS, backend_of
 from bakeoff.challenge.suites import SUITES, read_choices
 from bakeoff.errors import UserError
@@ -218,3 +222,29 @@ def test_a_mistake_in_a_file_is_told_with_its_line(row, message, tmp_path):
     write(tmp_path, "field.jsonl", [{"sentence_good": "a", "sentence_bad": "b"}, row])
     with pytest.raises(UserError, match=f"^{re.escape(str(tmp_path / 'field.jsonl'))}:2: {message}$"):
         read_choices(SUITES[0], tmp_path)
+
+
+def test_seeds_that_give_nearly_all_rows_one_label_are_named(tmp_path, monkeypatch):
+    task = next(each for each in TASKS if each.name == "rte")
+    of_seed = {42: ["0", "1"] * 100, 43: ["1"] * 198 + ["0"] * 2, 44: ["1"] * 197 + ["0"] * 3}
+
+    def opened(path):
+        found = SimpleNamespace(scores={"test": {task.metric: 0.5}})
+        return SimpleNamespace(
+            predictions=lambda: [{"prediction": each} for each in of_seed[int(path.name)]], results=found
+        )
+
+    monkeypatch.setattr(labelled, "FinetunedRun", SimpleNamespace(open=opened))
+    scores = scores_of(task, {seed: tmp_path / str(seed) for seed in of_seed})
+    assert scores.collapsed == [43]
+    assert scores.predictions == [0, 1] * 100
+    entry = {
+        "track": "strict",
+        "recipe": "gpt-tiny",
+        "backend": "causal",
+        "words": 1,
+        "words_read": 1,
+        "checkpoints": [],
+    }
+    results = EntryResults(**entry, scores={}, labelled={"rte": scores}, missing=[], lacking=[], submission="")
+    assert results.remarks() == ["rte: 99 % of the rows or all got one label with seed 43; the mean holds it"]

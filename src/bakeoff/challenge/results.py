@@ -8,7 +8,7 @@ from pydantic import Field
 from bakeoff.challenge.choosing import SuiteScores
 from bakeoff.challenge.evaluation import AOA, READING, Evaluation
 from bakeoff.challenge.folder import MAIN
-from bakeoff.challenge.labelled import TASKS, TaskScores
+from bakeoff.challenge.labelled import NEARLY_ALL, TASKS, TaskScores
 from bakeoff.challenge.reading_times import ReadingScores
 from bakeoff.challenge.rules import TRACKS, Published, checkpoint_name
 from bakeoff.challenge.suites import SUITES
@@ -122,7 +122,7 @@ class EntryResults(Config):
     def remarks(self) -> list[str]:
         """Sentences on what readers have to know of the numbers."""
         lines = [
-            f"{name}: every row got one label with {'seed' if len(scores.collapsed) == 1 else 'seeds'} "
+            f"{name}: {100 * NEARLY_ALL:.0f} % of the rows or all got one label with {'seed' if len(scores.collapsed) == 1 else 'seeds'} "
             f"{listed(list(map(str, scores.collapsed)))}; the mean holds it"
             for name, scores in self.labelled.items()
             if scores.collapsed
