@@ -122,8 +122,9 @@ class EntryResults(Config):
     def remarks(self) -> list[str]:
         """Sentences on what readers have to know of the numbers."""
         lines = [
-            f"{name}: {100 * NEARLY_ALL:.0f} % of the rows or all got one label with {'seed' if len(scores.collapsed) == 1 else 'seeds'} "
-            f"{listed(list(map(str, scores.collapsed)))}; the mean holds it"
+            f"{name}: {100 * NEARLY_ALL:.0f} % of the rows or all got one label with "
+            f"{'seed' if len(scores.collapsed) == 1 else 'seeds'} {listed(list(map(str, scores.collapsed)))}; the mean "
+            "holds it"
             for name, scores in self.labelled.items()
             if scores.collapsed
         ]
