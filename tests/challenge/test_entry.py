@@ -5,15 +5,20 @@ import os
 import shutil
 import signal
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 
 from bakeoff.challenge import asking, entry, evaluation, labelled, rules
 from bakeoff.challenge.asking import ask
+from bakeoff.challenge.choosing import SuiteScores
 from bakeoff.challenge.entry import babylm
+from bakeoff.challenge.evaluation import READING, Part
+from bakeoff.challenge.folder import EntryFolder
 from bakeoff.challenge.forecast import forecast_entry
 from bakeoff.challenge.labelled import SEEDS, TASKS
-from bakeoff.challenge.submission import lacking, official_key
+from bakeoff.challenge.reading_times import ReadingScores
+from bakeoff.challenge.submission import lacking, official_key, submission_of
 from bakeoff.challenge.suites import SUITES
 from bakeoff.cli import run as command
 from bakeoff.display.wording import number
@@ -203,6 +208,23 @@ def of_official_sizes():
     fast = [suite.key for suite in SUITES if suite.fast is not None]
     made["fast_eval_results"] = {official_key(key): [{}] * len(names) for key in [*fast, "reading"]}
     return made, [rules.words_of(name) for name in names]
+
+
+def test_scores_of_checkpoints_are_fractions_under_their_official_names(tmp_path):
+    reading = ReadingScores(eye_tracking=3.0, self_paced=7.0, surprisals=[], before=[])
+    choices = SuiteScores(accuracy=40.0, tie_safe=40.0, ties=0, items=5, fields={"0": 1.0, "1": 0.0}, predictions={})
+    piqa = next(each for each in SUITES if each.per_token)
+    blimp = next(each for each in SUITES if each.key == "blimp")
+    known = {READING: (reading, None), piqa.key: (choices, piqa), blimp.key: (choices, blimp)}
+    parts = [Part("chck_1M", key, (), "", suite) for key, (_, suite) in known.items()]
+    stub = SimpleNamespace(parts=parts, scores=lambda part: known[part.key][0])
+    assert submission_of(EntryFolder(tmp_path), stub, {}, "model") == {
+        "fast_eval_results": {
+            READING: [{"spr": 0.07, "rt": 0.03}],
+            piqa.key: [{piqa.key: 0.4}],
+            blimp.key: [{"0": 1.0, "1": 0.0}],
+        }
+    }
 
 
 def test_a_submission_of_the_official_sizes_lacks_nothing_and_each_difference_is_told():

@@ -183,6 +183,13 @@ def test_equal_scores_share_the_point_officially_and_nearly_equal_ones_beside_it
     assert 150 < sum(each.startswith("good") for each in drawn.predictions["field"]) < 250
 
 
+def test_a_tie_of_wrong_texts_alone_is_none(tmp_path):
+    suite = next(each for each in SUITES if each.key == "entity_tracking")
+    write(tmp_path, "regular.jsonl", [{"input_prefix": "a", "options": [" b", " c", " d"], "numops": 0}] * 2)
+    scores = score_choices(Fixed([-2, -1, -1, -1, -1, -2]), suite, read_choices(suite, tmp_path))
+    assert (scores.accuracy, scores.ties, scores.items) == (25, 1, 2)
+
+
 def test_ewok_asks_which_context_makes_the_target_likelier_and_nothing_is_in_no_box(tmp_path):
     suite = next(each for each in SUITES if each.key == "ewok")
     row = {"Domain": "social", "Context1": "A a.", "Context2": "Bb b.", "Target1": "Yes.", "Target2": "No."}
