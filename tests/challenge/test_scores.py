@@ -10,7 +10,7 @@ import torch
 from bakeoff.challenge import labelled
 from bakeoff.challenge.acquisition import read_contexts, score_words
 from bakeoff.challenge.choosing import official_predictions, score_choices
-from bakeoff.challenge.labelled import TASKS, scores_of
+from bakeoff.challenge.labelled import TASKS, fine_tune, scores_of, write_tables
 from bakeoff.challenge.reading_times import read_times, score_reading
 from bakeoff.challenge.results import EntryResults
 from bakeoff.challenge.rules import READINGS, backend_of
@@ -255,3 +255,16 @@ def test_seeds_that_give_nearly_all_rows_one_label_are_named(tmp_path, monkeypat
     }
     results = EntryResults(**entry, scores={}, labelled={"rte": scores}, missing=[], lacking=[], submission="")
     assert results.remarks() == ["rte: 99 % of the rows or all got one label with seed 43; the mean holds it"]
+
+
+@pytest.mark.parametrize(
+    ("name", "metric", "positive"), [("mrpc", "f1", "1"), ("qqp", "f1", "1"), ("rte", "accuracy", None)]
+)
+def test_tasks_are_scored_by_their_official_metric(name, metric, positive, corpus, evaluation, tmp_path, monkeypatch):
+    task, asked = next(each for each in TASKS if each.name == name), []
+    monkeypatch.setattr(labelled, "finetune", lambda run, task, out, **options: asked.append(task))
+    tables = write_tables(task, evaluation, tmp_path)
+    run = untrained("gpt-tiny", corpus, tmp_path / "run")
+    fine_tune(task, run.path, tables, tmp_path / "out", 42, "cpu", False)
+    assert (asked[0].metric, getattr(asked[0], "positive", None)) == (metric, positive)
+    assert (asked[0].dev, asked[0].test) == (tables[1], tables[1])
