@@ -12,7 +12,7 @@ from bakeoff.challenge.acquisition import read_contexts, score_words
 from bakeoff.challenge.choosing import official_predictions, score_choices
 from bakeoff.challenge.labelled import TASKS, fine_tune, scores_of, write_tables
 from bakeoff.challenge.reading_times import read_times, score_reading
-from bakeoff.challenge.results import EntryResults
+from bakeoff.challenge.results import EntryResults, Score
 from bakeoff.challenge.rules import READINGS, backend_of
 from bakeoff.challenge.suites import SUITES, read_choices
 from bakeoff.errors import UserError
@@ -268,3 +268,20 @@ def test_tasks_are_scored_by_their_official_metric(name, metric, positive, corpu
     fine_tune(task, run.path, tables, tmp_path / "out", 42, "cpu", False)
     assert (asked[0].metric, getattr(asked[0], "positive", None)) == (metric, positive)
     assert (asked[0].dev, asked[0].test) == (tables[1], tables[1])
+
+
+def test_the_mean_of_global_piqa_is_that_of_its_two_parts():
+    official = {"global_piqa_parallel": 40.0, "global_piqa_nonparallel": 60.0, "blimp": 70.0, "ewok": 50.5}
+    scores = {"main": {key: Score(official=value) for key, value in official.items()}}
+    entry = {
+        "track": "strict",
+        "recipe": "gpt-tiny",
+        "backend": "causal",
+        "words": 1,
+        "words_read": 1,
+        "checkpoints": [],
+    }
+    results = EntryResults(**entry, scores=scores, labelled={}, missing=[], lacking=[], submission="")
+    rows = {title: official for title, official, *_ in results.rows()}
+    assert rows["GlobalPIQA, mean"] == "50.00"
+    assert rows["BLiMP"] == "70.00"
