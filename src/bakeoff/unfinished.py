@@ -13,6 +13,18 @@ ELSEWHERE = "choose another --out"
 """Advice where something stands at the place of an output."""
 
 
+UNFINISHED = ".unfinished"
+"""The end of the hidden name of a folder that is made beside its place."""
+
+ASKED = "asked.json"
+"""The file with the inputs of a training that gets its name when it is whole, by which --resume recognises it."""
+
+
+def what_stands(path: Path) -> str:
+    """What stands at a place that is taken, in words."""
+    return "a run" if (path / "recipe.yaml").exists() else "something else"
+
+
 def require_free(out: Path, what: str = "something", advice: str = ELSEWHERE) -> None:
     """Refuse the place of an output that is taken.
 
@@ -35,12 +47,12 @@ def taken(out: Path, what: str, advice: str) -> UserError:
 
 def unfinished_folder(out: Path) -> Path:
     """The folder in which the content of `out` is made, beside it."""
-    return out.absolute().with_name(f".{out.absolute().name}.unfinished")
+    return out.absolute().with_name(f".{out.absolute().name}{UNFINISHED}")
 
 
 def no_such_run(path: Path) -> UserError:
     """The error about a run that is not there; or that was begun there and has not got its name yet."""
-    if (unfinished_folder(path) / "asked.json").is_file():  # of a fine-tuning, or a training of vectors
+    if (unfinished_folder(path) / ASKED).is_file():  # of a fine-tuning, or a training of vectors
         return UserError(f"{path}: this run has not finished; its command goes on with --resume")
     return UserError(f"{path}: no such run; {WHERE_RUNS_ARE}")
 

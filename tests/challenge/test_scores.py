@@ -230,6 +230,13 @@ def test_a_mistake_in_a_file_is_told_with_its_line(row, message, tmp_path):
         read_choices(SUITES[0], tmp_path)
 
 
+def results_with(**scored):
+    """The results of an entry that has these scores."""
+    values = {"track": "strict", "recipe": "gpt-tiny", "backend": "causal", "words": 1, "words_read": 1}
+    values |= {"checkpoints": [], "scores": {}, "labelled": {}, "missing": [], "lacking": [], "submission": ""}
+    return EntryResults(**(values | scored))
+
+
 def test_seeds_that_give_nearly_all_rows_one_label_are_named(tmp_path, monkeypatch):
     task = next(each for each in TASKS if each.name == "rte")
     of_seed = {42: ["0", "1"] * 100, 43: ["1"] * 198 + ["0"] * 2, 44: ["1"] * 197 + ["0"] * 3}
@@ -244,15 +251,7 @@ def test_seeds_that_give_nearly_all_rows_one_label_are_named(tmp_path, monkeypat
     scores = scores_of(task, {seed: tmp_path / str(seed) for seed in of_seed})
     assert scores.collapsed == [43]
     assert scores.predictions == [0, 1] * 100
-    entry = {
-        "track": "strict",
-        "recipe": "gpt-tiny",
-        "backend": "causal",
-        "words": 1,
-        "words_read": 1,
-        "checkpoints": [],
-    }
-    results = EntryResults(**entry, scores={}, labelled={"rte": scores}, missing=[], lacking=[], submission="")
+    results = results_with(labelled={"rte": scores})
     assert "fine-tuning, mean" not in {title for title, *_ in results.rows()}  # of one task of seven
     assert results.remarks() == ["rte: 99 % of the rows or all got one label with seed 43; the mean holds it"]
 
@@ -273,15 +272,7 @@ def test_tasks_are_scored_by_their_official_metric(name, metric, positive, corpu
 def test_the_mean_of_global_piqa_is_that_of_its_two_parts():
     official = {"global_piqa_parallel": 40.0, "global_piqa_nonparallel": 60.0, "blimp": 70.0, "ewok": 50.5}
     scores = {"main": {key: Score(official=value) for key, value in official.items()}}
-    entry = {
-        "track": "strict",
-        "recipe": "gpt-tiny",
-        "backend": "causal",
-        "words": 1,
-        "words_read": 1,
-        "checkpoints": [],
-    }
-    results = EntryResults(**entry, scores=scores, labelled={}, missing=[], lacking=[], submission="")
+    results = results_with(scores=scores)
     rows = {title: official for title, official, *_ in results.rows()}
     assert rows["GlobalPIQA, mean"] == "50.00"
     assert rows["BLiMP"] == "70.00"

@@ -65,7 +65,7 @@ class Asked(NamedTuple):
     @property
     def tokenizer(self) -> TokenizerConfig | Path:
         """The tokenizer of the text: that of the teachers, where the recipe has some."""
-        teachers = teachers_of(self.recipe)
+        teachers = _teacher_runs(self.recipe)
         return teachers[0] / "tokenizer.json" if teachers else self.recipe.tokenizer
 
     @property
@@ -132,15 +132,15 @@ class Asked(NamedTuple):
         return where is not None and all(task.file(where, split).is_file() for split in ("train", "valid"))
 
 
-def require_entries(recipe: Recipe, texts: Sequence[str]) -> None:
+def _require_entries(recipe: Recipe, texts: list[str]) -> None:
     """Refuse a recipe that learns from models of other text than the entry's: what they have read counts, too.
 
     Raises:
         UserError: a teacher is no run of an entry that is made of these files.
     """
-    for teacher in teachers_of(recipe):
+    for teacher in _teacher_runs(recipe):
         settings = EntryFolder(teacher.parent).settings() if teacher.name == RUN and teacher.is_dir() else None
-        if settings is None or settings.data != list(texts):
+        if settings is None or settings.data != texts:
             raise UserError(
                 f"{teacher}: {recipe.name} learns from it (training.distillation), and the text that it has read "
                 f"counts, too: give ENTRY/{RUN} of an entry that is made of the same --data, or set "
@@ -148,7 +148,7 @@ def require_entries(recipe: Recipe, texts: Sequence[str]) -> None:
             )
 
 
-def teachers_of(recipe: Recipe) -> list[Path]:
+def _teacher_runs(recipe: Recipe) -> list[Path]:
     """The runs that a recipe's models learn from."""
     distillation = recipe.training.distillation
     return [] if distillation is None else [Path(each) for each in distillation.teachers]
@@ -197,7 +197,7 @@ def ask(
     values: dict[str, Any] = {"track": track, "data": texts, "document_per_line": document_per_line, "epochs": epochs}
     values |= {"backend": chosen, "seed": seed, "recipe": loaded.model_dump(mode="json")}
     begun = folder.settings()
-    require_entries(loaded, texts)
+    _require_entries(loaded, texts)
     same = begun is not None and begun.data == texts and begun.document_per_line == document_per_line
     same = same and folder.corpus.exists()  # before, the text may have changed
     settings: Settings

@@ -11,6 +11,7 @@ from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
 from bakeoff.overview.lines import read_lines
 from bakeoff.regular_files import read_regular
+from bakeoff.unfinished import ASKED, UNFINISHED, unfinished_folder
 from bakeoff.yaml_files import MOST_BYTES
 
 Kind = Literal["pre-training", "fine-tuning", "search"]
@@ -19,10 +20,7 @@ RunState = Literal["training", "finished", "cut short", "stopped early", "saved"
 ENDED: tuple[RunState, ...] = ("finished", "cut short", "stopped early", "saved")
 """States of pre-trained runs with final weights."""
 
-UNFINISHED = ".unfinished"
-"""End of the name of a fine-tuning's folder, until the fine-tuning has finished and the folder is renamed."""
-
-_ENDS = ("summary.json", "results.json", "metrics.jsonl", "environment.json", "search.json", "asked.json")
+_ENDS = ("summary.json", "results.json", "metrics.jsonl", "environment.json", "search.json", ASKED)
 """Files whose times of modification give a run's age."""
 
 
@@ -63,7 +61,7 @@ class RunEntry(Config):
 
 def folder_of(path: Path) -> Path:
     """The folder of a run's files; for an unfinished fine-tuning, a hidden folder beside `path`."""
-    beside = path.absolute().with_name(f".{path.absolute().name}{UNFINISHED}")
+    beside = unfinished_folder(path)
     return path if path.exists() or not beside.is_dir() else beside
 
 

@@ -7,7 +7,8 @@ from typing import Literal
 
 from bakeoff.display.wording import aligned, quantity
 from bakeoff.errors import UserError
-from bakeoff.overview.entries import UNFINISHED, RunEntry, entry_of, folder_of
+from bakeoff.overview.entries import RunEntry, entry_of, folder_of
+from bakeoff.unfinished import ASKED, UNFINISHED
 
 ListingOrder = Literal["path", "loss", "age", "tokens"]
 ORDERS: tuple[ListingOrder, ...] = ("path", "loss", "age", "tokens")
@@ -63,7 +64,7 @@ def run_folders(top: Path) -> Iterator[Path]:
         except OSError:
             continue  # not ours to read
         search = "search.json" in inside
-        is_run = search or _is_run(set(inside)) or (folder.name.endswith(UNFINISHED) and "asked.json" in inside)
+        is_run = search or _is_run(set(inside)) or (folder.name.endswith(UNFINISHED) and ASKED in inside)
         if is_run:
             yield folder
         if is_run and not (search and folder == top):

@@ -184,10 +184,12 @@ class MemoryCount:
     @cached_property
     def _scores_of_a_row(self) -> float:
         """The expected number of scores of a row, in the head that makes most of those that may be made in chunks."""
-        heads = {each.name: each.head for each in self.module.objectives}
         shares, length = self.module.targets_per_token(), self.module.row_lengths[1]
-        heads = {name: head for name, head in heads.items() if isinstance(head, TokenHead | UntiedTokenHead)}
-        large = [shares.get(name, 0.0) for name in heads]  # of an objective that other stages train, none
+        large = [
+            shares.get(each.name, 0.0)  # of an objective that other stages train, none
+            for each in self.module.objectives
+            if isinstance(each.head, TokenHead | UntiedTokenHead)
+        ]
         return max(large, default=0.0) * length * self.module.model.vocabulary
 
     def _remembered(self, rows: int) -> int:

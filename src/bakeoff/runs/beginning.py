@@ -10,7 +10,7 @@ from bakeoff.durable import held, holds_something, own_folder, removed_after_an_
 from bakeoff.errors import UserError
 from bakeoff.runs.checkpoint import list_checkpoints
 from bakeoff.runs.metrics_file import METRICS
-from bakeoff.unfinished import ELSEWHERE, taken
+from bakeoff.unfinished import ELSEWHERE, taken, what_stands
 
 if TYPE_CHECKING:
     from bakeoff.runs.run import Run
@@ -92,10 +92,9 @@ def _make(path: Path) -> None:
 
 
 def _taken(path: Path) -> UserError:
-    what = "a run" if (path / "recipe.yaml").exists() else "something else"
     if (path / "checkpoints").is_dir() and not (path / "summary.json").exists():
         return taken(path, "an unfinished run", f"--resume goes on with it, or {ELSEWHERE}")
-    return taken(path, what, f"{ELSEWHERE}, or --resume an unfinished run")
+    return taken(path, what_stands(path), f"{ELSEWHERE}, or --resume an unfinished run")
 
 
 def _names(texts: Mapping[str, str]) -> set[str]:

@@ -29,7 +29,7 @@ from bakeoff.tasks.task import Task
 from bakeoff.tasks.task_config import TaskConfig
 from bakeoff.tensors import save_tensors
 from bakeoff.tokenizer.tokenizer import Tokenizer
-from bakeoff.unfinished import no_such_run
+from bakeoff.unfinished import ASKED, no_such_run
 from bakeoff.yaml_files import read_yaml
 
 WHAT_IT_LEARNT = "what the run has learnt"
@@ -79,7 +79,7 @@ class FinetunedRun:
     def at(path: str | Path) -> bool:
         """Whether a fine-tuned run is at that path; a run that is there is finished."""
         path = path_of(path)
-        lost = (path / "asked.json").is_file() and "results.json" in checksums.absent(path)
+        lost = (path / ASKED).is_file() and "results.json" in checksums.absent(path)
         return (path / "results.json").is_file() or lost
 
     @cached_property

@@ -19,7 +19,7 @@ from bakeoff.same_settings import require_same
 from bakeoff.signals import stop_signals
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.unfinished import ELSEWHERE, require_free, unfinished, unfinished_folder
+from bakeoff.unfinished import ASKED, ELSEWHERE, require_free, unfinished, unfinished_folder, what_stands
 from bakeoff.yaml_files import parse_yaml
 
 
@@ -31,12 +31,7 @@ def require_no_run(out: Path) -> None:
             processes.
     """
     require_torchrun(out)
-    what = "a run" if (out / "recipe.yaml").is_file() else "something else"
-    require_free(out, "a fine-tuned run" if FinetunedRun.at(out) else what)
-
-
-ASKED = "asked.json"
-"""The file with the inputs of a fine-tuning, by which --resume recognises it."""
+    require_free(out, "a fine-tuned run" if FinetunedRun.at(out) else what_stands(out))
 
 
 UNNAMED = ("run to start from", "set of labels", "content of the files", "texts")

@@ -19,11 +19,12 @@ from bakeoff.errors import UserError, nearest
 from bakeoff.extras import missing
 from bakeoff.json_files import read_json
 from bakeoff.machine.launch import rank_here
-from bakeoff.overview.entries import UNFINISHED, folder_of
+from bakeoff.overview.entries import folder_of
 from bakeoff.overview.lines import Follower, Line
 from bakeoff.overview.listing import run_folders
 from bakeoff.repeating import repeating
 from bakeoff.tracking.tracker import TrackedTraining, Tracker
+from bakeoff.unfinished import UNFINISHED, unfinished_folder
 
 TRACKERS = ("tensorboard", "trackio", "wandb")
 """Values of `--track`; each is a file of this folder."""
@@ -101,7 +102,7 @@ class _Mirror:
 
     def _folders(self) -> list[Path]:
         folder = folder_of(self.out)
-        beside = self.out.absolute().with_name(f".{self.out.absolute().name}{UNFINISHED}")
+        beside = unfinished_folder(self.out)
         return [each for top in (folder, beside) if top.is_dir() for each in run_folders(top)]
 
     def _send(self, name: str, folder: Path, path: Path, lines: Sequence[Line]) -> None:

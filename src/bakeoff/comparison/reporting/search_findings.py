@@ -100,12 +100,11 @@ def _several_rates_each(results: Results) -> bool:
 
 def search_cautions(results: Results) -> Iterator[str]:
     """Cautions about the values that the recipes were trained with, one for each kind of thing to know."""
-    if results.search is None and _several_rates_each(results):
-        return
     if results.search is None:
-        scores = [score for entry in results.recipes for score in entry.scores]
-        finetuned = bool(scores) and all(len(score.tried) > 1 for score in scores)
-        yield NOT_SEARCHED.format(" of pre-training" if finetuned else "")
+        if not _several_rates_each(results):
+            scores = [score for entry in results.recipes for score in entry.scores]
+            finetuned = bool(scores) and all(len(score.tried) > 1 for score in scores)
+            yield NOT_SEARCHED.format(" of pre-training" if finetuned else "")
         return
     unsearched = [entry.label for entry in results.recipes if entry.search is None or len(entry.search.trials) < 2]
     if unsearched:
