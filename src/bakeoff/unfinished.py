@@ -50,6 +50,13 @@ def unfinished_folder(out: Path) -> Path:
     return out.absolute().with_name(f".{out.absolute().name}{UNFINISHED}")
 
 
+def finished_folder(folder: Path) -> Path:
+    """The place whose content is made in a folder; of a folder that is at its place, the folder itself."""
+    name = folder.name
+    waiting = name.startswith(".") and name.endswith(UNFINISHED)
+    return folder.with_name(name.removeprefix(".").removesuffix(UNFINISHED)) if waiting else folder
+
+
 def no_such_run(path: Path) -> UserError:
     """The error about a run that is not there; or that was begun there and has not got its name yet."""
     if (unfinished_folder(path) / ASKED).is_file():  # of a fine-tuning, or a training of vectors

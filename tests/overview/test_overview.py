@@ -193,7 +193,7 @@ def test_watching_tells_what_comes_through_a_resumption_until_the_end(tmp_path, 
         [
             lambda: write_lines(run, [line(0, "validation", 9.0), line(10), line(50, "validation", 4.0)]),
             lambda: write_lines(run, [line(0, "validation", 9.0)]),
-            lambda: write_lines(run, [line(0, "validation", 9.0), line(100, "validation", 3.0)]),
+            lambda: write_lines(run, [line(0, "validation", 9.0), line(100, "validation", 3.0, at_most=["mlm"])]),
             lambda: finish(run, loss=3.0),
         ]
     )
@@ -204,7 +204,7 @@ def test_watching_tells_what_comes_through_a_resumption_until_the_end(tmp_path, 
     assert "step 10/100" in told
     assert "step 50/100  held-out 4.000" in told
     assert "goes on from step 0" in told
-    assert "step 100/100  held-out 3.000" in told
+    assert "step 100/100  held-out at most 3.000" in told
 
 
 def test_watching_ends_where_nobody_is_at_the_training_any_more(tmp_path):
@@ -243,3 +243,14 @@ def test_a_real_training_is_listed_as_what_it_is(corpus, tmp_path):
     assert entry.state == "finished"
     assert (entry.tokens, entry.loss) == (summary["tokens"], summary["validation"]["loss"])
     assert entry.parameters == summary["parameters"]
+
+
+def test_a_bound_is_named_one_wherever_the_loss_of_a_run_stands(corpus, tmp_path):
+    recipe, options = shrink("bert-tiny", objective=[{"kind": "diffusion"}]), {"device": "cpu", "progress": False}
+    bakeoff.pretrain(recipe, corpus.path, tmp_path / "run", until=4, **options)
+    (stopped,) = bakeoff.list_runs(tmp_path)
+    bakeoff.pretrain(recipe, corpus.path, tmp_path / "run", resume=True, **options)
+    (finished,) = bakeoff.list_runs(tmp_path)
+    for entry in (stopped, finished):
+        assert entry.loss_at_most
+        assert f"at most {entry.loss:.4f}" in table([entry])[1]

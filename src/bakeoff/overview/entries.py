@@ -11,7 +11,7 @@ from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
 from bakeoff.overview.lines import read_lines
 from bakeoff.regular_files import read_regular
-from bakeoff.unfinished import ASKED, UNFINISHED, unfinished_folder
+from bakeoff.unfinished import ASKED, finished_folder, unfinished_folder
 from bakeoff.yaml_files import MOST_BYTES
 
 Kind = Literal["pre-training", "fine-tuning", "search"]
@@ -45,6 +45,8 @@ class RunEntry(Config):
     """Tokens seen."""
     loss: float | None = None
     """The last held-out loss; for a fine-tuning the loss on dev, for a search the held-out loss of the best trial."""
+    loss_at_most: bool = False
+    """The held-out loss of a pre-training is a bound, such as that of masked diffusion, and is ranked with no other."""
     metric: str | None = None
     """The metric by which a fine-tuning's weights are chosen on dev."""
     score: float | None = None
@@ -72,13 +74,12 @@ def entry_of(folder: Path, now: float | None = None) -> RunEntry:
         folder: the folder of the run's files, see `folder_of`.
         now: the present time in seconds since the epoch; None: the clock's.
     """
-    waiting = folder.name.startswith(".") and folder.name.endswith(UNFINISHED)
-    path = folder.with_name(folder.name.removeprefix(".").removesuffix(UNFINISHED)) if waiting else folder
+    path = finished_folder(folder)
     names = {each.name for each in folder.iterdir()}
     kind: Kind = "pre-training"
     if "search.json" in names:
         kind = "search"
-    elif waiting or names & {"labels.json", "task.yaml", "results.json"}:
+    elif path != folder or names & {"labels.json", "task.yaml", "results.json"}:
         kind = "fine-tuning"
     times = [(folder / name).stat().st_mtime for name in _ENDS if name in names]
     common: dict[str, Any] = {"path": path, "kind": kind}
@@ -109,22 +110,26 @@ def _pretraining(folder: Path, names: set[str]) -> dict[str, Any]:
         if "model.safetensors" not in names:
             raise UserError(f"{folder / 'model.safetensors'}: missing")
         planned = summary.get("planned_steps") or summary["steps"]
+        validation = summary["validation"] or {"loss": None}  # none of an imported run
         return facts | {
             "state": _ended(summary, planned),
             "step": summary["steps"],
             "steps": planned,
             "tokens": summary["tokens"],
-            "loss": None if summary["validation"] is None else summary["validation"]["loss"],  # of an imported run
+            "loss": validation["loss"],
+            "loss_at_most": bool(validation.get("at_most")),
             "parameters": summary["parameters"],
         }
     lines = read_lines(folder / "metrics.jsonl")
-    losses = [line["loss"] for line in lines if line["kind"] == "validation"]
+    validations = [line for line in lines if line["kind"] == "validation"]
+    validation = validations[-1] if validations else {"loss": None}
     last = lines[-1] if lines else {"step": 0, "tokens": 0}
     return facts | {
         "state": _going_on(folder),
         "step": last["step"],
         "tokens": last["tokens"],
-        "loss": losses[-1] if losses else None,
+        "loss": validation["loss"],
+        "loss_at_most": bool(validation.get("at_most")),
     }
 
 

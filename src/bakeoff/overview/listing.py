@@ -100,7 +100,7 @@ def _row(entry: RunEntry) -> tuple[str, ...]:
         entry.recipe or "-",
         state_text(entry),
         "-" if entry.tokens is None else quantity(entry.tokens),
-        "-" if entry.loss is None else f"{entry.loss:.4f}",
+        "-" if entry.loss is None else f"{'at most ' if entry.loss_at_most else ''}{entry.loss:.4f}",
         "" if entry.score is None else f"{entry.metric} {entry.score:.4f}",
         "-" if entry.parameters is None else quantity(entry.parameters),
         age_text(entry.age),

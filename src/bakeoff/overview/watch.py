@@ -120,10 +120,12 @@ class _Watched:
 
 
 def _losses(line: Line) -> str:
-    losses = line.get("losses") or {}
+    losses, bounds = line.get("losses") or {}, line.get("at_most") or []
     if len(losses) > 1:
-        return " ".join(f"{name} {number(loss, 3)}" for name, loss in losses.items())
-    return number(line["loss"], 3)
+        return " ".join(
+            f"{name} {'at most ' if name in bounds else ''}{number(loss, 3)}" for name, loss in losses.items()
+        )
+    return f"{'at most ' if bounds else ''}{number(line['loss'], 3)}"
 
 
 def _step(line: Line | None) -> int:

@@ -24,7 +24,7 @@ from bakeoff.overview.lines import Follower, Line
 from bakeoff.overview.listing import run_folders
 from bakeoff.repeating import repeating
 from bakeoff.tracking.tracker import TrackedTraining, Tracker
-from bakeoff.unfinished import UNFINISHED, unfinished_folder
+from bakeoff.unfinished import finished_folder, unfinished_folder
 
 TRACKERS = ("tensorboard", "trackio", "wandb")
 """Values of `--track`; each is a file of this folder."""
@@ -83,7 +83,7 @@ class _Mirror:
     def look(self) -> None:
         """Send new lines."""
         for folder in self._folders():
-            path = _final(folder)
+            path = finished_folder(folder.absolute())
             follower = self.followers.setdefault(path, Follower(folder / "metrics.jsonl"))
             follower.path = folder / "metrics.jsonl"
             try:
@@ -181,11 +181,3 @@ def numbers(line: Line) -> dict[str, float]:
 def _settings(folder: Path) -> dict[str, Any]:
     path = folder / "environment.json"
     return read_json(path) if path.is_file() else {}
-
-
-def _final(folder: Path) -> Path:
-    """The path of a training once it is finished."""
-    name = folder.name
-    if name.startswith(".") and name.endswith(UNFINISHED):
-        name = name.removeprefix(".").removesuffix(UNFINISHED)
-    return folder.absolute().with_name(name)

@@ -16,6 +16,7 @@ from bakeoff.display.wording import number as in_words
 from bakeoff.distributed.processes import ALONE, Processes
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.learner.recurrent_memory import Memory
+from bakeoff.objectives.held_out import at_most
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement
 from bakeoff.resources.micro_batch import Size, plain_size
@@ -238,7 +239,8 @@ class Pretraining(Unit[Batch]):
         if position.step > 0:
             validation = self.early_stop.observe(validation, self.module)
         self.last_validation = validation
-        shown = " ".join(f"{name} {in_words(loss, 3)}" for name, loss in validation["losses"].items())
+        losses = validation["losses"]
+        shown = " ".join(f"{name} {at_most(name)}{in_words(loss, 3)}" for name, loss in losses.items())
         return Evaluation(validation, f"held-out {shown}")
 
     def measured_here(self, position: Position) -> dict[str, Any]:
