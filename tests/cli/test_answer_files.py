@@ -141,3 +141,11 @@ def test_answers_that_come_one_by_one_make_no_row_group_each(tmp_path):
     with parquet.ParquetFile(tmp_path / "out.parquet") as file:
         assert file.num_row_groups == 2
     assert [row["text"] for row in rows_of(tmp_path / "out.parquet")] == [str(number) for number in range(ROWS + 1)]
+
+
+def test_a_gap_is_no_unknown_text_where_it_is_filled(corpus, gpt, tmp_path, capsys):
+    t5 = untrained("t5-tiny", corpus, tmp_path / "run").path
+    assert "unknown" not in typed(capsys, "generate", t5, "The [MASK] finds the [MASK].", "--tokens", 1).err
+    said = typed(capsys, "generate", t5, "The [MASK] finds ЖЩ[MASK]", "--tokens", 1).err
+    assert "hide 2 of 10 characters (20.0 %), such as 'ЖЩ'" in said
+    assert "such as '[MASK]'" in typed(capsys, "generate", gpt, "The [MASK]", "--tokens", 1).err

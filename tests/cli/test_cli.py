@@ -371,6 +371,23 @@ def test_predict_names_the_option_for_another_separator(finetuned, tmp_path, cap
     assert (status, len(out.splitlines())) == (0, 1)
 
 
+def test_no_separator_is_advised_for_one_file_where_another_needs_its_own(finetuned, tmp_path, capsys):
+    """Else the advice for the first file and that for the second would take turns."""
+    for name, sign in (("train", ";"), ("test", ",")):
+        rows = [["text", "label"], *([f"The river {n}", "ab"[n % 2]] for n in range(8))]
+        (tmp_path / f"{name}.csv").write_text("".join(f"{sign.join(row)}\n" for row in rows), encoding="utf-8")
+    tokenizer = finetuned / "tokenizer.json"
+    given = ["finetune", "bert-tiny", "--train", tmp_path / "train.csv", "--test", tmp_path / "test.csv"]
+    given += ["--text-column", "text", "--label-column", "label", "--out", tmp_path / "out", "--tokenizer", tokenizer]
+    assert call(capsys, *given)[2].endswith("give --option separator=semicolon\n")
+    status, _, error = call(capsys, *given, "--option", "separator=semicolon")
+    assert status == 2
+    assert error.endswith(
+        "test.csv:1: no column 'text' (columns here: text,label); if its cells stand between commas, write it like the "
+        "others, since separator=semicolon is for all files\n"
+    )
+
+
 def test_a_finetuned_run_is_evaluated_on_a_file_of_another_form(capsys, finetuned, labelled, tmp_path):
     header, *rows = labelled.read_text().splitlines()
     (tmp_path / "bare.txt").write_text("\n".join(rows) + "\n")

@@ -100,6 +100,19 @@ def test_a_translation_is_of_the_text_as_it_was_prepared(parallel_corpus, tmp_pa
         assert generate(run, [text], config) == generate(run, [clean], config)
 
 
+@pytest.mark.parametrize("name", ["gpt2-tiny", "prefix-lm-tiny", "t5-tiny"])
+def test_a_prompt_is_read_as_texts_of_a_corpus_are(name, corpus, tmp_path):
+    """In NFC, with single spaces; where it is continued, a space at its end stays one."""
+    run = untrained(name, corpus, tmp_path / "run")
+    writer = PromptWriter(run, GenerationConfig(tokens=6, temperature=0), run.load())
+    forms = ["the caf\u00e9 river", "the cafe\u0301 river", " the\u00a0caf\u00e9 \t\u2003river"]
+    alone = {each.text for each in writer.write(forms)}
+    assert len(alone) == 1 == len({"".join(writer.stream(each)) for each in forms})
+    spaced = [f"{each}{end}" for each in forms for end in (" ", "\u00a0", " \n ")]
+    assert len({each.text for each in writer.write(spaced)}) == 1
+    assert [each.prompt for each in writer.write(forms)] == forms
+
+
 def test_as_many_gaps_as_there_are_marks(corpus, tmp_path):
     run = untrained("t5-tiny", corpus, tmp_path / "run")
     marks = run.recipe.objective[0].mark_ids(run.tokenizer)

@@ -152,6 +152,19 @@ def test_a_space_before_a_mask_belongs_to_it_as_in_fill(kind, tmp_path):
         assert ids == [*before.tolist(), tokenizer.mask, *behind.tolist()]
 
 
+@pytest.mark.parametrize("kind", ["unigram", "wordpiece", "byte_bpe"])
+def test_white_space_of_every_kind_is_read_as_the_run_reads_it(kind, tmp_path):
+    tokenizer = Tokenizer.train(TokenizerConfig(kind=kind, size=400), LINES * 20)
+    write_tokenizer(tokenizer, tmp_path, TokenizerSettings("start", None))
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    spaces = [chr(code) for code in range(0x3001) if chr(code).isspace()]
+    assert {"\x1c", "\x1f", "\x85", "\u2028", "\u3000"} <= set(spaces)
+    expected = theirs("the river", add_special_tokens=False)["input_ids"]
+    for space in spaces:
+        assert theirs(f"the{space}river", add_special_tokens=False)["input_ids"] == expected, repr(space)
+    assert expected == list(tokenizer.encode(["the river"])[0][0])
+
+
 @pytest.mark.parametrize("lowercase", [False, True])
 def test_words_without_an_end_have_the_same_ids_after_an_export(lowercase, tmp_path):
     words = ["ACGT" * 40 + "A", "กขคงจฉช" * 30, "x" * 100, "x" * 101, "http://a.org/" + "aB3" * 120]

@@ -122,3 +122,12 @@ def test_what_is_blank():
     assert is_blank(["", " \u3000"])
     assert is_blank([])
     assert not is_blank(["", "a"])
+
+
+def test_lines_that_end_with_a_carriage_return_alone_are_refused(tmp_path):
+    """Else a file of an old kind would be one text; a carriage return within a line is part of it."""
+    (tmp_path / "old.txt").write_bytes(b"one\rtwo\rthree\r")
+    with pytest.raises(UserError, match=r"old.txt: lines end with a carriage return alone; convert them: tr"):
+        list(TextFile(tmp_path / "old.txt", ["text"]))
+    (tmp_path / "new.txt").write_bytes(b"one\rtwo\nthree\n")
+    assert list(TextFile(tmp_path / "new.txt", ["text"])) == [("one\rtwo",), ("three",)]

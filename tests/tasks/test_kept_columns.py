@@ -187,3 +187,54 @@ def test_a_field_has_words_or_texts_whatever_the_files_of_fine_tuning_were(tagge
         asked = ["predict", str(tagged), "--texts", str(write(tmp_path / "rows.jsonl", rows)), "--text-column", column]
         assert command([*asked, "--keep-columns", "--out", str(out), "--device", "cpu"]) == 0, capsys.readouterr().err
         assert [row["predicted_words"] for row in read(out)] == [wanted, []]
+
+
+def test_carriage_returns_in_a_csv_are_read_again_as_they_were(fitted, tmp_path):
+    rows = [{"text": "apple\rsaw", "n": "\r1"}, {"text": "\rlion", "n": 'a\r\n"b",'}]
+    texts, answers, again = write(tmp_path / "texts.jsonl", rows), tmp_path / "answers.csv", tmp_path / "again.jsonl"
+    for given, out in ((texts, answers), (answers, again)):
+        arguments = ["predict", str(fitted.path), "--texts", str(given), "--keep-columns", "--out", str(out)]
+        assert command([*arguments, "--device", "cpu"]) == 0
+        assert [{key: row[key] for key in rows[0]} for row in read(out)] == rows
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv"])
+def test_columns_without_a_name_are_left_out_if_they_hold_nothing(ending, fitted, tmp_path, capsys):
+    """As spreadsheets leave them beside a table; two that hold something cannot be told apart."""
+    texts, sign = tmp_path / f"texts{ending}", "," if ending == ".csv" else "\t"
+    for value, status in ((" ", 0), ("5", 2)):
+        out = tmp_path / f"{status}.jsonl"
+        lines = ["text,label,,", "apple,x,,", f"lion,y,,{value}", "plum,z,,"]
+        texts.write_text("".join(f"{line.replace(',', sign)}\n" for line in lines), encoding="utf-8")
+        arguments = ["predict", str(fitted.path), "--texts", str(texts), "--keep-columns", "--out", str(out)]
+        assert command([*arguments, "--device", "cpu"]) == status
+    assert [list(row) for row in read(tmp_path / "0.jsonl")] == [
+        ["text", "label", "predicted_label", "probability"]
+    ] * 3
+    said = f"bakeoff: {texts}:3: 2 columns have no name, and one of them holds '5'; name all but one"
+    assert capsys.readouterr().err.splitlines()[-1] == said
+    assert not out.exists()
+
+
+def test_a_table_has_the_columns_of_all_rows(fitted, tmp_path):
+    """Whichever row has them first, so that no answer is lost."""
+    rows = [{"text": "apple", "a": 1}, {"text": "lion", "b": 2}, {"c": 3, "text": "plum"}]
+    texts = write(tmp_path / "texts.jsonl", rows)
+    for ending in (".csv", ".tsv"):
+        out = tmp_path / f"out{ending}"
+        arguments = ["predict", str(fitted.path), "--texts", str(texts), "--keep-columns", "--out", str(out)]
+        assert command([*arguments, "--device", "cpu"]) == 0
+        head, *lines = [line.split("," if ending == ".csv" else "\t") for line in out.read_text().splitlines()]
+        assert head[:4] == ["text", "a", "b", "c"]
+        assert [line[:4] for line in lines] == [["apple", "1", "", ""], ["lion", "", "2", ""], ["plum", "", "", "3"]]
+
+
+def test_what_a_parquet_cannot_hold_is_said_before_the_first_answer(fitted, tmp_path, capsys, monkeypatch):
+    pytest.importorskip("pyarrow.parquet")
+    texts = write(
+        tmp_path / "texts.jsonl", [*({"text": "apple", "v": n} for n in range(9000)), {"text": "b", "v": "x"}]
+    )
+    monkeypatch.setattr("bakeoff.cli.predict.save_records", None)
+    arguments = ["predict", str(fitted.path), "--texts", str(texts), "--keep-columns", "--device", "cpu"]
+    assert command([*arguments, "--out", str(tmp_path / "out.parquet")]) == 2
+    assert "the values of 'v' have several types" in capsys.readouterr().err

@@ -105,6 +105,16 @@ def test_characters_outside_of_the_vocabulary_are_counted(kind):
         assert counts.example == "ЖЩЫ"
 
 
+@pytest.mark.parametrize(
+    ("word", "shown"),
+    [("\ue000\u00ad", "U+E000 U+00AD"), ("\u00ad" * 30, "U+00AD"), ("Ж\u00ad", "Ж\u00ad"), ("👨", "👨")],
+)
+def test_characters_that_cannot_be_seen_are_shown_by_their_numbers(word, shown):
+    said = str(trained(["the old city lies behind the hill " * 5]).hidden([f"the {word} hill"]))
+    assert said[said.index("such as '") + 9 :].startswith(shown)
+    assert "\ue000" not in said
+
+
 def test_an_example_is_of_one_text():
     counts = trained(["the old city lies behind the hill " * 5]).hidden(["the city ЖЩ", "ЫЫЫ hill"])
     assert (counts.hidden, counts.example) == (5, "ЖЩ")

@@ -43,7 +43,7 @@ def generate(
 
     Example: bakeoff generate runs/de-en --beams 4 < test.de > test.en
     """
-    from bakeoff.generation.generate import write
+    from bakeoff.generation.generate import MASK, has_gaps, write
     from bakeoff.runs.run import Run
 
     config = GenerationConfig.parse(chosen, "generate")
@@ -52,7 +52,7 @@ def generate(
     remark_unfinished(opened)
     arguments = list(prompt or [])
     prompts = texts_of([arguments], texts, [text_column or "text"], text_column is not None, errors, ["--text-column"])
-    blank = Blank(opened.tokenizer)
+    blank = Blank(opened.tokenizer, MASK if has_gaps(opened) else "")
     parts = (blank.counted(part) for part in write(opened, prompts, config, device=device, precision=precision))
     if out is not None:
         count = save_records(out, ([each._asdict() for each in part] for part in parts))

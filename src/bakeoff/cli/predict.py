@@ -1,16 +1,16 @@
 """`bakeoff predict`."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
 from bakeoff.cli.shared.decorators import noted
+from bakeoff.cli.shared.kept_columns import KeptColumns
 from bakeoff.cli.shared.options import Device, Errors, Json, Precision
-from bakeoff.cli.shared.output_files import Out, plain, require_out, save_records
+from bakeoff.cli.shared.output_files import Out, require_out, save_records
 from bakeoff.cli.shared.texts import Blank, TextsFile, on_one_line, print_json, print_lines, texts_of
 from bakeoff.display.terminal import tell
 from bakeoff.display.wording import counted
@@ -23,11 +23,6 @@ if TYPE_CHECKING:
     from bakeoff.tasks.predict import Predicted
     from bakeoff.tasks.reading.tables import TableForm
     from bakeoff.tasks.task import Task
-    from bakeoff.tasks.task_config import TaskConfig
-
-
-PREDICTED = "predicted_"
-"""The beginning of a prediction's names that columns of the file have already."""
 
 
 @noted
@@ -103,9 +98,9 @@ def predict(
         raise UserError("--option says how --texts FILE is read")
     if keep_columns and out is None and not json:
         raise UserError("--keep-columns is about predictions with names; give --out FILE or --json, too")
-    kept = _require_columns(texts, config, text_column) if keep_columns else None
+    kept = KeptColumns.of(texts, asked.table, text_column, config, out) if keep_columns else None
     parts = (blank.counted(part) for part in asked.predictions(device, precision, left_out, cut))
-    records = None if kept is None else _with_columns(kept, asked.table, task, parts)
+    records = None if kept is None else kept.beside(task, parts)
     if out is not None:
         count = save_records(out, records or ([_record(task, each) for each in part] for part in parts))
         tell(f"{out}: {counted(count, 'prediction')}")
@@ -231,72 +226,3 @@ def _predicted(task: "Task", predicted: "Predicted") -> str:
     shown = "\t".join(on_one_line(text, tabs=len(texts) > 1) for text in texts)
     cells = [on_one_line(cell, tabs=True) for cell in task.shown(predicted.example, predicted.prediction)]
     return "\t".join([*cells, *([shown] if texts else [])])
-
-
-def _require_columns(path: Path | None, config: "TaskConfig", column: str | None) -> Path:
-    """The file of texts, after a check that it has a row with columns for each prediction and can be read twice.
-
-    Args:
-        path: the file; None: texts come from elsewhere.
-        config: the config by which the file is read.
-        column: the column of the texts that the user names.
-
-    Raises:
-        UserError: the texts come from elsewhere, or from a file without such rows.
-    """
-    if path is not None and path.is_file() and config.has_rows(path, column):
-        return path
-    problem = "the texts are in no file" if path is None else f"{path} has no columns with a row for each prediction"
-    raise UserError(f"--keep-columns: {problem}; give --texts a .jsonl, .csv, .tsv, .parquet or .arrow")
-
-
-def _with_columns(
-    path: Path, form: "TableForm", task: "Task", parts: Iterable[Iterable["Predicted"]]
-) -> Iterator[list[dict[str, Any]]]:
-    """The values of each row of a file, and the prediction for it.
-
-    A prediction's name that is a column's in any row begins with `PREDICTED`, as often as it takes.
-
-    Args:
-        path: the file that the predictions are for, which is read again beside them.
-        form: the form in which the file is read.
-        task: the fine-tuned run's task, which names predictions.
-        parts: the predictions, in the order of the file's rows, for those that were not left out.
-    """
-    rows, columns = _rows(path, form), _columns(path, form)
-    for part in parts:
-        records = []
-        for each in part:
-            line = each.example.line  # 0 where no row can be left out
-            row = next(values for number, values in rows if line in (0, number))
-            prediction = task.as_record(each.example, each.prediction)
-            records.append({**row, **{_free(key, columns): value for key, value in prediction.items()}})
-        yield records
-
-
-def _free(name: str, columns: set[str]) -> str:
-    """The name of a prediction beside columns."""
-    return _free(f"{PREDICTED}{name}", columns) if name in columns else name
-
-
-def _columns(path: Path, form: "TableForm") -> set[str]:
-    """The names of all columns of a file; rows of a .jsonl may have any."""
-    from bakeoff.reading.files import kind_of
-
-    most = None if kind_of(path) == ".jsonl" else 1
-    return {name for _, values in islice(_raw_rows(path, form), most) for name in values}
-
-
-def _rows(path: Path, form: "TableForm") -> Iterator[tuple[int, Mapping[str, Any]]]:
-    for number, values in _raw_rows(path, form):
-        where = f"{path}:{number}"
-        yield number, {name: plain(value, f"{where}: '{name}'", form.errors) for name, value in values.items()}
-
-
-def _raw_rows(path: Path, form: "TableForm") -> Iterator[tuple[int, Mapping[str, Any]]]:
-    from bakeoff.reading.records import RecordStyle
-    from bakeoff.reading.tables import open_table
-
-    broken = (lambda line, reason: None) if form.broken_rows == "skip" else None
-    style = RecordStyle(form.header, form.separator, form.extra_columns, broken)
-    return open_table(path, form.errors, form.encoding, style).whole()

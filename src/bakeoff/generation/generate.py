@@ -65,7 +65,8 @@ def generate(
 
     Args:
         run: a run of a causal or a sequence-to-sequence model; if it was stopped, its newest checkpoint is used.
-        prompts: the texts. For a blank text a model without an encoder writes any text, other models write nothing.
+        prompts: the texts, read as corpora are, in NFC with single spaces; a space at the end stays where the text is
+            continued. For a blank text a model without an encoder writes any text, other models write nothing.
         config: how tokens are chosen; None: the defaults.
         device: auto, cpu, cuda or mps.
         precision: auto, float32 or bfloat16, the precision of products.
@@ -202,8 +203,8 @@ class PromptWriter:
 
     def _rows(self, prompts: Sequence[str]) -> list[list[int]]:
         """The ids of prompts, checked to fit into the model."""
-        own = [clean(text) for text in prompts] if self._run.recipe.input.parallel else prompts
-        rows = [encoded(text, self._tokenizer, self._run) for text in own]
+        read = _begun if self._continues else _whole
+        rows = [encoded(read(text, self._tokenizer), self._tokenizer, self._run) for text in prompts]
         for number, (text, row) in enumerate(zip(prompts, rows, strict=True), self._done + 1):
             self._require_room(number, text, len(row))
         return rows
@@ -241,14 +242,31 @@ def never_written(tokenizer: Tokenizer) -> list[int]:
     return sorted({*tokenizer.special_ids.tolist(), *range(tokenizer.target_ids.start)} - {tokenizer.separator})
 
 
+def _whole(text: str, tokenizer: Tokenizer) -> str:
+    """A text as corpora are read: in NFC with single spaces, and with ends of lines where these are tokens."""
+    return clean(text) if tokenizer.end_of_line is None else "\n".join(map(clean, text.split("\n")))
+
+
+def _begun(text: str, tokenizer: Tokenizer) -> str:
+    """The same, with a space at its end if white space ends it, after which another word begins."""
+    whole = _whole(text, tokenizer)
+    return f"{whole} " if text[-1:].isspace() and whole and not whole.endswith("\n") else whole
+
+
+def has_gaps(run: Run) -> bool:
+    """Whether `MASK` in a prompt of a run stands for missing text."""
+    (objective, *_) = run.recipe.objective
+    return objective.rewrites and not run.recipe.input.parallel
+
+
 def encoded(text: str, tokenizer: Tokenizer, run: Run) -> list[int]:
-    """The ids of a prompt, with the special tokens of pre-training.
+    """The ids of a prompt that is read as corpora are, with the special tokens of pre-training.
 
     Raises:
         UserError: the prompt has more gaps than the run has marks.
     """
     (objective, *_) = run.recipe.objective
-    parts = text.split(MASK) if objective.rewrites and not run.recipe.input.parallel else [text]
+    parts = text.split(MASK) if has_gaps(run) else [text]
     marks = [tokenizer.mask] * (len(parts) - 1)
     if objective.gap_marks:
         if len(marks) > objective.gap_marks:

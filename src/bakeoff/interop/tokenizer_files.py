@@ -10,6 +10,7 @@ from tokenizers import normalizers, processors
 from bakeoff.interop.export import write_json
 from bakeoff.interop.families.t5 import MARKS
 from bakeoff.recipe import Recipe
+from bakeoff.tokenizer.steps import WHITE_SPACE
 from bakeoff.tokenizer.tokenizer import Tokenizer, TwoVocabularies
 
 Frame = Literal["start", "start_last", "separator", "separator_closed", "opening", "source", "prompt"]
@@ -130,7 +131,7 @@ def clean_first(inner: tokenizers.Tokenizer, plain: bool) -> None:
         plain: whether it takes the names of special tokens in a text for text. White space around a text is left out
             then; otherwise a stretch between special tokens would lose its own.
     """
-    steps = [normalizers.NFC(), normalizers.Replace(tokenizers.Regex(r"\s+"), " ")]
+    steps = [normalizers.NFC(), normalizers.Replace(tokenizers.Regex(WHITE_SPACE), " ")]
     if plain:
         steps.append(normalizers.Strip())
     inner.normalizer = normalizers.Sequence([*steps, *([inner.normalizer] if inner.normalizer else [])])

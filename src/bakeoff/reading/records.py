@@ -78,7 +78,14 @@ class RecordReader(TableReader):
 
     @override
     def whole(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        yield from self._objects() if self._kind == ".jsonl" else super().whole()
+        if self._kind == ".jsonl":
+            yield from self._objects()
+            return
+        names = self.names()
+        if names.count("") > 1:  # as spreadsheets leave them beside a table
+            self._require_nothing_in([index for index, name in enumerate(names) if not name])
+            names = [name for name in names if name]
+        yield from ((number, dict(zip(names, values, strict=True))) for number, values in self.rows(names))
 
     @override
     def rows(self, names: Sequence[str], advice: str = "", skip: int = 0) -> Iterator[tuple[int, list[Any]]]:
@@ -107,6 +114,15 @@ class RecordReader(TableReader):
             else:
                 yield number, [row[index] for index in indices]
 
+    def _require_nothing_in(self, columns: Sequence[int]) -> None:
+        """Refuse a value in one of several columns without a name, which could not be told apart."""
+        for number, row in self._cells():
+            if value := next((row[index] for index in columns if index < len(row) and row[index].strip()), None):
+                raise UserError(
+                    f"{self.path}:{number}: {len(columns)} columns have no name, and one of them holds '{value[:30]}'; "
+                    "name all but one"
+                )
+
     def _header(self, row: Sequence[str]) -> list[str]:
         """The names of the columns of a file with this first row."""
         return [name.strip() for name in row] if self._style.header else [str(n + 1) for n in range(len(row))]
@@ -121,13 +137,16 @@ class RecordReader(TableReader):
         absent = next((name for name in names if name not in header), None)
         if self._style.header and absent is not None and (other := _other_separator(header)):
             way = _REWRITTEN[other] if advice and OPTION not in advice else f"give {OPTION} separator={other}"
+            if self._style.separator != "auto":
+                way = f"write it like the others, since separator={self._style.separator} is for all files"
             raise UserError(
                 f"{where}: no column '{absent}' (columns here: {header[0][:80]}); if its cells stand between {other}s, "
                 f"{way}"
             )
         advice = advice or (_HEADERLESS if self._style.header else "; columns have numbers, from 1")
         indices = [header.index(existing(name, header, where, "column", advice)) for name in names]
-        if twice := next((name for name in names if header.count(name) > 1), None):
+        twice = next((name for name in names if header.count(name) > 1), None)
+        if twice is not None:
             raise UserError(f"{where}: {header.count(twice)} columns are called '{twice}'; rename all but one")
         return indices
 

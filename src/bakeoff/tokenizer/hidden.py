@@ -62,12 +62,19 @@ class HiddenText(Config):
         """The counts in words; empty if nothing is unknown or hidden."""
         if not self.unknown and not self.hidden:
             return ""
-        example = f", such as '{self.example}'" if self.example else ""
+        example = f", such as '{_shown(self.example)}'" if self.example else ""
         hidden = f"{self.hidden:,} of {self.characters:,} characters ({share_text(self.share)}){example}"
         if not self.unknown:
             return f"the tokenizer has no token for {hidden}"
         share = share_text(self.unknown / max(self.tokens, 1))
         return f"{self.unknown:,} of {self.tokens:,} tokens ({share}) are unknown and hide {hidden}"
+
+
+def _shown(example: str) -> str:
+    """Characters as they are, or by their numbers if none of them can be seen."""
+    if any(each.isprintable() for each in example.removesuffix("...")):
+        return example
+    return " ".join(f"U+{ord(each):04X}" if not each.isprintable() else each for each in example)
 
 
 class HiddenCharacters(NamedTuple):

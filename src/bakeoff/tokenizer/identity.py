@@ -4,9 +4,13 @@ import json
 from itertools import dropwhile
 from typing import Any
 
+from bakeoff.tokenizer.steps import WHITE_SPACES
 from bakeoff.tokenizer.tokenizer import Tokenizer, TwoVocabularies
 
-_CLEANING = [{"type": "NFC"}, {"type": "Replace", "pattern": {"Regex": "\\s+"}, "content": " "}]
+_CLEANING = [
+    {"type": "NFC"},
+    *({"type": "Replace", "pattern": {"Regex": pattern}, "content": " "} for pattern in WHITE_SPACES),
+]
 """What exports do before the tokenizer's steps, since others do not clean texts as Bakeoff does before tokenizing."""
 
 _NOT_OF_IDS = ("post_processor", "decoder", "padding", "truncation")

@@ -10,6 +10,11 @@ from bakeoff.tokenizer.training import LINE_PATTERN, OLD_WORD_PATTERN, WORD_PATT
 LONGEST_READ = 10_000
 """Largest number of characters of a word that is known to WordPiece, whose time grows with the square: 1 s here."""
 
+WHITE_SPACE = r"[\s\x1c-\x1f]+"
+"""The pattern of what `str.split` splits a text at, by which exports clean texts."""
+WHITE_SPACES = (WHITE_SPACE, r"\s+")
+"""The same, and what earlier exports and other programs have."""
+
 _SEPARATE_NORMALIZERS = frozenset(
     ("BertNormalizer", "Lowercase", "StripAccents", "NFC", "NFD", "NFKC", "NFKD", "Replace"),
 )
@@ -37,7 +42,7 @@ def separates_words(state: dict[str, Any]) -> bool:
     for step in normalizers:
         if step["type"] not in _SEPARATE_NORMALIZERS:
             return False
-        if step["type"] == "Replace" and (step["pattern"], step["content"]) != ({"Regex": r"\s+"}, " "):
+        if step["type"] == "Replace" and not (step["pattern"].get("Regex") in WHITE_SPACES and step["content"] == " "):
             return False
     steps = _flatten(state["pre_tokenizer"], "pretokenizers")
     if len(steps) == 2 and cuts_long_words(steps[1]):

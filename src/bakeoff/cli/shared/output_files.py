@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
@@ -84,6 +85,27 @@ def require_out(out: Path | None, endings: Sequence[str] = TABLES) -> None:
             raise missing(f"{out}: .parquet is written with pyarrow", "hub") from None
 
 
+def require_columns(out: Path, records: Iterable[Record]) -> None:
+    """Refuse records whose values a .parquet cannot hold, before the work begins.
+
+    Raises:
+        UserError: the values of a column have several types.
+    """
+    if out.suffix != ".parquet":
+        return
+    import pyarrow
+
+    schema: Any = pyarrow.schema([])
+    for table in _tables(_chunks(records)):
+        schema = _together(schema.empty_table(), table).schema
+
+
+def _chunks(records: Iterable[Record]) -> Iterator[list[Record]]:
+    rest = iter(records)
+    while chunk := list(islice(rest, ROWS)):
+        yield chunk
+
+
 def save_records(out: Path, parts: Iterable[Iterable[Record]]) -> int:
     """Write records part by part, so that memory does not grow with their number; returns the number of records.
 
@@ -134,8 +156,8 @@ def _between_tabs(cells: Iterable[str]) -> str:
 
 def _between_commas(cells: Iterable[str]) -> str:
     line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow(cells)
-    return line.getvalue()
+    csv.writer(line, lineterminator="\r\n").writerow(cells)  # by which it also quotes a carriage return in a cell
+    return line.getvalue().removesuffix("\r\n") + "\n"
 
 
 def _write_parquet(file: BinaryIO, parts: Iterable[list[Mapping[str, Any]]]) -> int:

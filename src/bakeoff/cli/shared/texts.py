@@ -105,12 +105,13 @@ class Blank:
 
     Args:
         tokenizer: counts unknown tokens and the characters that they hide; None: only blank texts are counted.
+        gap: what stands for missing text, and is itself none; empty: nothing does.
     """
 
-    def __init__(self, tokenizer: "Tokenizer | None" = None) -> None:
+    def __init__(self, tokenizer: "Tokenizer | None" = None, gap: str = "") -> None:
         from bakeoff.tokenizer.hidden import HiddenText
 
-        self.tokenizer, self.hidden = tokenizer, HiddenText()
+        self.tokenizer, self.gap, self.hidden = tokenizer, gap, HiddenText()
         self.texts = self.blank = 0
 
     def counted(self, part: Sequence[Result]) -> Sequence[Result]:
@@ -120,7 +121,10 @@ class Blank:
         if self.tokenizer is not None:
             from bakeoff.reading.aligned import clean
 
-            self.hidden += self.tokenizer.hidden([clean(text) for each in part for text in each.texts])
+            texts = [text for each in part for text in each.texts]
+            self.hidden += self.tokenizer.hidden(
+                [clean(each.replace(self.gap, " ") if self.gap else each) for each in texts]
+            )
         return part
 
     def tell(self, got: str) -> None:

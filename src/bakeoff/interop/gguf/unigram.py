@@ -8,8 +8,9 @@ from typing_extensions import override
 from bakeoff.interop.families.seq2seq import writing_of
 from bakeoff.interop.gguf.vocabulary import WORD_BEGINS, Vocabulary
 from bakeoff.runs.run import Run
+from bakeoff.tokenizer.steps import WHITE_SPACES
 
-SPACES = ("\\s+", " {2,}")
+SPACES = (*WHITE_SPACES, " {2,}")
 """Patterns that reduce white space to one space; Bakeoff's texts have single spaces anyway."""
 UNLIKELY = -1000.0
 """The score of tokens without one, as in llama.cpp's converter."""

@@ -61,7 +61,8 @@ def tagged_words(text: str, spans: Any, where: str) -> WordsOfText:
             overlap.
     """
     if not isinstance(spans, list):
-        raise UserError(f"{where} holds {type(spans).__name__} instead of a list of spans")
+        held = "null" if spans is None else type(spans).__name__
+        raise UserError(f"{where} holds {held} instead of a list of spans")
     marks: list[_Mark] = []
     for span in spans:
         values = [span.get(key) for key in ("start", "end", "label")] if isinstance(span, dict) else [None] * 3
