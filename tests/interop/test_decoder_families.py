@@ -7,7 +7,8 @@ import torch
 from safetensors.torch import load_file
 
 from bakeoff.generation.config import GenerationConfig
-from bakeoff.generation.generate import generate
+from bakeoff.generation.generate import generate, write
+from bakeoff.objectives.clm import CausalLanguageModelConfig
 from bakeoff.interop.export import export
 from bakeoff.interop.hugging_face.importing import import_model
 from bakeoff.row import Row, Source
@@ -172,6 +173,17 @@ def test_tokenizers_agree(both, tmp_path):
         expected = original(text, add_special_tokens=False)["input_ids"]
         assert ids.tolist() == expected
         assert made(text, add_special_tokens=False)["input_ids"] == expected
+
+
+def test_ends_of_lines_reach_a_model_from_elsewhere(both):
+    """Whose texts may have had them; those of Bakeoff's corpora have none."""
+    _, run = both
+    prompt = "The quick\n\nbrown  fox"
+    (ids, _), *_ = run.tokenizer.encode([prompt])
+    if not isinstance(run.recipe.objective[0], CausalLanguageModelConfig) or run.tokenizer.decode(ids) != prompt:
+        pytest.skip("it does not continue texts, or its tokenizer has no ends of lines")
+    (writing,) = write(run, [(prompt,)], GenerationConfig(tokens=1, temperature=0), device="cpu")
+    assert writing[0].text.startswith(prompt)
 
 
 def test_the_same_texts_are_written(both, tmp_path):

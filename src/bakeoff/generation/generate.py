@@ -66,7 +66,8 @@ def generate(
     Args:
         run: a run of a causal or a sequence-to-sequence model; if it was stopped, its newest checkpoint is used.
         prompts: the texts, read as corpora are, in NFC with single spaces; a space at the end stays where the text is
-            continued. For a blank text a model without an encoder writes any text, other models write nothing.
+            continued. Imported models, which may know ends of lines, get them as they are. For a blank text a model
+            without an encoder writes any text, other models write nothing.
         config: how tokens are chosen; None: the defaults.
         device: auto, cpu, cuda or mps.
         precision: auto, float32 or bfloat16, the precision of products.
@@ -143,6 +144,9 @@ class PromptWriter:
         self._generator = Generator(self._module, self._tokenizer.separator, sorted(banned), precision)
         self._has_source = self._module.model.config.sequence_to_sequence
         self._continues = not objective.rewrites or objective.continues_source
+        self._read = _begun if self._continues else _whole
+        # The texts of a model from elsewhere may have had ends of lines, and longer stretches of white space.
+        self._as_they_are = run.environment.get("imported") is not None and not run.recipe.input.parallel
         self._done = 0
         self._count = count
 
@@ -203,8 +207,8 @@ class PromptWriter:
 
     def _rows(self, prompts: Sequence[str]) -> list[list[int]]:
         """The ids of prompts, checked to fit into the model."""
-        read = _begun if self._continues else _whole
-        rows = [encoded(read(text, self._tokenizer), self._tokenizer, self._run) for text in prompts]
+        read = prompts if self._as_they_are else [self._read(text, self._tokenizer) for text in prompts]
+        rows = [encoded(text, self._tokenizer, self._run) for text in read]
         for number, (text, row) in enumerate(zip(prompts, rows, strict=True), self._done + 1):
             self._require_room(number, text, len(row))
         return rows
