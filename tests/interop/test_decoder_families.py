@@ -8,9 +8,9 @@ from safetensors.torch import load_file
 
 from bakeoff.generation.config import GenerationConfig
 from bakeoff.generation.generate import generate, write
-from bakeoff.objectives.clm import CausalLanguageModelConfig
 from bakeoff.interop.export import export
 from bakeoff.interop.hugging_face.importing import import_model
+from bakeoff.objectives.clm import CausalLanguageModelConfig
 from bakeoff.row import Row, Source
 from bakeoff.runs.run import Run
 from tests.interop.decoder_models import PAGE, byte_bpe, char_bpe, saved, unigram
