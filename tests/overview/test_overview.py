@@ -114,6 +114,10 @@ def test_fine_tuned_runs_and_searches_are_listed(tmp_path):
     found = {entry.path.name: entry for entry in bakeoff.list_runs(tmp_path)}
     assert set(found) == {"task", "search"}
     assert (found["task"].kind, found["task"].step, found["task"].steps) == ("fine-tuning", 10, 40)
+    write_lines(tuned, [])
+    (tuned / "checkpoints" / "step-7").mkdir(parents=True)
+    early = {entry.path.name: entry for entry in bakeoff.list_runs(tmp_path)}["task"]
+    assert (early.state, early.step, early.steps) == ("stopped", 7, None)
     assert (found["search"].kind, found["search"].trials) == ("search", 1)
     assert {e.path.name for e in bakeoff.list_runs(search)} == {"search", "000"}
 

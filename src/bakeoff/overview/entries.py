@@ -11,6 +11,7 @@ from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
 from bakeoff.overview.lines import read_lines
 from bakeoff.regular_files import read_regular
+from bakeoff.runs.checkpoint import checkpoint_step, list_checkpoints
 from bakeoff.unfinished import ASKED, finished_folder, unfinished_folder
 from bakeoff.yaml_files import MOST_BYTES
 
@@ -165,6 +166,8 @@ def _finetuning(folder: Path, names: set[str]) -> dict[str, Any]:
     facts: dict[str, Any] = {"state": _going_on(folder), "recipe": _recipe_name(folder / "recipe.yaml")}
     if lines:
         facts |= {"step": lines[-1]["step"], "steps": planned_steps(lines[-1]), "loss": lines[-1]["loss"]}
+    elif checkpoints := list_checkpoints(folder / "checkpoints"):  # it was stopped before its first look at dev
+        facts |= {"step": checkpoint_step(checkpoints[-1])}
     return facts
 
 
