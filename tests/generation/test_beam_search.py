@@ -202,8 +202,11 @@ def compare_with_naive(table, beams, tokens, penalty):
     search = Search(beams, tokens, penalty, END)
     for start, own in zip(table.starts, beam_search(table.first(), table.go_on, search), strict=True):
         ids, total = naive(table, start, search)
-        assert own.ids == ids
         assert own.log_probability == pytest.approx(total, abs=1e-6)
+        if own.ids != ids:  # texts of the same pairs of tokens in another order, which rounding tells apart
+            written = [*own.ids, *([END] if len(own.ids) < tokens else [])]
+            own_total = table.log_probability(start, written)
+            assert (own_total, len(written)) == (pytest.approx(total, abs=1e-6), len(ids) + (len(ids) < tokens))
 
 
 @settings(max_examples=40, deadline=None)
