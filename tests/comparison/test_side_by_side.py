@@ -12,6 +12,7 @@ import pytest
 import torch
 from small_plans import NAMES, write_plan
 
+from bakeoff.cli import run as command
 from bakeoff.comparison.execution import compare
 from bakeoff.comparison.results import Results
 from bakeoff.errors import Interrupted, UserError
@@ -187,3 +188,14 @@ def _running(session):
 
 def _told(option, process):
     return subprocess.run(["ps", "-o", "pid=", option, str(process)], capture_output=True, text=True).stdout.split()
+
+
+def test_a_plan_that_was_refused_may_have_another_budget_once_it_is_mended(corpus, tmp_path, capsys):
+    """Nothing was trained by the first budget."""
+    (tmp_path / "rows.tsv").write_text("text\tlabel\n" + "the river\ta\nthe stone\tb\n" * 8)
+    task = {"name": "t", "train": str(tmp_path / "rows.tsv"), "text_column": "txt", "label_column": "label"}
+    for steps in (4, 5):
+        plan = {"recipes": ["bert-tiny"], "seeds": 1, "corpus": str(corpus.path), "budget": f"steps = {steps}"}
+        (tmp_path / "plan.yaml").write_text(json.dumps({**plan, "tasks": [task]}))
+        assert command(["compare", str(tmp_path / "plan.yaml"), "--out", str(tmp_path / "out"), "--jobs", "1"]) == 2
+        assert "no column 'txt'" in capsys.readouterr().err.splitlines()[-1]

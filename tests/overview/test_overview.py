@@ -78,6 +78,14 @@ def test_runs_of_every_state_are_listed_and_a_damaged_one_is_told_in_its_line(fo
     assert text[3].endswith(found["d"].problem)
 
 
+def test_a_run_is_one_line_whatever_its_name(tmp_path):
+    unfinished(tmp_path / "a\nb\tc")
+    (entry,) = bakeoff.list_runs(tmp_path)
+    assert table([entry])[1].startswith(rf"{tmp_path}/a\nb\tc ")
+    with pytest.raises(UserError, match="folders are wanted, not None"):
+        bakeoff.list_runs(None)
+
+
 def test_an_order_puts_what_has_no_figure_last(folder):
     assert [e.path.name for e in bakeoff.list_runs(folder, sort="loss")] == ["b", "a", "c", "d"]
     assert [e.path.name for e in bakeoff.list_runs(folder, sort="tokens")] == ["a", "b", "c", "d"]

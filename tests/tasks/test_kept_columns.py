@@ -140,7 +140,7 @@ def test_values_that_json_has_not_and_keys_that_come_later_are_kept(fitted, tmp_
 def test_a_column_of_several_types_is_no_column_of_parquet(fitted, tmp_path, capsys):
     pytest.importorskip("pyarrow.parquet")
     texts, out = tmp_path / "texts.jsonl", tmp_path / "out.parquet"
-    for others in (["x"], [10**30], [2] * 5000 + ["x"]):
+    for others in (["x"], [2] * 5000 + ["x"]):
         texts.write_text("".join(json.dumps({"text": "apple", "id": each}) + "\n" for each in [1, *others]))
         arguments = ["predict", str(fitted.path), "--texts", str(texts), "--keep-columns", "--device", "cpu"]
         assert command([*arguments, "--out", str(out)]) == 2
@@ -231,10 +231,26 @@ def test_a_table_has_the_columns_of_all_rows(fitted, tmp_path):
 
 def test_what_a_parquet_cannot_hold_is_said_before_the_first_answer(fitted, tmp_path, capsys, monkeypatch):
     pytest.importorskip("pyarrow.parquet")
-    texts = write(
-        tmp_path / "texts.jsonl", [*({"text": "apple", "v": n} for n in range(9000)), {"text": "b", "v": "x"}]
-    )
     monkeypatch.setattr("bakeoff.cli.predict.save_records", None)
-    arguments = ["predict", str(fitted.path), "--texts", str(texts), "--keep-columns", "--device", "cpu"]
-    assert command([*arguments, "--out", str(tmp_path / "out.parquet")]) == 2
-    assert "the values of 'v' have several types" in capsys.readouterr().err
+    for last, problem in (
+        ("x", "values of 'v' have several types"),
+        (10**30, "numbers of 'v' are too large for a column"),
+        (None, "values of 'o' are empty objects"),
+    ):
+        rows = [*({"text": "apple", "v": n, "o": [{}]} for n in range(9000)), {"text": "b", "v": last}]
+        texts = write(tmp_path / "texts.jsonl", rows)
+        arguments = ["predict", str(fitted.path), "--texts", str(texts), "--keep-columns", "--device", "cpu"]
+        assert command([*arguments, "--out", str(tmp_path / "out.parquet")]) == 2
+        assert f"bakeoff: the {problem}" in capsys.readouterr().err
+
+
+def test_two_columns_of_one_name_are_refused_whatever_the_file(fitted, tmp_path, capsys):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = pyarrow.table([pyarrow.array(["apple"]), pyarrow.array([1]), pyarrow.array([2])], names=["text", "n", "n"])
+    parquet.write_table(table, tmp_path / "texts.parquet")
+    (tmp_path / "texts.csv").write_text("text,n,n\napple,1,2\n")
+    for ending in (".parquet", ".csv"):
+        arguments = ["predict", str(fitted.path), "--texts", str(tmp_path / f"texts{ending}"), "--device", "cpu"]
+        assert command([*arguments, "--text-column", "text"]) == 0
+        assert command([*arguments, "--text-column", "text", "--keep-columns", "--json"]) == 2
+        assert "2 columns are called 'n'; rename all but one" in capsys.readouterr().err

@@ -237,6 +237,17 @@ def test_masks_are_filled_by_the_head_with_all_of_them_hidden(name, loaded):
     assert run.fill(texts[0], k=4)[0][0].id == found[0][0][0].id
 
 
+def test_a_run_in_memory_needs_its_folder_no_longer(corpus, tmp_path):
+    run = untrained("gpt-bert-tiny", corpus, tmp_path / "run", **{"input.length": 32})
+    kept, gone = bakeoff.load(run.path, device="cpu"), bakeoff.load(run.path, device="cpu")
+    expected = (*kept.generate(["river"], tokens=3, temperature=0), kept.fill("river [MASK]", k=2))
+    vectors = kept.embed(["river"])
+    shutil.rmtree(run.path)
+    assert (*gone.generate(["river"], tokens=3, temperature=0), gone.fill("river [MASK]", k=2)) == expected
+    assert "".join(gone.stream("river", tokens=3, temperature=0)) == expected[0]
+    assert np.array_equal(gone.embed(["river"]), vectors)
+
+
 def test_a_model_that_reads_forwards_fills_the_end(loaded):
     run = loaded["gpt2-tiny"]
     ((best, *_),) = run.fill("The river finds [MASK]", k=3)
@@ -257,7 +268,9 @@ def test_masks_that_cannot_be_filled_are_refused_and_long_texts_are_read_around_
     ):
         with pytest.raises(UserError, match=wrong):
             run.fill(texts)
-    for k, wrong in ((0, "0 tokens for a mask"), (1.5, "1.5 is no whole number"), ("2", "'2' is no whole number")):
+    assert run.fill("[MASK]", k=np.int64(2)) == run.fill("[MASK]", k=2)
+    no = "is no whole number"
+    for k, wrong in ((0, "0 tokens for a mask"), (1.5, f"1.5 {no}"), ("2", f"'2' {no}"), (True, f"True {no}")):
         with pytest.raises(UserError, match=rf"^k: {wrong}; give 1 or more$"):
             run.fill("[MASK]", k=k)
     around = "the old stone " * 20

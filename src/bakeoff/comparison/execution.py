@@ -149,13 +149,13 @@ class _Comparison(Opened):
             each.check("search" if each.recipe.name in waiting else "")
         self.growth.write(self.out)
         with self._workers(planned) as workers:  # first: a cluster that does not answer leaves nothing
-            if self.shared is not None:
-                self.budget.settle_threads(self.shared.threads)
             tasks = {task.name: (task, planned.tasks[task.name]) for task in self.plan.tasks}
             self.environment = self.engine.environment(self.plan.device)
             circumstances = self.plan.latency.circumstances(*self.environment)
             self.tasks = read_tasks(tasks, self.plan.corpus, self.out, circumstances, self.engine, self.say)
             require_different_rows(self.plan.tasks, [facts.rows["train"] for facts in self.tasks.facts])
+            if self.shared is not None:  # after all that may be refused, so that a mended plan may have another budget
+                self.budget.settle_threads(self.shared.threads)
             self.searches.run(workers)
             self.recipes |= self.searches.chosen
             self.require_finetunable()

@@ -1,5 +1,6 @@
 """Generation with a run, from texts to texts."""
 
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -66,8 +67,8 @@ def generate(
     Args:
         run: a run of a causal or a sequence-to-sequence model; if it was stopped, its newest checkpoint is used.
         prompts: the texts, read as corpora are, in NFC with single spaces; a space at the end stays where the text is
-            continued. Imported models, which may know ends of lines, get them as they are. For a blank text a model
-            without an encoder writes any text, other models write nothing.
+            continued, and so does all white space for an imported model, which may know ends of lines. For a blank text
+            a model without an encoder writes any text, other models write nothing.
         config: how tokens are chosen; None: the defaults.
         device: auto, cpu, cuda or mps.
         precision: auto, float32 or bfloat16, the precision of products.
@@ -146,7 +147,8 @@ class PromptWriter:
         self._continues = not objective.rewrites or objective.continues_source
         self._read = _begun if self._continues else _whole
         # The texts of a model from elsewhere may have had ends of lines, and longer stretches of white space.
-        self._as_they_are = run.environment.get("imported") is not None and not run.recipe.input.parallel
+        if run.imported and not run.recipe.input.parallel:
+            self._read = _composed
         self._done = 0
         self._count = count
 
@@ -207,8 +209,7 @@ class PromptWriter:
 
     def _rows(self, prompts: Sequence[str]) -> list[list[int]]:
         """The ids of prompts, checked to fit into the model."""
-        read = prompts if self._as_they_are else [self._read(text, self._tokenizer) for text in prompts]
-        rows = [encoded(text, self._tokenizer, self._run) for text in read]
+        rows = [encoded(self._read(text, self._tokenizer), self._tokenizer, self._run) for text in prompts]
         for number, (text, row) in enumerate(zip(prompts, rows, strict=True), self._done + 1):
             self._require_room(number, text, len(row))
         return rows
@@ -255,6 +256,11 @@ def _begun(text: str, tokenizer: Tokenizer) -> str:
     """The same, with a space at its end if white space ends it, after which another word begins."""
     whole = _whole(text, tokenizer)
     return f"{whole} " if text[-1:].isspace() and whole and not whole.endswith("\n") else whole
+
+
+def _composed(text: str, tokenizer: Tokenizer) -> str:
+    """A text in NFC, with its white space."""
+    return unicodedata.normalize("NFC", text)
 
 
 def has_gaps(run: Run) -> bool:

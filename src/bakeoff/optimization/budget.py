@@ -73,7 +73,7 @@ class Budget(Config):
         Raises:
             UserError: the text is no budget.
         """
-        name, separator, amount = text.partition("=")
+        name, separator, amount = (part.strip() for part in text.partition("="))
         if not separator:
             raise UserError(f"{option} {text}: give a unit and how many, such as tokens=5M, minutes=10 or steps=1000")
         units = [*cls.model_fields, *cls.read_before]

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal
 
+from bakeoff.display.text import visible
 from bakeoff.display.wording import aligned, quantity
 from bakeoff.errors import UserError
 from bakeoff.overview.entries import RunEntry, entry_of, folder_of
@@ -32,6 +33,8 @@ def list_runs(paths: str | Path | Iterable[str | Path] = ".", *, sort: ListingOr
     Raises:
         UserError: there is no such folder, or no such order.
     """
+    if not isinstance(paths, str | Path | Iterable):
+        raise UserError(f"runs: folders are wanted, not {paths!r:.30}")
     if sort not in ORDERS:
         raise UserError(f"--sort {sort}: give one of {', '.join(ORDERS)}")
     folders = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
@@ -96,7 +99,7 @@ def table(entries: Iterable[RunEntry]) -> list[str]:
 
 def _row(entry: RunEntry) -> tuple[str, ...]:
     return (
-        str(entry.path),
+        visible(str(entry.path)),
         entry.recipe or "-",
         state_text(entry),
         "-" if entry.tokens is None else quantity(entry.tokens),

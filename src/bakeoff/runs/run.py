@@ -228,6 +228,16 @@ class Run:
         path = self.home / "environment.json"
         return PretrainingEnvironment.check(read_json(path), str(path))
 
+    @cached_property
+    def imported(self) -> bool:
+        """Whether the model was imported; read once, for a run that is in memory may lose its directory."""
+        return self.environment.get("imported") is not None
+
+    @cached_property
+    def vectors(self) -> dict[str, Any] | None:
+        """What environment.json says of the vectors that `contrast` has taught, read once; None: it has taught none."""
+        return self.environment.get("vectors")
+
     def replace_recipe(self, recipe: Recipe) -> None:
         """Replace recipe.yaml by another complete recipe."""
         checksums.write(self.home / "recipe.yaml", recipe.to_yaml())

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
@@ -111,8 +112,9 @@ class Filler:
             UserError: a text has no mask, masks further apart than a row is long, or a mask that the model cannot
                 fill; or k is below 1.
         """
-        if not isinstance(k, int) or k < 1:
-            number = f"{k} tokens for a mask" if isinstance(k, int) else f"{k!r} is no whole number"
+        whole = isinstance(k, Integral) and not isinstance(k, bool)
+        if not whole or k < 1:
+            number = f"{k} tokens for a mask" if whole else f"{k!r} is no whole number"
             raise UserError(f"k: {number}; give 1 or more")
         rows = [self._row(number, text) for number, text in enumerate(texts, done + 1)]
         filled: list[Filled] = [[] for _ in rows]

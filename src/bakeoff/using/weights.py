@@ -46,6 +46,7 @@ class LoadedWeights:
             run.learned, run.config, run.task  # noqa: B018
         else:
             module = for_inference(run.load(self.device), placement)
+            run.imported, run.vectors  # noqa: B018
             self._pretrained, self._model = (run, module), module.model
         self.tokenizer: Tokenizer = run.tokenizer
         """The run's tokenizer: `encode` maps texts to ids, `decode` maps ids to texts."""

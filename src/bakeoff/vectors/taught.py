@@ -59,7 +59,7 @@ class Taught(NamedTuple):
         Raises:
             UserError: its file is damaged, or does not fit the run.
         """
-        said = None if isinstance(run, FinetunedRun) else run.environment.get("vectors")
+        said = None if isinstance(run, FinetunedRun) else run.vectors
         if said is None:
             return None
         path = run.path / FILE

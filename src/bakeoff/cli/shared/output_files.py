@@ -98,6 +98,7 @@ def require_columns(out: Path, records: Iterable[Record]) -> None:
     schema: Any = pyarrow.schema([])
     for table in _tables(_chunks(records)):
         schema = _together(schema.empty_table(), table).schema
+    _require_no_empty_objects(schema)
 
 
 def _chunks(records: Iterable[Record]) -> Iterator[list[Record]]:
@@ -181,6 +182,7 @@ def _write_parquet(file: BinaryIO, parts: Iterable[list[Mapping[str, Any]]]) -> 
             count += len(table)
             wider = _together(schema.empty_table(), table).schema
             if writer is None:
+                _require_no_empty_objects(wider)
                 writer = parquet.ParquetWriter(file, wider)
             elif wider != schema:
                 writer.close()
@@ -229,7 +231,27 @@ def _column(name: str, values: list[Any]) -> Any:
     try:
         return pyarrow.array(values)
     except (pyarrow.ArrowException, OverflowError):
+        if {type(value) for value in values if value is not None} <= {int, float}:
+            raise UserError(
+                f"the numbers of '{name}' are too large for a column of a .parquet; write them to a .jsonl"
+            ) from None
         raise _several_types(name) from None
+
+
+def _require_no_empty_objects(schema: Any) -> None:
+    """Refuse a column of which nothing is known but that it holds objects without values."""
+    from pyarrow import types
+
+    for column in schema:
+        waiting = [column.type]
+        while waiting:
+            kind = waiting.pop()
+            if types.is_struct(kind) and not kind.num_fields:
+                raise UserError(
+                    f"the values of '{column.name}' are empty objects, which a .parquet cannot hold; write them to a "
+                    ".jsonl"
+                )
+            waiting += [kind.field(number).type for number in range(kind.num_fields)]
 
 
 def _together(*tables: Any) -> Any:
