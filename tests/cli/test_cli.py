@@ -369,6 +369,12 @@ def test_predict_names_the_option_for_another_separator(finetuned, tmp_path, cap
     assert error.endswith("if its cells stand between semicolons, give --option separator=semicolon\n")
     status, out, _ = call(capsys, *given, "--option", "separator=semicolon")
     assert (status, len(out.splitlines())) == (0, 1)
+    (tmp_path / "decimals.csv").write_text("text;n\nThe river is old.;1,5\n", encoding="utf-8")
+    given = ["predict", finetuned, "--texts", tmp_path / "decimals.csv", "--text-column", "text;n"]
+    assert call(capsys, *given)[2].endswith(
+        "decimals.csv:2: the row has 2 columns, the first line 1; if cells stand between semicolons, give --option "
+        "separator=semicolon\n"
+    )
 
 
 def test_no_separator_is_advised_for_one_file_where_another_needs_its_own(finetuned, tmp_path, capsys):

@@ -182,6 +182,15 @@ def test_a_line_that_is_not_what_was_written_is_told_and_not_drawn(tmp_path):
         curves([run], "steps")
 
 
+def test_a_damaged_log_is_named_and_the_others_are_drawn(tmp_path, capsys):
+    good, bad = (unfinished(tmp_path / name, [line(0), line(10), line(20)]) for name in ("good", "bad"))
+    (bad / "metrics.jsonl").write_text("{\n[]\n")
+    assert {curve.label for curve in curves([tmp_path])} == {str(good)}
+    assert f"not drawn: {bad / 'metrics.jsonl'}" in capsys.readouterr().err
+    with pytest.raises(UserError, match=r"bad/metrics\.jsonl"):
+        curves([bad])
+
+
 def test_a_follower_sees_lines_come_half_written_ones_wait_and_a_cut_back(tmp_path):
     path = tmp_path / "metrics.jsonl"
     follower = Follower(path)

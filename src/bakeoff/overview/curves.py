@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from bakeoff.display.terminal import tell
 from bakeoff.errors import UserError
 from bakeoff.overview.entries import RunEntry, entry_of, folder_of
 from bakeoff.overview.lines import Line, read_lines
@@ -53,7 +54,8 @@ def curves(paths: Sequence[str | Path], over: Axis = "tokens") -> list[Curve]:
         over: the axis: tokens, words, steps, seconds or flops.
 
     Raises:
-        UserError: there is no run, no run has figures over that axis yet, or there are more than `MOST` curves.
+        UserError: there is no run, no run has figures over that axis yet, there are more than `MOST` curves, or the
+            only run's log is damaged; one of several is named, and the others are drawn.
     """
     if over not in AXES:
         raise UserError(f"--over {over}: give one of {', '.join(AXES)}")
@@ -61,7 +63,14 @@ def curves(paths: Sequence[str | Path], over: Axis = "tokens") -> list[Curve]:
     entries = [each for entry in listed for each in _trials(entry)]
     if not entries:
         raise UserError(f"{', '.join(map(str, paths))}: no runs here")
-    drawn = [curve for entry in entries for curve in _curves(entry, over)]
+    drawn = list[Curve]()
+    for entry in entries:
+        try:
+            drawn += _curves(entry, over)
+        except UserError as error:
+            if len(entries) == 1:
+                raise
+            tell(f"not drawn: {error}")
     if not drawn:
         what = (
             "fine-tunings count steps and seconds"

@@ -107,7 +107,11 @@ class RecordReader(TableReader):
                 # A row that is too long or too short has probably moved a value to another column.
                 reason = f"the row has {counted(len(row), 'column')}, the first line {len(header)}"
                 if style.on_broken is None:
-                    raise UserError(f"{self.path}:{number}: {reason}; mend it")
+                    other = _other_separator(header)
+                    what = (
+                        "mend it" if other is None else f"if cells stand between {other}s, {self._way(other, advice)}"
+                    )
+                    raise UserError(f"{self.path}:{number}: {reason}; {what}")
                 style.on_broken(number, "has another number of columns than the first")
             elif skip:
                 skip -= 1
@@ -136,12 +140,9 @@ class RecordReader(TableReader):
             raise UserError(f"{where}: {problem}")
         absent = next((name for name in names if name not in header), None)
         if self._style.header and absent is not None and (other := _other_separator(header)):
-            way = _REWRITTEN[other] if advice and OPTION not in advice else f"give {OPTION} separator={other}"
-            if self._style.separator != "auto":
-                way = f"write it like the others, since separator={self._style.separator} is for all files"
             raise UserError(
                 f"{where}: no column '{absent}' (columns here: {header[0][:80]}); if its cells stand between {other}s, "
-                f"{way}"
+                f"{self._way(other, advice)}"
             )
         advice = advice or (_HEADERLESS if self._style.header else "; columns have numbers, from 1")
         indices = [header.index(existing(name, header, where, "column", advice)) for name in names]
@@ -149,6 +150,12 @@ class RecordReader(TableReader):
         if twice is not None:
             raise UserError(f"{where}: {header.count(twice)} columns are called '{twice}'; rename all but one")
         return indices
+
+    def _way(self, separator: str, advice: str) -> str:
+        """What to do with a file whose cells stand between other separators than it is read with."""
+        if self._style.separator != "auto":
+            return f"write it like the others, since separator={self._style.separator} is for all files"
+        return _REWRITTEN[separator] if advice and OPTION not in advice else f"give {OPTION} separator={separator}"
 
     def _cells(self) -> Iterator[tuple[int, list[str]]]:
         """The last line of each row of a .csv or .tsv, and its cells."""
