@@ -11,7 +11,8 @@ from tests.untrained_runs import untrained
 
 import bakeoff
 from bakeoff.cli import run as command
-from bakeoff.cli.shared.output_files import ROWS, save_records
+from bakeoff.cli.shared.output_files import save_records
+from bakeoff.cli.shared.parquet_file import ROWS
 
 TEXTS = ["The river finds the [MASK].", "river\t[MASK] stone", "The old [MASK]"]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.untrained_runs import untrained
 
-from bakeoff.generation.generate import MASK, encoded
+from bakeoff.generation.prompts import MASK, encoded
 from bakeoff.generation.text_around_masks import encoded_around
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig

@@ -14,7 +14,8 @@ from tokenizers import decoders, models, normalizers, trainers
 from bakeoff.cli import run as command
 from bakeoff.generation import generate as generation
 from bakeoff.generation.config import GenerationConfig
-from bakeoff.generation.generate import MASK, encoded, joined, write
+from bakeoff.generation.generate import joined, write
+from bakeoff.generation.prompts import MASK, encoded
 from bakeoff.preparation.prepare import prepare
 from bakeoff.reading.text_files import in_memory
 from bakeoff.tokenizer.tokenizer import Tokenizer

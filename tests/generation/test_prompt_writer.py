@@ -10,8 +10,9 @@ from tests.untrained_runs import untrained
 
 from bakeoff.errors import UserError
 from bakeoff.generation.config import GenerationConfig
-from bakeoff.generation.generate import PromptWriter, decoded, encoded, generate, never_written
+from bakeoff.generation.generate import PromptWriter, decoded, generate, never_written
 from bakeoff.generation.generator import Generator
+from bakeoff.generation.prompts import encoded
 from bakeoff.generation.sampling import filtered
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from bakeoff.errors import UserError
-from bakeoff.generation.generate import encoded
+from bakeoff.generation.prompts import encoded
 from bakeoff.interop.export import export
 from bakeoff.interop.hugging_face.sentencepiece import unigram_of
 from bakeoff.row import Row, Source

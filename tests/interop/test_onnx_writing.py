@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from bakeoff.generation.config import GenerationConfig
-from bakeoff.generation.generate import encoded, generate, never_written
+from bakeoff.generation.generate import generate, never_written
 from bakeoff.generation.generator import Generator
+from bakeoff.generation.prompts import encoded
 from bakeoff.interop.export import export
 from bakeoff.row import Row, Source
 from bakeoff.tasks.finetune import finetune

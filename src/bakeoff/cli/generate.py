@@ -43,7 +43,8 @@ def generate(
 
     Example: bakeoff generate runs/de-en --beams 4 < test.de > test.en
     """
-    from bakeoff.generation.generate import MASK, has_gaps, write
+    from bakeoff.generation.generate import write
+    from bakeoff.generation.prompts import MASK, has_gaps
     from bakeoff.runs.run import Run
 
     config = GenerationConfig.parse(chosen, "generate")

@@ -1,6 +1,5 @@
 """Generation with a run, from texts to texts."""
 
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -9,19 +8,15 @@ from typing import NamedTuple
 from bakeoff.errors import UserError, require_object
 from bakeoff.generation.config import GenerationConfig
 from bakeoff.generation.generator import Generator
+from bakeoff.generation.prompts import begun, composed, encoded, whole
 from bakeoff.generation.sampling import PromptSeed
-from bakeoff.generation.text_around_masks import encoded_around
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.objectives.objective import ObjectiveConfig
-from bakeoff.reading.aligned import clean
 from bakeoff.reading.text_files import Texts, in_memory, is_blank, read_ahead
 from bakeoff.resources.device import Placement, Precision
 from bakeoff.resources.inference import for_inference
 from bakeoff.runs.run import Run
 from bakeoff.tokenizer.tokenizer import Tokenizer
-
-MASK = "[MASK]"
-"""The mark in a prompt for a gap that a sequence-to-sequence model fills."""
 
 PROMPTS_AT_ONCE = 512
 """Largest number of prompts that are read ahead, so that prompts of similar length share a batch."""
@@ -145,10 +140,10 @@ class PromptWriter:
         self._generator = Generator(self._module, self._tokenizer.separator, sorted(banned), precision)
         self._has_source = self._module.model.config.sequence_to_sequence
         self._continues = not objective.rewrites or objective.continues_source
-        self._read = _begun if self._continues else _whole
+        self._read = begun if self._continues else whole
         # The texts of a model from elsewhere may have had ends of lines, and longer stretches of white space.
         if run.imported and not run.recipe.input.parallel:
-            self._read = _composed
+            self._read = composed
         self._done = 0
         self._count = count
 
@@ -245,48 +240,6 @@ def joined(prompt: Sequence[int], following: Sequence[int], tokenizer: Tokenizer
 def never_written(tokenizer: Tokenizer) -> list[int]:
     """Ids that no text may contain: special tokens but the separator, which ends a text, and tokens of sources."""
     return sorted({*tokenizer.special_ids.tolist(), *range(tokenizer.target_ids.start)} - {tokenizer.separator})
-
-
-def _whole(text: str, tokenizer: Tokenizer) -> str:
-    """A text as corpora are read: in NFC with single spaces, and with ends of lines where these are tokens."""
-    return clean(text) if tokenizer.end_of_line is None else "\n".join(map(clean, text.split("\n")))
-
-
-def _begun(text: str, tokenizer: Tokenizer) -> str:
-    """The same, with a space at its end if white space ends it, after which another word begins."""
-    whole = _whole(text, tokenizer)
-    return f"{whole} " if text[-1:].isspace() and whole and not whole.endswith("\n") else whole
-
-
-def _composed(text: str, tokenizer: Tokenizer) -> str:
-    """A text in NFC, with its white space."""
-    return unicodedata.normalize("NFC", text)
-
-
-def has_gaps(run: Run) -> bool:
-    """Whether `MASK` in a prompt of a run stands for missing text."""
-    (objective, *_) = run.recipe.objective
-    return objective.rewrites and not run.recipe.input.parallel
-
-
-def encoded(text: str, tokenizer: Tokenizer, run: Run) -> list[int]:
-    """The ids of a prompt that is read as corpora are, with the special tokens of pre-training.
-
-    Raises:
-        UserError: the prompt has more gaps than the run has marks.
-    """
-    (objective, *_) = run.recipe.objective
-    parts = text.split(MASK) if has_gaps(run) else [text]
-    marks = [tokenizer.mask] * (len(parts) - 1)
-    if objective.gap_marks:
-        if len(marks) > objective.gap_marks:
-            raise UserError(f"a prompt has {len(marks)} {MASK}, but the run knows {objective.gap_marks} marks")
-        marks = objective.mark_ids(tokenizer)[: len(marks)]
-    ids = [part.tolist() for part in encoded_around(parts, tokenizer)]
-    joined = ids[0] + [token for mark, part in zip(marks, ids[1:], strict=True) for token in (mark, *part)]
-    if objective.rewrites:
-        return [*objective.before_source(tokenizer), *joined, tokenizer.separator]
-    return [tokenizer.opening, *joined]
 
 
 def decoded(ids: Sequence[int], tokenizer: Tokenizer, marks: Sequence[int]) -> str:

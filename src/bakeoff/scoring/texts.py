@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from bakeoff.distributed.processes import ALONE, Processes
 from bakeoff.errors import UserError
-from bakeoff.generation.generate import encoded, never_written
+from bakeoff.generation.generate import never_written
+from bakeoff.generation.prompts import encoded
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.reading.aligned import clean

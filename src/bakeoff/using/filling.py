@@ -13,7 +13,7 @@ from torch import Tensor
 from bakeoff.batching.batch import Batch
 from bakeoff.display.wording import listed
 from bakeoff.errors import UserError
-from bakeoff.generation.generate import MASK
+from bakeoff.generation.prompts import MASK
 from bakeoff.generation.text_around_masks import encoded_around
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.lengths import padded

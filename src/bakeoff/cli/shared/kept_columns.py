@@ -5,7 +5,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bakeoff.cli.shared.output_files import plain, require_columns
+from bakeoff.cli.shared.output_files import plain
+from bakeoff.cli.shared.parquet_file import require_columns
 from bakeoff.errors import UserError
 
 if TYPE_CHECKING:
@@ -51,8 +52,8 @@ class KeptColumns(NamedTuple):
                 "the texts are in no file" if path is None else f"{path} has no columns with a row for each prediction"
             )
             raise UserError(f"--keep-columns: {where}; give --texts a .jsonl, .csv, .tsv, .parquet or .arrow")
-        if out is not None:
-            require_columns(out, (values for _, values in _rows(path, form)))
+        if out is not None and out.suffix == ".parquet":
+            require_columns((values for _, values in _rows(path, form)))
         return cls(path, form, _names(path, form), out is not None and out.suffix in (".csv", ".tsv"))
 
     def beside(self, task: "Task", parts: Iterable[Iterable["Predicted"]]) -> Iterator[list[dict[str, Any]]]:
