@@ -129,5 +129,7 @@ def test_lines_that_end_with_a_carriage_return_alone_are_refused(tmp_path):
     (tmp_path / "old.txt").write_bytes(b"one\rtwo\rthree\r")
     with pytest.raises(UserError, match=r"old.txt: lines end with a carriage return alone; convert them: tr"):
         list(TextFile(tmp_path / "old.txt", ["text"]))
+    (tmp_path / "one.txt").write_bytes(b"one\0two\r")
+    assert list(TextFile(tmp_path / "one.txt", ["text"])) == [("one\0two",)]
     (tmp_path / "new.txt").write_bytes(b"one\rtwo\nthree\n")
     assert list(TextFile(tmp_path / "new.txt", ["text"])) == [("one\rtwo",), ("three",)]

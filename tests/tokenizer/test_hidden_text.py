@@ -113,6 +113,7 @@ def test_characters_that_cannot_be_seen_are_shown_by_their_numbers(word, shown):
     said = str(trained(["the old city lies behind the hill " * 5]).hidden([f"the {word} hill"]))
     assert said[said.index("such as '") + 9 :].startswith(shown)
     assert "\ue000" not in said
+    assert said.endswith("U+00AD...'") == (len(word) == 30)
 
 
 def test_an_example_is_of_one_text():

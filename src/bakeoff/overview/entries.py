@@ -111,27 +111,28 @@ def _pretraining(folder: Path, names: set[str]) -> dict[str, Any]:
         if "model.safetensors" not in names:
             raise UserError(f"{folder / 'model.safetensors'}: missing")
         planned = summary.get("planned_steps") or summary["steps"]
-        validation = summary["validation"] or {"loss": None}  # none of an imported run
         return facts | {
             "state": _ended(summary, planned),
             "step": summary["steps"],
             "steps": planned,
             "tokens": summary["tokens"],
-            "loss": validation["loss"],
-            "loss_at_most": bool(validation.get("at_most")),
             "parameters": summary["parameters"],
+            **_held_out(summary["validation"]),  # of an imported run there is none
         }
     lines = read_lines(folder / "metrics.jsonl")
     validations = [line for line in lines if line["kind"] == "validation"]
-    validation = validations[-1] if validations else {"loss": None}
     last = lines[-1] if lines else {"step": 0, "tokens": 0}
     return facts | {
         "state": _going_on(folder),
         "step": last["step"],
         "tokens": last["tokens"],
-        "loss": validation["loss"],
-        "loss_at_most": bool(validation.get("at_most")),
+        **_held_out(validations[-1] if validations else None),
     }
+
+
+def _held_out(validation: dict[str, Any] | None) -> dict[str, Any]:
+    """The held-out loss of a validation, and whether it is a bound."""
+    return {} if validation is None else {"loss": validation["loss"], "loss_at_most": bool(validation.get("at_most"))}
 
 
 def _ended(summary: dict[str, Any], planned: int) -> RunState:

@@ -144,11 +144,6 @@ class ColumnReader(TableReader):
                 self._position = raw.tell()
 
     def _fields(self, names: Sequence[str], schema: Any, advice: str) -> list[NamedField]:
-        twice = next((name for name in names if schema.names.count(name) > 1), None)
-        if twice is not None:
-            raise UserError(
-                f"{self.path}: {schema.names.count(twice)} columns are called '{twice}'; rename all but one"
-            )
         features = features_of(schema.metadata)
         return [field_of(name, schema.names, features, str(self.path), advice) for name in names]
 

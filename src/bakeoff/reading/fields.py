@@ -8,7 +8,7 @@ from bakeoff.errors import UserError, nearest
 
 
 def existing(name: str, names: list[str], where: str, what: str, advice: str) -> str:
-    """The name as the file spells it, after a check that it exists; NFC and NFD spell the same name.
+    """The name as the file spells it, after a check that it exists once; NFC and NFD spell the same name.
 
     Args:
         name: the field or column that is wanted.
@@ -18,8 +18,10 @@ def existing(name: str, names: list[str], where: str, what: str, advice: str) ->
         advice: advice for the error.
 
     Raises:
-        UserError: the name is not among the existing ones.
+        UserError: the name is not among the existing ones, or several have it.
     """
+    if names.count(name) > 1:
+        raise UserError(f"{where}: {names.count(name)} {what}s are called '{name}'; rename all but one")
     if name in names:
         return name
     composed = unicodedata.normalize("NFC", name)

@@ -85,7 +85,7 @@ class RecordReader(TableReader):
         if names.count("") > 1:  # as spreadsheets leave them beside a table
             self._require_nothing_in([index for index, name in enumerate(names) if not name])
             names = [name for name in names if name]
-        yield from ((number, dict(zip(names, values, strict=True))) for number, values in self.rows(names))
+        yield from self.by_name(names)
 
     @override
     def rows(self, names: Sequence[str], advice: str = "", skip: int = 0) -> Iterator[tuple[int, list[Any]]]:
@@ -145,11 +145,7 @@ class RecordReader(TableReader):
                 f"{self._way(other, advice)}"
             )
         advice = advice or (_HEADERLESS if self._style.header else "; columns have numbers, from 1")
-        indices = [header.index(existing(name, header, where, "column", advice)) for name in names]
-        twice = next((name for name in names if header.count(name) > 1), None)
-        if twice is not None:
-            raise UserError(f"{where}: {header.count(twice)} columns are called '{twice}'; rename all but one")
-        return indices
+        return [header.index(existing(name, header, where, "column", advice)) for name in names]
 
     def _way(self, separator: str, advice: str) -> str:
         """What to do with a file whose cells stand between other separators than it is read with."""
@@ -198,9 +194,14 @@ def foreign_line(line: str) -> str | None:
     """The mistake in a line from another system (NUL bytes, carriage returns), and advice; None: there is none."""
     if "\0" in line:
         return NUL_BYTES
-    if "\r" in line.rstrip("\r\n"):
-        return "lines end with a carriage return alone; convert them: tr '\\r' '\\n' < FILE"
-    return None
+    return returned_line(line)
+
+
+def returned_line(line: str) -> str | None:
+    """The mistake in a line that holds carriage returns, and advice; None: it holds none but at its end."""
+    if "\r" not in line.rstrip("\r\n"):
+        return None
+    return "lines end with a carriage return alone; convert them: tr '\\r' '\\n' < FILE"
 
 
 def _other_separator(header: Sequence[str]) -> str | None:

@@ -49,7 +49,10 @@ class TableReader(ABC):
 
     def whole(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """The line or number of each row, and all of its values by their names; errors as of `rows`."""
-        names = self.names()
+        yield from self.by_name(self.names())
+
+    def by_name(self, names: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+        """The line or number of each row, and its values of some columns by their names; errors as of `rows`."""
         yield from ((number, dict(zip(names, values, strict=True))) for number, values in self.rows(names))
 
     def texts(self, names: Sequence[str], advice: str = "", skip: int = 0) -> Iterator[tuple[str, ...]]:

@@ -8,7 +8,7 @@ from bakeoff.errors import UserError, is_utf8
 from bakeoff.machine.allocator import return_gaps
 from bakeoff.reading.files import TEXT, LineReader, kind_of, require_file
 from bakeoff.reading.pipes import ByteStream
-from bakeoff.reading.records import OPTION, foreign_line
+from bakeoff.reading.records import OPTION, returned_line
 from bakeoff.reading.tables import open_table
 
 STANDARD_INPUT = Path("-")
@@ -72,7 +72,7 @@ class TextFile:
         lines = LineReader(Path(self.name), self.errors, None if self._stream is None else self._stream.lines)
         for line in lines.whole():
             text = line.text.rstrip("\r\n")
-            if line.number == 1 and not line.text.endswith("\n") and (problem := foreign_line(line.text)):
+            if line.number == 1 and not line.text.endswith("\n") and (problem := returned_line(line.text)):
                 raise UserError(f"{self.name}: {problem}")
             texts = [text]
             if len(self.columns) > 1:

@@ -72,9 +72,10 @@ class HiddenText(Config):
 
 def _shown(example: str) -> str:
     """Characters as they are, or by their numbers if none of them can be seen."""
-    if any(each.isprintable() for each in example.removesuffix("...")):
+    characters = example.removesuffix("...")
+    if any(map(str.isprintable, characters)):
         return example
-    return " ".join(f"U+{ord(each):04X}" if not each.isprintable() else each for each in example)
+    return " ".join(f"U+{ord(each):04X}" for each in characters) + example[len(characters) :]
 
 
 class HiddenCharacters(NamedTuple):

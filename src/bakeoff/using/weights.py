@@ -39,10 +39,10 @@ class LoadedWeights:
         self._run = run
         self._pretrained: tuple[Run, PretrainingModel] | None = None
         self._finetuned: tuple[FinetunedRun, HeadedModel] | None = None
+        # Cached properties are read now, so that no two threads read them at once, and none after the folder has gone.
         if isinstance(run, FinetunedRun):
             head = for_inference(run.load(self.device), placement)
             self._finetuned, self._model = (run, head), head.model
-            # Cached properties are read now, so that no two threads read them at once.
             run.learned, run.config, run.task  # noqa: B018
         else:
             module = for_inference(run.load(self.device), placement)

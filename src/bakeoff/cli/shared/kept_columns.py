@@ -53,7 +53,7 @@ class KeptColumns(NamedTuple):
             )
             raise UserError(f"--keep-columns: {where}; give --texts a .jsonl, .csv, .tsv, .parquet or .arrow")
         if out is not None and out.suffix == ".parquet":
-            require_columns((values for _, values in _rows(path, form)))
+            require_columns(values for _, values in _rows(path, form))
         return cls(path, form, _names(path, form), out is not None and out.suffix in (".csv", ".tsv"))
 
     def beside(self, task: "Task", parts: Iterable[Iterable["Predicted"]]) -> Iterator[list[dict[str, Any]]]:
