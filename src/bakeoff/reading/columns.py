@@ -12,6 +12,7 @@ from typing_extensions import override
 from bakeoff.errors import UserError
 from bakeoff.extras import missing
 from bakeoff.reading.class_names import NamedField, features_of, field_of
+from bakeoff.reading.fields import require_single
 from bakeoff.reading.files import kind_of
 from bakeoff.reading.parquet_pages import pages
 from bakeoff.reading.table_reader import TableReader
@@ -145,7 +146,9 @@ class ColumnReader(TableReader):
 
     def _fields(self, names: Sequence[str], schema: Any, advice: str) -> list[NamedField]:
         features = features_of(schema.metadata)
-        return [field_of(name, schema.names, features, str(self.path), advice) for name in names]
+        fields = [field_of(name, schema.names, features, str(self.path), advice) for name in names]
+        require_single(names, schema.names, str(self.path))
+        return fields
 
     def _decode(self, value: bytes, row: int) -> str:
         try:

@@ -8,7 +8,7 @@ from bakeoff.errors import UserError, nearest
 
 
 def existing(name: str, names: list[str], where: str, what: str, advice: str) -> str:
-    """The name as the file spells it, after a check that it exists once; NFC and NFD spell the same name.
+    """The name as the file spells it, after a check that it exists; NFC and NFD spell the same name.
 
     Args:
         name: the field or column that is wanted.
@@ -18,10 +18,8 @@ def existing(name: str, names: list[str], where: str, what: str, advice: str) ->
         advice: advice for the error.
 
     Raises:
-        UserError: the name is not among the existing ones, or several have it.
+        UserError: the name is not among the existing ones.
     """
-    if names.count(name) > 1:
-        raise UserError(f"{where}: {names.count(name)} {what}s are called '{name}'; rename all but one")
     if name in names:
         return name
     composed = unicodedata.normalize("NFC", name)
@@ -31,6 +29,17 @@ def existing(name: str, names: list[str], where: str, what: str, advice: str) ->
     hint = nearest(name, names[:100])
     hint = hint if "did you mean" in hint else ""
     raise UserError(f"{where}: no {what} '{name}'{hint} ({what}s here: {shown}){advice}")
+
+
+def require_single(wanted: Sequence[str], names: list[str], where: str) -> None:
+    """Refuse columns that share a wanted name, which cannot be told apart.
+
+    Raises:
+        UserError: several columns have one of the wanted names.
+    """
+    twice = next((name for name in wanted if names.count(name) > 1), None)
+    if twice is not None:
+        raise UserError(f"{where}: {names.count(twice)} columns are called '{twice}'; rename all but one")
 
 
 def column_and_keys(name: str, names: list[str], where: str, what: str, advice: str) -> tuple[str, list[str]]:

@@ -11,7 +11,7 @@ from bakeoff.display.wording import counted
 from bakeoff.errors import UserError
 from bakeoff.json_files import JsonError, RepeatedKey, json_value
 from bakeoff.reading.decoding import NUL_BYTES
-from bakeoff.reading.fields import column_and_keys, existing, within
+from bakeoff.reading.fields import column_and_keys, existing, require_single, within
 from bakeoff.reading.files import LONGEST_RECORD, LineReader, kind_of
 from bakeoff.reading.table_reader import TableReader
 
@@ -145,7 +145,9 @@ class RecordReader(TableReader):
                 f"{self._way(other, advice)}"
             )
         advice = advice or (_HEADERLESS if self._style.header else "; columns have numbers, from 1")
-        return [header.index(existing(name, header, where, "column", advice)) for name in names]
+        indices = [header.index(existing(name, header, where, "column", advice)) for name in names]
+        require_single(names, header, where)
+        return indices
 
     def _way(self, separator: str, advice: str) -> str:
         """What to do with a file whose cells stand between other separators than it is read with."""
