@@ -121,9 +121,11 @@ def test_a_file_of_another_form_is_told_before_the_training(file, content, messa
     path.write_text(content, encoding="utf-8")
     monkeypatch.setattr(entry, "prepare", None)
     monkeypatch.setattr(asking, "HELD_OUT", -1e9)  # all checkpoints are due
+    limit = csv.field_size_limit(2**24)  # as after a table was read
     with pytest.raises(UserError, match=f"^{re.escape(f'{path}{message}')}"):
         babylm("strict-small", "gpt-tiny", text, tmp_path / "out", evaluation=tmp_path / "evaluation")
     assert not (tmp_path / "out").exists()
+    assert csv.field_size_limit(limit) == 2**24
 
 
 @pytest.mark.parametrize(

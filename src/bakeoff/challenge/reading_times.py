@@ -41,6 +41,8 @@ _CELLS = {**dict.fromkeys(EYES, _BASE), SELF_PACED: (*_SPILLED, "prev_item")}
 """The cells of a row that a regression needs, by its times; the word before has a surprisal where there is one."""
 _COEFFICIENTS = 17
 """Those of the larger regression: five columns, their ten products, the surprisal and the intercept."""
+_LONGEST_CELL = 2**17
+"""The most characters of a cell: one that is longer has a quotation mark that is never closed."""
 _MASKS = 3
 _MISSING = {"", "#n/a", "n/a", "na", "nan", "null", "none", "<na>", "-nan"}
 
@@ -82,11 +84,14 @@ def read_times(path: Path) -> list[dict[str, str]]:
         raise UserError(f"{path}: is not in UTF-8") from None
     reader = csv.DictReader(io.StringIO(text, newline=""), restval="")
     wanted = ("item", "word", "prev_item", "prev_word", *_NUMBERS)
+    of_others = csv.field_size_limit(_LONGEST_CELL)  # one of the process, which readers of tables raise
     try:
         names = reader.fieldnames or ()
         numbered = [(reader.line_num, row) for row in reader]
     except csv.Error as error:
         raise UserError(f"{path}: a row after line {reader.line_num} has a cell without an end: {error}") from None
+    finally:
+        csv.field_size_limit(of_others)
     if lacking := [name for name in wanted if name not in names]:
         raise UserError(f"{path}: has no column {lacking[0]}")
     rows = [row for _, row in numbered]
