@@ -123,7 +123,7 @@ def test_a_data_set_of_the_library(tmp_path):
 def test_invalid_text(tmp_path, form):
     wrong = pyarrow.array([b"fine", b"no\xff"], pyarrow.binary()).view(pyarrow.string())
     file = write(tmp_path / "a", form, {"text": wrong})
-    with pytest.raises(UserError, match=r"a\.\w+, row 2: not valid UTF-8 \(byte 0xff\).*--errors replace"):
+    with pytest.raises(UserError, match=r"a\.\w+, row 2: '\w+' is not valid UTF-8 \(byte 0xff\).*--errors replace"):
         read(file)
     assert read(file, errors="replace")[0] == [["fine"], ["no\ufffd"]]
 

@@ -161,7 +161,8 @@ def test_rows_that_are_left_out_are_counted_and_said(tmp_path):
         load_task(config(path))
     with pytest.raises(UserError, match=r"a\.tsv: no row is left; .*; 2 rows of a"):
         read_examples(config(path, broken_rows="skip", label_names=dict.fromkeys("abc")), path)
-    rows = '{"text": "a", "label": 1}\n{"text": \n{"text": "c", "label": 1, "label": 2}\n{"text": "b", "label": 2.5}\n'
+    rows = '{"text": "a", "label": 1}\n{"text": \n{"text": "c", "label": 1, "label": 2}\n["c", 3]\n'
+    rows += '{"text": "b", "label": 2.5}\n{"text": "d"}\n'
     objects = written(tmp_path / "a.jsonl", rows)
     numbers = RegressionConfig(train=objects, text_column="text", label_column="label", broken_rows="skip")
     found, notes = read_examples(numbers, objects)
@@ -170,8 +171,13 @@ def test_rows_that_are_left_out_are_counted_and_said(tmp_path):
         [
             "1 row of a.jsonl left out: the row is broken JSON",
             "1 row of a.jsonl left out: the row has a key twice",
+            "1 row of a.jsonl left out: the row is no JSON object",
+            "1 row of a.jsonl left out: the row has no field 'label'",
         ],
     )
+    misspelt = numbers.model_copy(update={"label_column": "lable"})
+    with pytest.raises(UserError, match=r"a\.jsonl:1: no field 'lable'"):
+        read_examples(misspelt, objects)
 
 
 def test_a_row_that_says_nothing_of_a_label_is_left_out_as_one_without_a_label(tmp_path):
@@ -197,6 +203,10 @@ def test_columns_of_parquet(tmp_path):
     assert [(each.choices, each.answer) for each in read_examples(task, path)[0]] == [(("p", "q"), 0), (("r", "s"), 1)]
     with pytest.raises(UserError, match="no column 'texts'"):
         pairs(path, text_column="texts")
+    parquet.write_table(arrow.table({"label": [0, 1], "text": [b"x", b"y\xff"]}), path)
+    assert pairs(path, errors="replace") == [("x", "0"), ("y\ufffd", "1")]
+    with pytest.raises(UserError, match=r"a\.parquet, row 2: 'text' is not valid UTF-8 \(byte 0xff\)"):
+        pairs(path)
 
 
 def test_rows_of_a_data_set_of_the_hub(tmp_path):

@@ -1,6 +1,7 @@
 """A run as an object, against the heads and models themselves and against the functions that load a run each time."""
 
 import math
+import pickle
 import shutil
 import threading
 
@@ -45,6 +46,20 @@ def classifier(loaded, tmp_path_factory):
     quick = FinetuneConfig(learning_rate=[1e-3], epochs=[1], least_steps=0)
     bakeoff.finetune(loaded["bert-tiny"].path, task, folder / "run", config=quick, device="cpu", progress=False)
     return bakeoff.load(folder / "run", device="cpu")
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_another_process_loads_a_run_that_it_is_given(precision, loaded, classifier, tmp_path, monkeypatch):
+    for run in (loaded["gpt2-tiny"], classifier):
+        monkeypatch.chdir(run.path.parent)
+        given = pickle.dumps(bakeoff.load(run.path.name, device="cpu", precision=precision))
+        monkeypatch.chdir(tmp_path)
+        again = pickle.loads(given)
+        assert (again.path, again.device, again.precision) == (run.path, torch.device("cpu"), precision)
+        assert len(given) < 1000
+        texts = ["The river is old.", "A stone."]
+        np.testing.assert_array_equal(again.embed(texts), bakeoff.load(run.path, "cpu", precision).embed(texts))
+        assert ("predict" in again.capabilities) == (run is classifier)
 
 
 def ids_of(run, text):

@@ -75,9 +75,11 @@ class ColumnReader(TableReader):
                 for pieces in _pieces(columns):
                     for cells in zip(*(_as_bytes(piece).to_pylist() for piece in pieces), strict=True):
                         row += 1
-                        values = [self._decode(cell, row) if isinstance(cell, bytes) else cell for cell in cells]
-                        both = zip(fields, values, strict=True)
-                        yield row, [field.value(value, self.path, row) for field, value in both]
+                        both = zip(fields, cells, strict=True)
+                        yield (
+                            row,
+                            [field.value(self._decoded(cell, field, row), self.path, row) for field, cell in both],
+                        )
 
     @contextmanager
     def _opened(self) -> Iterator[io.BufferedReader]:
@@ -150,13 +152,16 @@ class ColumnReader(TableReader):
         require_single(names, schema.names, str(self.path))
         return fields
 
-    def _decode(self, value: bytes, row: int) -> str:
+    def _decoded(self, value: Any, field: NamedField, row: int) -> Any:
+        """The value as text if it is bytes."""
+        if not isinstance(value, bytes):
+            return value
         try:
             return value.decode("utf-8", self.errors)
         except UnicodeDecodeError as error:
             raise UserError(
-                f"{self.path}, row {row}: not valid UTF-8 (byte 0x{value[error.start]:02x}); mend the file, or give "
-                "--errors replace to read each such byte as �, where the command has it"
+                f"{self.path}, row {row}: '{field.column}' is not valid UTF-8 (byte 0x{value[error.start]:02x}); mend "
+                "the file, or give --errors replace to read each such byte as �, where the command has it"
             ) from None
 
 

@@ -90,9 +90,17 @@ class RecordReader(TableReader):
     @override
     def rows(self, names: Sequence[str], advice: str = "", skip: int = 0) -> Iterator[tuple[int, list[Any]]]:
         if self._kind == ".jsonl":
+            known = False  # whether a record before had all fields, which are misspelt otherwise
             for number, record in self._objects(skip):
+                lacking = next(
+                    (name for name in names if name not in record and name.split(".")[0] not in record), None
+                )
+                if lacking is not None and known and self._style.on_broken is not None:
+                    self._style.on_broken(number, f"has no field '{lacking}'")
+                    continue
                 where = f"{self.path}:{number}"
                 yield number, [_value(record, name, where, advice) for name in names]
+                known = True
             return
         style = self._style
         indices: list[int] | None = None
@@ -180,6 +188,9 @@ class RecordReader(TableReader):
                 problem = f"{error.problem}; mend it" if repeated else f"broken JSON ({error.problem}); {_OBJECTS}"
                 raise UserError(f"{where}: {foreign_line(line.text) or problem}") from None
             if not isinstance(record, dict):
+                if self._style.on_broken is not None:
+                    self._style.on_broken(line.number, "is no JSON object")
+                    continue
                 raise UserError(f"{where}: not a JSON object; {_OBJECTS}")
             yield line.number, record
 

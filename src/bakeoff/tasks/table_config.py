@@ -28,8 +28,8 @@ class TableConfig(TaskConfig):
     extra_columns: bool = False
     """Rows may have more columns than the first."""
     broken_rows: Literal["refuse", "skip"] = "refuse"
-    """A row with too few or too many columns, without a label, of broken JSON or with a key twice is an error; or is
-    left out, and counted in the notes."""
+    """A row with too few or too many columns, without a label, of broken JSON, with a key twice, that is no JSON object
+    or lacks a field which a row before it has, is an error; or is left out, and counted in the notes."""
     layout: Layout = Field(default="table")
     """The form of the files. table: rows with columns; class_folders: a folder with a folder of .txt files for each
     class; trees, coarse_and_fine and race: as SST, TREC and RACE are published (docs/datasets.md)."""

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, overload
 
+from typing_extensions import override
+
 from bakeoff.errors import UserError
 from bakeoff.generation.config import GenerationConfig
 from bakeoff.generation.generate import PROMPTS_AT_ONCE, PromptWriter
@@ -43,6 +45,11 @@ class LoadedRun(LoadedStates):
         device: the device of the weights.
         precision: float32 or bfloat16, the precision of products.
     """
+
+    @override
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process loads the run from its folder, with the same device and precision."""
+        return load, (self.path.absolute(), str(self.device), self.precision)
 
     @overload  # a str is a Sequence[str], too, but means one text here
     def fill(self, texts: str, k: int = 5) -> Filled: ...  # type: ignore[overload-overlap]
