@@ -1,5 +1,6 @@
 """A plan: the recipes to compare, the tasks and the budget."""
 
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -97,11 +98,13 @@ class Plan(Config):
     @field_validator("seeds", mode="before")
     @classmethod
     def _count(cls, value: Any) -> Any:
-        if isinstance(value, int) and not isinstance(value, bool):
-            if value > MOST_SEEDS:
-                raise ValueError(f"{value} are too many; give {MOST_SEEDS:,} at most, or a list")
-            return list(range(value))
-        return value
+        if isinstance(value, list | tuple):
+            return value
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise ValueError(f"{json.dumps(value, default=str)} is no number of seeds such as 3, and no list of them")
+        if value > MOST_SEEDS:
+            raise ValueError(f"{value} are too many; give {MOST_SEEDS:,} at most, or a list")
+        return list(range(value))
 
     @model_validator(mode="before")
     @classmethod
@@ -141,7 +144,7 @@ class Plan(Config):
         check_names("recipes", [item.name for item in self.recipes])
         check_names("tasks", self._task_names)
         if len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
-            raise ValueError(f"seeds: {self.seeds} must be distinct and not negative")
+            raise ValueError(f"seeds: {self.seeds} are not all different, or below 0; give others")
         if (largest := max(self.seeds)) > LARGEST:
             raise ValueError(f"seeds: {largest} is beyond the whole numbers of 64 bits; give one such as 0")
         return self
