@@ -124,6 +124,8 @@ def test_a_long_line_comes_in_pieces(tmp_path, unit):
     assert read(file)[0] == [[text.strip()]]
     file = write(tmp_path / "a.jsonl", json.dumps({"text": text}))
     assert read(file)[0] == [[text.strip()]]
+    if " " in unit:  # a piece ends between two words, which a tokenizer would cut otherwise
+        assert {piece.text[0] for piece in [*TextReader([file], SourceOptions())][1:]} == {" "}
 
 
 @pytest.mark.parametrize("end", ["", "\n"])
